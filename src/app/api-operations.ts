@@ -3,6 +3,7 @@ import { createIndexSql, createTransact } from "../db/sql.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { addOperationRoutes, type OperationRoutesOptions } from "../operations/routes.ts";
+import { recordRefusal } from "./configuration-audit.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
@@ -24,6 +25,7 @@ export function addOperations(
     sql,
     listSql,
     history: createDeliveryHistory({ sql, listSql, transact: createTransact(database.pool) }),
+    recordRefusal: (refusal) => recordRefusal({ database, ...refusal }),
     deadDepth: () => broker.depth(queues.dead),
   });
 }

@@ -8,6 +8,7 @@ import { readJsonBody, refuseFields } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
+import type { Actor } from "../kit/actor.ts";
 import { AppError, OperatorError } from "../kit/errors.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import { includesScope } from "../kit/scopes.ts";
@@ -38,6 +39,12 @@ export interface OperationRoutesOptions {
   readonly history: Pick<DeliveryHistory, "read">;
   /** Reads the configuration of this host again; throws OperatorError with every fault. */
   readonly read: () => Promise<unknown>;
+  /** Records a reload that was refused for the files of this host. */
+  readonly recordRefusal: (refusal: {
+    readonly hash: string;
+    readonly faults: readonly string[];
+    readonly actor: Actor;
+  }) => Promise<void>;
   /** What the files of faults are named from. */
   readonly cwd: string;
   /** How many messages the queue of dead letters holds; rejects while the broker is away. */
@@ -92,7 +99,7 @@ export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOp
       inTransaction: options.inTransaction,
       longestMs: 2 * reloadLimitMs,
       async act() {
-        const faults = await ownFaults(options);
+        const faults = await ownFaults(options, actorOf(ctx));
         const answers =
           faults.length > 0 ? [] : await reloadAll({ sql, actor: actorOf(ctx), limitMs: reloadLimitMs });
         const processes = answers.map(presentAnswer);
@@ -132,17 +139,20 @@ function shownConfiguration({ configuration }: OperationRoutesOptions): Readonly
   };
 }
 
-/** Returns the faults of this host's files, as `svc-admin reload` looks for them first. */
-async function ownFaults({
-  read,
-  cwd,
-  configuration,
-}: OperationRoutesOptions): Promise<readonly ShownFault[]> {
+/**
+ * Returns the faults of this host's files, as `svc-admin reload` looks for them first, and records
+ * them.
+ */
+async function ownFaults(
+  { read, recordRefusal, cwd, configuration }: OperationRoutesOptions,
+  actor: Actor,
+): Promise<readonly ShownFault[]> {
   try {
     await read();
     return [];
   } catch (error) {
     if (!(error instanceof OperatorError)) throw error;
+    await recordRefusal({ hash: configuration.hash, faults: error.faults, actor });
     const { configDir } = configuration.config;
     return Promise.all(
       error.faults.slice(0, mostFaults).map((text) => faultInFile(text, { configDir, cwd })),

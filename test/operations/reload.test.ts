@@ -95,6 +95,13 @@ describe("POST /configuration/reload", function () {
     expect(excerpt.at(-2)).to.deep.equal({ line: 7, text: "colour: red" });
     expect(await hash()).to.equal(before);
     expect((await ask("GET", "/audit?action=reload.requested")).body.data).to.have.length(1);
+    const [entry] = (await ask("GET", "/audit?action=configuration.refused")).body.data;
+    expect(entry).to.deep.include({
+      actor_kind: "user",
+      actor_id: 2,
+      subject_id: before,
+      details: { faults: 1 },
+    });
     configuration.write("resources/things.yaml", things);
   });
 
