@@ -1,4 +1,5 @@
 import type { CountMode } from "../mapping/definition.ts";
+import { escapeValue } from "../querying/filter-values.ts";
 import { operatorsOf, textOperators, type Operator } from "../querying/operators.ts";
 import type { ListShape, PathTable, ShownPath } from "../querying/shown-paths.ts";
 import { exampleOf } from "./examples.ts";
@@ -158,11 +159,15 @@ const ofSeveral: readonly Operator[] = ["eq", "in", "not_in", "between", "has_an
 function operandSchema(shown: ShownPath, operator: Operator): JsonSchema {
   if (operator === "null") return { type: "boolean" };
   if (textOperators.includes(operator)) return { type: "string" };
-  const one = shown.jsonPath === undefined ? askedSchemas[shown.field.type](shown.field) : { type: "string" };
+  const one = escaped(
+    shown.jsonPath === undefined ? askedSchemas[shown.field.type](shown.field) : { type: "string" },
+  );
   const isOne = operator === "eq" && !operatorsOf(shown).includes("in");
   if (!ofSeveral.includes(operator) || isOne) return one;
   const description =
-    operator === "between" ? "Two values with a comma between them." : "Values with commas between them.";
+    operator === "between"
+      ? "Two values with a comma between them; \\, is a comma in one."
+      : "Values with commas between them; \\, is a comma in one.";
   const example = String(exampleOf(one, "text"));
   const several = {
     type: "string",
@@ -172,4 +177,13 @@ function operandSchema(shown: ShownPath, operator: Operator): JsonSchema {
   return operator === "between" || one["type"] === "string" || operator.startsWith("has")
     ? several
     : { anyOf: [one, several] };
+}
+
+/** Writes the values of a schema as they stand in a query string, where a comma is between two. */
+function escaped(schema: JsonSchema): JsonSchema {
+  const written = ["enum", "examples"].flatMap((key) => {
+    const values = schema[key];
+    return Array.isArray(values) ? [[key, values.map((value) => escapeValue(String(value)))] as const] : [];
+  });
+  return { ...schema, ...Object.fromEntries(written) };
 }

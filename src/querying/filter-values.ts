@@ -39,6 +39,11 @@ export function splitValues(text: string): readonly string[] {
   return [...values, value];
 }
 
+/** Writes a value so that `splitValues` gives it back. */
+export function escapeValue(text: string): string {
+  return text.replaceAll(/[\\,]/g, String.raw`\$&`);
+}
+
 /** A value for PostgreSQL, or what it must be, to complete "The value of x must ...". */
 export type Read = { readonly value: Parameter } | { readonly fault: string };
 

@@ -1,4 +1,6 @@
 import type { Definition, Definitions } from "../../src/mapping/definition.ts";
+import { exampleOf as exampleIn } from "../../src/openapi/examples.ts";
+import type { JsonSchema } from "../../src/openapi/json-schema.ts";
 import { createJudge, resolve, type DocumentedOperation, type ServedDocument } from "../openapi/answers.ts";
 import type { Answer, TestUser } from "./service.ts";
 
@@ -53,7 +55,7 @@ async function walkList(definition: Definition, walker: Walker): Promise<readonl
   };
   const whole = await ask("per_page=100");
   const parameters = (list.parameters ?? []).map((one) => resolve(walker.document, one));
-  for (const { name: given, example, schema } of parameters) {
+  for (const { name: given, schema } of parameters) {
     const name = String(given);
     const { items } = (schema ?? {}) as { readonly items?: { readonly enum?: readonly string[] } };
     for (const value of name === "sort" || name === "include" ? (items?.enum ?? []) : []) {
@@ -61,8 +63,11 @@ async function walkList(definition: Definition, walker: Walker): Promise<readonl
       if (typeof body.next_cursor === "string")
         await ask(`${name}=${value}&per_page=1&cursor=${encodeURIComponent(body.next_cursor)}`);
     }
-    if (name.startsWith("filter[") && ["string", "number", "boolean"].includes(typeof example))
-      await ask(`${encodeURIComponent(name)}=${encodeURIComponent(String(example))}`);
+    const { properties = {} } = (name.startsWith("filter[") ? schema : {}) as {
+      readonly properties?: Readonly<Record<string, JsonSchema>>;
+    };
+    for (const [operator, operand] of Object.entries(properties))
+      await ask(`${name}[${operator}]=${encodeURIComponent(String(exampleIn(operand, "text")))}`);
   }
   return (whole.body.data ?? []) as readonly Row[];
 }
