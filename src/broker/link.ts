@@ -2,6 +2,7 @@ import { Socket } from "node:net";
 import { connect, type Channel, type RecoveringChannelModel } from "amqplib";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
+import { trustHint } from "../kit/untrusted.ts";
 import { endsWithin, pause } from "../kit/worker.ts";
 import { declareTopology } from "./topology.ts";
 
@@ -226,5 +227,5 @@ function reasonOf(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join(", ");
   return refusedVirtualHost.test(error.message)
     ? "RabbitMQ does not open the virtual host of the URL: it does not exist, is still starting, or is not open to this user"
-    : error.message;
+    : `${error.message}${trustHint(error, "NODE_EXTRA_CA_CERTS")}`;
 }

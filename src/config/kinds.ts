@@ -8,6 +8,8 @@ export interface Kind<T> {
   readonly expected: string;
   /** Returns undefined when the value is not of this kind. */
   read(value: unknown): T | undefined;
+  /** Returns what is wrong with a value, without the value; undefined when `expected` says all. */
+  readonly problemOf?: (value: unknown) => string | undefined;
   /** The kind of each item of a list. */
   readonly item?: Kind<unknown>;
 }
@@ -22,6 +24,18 @@ export function text(expected: string): Kind<string> {
   return {
     expected,
     read: (value) => (typeof value === "string" && value.trim() !== "" ? value : undefined),
+  };
+}
+
+/** Reads what a server listens on. An IPv6 address may be in brackets, as URLs have it. */
+export function listenHost(): Kind<string> {
+  const { expected, read } = text("an address or a host name");
+  return {
+    expected,
+    read: (value) =>
+      read(value)
+        ?.trim()
+        .replace(/^\[(.+)\]$/, "$1"),
   };
 }
 
@@ -143,23 +157,6 @@ export function key(): Kind<Buffer> {
     read(value) {
       if (typeof value !== "string" || !/^[A-Za-z0-9+/]{43}=?$/.test(value.trim())) return undefined;
       return Buffer.from(value, "base64");
-    },
-  };
-}
-
-/**
- * Reads a URL with one of the protocols. To a socket, with `?host=/folder`, it may name no host
- * before the path, as libpq and pg take it.
- */
-export function serverUrl(...protocols: readonly string[]): Kind<string> {
-  return {
-    expected: `a URL that begins with ${protocols.map((protocol) => `${protocol}://`).join(" or ")} (special characters in a password are percent-encoded)`,
-    read(value) {
-      if (typeof value !== "string") return undefined;
-      const full = /[?&]host=/.test(value) ? value.replace("@/", "@localhost/") : value;
-      if (parseUrl(full.trim()) === undefined) return undefined;
-      const isFine = protocols.some((protocol) => value.trim().startsWith(`${protocol}://`));
-      return isFine ? value.trim() : undefined;
     },
   };
 }

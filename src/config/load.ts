@@ -68,7 +68,8 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
     const fromEnvironment = inEnvironment.get(key);
     if (fromEnvironment !== undefined) {
       const value = setting.kind.read(fromEnvironment.text);
-      if (value === undefined) faults.push(`${fromEnvironment.variable}: expected ${setting.kind.expected}`);
+      if (value === undefined)
+        faults.push(`${fromEnvironment.variable}: ${refusal(setting.kind, fromEnvironment.text)}`);
       found.set(key, value);
     }
   }
@@ -109,11 +110,18 @@ interface SettingsFile {
   readonly given: Map<SettingKey, Given>;
 }
 
+/** Completes a fault that begins with the name of a setting. */
+function refusal({ expected, problemOf }: Kind<unknown>, value: unknown): string {
+  const problem = problemOf?.(value);
+  return problem === undefined ? `expected ${expected}` : `expected ${expected}; ${problem}`;
+}
+
 /** Returns one fault for each bad item of a list, or one for the whole value. */
-function valueFaults({ expected, item }: Kind<unknown>, { value, fault }: Given): readonly Fault[] {
+function valueFaults(kind: Kind<unknown>, { value, fault }: Given): readonly Fault[] {
+  const { item } = kind;
   const items: readonly unknown[] = item !== undefined && Array.isArray(value) ? value : [];
   const bad = [...items.entries()].filter(([, one]) => !isNothing(one) && item?.read(one) === undefined);
-  if (bad.length === 0) return [fault([], `expected ${expected}`)];
+  if (bad.length === 0) return [fault([], refusal(kind, value))];
   return bad.map(([index]) => fault([index], `expected ${item?.expected}`));
 }
 

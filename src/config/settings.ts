@@ -8,17 +8,18 @@ import {
   key,
   type Kind,
   list,
+  listenHost,
   network,
   oneOf,
   origin,
   rate,
   routePrefix,
-  serverUrl,
   share,
   size,
   text,
   webUrl,
 } from "./kinds.ts";
+import { databaseUrl, serverUrl } from "./server-url.ts";
 
 interface Setting {
   readonly kind: Kind<unknown>;
@@ -66,7 +67,7 @@ export const settings = {
   },
   // Absent: the embedded database in `dataDir`.
   "database.url": {
-    kind: serverUrl("postgresql", "postgres"),
+    kind: databaseUrl(),
     env: "DATABASE_URL",
     isSecret: true,
     isFixed: true,
@@ -77,7 +78,7 @@ export const settings = {
   // Absent: the in-process broker.
   "broker.url": { kind: serverUrl("amqp", "amqps"), env: "AMQP_URL", isSecret: true, isFixed: true },
   // Default: 127.0.0.1 on the embedded database, else 0.0.0.0.
-  "http.host": { kind: text("an address or a host name"), env: "SVC_HOST", isFixed: true },
+  "http.host": { kind: listenHost(), env: "SVC_HOST", isFixed: true },
   "http.port": { kind: integer(0, 65_535), env: "SVC_PORT", default: 8080, isFixed: true },
   "http.routePrefix": { kind: routePrefix(), env: "SVC_ROUTE_PREFIX", default: "/svc-api" },
   // Absent: the origin comes from the request.
@@ -131,7 +132,7 @@ export const settings = {
     default: "info",
   },
   // Default: `http.host`.
-  "metrics.host": { kind: text("an address or a host name"), env: "SVC_METRICS_HOST", isFixed: true },
+  "metrics.host": { kind: listenHost(), env: "SVC_METRICS_HOST", isFixed: true },
   "metrics.port": { kind: integer(0, 65_535), env: "SVC_METRICS_PORT", default: 9090, isFixed: true },
   "relay.pollInterval": { kind: timer, default: 0.1 },
   "relay.batchSize": { kind: integer(1, 10_000), default: 70 },

@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { Client, type ClientBase, Pool, type PoolClient } from "pg";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
+import { trustHint } from "../kit/untrusted.ts";
 import { pause } from "../kit/worker.ts";
 import { limitResults } from "./result-limit.ts";
 
@@ -262,5 +263,5 @@ function codeOf(error: unknown): string | undefined {
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)
     return error.errors.map((one) => messageOf(one)).join("; ");
-  return messageOf(error);
+  return `${messageOf(error)}${trustHint(error, "NODE_EXTRA_CA_CERTS, or sslrootcert in the URL")}`;
 }

@@ -293,6 +293,36 @@ describe("loadConfig, of bad settings", () => {
       "all",
       "DATABASE_URL: expected a URL that begins with postgresql:// or postgres:// (special characters in a password are percent-encoded)",
     ],
+    ...(
+      [
+        [
+          "several hosts",
+          "db1:5432,db2:5432/svc",
+          "it names several hosts, and one address has to lead to the server",
+        ],
+        [
+          "several hosts of one port",
+          "svc@db1,db2/svc",
+          "it names several hosts, and one address has to lead to the server",
+        ],
+        ["a password with #", "svc:12#hunter2@db/svc", "a # in it is written as %23"],
+        ["a password with /", "svc:hunter/2@db/svc", "a / in a password is written as %2F"],
+        ["a password with ?", "svc:hunter?2@db/svc", "a ? in a password is written as %3F"],
+        [
+          "an sslmode that pg does not know",
+          "db/svc?sslmode=required",
+          "its sslmode is none of disable, allow, prefer, require, verify-ca, verify-full, no-verify",
+        ],
+      ] as const
+    ).map(
+      ([fact, rest, problem]) =>
+        [
+          `a URL of a database with ${fact}`,
+          { ...external, DATABASE_URL: `postgresql://${rest}` },
+          "all",
+          `DATABASE_URL: expected a URL that begins with postgresql:// or postgres:// (special characters in a password are percent-encoded); ${problem}`,
+        ] as const,
+    ),
   ];
   for (const [fact, env, program, fault] of badSurroundings) {
     it(`refuses ${fact}`, () => expect(faultsOf(undefined, env, program)).to.deep.equal([fault]));

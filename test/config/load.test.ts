@@ -231,6 +231,24 @@ webhooks:
     );
   });
 
+  it("writes verify-full for the modes of TLS that pg takes for it with a warning", () => {
+    const urlOf = (query: string): string | undefined =>
+      load(undefined, { ...external, DATABASE_URL: `${external.DATABASE_URL}?${query}` }).database.url;
+
+    for (const mode of ["allow", "prefer", "require", "verify-ca", "verify-full"])
+      expect(urlOf(`sslmode=${mode}&a=b`)).to.equal(`${external.DATABASE_URL}?sslmode=verify-full&a=b`);
+    for (const query of ["sslmode=disable", "sslmode=no-verify", "uselibpqcompat=true&sslmode=require"])
+      expect(urlOf(query)).to.equal(`${external.DATABASE_URL}?${query}`);
+  });
+
+  it("takes an IPv6 address to listen on with and without brackets", () => {
+    for (const host of ["::1", "[::1]"])
+      expect(load("", { SVC_HOST: host, SVC_METRICS_HOST: host })).to.deep.include({
+        http: { ...load("").http, host: "::1" },
+        metrics: { ...load("").metrics, host: "::1" },
+      });
+  });
+
   it("takes a variable that is set to nothing as not set", () => {
     const config = load("http: { port: 1 }", { SVC_PORT: "", DATABASE_URL: "", DATABASE_URL_FILE: "" });
 

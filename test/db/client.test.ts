@@ -1,10 +1,12 @@
 import { connect, createServer, type Server } from "node:net";
+import { TLSSocket } from "node:tls";
 import { expect } from "chai";
 import { createStatementNamer } from "../../src/db/prisma-internals/adapter.ts";
 import { type Database, openDatabase, waitForDatabase } from "../../src/db/client.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { changeValueSettings, createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { selfSigned } from "../support/self-signed.ts";
 import { until } from "../support/wait.ts";
 import { createCoreClient } from "../support/core-client.ts";
 
@@ -180,6 +182,35 @@ describe("waitForDatabase", () => {
     await created.drop();
   });
 
+  it("says how to trust a server whose certificate it does not trust", async () => {
+    const server = createServer((socket) =>
+      socket.once("data", () => {
+        socket.write("S");
+        new TLSSocket(socket, { isServer: true, ...selfSigned }).on("error", () => undefined);
+      }),
+    );
+    const port = await portOf(server);
+    const reasons: string[] = [];
+    const giveUp = new AbortController();
+
+    await failureOf(
+      waitForDatabase({
+        url: `postgresql://svc@127.0.0.1:${port}/svc?sslmode=verify-full`,
+        log,
+        signal: giveUp.signal,
+        onWait(reason) {
+          reasons.push(reason);
+          giveUp.abort();
+        },
+      }),
+    );
+
+    server.close();
+    expect(reasons).to.deep.equal([
+      "self-signed certificate; give the certificate of its authority as a file: NODE_EXTRA_CA_CERTS, or sslrootcert in the URL",
+    ]);
+  });
+
   it("throws when the signal aborts, without the password", async () => {
     const failure = await failureOf(
       waitForDatabase({
@@ -206,10 +237,14 @@ async function failureOf(promise: Promise<unknown>): Promise<unknown> {
 
 async function listen(): Promise<{ server: Server; port: number }> {
   const server = createServer();
+  return { server, port: await portOf(server) };
+}
+
+async function portOf(server: Server): Promise<number> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no port");
-  return { server, port: address.port };
+  return address.port;
 }
 
 /** Pipes connections to `from` on to the real server. */

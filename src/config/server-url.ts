@@ -1,0 +1,62 @@
+import { parseUrl } from "../kit/parse-url.ts";
+import type { Kind } from "./kinds.ts";
+
+/** The modes of libpq, and the one of pg that encrypts and checks nothing. */
+const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full", "no-verify"];
+
+/**
+ * Reads a URL with one of the protocols. To a socket, with `?host=/folder`, it may name no host
+ * before the path, as libpq and pg take it.
+ */
+export function serverUrl(...protocols: readonly string[]): Kind<string> {
+  return {
+    expected: `a URL that begins with ${protocols.map((protocol) => `${protocol}://`).join(" or ")} (special characters in a password are percent-encoded)`,
+    read(value) {
+      if (typeof value !== "string" || problemOf(value) !== undefined) return undefined;
+      const isFine = protocols.some((protocol) => value.trim().startsWith(`${protocol}://`));
+      return isFine && parsed(value) !== undefined ? value.trim() : undefined;
+    },
+    problemOf: (value) => (typeof value === "string" ? problemOf(value) : undefined),
+  };
+}
+
+/**
+ * Reads the URL of a PostgreSQL server. pg checks certificate and name of the server in all modes
+ * between `allow` and `verify-full`. It warns of each but the last, so that one is written instead.
+ */
+export function databaseUrl(): Kind<string> {
+  const { expected, ...kind } = serverUrl("postgresql", "postgres");
+  const isKnown = (value: unknown): boolean => {
+    const mode = typeof value === "string" ? parsed(value)?.searchParams.get("sslmode") : undefined;
+    return typeof mode !== "string" || sslModes.includes(mode);
+  };
+  return {
+    expected,
+    read(value) {
+      const url = isKnown(value) ? kind.read(value) : undefined;
+      // With this parameter pg means by them what libpq does.
+      return url?.includes("uselibpqcompat=true") === true
+        ? url
+        : url?.replace(/([?&]sslmode=)(?:allow|prefer|require|verify-ca)(?=&|$)/, "$1verify-full");
+    },
+    problemOf: (value) =>
+      kind.problemOf?.(value) ??
+      (isKnown(value) ? undefined : `its sslmode is none of ${sslModes.join(", ")}`),
+  };
+}
+
+function parsed(value: string): URL | undefined {
+  const full = /[?&]host=/.test(value) ? value.replace("@/", "@localhost/") : value;
+  return parseUrl(full.trim());
+}
+
+function problemOf(value: string): string | undefined {
+  // Without an error, what stands before it would be taken for the host.
+  if (value.includes("#")) return "a # in it is written as %23";
+  const [start, authority = ""] = /^\s*\w+:\/\/([^/?]*)/.exec(value) ?? [""];
+  if (authority.slice(authority.lastIndexOf("@") + 1).includes(","))
+    return "it names several hosts, and one address has to lead to the server";
+  const ending = value.charAt(start.length);
+  const isCut = !authority.includes("@") && value.includes("@", start.length) && parsed(value) === undefined;
+  return isCut ? `a ${ending} in a password is written as ${encodeURIComponent(ending)}` : undefined;
+}
