@@ -48,7 +48,7 @@ export async function changeValueSettings(url: string): Promise<void> {
     "standard_conforming_strings = off",
     "quote_all_identifiers = on",
   ];
-  for (const setting of settings) await execute(url, `ALTER DATABASE ${name} SET ${setting}`);
+  for (const setting of settings) await execute(url, () => `ALTER DATABASE ${name} SET ${setting}`);
 }
 
 // What tests left behind on a server that outlives them.
