@@ -37,7 +37,7 @@ export async function findRelatedRecords(
   const values = rows.map((row) => {
     const value = scalarParameter(link.from.type, row[relation.localField]);
     if (Buffer.isBuffer(value)) return `\\x${value.toString("hex")}`;
-    return value === undefined || value === null ? null : String(value);
+    return typeof value === "object" || value === undefined ? null : String(value);
   });
   const lists = await readLinkedTo(sql, { definition, link, statement, ...rest }, values);
   return lists.map((list) => {
