@@ -78,6 +78,15 @@ describe("svc-admin import of tables of every kind", function () {
     for (const { table, reason } of tables) expect(reason).to.contain(leftOut[table]);
   });
 
+  it("says which column of the owner's name can hold no owner", () => {
+    const remarks = report.tables.filter(({ remarks: all }) => all.some((one) => one.includes("no owner")));
+
+    expect(remarks).to.have.length(1);
+    expect(remarks[0]?.remarks).to.include(
+      "user_id is no owner: no id of a user of svc fits uuid. Its records are for admins only.",
+    );
+  });
+
   it("writes files that pass `resources check`, and for which `migrate` installs triggers only", async () => {
     const check = await run("resources", "check", "--json");
     const plan = JSON.parse((await run("migrate", "--plan", "--json")).stdout);

@@ -17,6 +17,7 @@ export function tableComments({
   references,
   needed,
   ownTriggers,
+  ownerRemarks,
 }: {
   readonly table: ChosenTable;
   readonly fields: readonly FieldOfColumn[];
@@ -24,10 +25,12 @@ export function tableComments({
   /** Columns without which no row can be made, and which no field holds. */
   readonly needed: readonly string[];
   readonly ownTriggers: readonly Trigger[];
+  readonly ownerRemarks: readonly string[];
 }): TableComments {
   const isView = relation.kind === "view" || relation.kind === "materialized view";
   const remarks = [
     ...remarksOf({ table: { relation, key }, needed, ownTriggers, isView }),
+    ...ownerRemarks,
     ...references.remarks,
   ];
   const head = [

@@ -82,7 +82,7 @@ function fileOf(parts: FileParts): ImportedFile {
   const { table, references, uniqueColumns } = parts;
   const { relation, columns, key, resource, model, file } = table;
   const fields = columns.columns.map((imported): FieldOfColumn => fieldOf(imported, parts));
-  const owner = ownerOf(fields, parts.ownerColumn);
+  const { owner, ownerRemarks } = ownerOf(fields, parts.ownerColumn);
   const isView = relation.kind === "view" || relation.kind === "materialized view";
   const isReadOnly = isView || relation.kind === "foreign table";
   const isSoleKey = key.columns.length === 1;
@@ -113,7 +113,14 @@ function fileOf(parts: FileParts): ImportedFile {
     ...(searchable.length > 0 && { searchableColumns: searchable }),
     ...(!isView && writesOf(relation, isReadOnly, isLacking)),
   };
-  const { comments, remarks } = tableComments({ table, fields, references, needed, ownTriggers });
+  const { comments, remarks } = tableComments({
+    table,
+    fields,
+    references,
+    needed,
+    ownTriggers,
+    ownerRemarks,
+  });
   return {
     file,
     table: table.table,
@@ -214,9 +221,15 @@ function isSearchable({ field, imported: { baseType, column } }: FieldOfColumn):
 
 const ownerTypes: readonly string[] = ["Int", "BigInt", "String"];
 
-/** Returns the field of the owner column, where the table has one that can hold a user's id. */
-function ownerOf(fields: readonly FieldOfColumn[], column: string | undefined): string | undefined {
+/** Returns the field of the owner column, or a remark where its type holds no id of a user. */
+function ownerOf(
+  fields: readonly FieldOfColumn[],
+  column: string | undefined,
+): { readonly owner?: string; readonly ownerRemarks: readonly string[] } {
   const found = fields.find(({ imported }) => imported.column.name === column);
-  const isFitting = found !== undefined && ownerTypes.includes(found.field.type) && found.field.list !== true;
-  return isFitting ? found.name : undefined;
+  if (found === undefined) return { ownerRemarks: [] };
+  const { name, field, imported } = found;
+  if (ownerTypes.includes(field.type) && field.list !== true) return { owner: name, ownerRemarks: [] };
+  const remark = `${name} is no owner: no id of a user of svc fits ${imported.column.type}. Its records are for admins only.`;
+  return { ownerRemarks: [remark] };
 }
