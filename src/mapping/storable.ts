@@ -21,6 +21,14 @@ export function isNoNumber(text: string): boolean {
   return /^(?:NaN|-?Infinity)$/.test(text);
 }
 
+/**
+ * Returns whether digits of a whole number may have been lost when the body was parsed:
+ * 9007199254740993 is 9007199254740992 by then.
+ */
+export function isRounded(value: unknown): value is number {
+  return Number.isInteger(value) && !Number.isSafeInteger(value);
+}
+
 /** Prisma replaces an object with the first key by its `values`, and drops the second. */
 const misreadKeys = ["__prismaRawParameters__", "__proto__"];
 
@@ -45,6 +53,9 @@ function contentFault(value: unknown, isInConstructor: boolean): string | undefi
   if (typeof value === "string") return textFault(value);
   // 1e400 in the body is Infinity here, and would be stored as null.
   if (typeof value === "number" && !Number.isFinite(value)) return "numbers that a 64-bit float cannot hold";
+  // JSON writes larger ones as floats.
+  if (isRounded(value) && Math.abs(value) < 1e21)
+    return "whole numbers beyond 9007199254740991, which lose digits; send them as strings";
   if (!isContainer(value)) return undefined;
   const key = misreadKeys.find((name) => Object.hasOwn(value, name));
   if (key !== undefined) return `the key "${key}"`;

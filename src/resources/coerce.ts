@@ -5,7 +5,7 @@ import type { Field, FieldType } from "../mapping/definition.ts";
 import { maxPlaces } from "../validation/body-paths.ts";
 import { fill } from "../validation/messages.ts";
 import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "../validation/values.ts";
-import { defaultLength, isNoNumber, jsonFault, textFault } from "../mapping/storable.ts";
+import { defaultLength, isNoNumber, isRounded, jsonFault, textFault } from "../mapping/storable.ts";
 import {
   instantOf,
   isBeyondDays,
@@ -116,11 +116,10 @@ function toInt(value: unknown): Converted {
   return typeof integer === "bigint" ? ok(Number(integer)) : integer;
 }
 
+const asString = refuse("must be sent as a string, since a JSON number of that size loses digits.");
+
 function toBigInt(value: unknown): Converted {
-  // The digits were lost when the body was parsed: 9007199254740993 is already 9007199254740992.
-  if (Number.isInteger(value) && !Number.isSafeInteger(value)) {
-    return refuse("must be sent as a string, since a JSON number of that size loses digits.");
-  }
+  if (isRounded(value)) return asString;
   const integer = toInteger(value, int64);
   return typeof integer === "bigint" ? ok(integer) : integer;
 }
@@ -136,6 +135,7 @@ const defaultPrecision = { precision: 65, scale: 30 };
 
 function toDecimalText(value: unknown, field: Field): Converted {
   if (!isNumeric(value)) return refuse("must be a number.");
+  if (isRounded(value)) return asString;
   const number = toDecimal(value);
   const { precision = defaultPrecision.precision, scale = defaultPrecision.scale } =
     field.precision === undefined ? defaultPrecision : { scale: 0, ...field };
