@@ -268,16 +268,22 @@ export async function readLinkedTo(
     // The empty array gives the values the type of their column. That at the other end may have no
     // place for them, such as a smallint or a domain.
     const none = `ARRAY(SELECT ${near} FROM ${quoteTable(definition.table)} AS n LIMIT 0)`;
-    const text = joined([
-      `SELECT p.place, r.* FROM unnest(${none} || ${parameters.add(distinct)}) WITH ORDINALITY AS p (value, place)`,
-      `CROSS JOIN LATERAL (SELECT ${statement.columns} FROM ${from} WHERE ${far} = p.value`,
+    const given = `unnest(${none} || ${parameters.add(distinct)}) WITH ORDINALITY AS p (value, place)`;
+    const linked = joined([
+      `${from} WHERE ${far} = p.value`,
       isAlways(where) ? "" : `AND (${conditionText(where, "t", parameters)})`,
-      // For an order, a table without an index would be read once for each value.
       link.isMany ? `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}` : "",
-      take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
-      skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
-      ") AS r",
     ]);
+    const text =
+      take === undefined && skip === undefined
+        ? // A join: a table that has no index is read once, and not for each value.
+          `SELECT p.place, ${statement.columns} FROM ${given} CROSS JOIN ${linked}`
+        : joined([
+            `SELECT p.place, r.* FROM ${given} CROSS JOIN LATERAL (SELECT ${statement.columns} FROM ${linked}`,
+            take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
+            skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
+            ") AS r",
+          ]);
     for (const [place, ...record] of await sql(text, parameters.values))
       lists[Number(place) - 1]?.push(record);
     await readManys(sql, statement, lists.flat());
