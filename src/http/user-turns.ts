@@ -5,7 +5,8 @@ import type { ApiMiddleware, Turn } from "./state.ts";
 /**
  * Says how long a large request keeps its place after its answer, while other users wait. A MB
  * takes some 20 to 80 ms of the one thread that serves all. 2 MB/s in each place leave most of it
- * to the others. A user alone has all of it. A MB that is read and then dropped takes some 5 ms.
+ * to the others. A user alone has all of it. A MB that comes in and is dropped takes some 5 ms: its
+ * client left, or it is refused.
  */
 const holding = { freeBytes: 64 * 1024, bytesPerMs: 2 * 1024, readShare: 1 / 8 };
 /** How long a user counts as being about. */
