@@ -45,7 +45,7 @@ export function conditionsOf(search: URLSearchParams): readonly Condition[] {
 }
 
 /** Shows one value as it was typed; several as they are written. */
-function shownOf(value: string): string {
+export function shownOf(value: string): string {
   const isOne = /^(?:\\[\\,]|\\(?![\\,])|[^\\,])*$/.test(value);
   return isOne ? value.replaceAll(/\\([\\,])/g, "$1") : value;
 }

@@ -1,6 +1,7 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
+import { shownOf } from "./filters.ts";
 import { formFields, type FormField } from "./form-fields.ts";
 import type { Schema } from "./schema.ts";
 
@@ -122,6 +123,7 @@ function filterOf(path: string, { properties = {} }: Schema): FilterShape {
     path,
     isNumeric: one?.type === "integer" || one?.type === "number",
     operators: Object.keys(properties),
-    choices: isBoolean ? ["true", "false"] : (one?.enum ?? []).map(String),
+    // The document has them as a query string does.
+    choices: isBoolean ? ["true", "false"] : (one?.enum ?? []).map((value) => shownOf(String(value))),
   };
 }
