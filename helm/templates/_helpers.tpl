@@ -101,16 +101,18 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- toYaml (dict "service.yaml" (toYaml (default (dict) .Values.config.settings))) -}}
 {{- end -}}
 
-{{/* Before every path; without a slash at the end, so nothing for "/". */}}
+{{/* Before every path; without a slash at the end, so nothing for "/". Nothing, too, when the chart cannot see the settings. */}}
 {{- define "svc.routePrefix" -}}
+{{- if not .Values.config.existingSettings -}}
 {{- $http := default (dict) (.Values.config.settings).http -}}
 {{- default "/svc-api" $http.routePrefix | trimSuffix "/" -}}
 {{- end -}}
+{{- end -}}
 
-{{/* Where the console is; nothing when it is off. */}}
+{{/* Where the console is; nothing when it is off, or when the chart cannot see the settings. */}}
 {{- define "svc.consolePath" -}}
 {{- $console := default (dict) (.Values.config.settings).console -}}
-{{- if ne (toString $console.enabled) "false" -}}
+{{- if not (or .Values.config.existingSettings (eq (toString $console.enabled) "false")) -}}
 {{- default "/console" $console.path | trimSuffix "/" -}}
 {{- end -}}
 {{- end -}}

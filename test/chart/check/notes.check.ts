@@ -40,6 +40,10 @@ describe("NOTES.txt", () => {
     );
   });
 
+  it("names the prefix by its setting where it does not see it", () => {
+    expect(notes({ file: "existing" })).to.match(/localhost:8080<http\.routePrefix>\/resources$/m);
+  });
+
   it("says what is missing, and what the chart does not see", () => {
     expect(notes({})).to.match(/There are no mapping files yet/);
     expect(notes({ values: { config: { resources: { "a.yaml": "" } } } })).to.not.match(/no mapping files/);

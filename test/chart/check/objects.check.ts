@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { queues } from "../../../src/broker/topology.ts";
-import { cases, chosen, find, podsOf, render, type KubernetesObject, type Pod } from "./chart.ts";
+import { cases, chosen, find, podOf, podsOf, render, type KubernetesObject, type Pod } from "./chart.ts";
 
 /** What ci/existing.yaml names: objects that are there before the chart. */
 const existing = new Set([
@@ -206,6 +206,22 @@ function pathsOf(console: object): readonly string[] {
   const objects = render({ file: "full", values: { config: { settings: { console } } } });
   return (find(objects, "Ingress").spec?.rules?.[0]?.http.paths ?? []).map(({ path }) => path);
 }
+
+describe("the objects of ci/existing.yaml", () => {
+  it("route every path to settings that the chart does not see", () => {
+    const objects = render({
+      file: "existing",
+      values: {
+        ingress: { enabled: true, hosts: ["a.b"] },
+        api: { extraEnv: [{ name: "SVC_ROUTE_PREFIX", value: "/v1" }] },
+      },
+    });
+
+    const paths = find(objects, "Ingress").spec?.rules?.[0]?.http.paths ?? [];
+    expect(paths.map(({ path }) => path)).to.deep.equal(["/"]);
+    expect(podOf(objects, "test").container.args?.[0]).not.to.include("whoami");
+  });
+});
 
 describe("the objects of ci/full.yaml", () => {
   it("route the prefix of the settings and the console, and nothing else", () => {
