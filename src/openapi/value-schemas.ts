@@ -155,7 +155,8 @@ export const sentAlternatives: Readonly<Record<FieldType, (field: Field) => read
 /** One value of a condition, as a query string has it (docs/lists.md, "Operators"). */
 export const askedSchemas: Readonly<Record<FieldType, SchemaOf>> = {
   Int: () => int32,
-  BigInt: () => ({ type: "integer" }),
+  // As answers give it: a text where a JSON number would lose digits.
+  BigInt: () => ({ type: ["integer", "string"], pattern: "^-?[0-9]+$" }),
   Float: () => ({ type: "number" }),
   Decimal: () => ({ type: "number" }),
   String: textSchema,

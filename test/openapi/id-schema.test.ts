@@ -23,4 +23,10 @@ describe("idSchema", () => {
       false,
     ]);
   });
+
+  it("takes a large id as answers give it, a text", () => {
+    const events = definition({ name: "events", fields: [field("id", "BigInt", { isKey: true })] });
+
+    expect(idSchema(events)).to.deep.equal({ type: ["integer", "string"], pattern: "^-?[0-9]+$" });
+  });
 });
