@@ -1,8 +1,7 @@
 import { execFile } from "node:child_process";
 import { createReadStream, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { basename, join, resolve } from "node:path";
-import { pathToFileURL } from "node:url";
-import type { runAdmin as RunAdmin } from "../../src/cli/program.ts";
+import { runAdmin } from "../../src/cli/program.ts";
 import { createMemoryTerminal } from "./memory-terminal.ts";
 import {
   freePort,
@@ -140,16 +139,13 @@ export async function createProgram({
 }
 
 /**
- * Runs the built `svc-admin` with `--json` and gives its answer; in this process, where a start takes most of the
- * time. `tryAdmin` runs a process.
+ * Runs `svc-admin` with `--json` and gives its answer; in this process, where a start takes most of the time. Not the
+ * built one: a second schema engine of Prisma in a process breaks the first. `tryAdmin` runs a process of that.
  */
 export async function admin(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
 ): Promise<Readonly<Record<string, unknown>>> {
-  const { runAdmin } = (await import(pathToFileURL(builtFile("cli/program.js")).href)) as {
-    readonly runAdmin: typeof RunAdmin;
-  };
   const terminal = createMemoryTerminal();
   const status = await runAdmin({
     args: [...args, "--json"],
@@ -219,11 +215,7 @@ export function filesOf(
 }
 
 function binary(name: string): string {
-  return builtFile(`bin/${name}.js`);
-}
-
-function builtFile(name: string): string {
-  const path = resolve("dist", name);
+  const path = resolve("dist/bin", `${name}.js`);
   if (!existsSync(path)) throw new Error(`${path} is not there: run npm run build`);
   return path;
 }
