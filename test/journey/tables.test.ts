@@ -221,7 +221,7 @@ for (const mode of modes) {
       });
 
       it("are refused by field where they are none", async () => {
-        const wrong = { place: "x", day: "2026-02-30", starts: "24:00", lasts: "1 day", days: ["today"] };
+        const wrong = { place: "x", day: "2026-02-30", starts: "24:01", lasts: "1 day", days: ["today"] };
 
         const { status, body } = await admin.request("POST", "/resources/shifts", wrong);
         const natives = await Promise.all(
