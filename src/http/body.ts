@@ -151,7 +151,6 @@ async function parse(
   req.on("data", keep);
   try {
     await Promise.race([parserOf(limitBytes)(ctx, nothingNext), failing.failed]);
-    turn.parsedBytes = received;
   } finally {
     req.off("data", keep);
     failing.end();

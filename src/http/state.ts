@@ -75,8 +75,6 @@ export interface RequestMemory {
 export interface Turn {
   /** Bytes of the body that have come, even if they were then dropped. */
   readBytes: number;
-  /** Bytes of the body that were parsed, which leads to most of its work. */
-  parsedBytes: number;
   /** Bytes of the answer that was made, even if it was then refused for lack of memory. */
   madeBytes: number;
   /** Runs something that waits for the client, such as reading a slow body, without the place. */

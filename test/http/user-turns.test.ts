@@ -40,10 +40,6 @@ describe("createUserTurns", () => {
     router.get("/large", (ctx) => {
       ctx.body = { text: "a".repeat(1_000_000) };
     });
-    router.post("/count", async (ctx) => {
-      read += 1;
-      ctx.body = { fields: Object.keys(await readJsonBody(ctx, 1_000_000)).length };
-    });
     router.post("/echo", async (ctx) => {
       read += 1;
       ctx.body = await readJsonBody(ctx, 1000);
@@ -151,11 +147,11 @@ describe("createUserTurns", () => {
 
   it("holds them by what has come of a body, whose length nobody gave", async () => {
     await call(server.port, "/large", { headers: { Authorization: "2" } });
-    const text = JSON.stringify({ text: "a".repeat(500_000) });
+    const size = 500_000;
     const sent = await Promise.all([1, 2].map(() => openRaw(server.port)));
     for (const connection of sent)
       connection.send(
-        `POST /count HTTP/1.1\r\nHost: a\r\nAuthorization: 1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`,
+        `POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: 1\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${size.toString(16)}\r\n${"a".repeat(size)}\r\n0\r\n\r\n`,
       );
     for (const connection of sent) await connection.untilAnswers(1);
 
@@ -179,11 +175,11 @@ describe("createUserTurns", () => {
     await Promise.all([first, other, waiting]);
   });
 
-  /** Sends the head of a large body, which `/echo` refuses, and `sent` bytes of it. */
-  const sendLarge = async (user: number, sent: number, path = "/echo"): Promise<RawConnection> => {
+  /** Sends the head of a body that is too large, and `sent` bytes of it. */
+  const sendLarge = async (user: number, sent: number): Promise<RawConnection> => {
     const connection = await openRaw(server.port);
     connection.send(
-      `POST ${path} HTTP/1.1\r\nHost: a\r\nAuthorization: ${user}\r\nContent-Type: application/json\r\nContent-Length: 500000\r\n\r\n`,
+      `POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: ${user}\r\nContent-Type: application/json\r\nContent-Length: 500000\r\n\r\n`,
     );
     connection.send("a".repeat(sent));
     return connection;
@@ -202,28 +198,21 @@ describe("createUserTurns", () => {
     expect(answer?.status).to.equal(413);
   });
 
-  /** Expects the user's next request to be served soon after 40 bodies whose clients left. */
-  const expectServedAfterAborts = async (sent: number, path: string): Promise<void> => {
+  it("holds no place for a body of which little has come, whatever its length", async () => {
     await server.close();
     await start(undefined, undefined, 60);
     const other = get(2);
     await until(() => held.length === 1, { what: "the other user" });
-    const gone = await Promise.all(Array.from({ length: 40 }, () => sendLarge(1, sent, path)));
+    const gone = await Promise.all(Array.from({ length: 40 }, () => sendLarge(1, 1000)));
     await until(() => read === gone.length, { what: "their bodies" });
-    for (const { socket } of gone) socket.end(() => socket.destroy());
+    for (const { socket } of gone) socket.destroy();
 
     const next = get(1);
     // 40 places of 0.2 s each, two at a time, would be 4 s.
     await until(() => held.length === 2, { what: "the user's next request", timeoutMs: 2000 });
     while (held.length > 0) held.pop()?.();
     expect([(await next).status, (await other).status]).to.deep.equal([200, 200]);
-  };
-
-  it("holds no place for a body of which little has come, whatever its length", () =>
-    expectServedAfterAborts(1000, "/echo"));
-
-  it("holds hardly a place for a body of which much has come, and whose client left", () =>
-    expectServedAfterAborts(499_000, "/count"));
+  });
 
   it("holds nothing while a user is alone", async () => {
     for (let i = 0; i < 20; i++) await call(server.port, "/large", { headers: { Authorization: "1" } });
