@@ -28,8 +28,8 @@ const partsQuery = `
 /**
  * Notes which parts of tables the service made, before a migration by hand.
  *
- * @returns Brings the record to the names that they have by then. What was renamed would else be
- *   somebody else's, and what has its old name be taken for missing.
+ * @returns Writes the names that they have by then into the record. Without it, a renamed part
+ *   counts as somebody else's, and its old name as missing.
  */
 export async function watchRenames(client: Client): Promise<() => Promise<void>> {
   const made = await readMade(client);

@@ -37,7 +37,7 @@ function isFloat({ type, isList }: Field): boolean {
   return type === "Float" && !isList;
 }
 
-/** Finds the numbers that JSON has none for. */
+/** Finds the numbers that JSON cannot hold. */
 function endless(shown: ShownPath): Condition {
   return on(shown, { kind: "in", values: ["NaN", "Infinity", "-Infinity"] });
 }

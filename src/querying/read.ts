@@ -265,8 +265,8 @@ export async function readLinkedTo(
     const [near, far] = [columnText("n", link.from), columnText("t", link.to)];
     const total = totalOrder(order, link.target);
     const { from, aliases } = statement.withOrder(total);
-    // The empty array gives the values the type of their column. That at the other end may have no
-    // place for them, such as a smallint or a domain.
+    // The empty array gives the values the type of their own column. The column at the other end
+    // may be narrower, such as a smallint or a domain.
     const none = `ARRAY(SELECT ${near} FROM ${quoteTable(definition.table)} AS n LIMIT 0)`;
     const given = `unnest(${none} || ${parameters.add(distinct)}) WITH ORDINALITY AS p (value, place)`;
     const linked = joined([

@@ -286,7 +286,7 @@ async function withoutUnfit<T>(
     return [...(await askFor(some.slice(0, half))), ...(await askFor(some.slice(half)))];
   };
   const answers = await askFor(ids);
-  // Each read of the feed meets them again: a line for each would be thousands a second.
+  // Each read of the feed finds them again: a line for each would be thousands a second.
   if (unfit.length > 0) {
     const { name: resource } = definition;
     log.error(

@@ -212,7 +212,7 @@ function checkUserValue(place: Place, { type }: Field, value: unknown): void {
 
 const userValue = /^\$user\.(?:id|email|claims\.[^.\s]+)$/;
 
-/** What a `Boolean` reads `1` as would let in the user 1. A claim may be of any type. */
+/** A `Boolean` reads `1` as true, which let in the user 1. A claim may be of any type. */
 const numbers: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal"];
 const texts: readonly FieldType[] = ["String", "Enum"];
 
