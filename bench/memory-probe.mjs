@@ -1,9 +1,7 @@
 /** Preloaded into a program by bench/memory.ts: writes what its memory holds to MEMORY_PROBE_FILE after SIGUSR2. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { createRequire } from "node:module";
 import { getHeapSpaceStatistics } from "node:v8";
 
-const { cache } = createRequire(import.meta.url);
 /** Memories of WebAssembly, by the module that made them. */
 const memories = [];
 const callerOf = () =>
@@ -35,9 +33,6 @@ process.on("SIGUSR2", () => {
   const status = readFileSync("/proc/self/status", "utf8");
   const of = (name) => megabytes(1024 * Number(new RegExp(`${name}:\\s+(\\d+)`).exec(status)?.[1]));
   const { heapTotal, heapUsed, external, arrayBuffers } = process.memoryUsage();
-  const packages = new Set(
-    Object.keys(cache).flatMap((path) => /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(path)?.[1] ?? []),
-  );
   writeFileSync(
     process.env.MEMORY_PROBE_FILE,
     JSON.stringify({
@@ -52,7 +47,6 @@ process.on("SIGUSR2", () => {
         getHeapSpaceStatistics().map((one) => [one.space_name, megabytes(one.physical_space_size)]),
       ),
       wasm: memories.map(({ memory, caller }) => `${caller} ${megabytes(memory.buffer.byteLength)}`),
-      packages: [...packages].toSorted(),
     }),
   );
 });

@@ -5,15 +5,13 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { AppError } from "../kit/errors.ts";
+import { root } from "../kit/root.ts";
 import { entityTagOf, isKnown } from "./conditional.ts";
 import { answerUnsupported, unknownRoute } from "./error-body.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
-/**
- * Holds the files of the console, which `npm run build` puts there. The same path from `src` and
- * from `dist`.
- */
-const builtFolder = fileURLToPath(new URL("../../dist/console/", import.meta.url));
+/** Holds the files of the console, which `npm run build` puts there. */
+const builtFolder = fileURLToPath(new URL("dist/console/", root));
 
 const types: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",

@@ -1,6 +1,7 @@
-import { createRequire } from "node:module";
+import { readFileSync } from "node:fs";
+import { root } from "./root.ts";
 
-/** Version of the service, from package.json, which is two folders above `src` and `dist` alike. */
-export const { version } = createRequire(import.meta.url)("../../package.json") as {
+/** Version of the service, from package.json. */
+export const { version } = JSON.parse(readFileSync(new URL("package.json", root), "utf8")) as {
   readonly version: string;
 };

@@ -4,6 +4,7 @@ import { setTimeout } from "node:timers/promises";
 import { Client, type ClientBase } from "pg";
 import { valueSettings } from "../db/client.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
+import { root } from "../kit/root.ts";
 
 /** One or more SQL statements, and their purpose. */
 export interface Step {
@@ -22,8 +23,7 @@ export interface CoreMigration {
 /** The checksum of each core migration of a database, by its name. */
 export type AppliedMigrations = Readonly<Record<string, string>>;
 
-/** The path is the same from src/migration and from dist/migration. */
-const coreFolder = new URL("../../prisma/migrations/", import.meta.url);
+const coreFolder = new URL("prisma/migrations/", root);
 
 /** An advisory lock that all processes take which migrate; any number that no other lock uses. */
 const lockKey = 7_382_914_405;

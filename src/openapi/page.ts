@@ -2,12 +2,10 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { entityTagOf, isKnown } from "../http/conditional.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { root } from "../kit/root.ts";
 
-/**
- * Holds the files of the page, which `npm run build:page` puts there: ours and Swagger UI's. The
- * same path from `src` and from `dist`.
- */
-const folder = new URL("../../dist/openapi/page/", import.meta.url);
+/** Holds the files of the page, which `npm run build:page` puts there: ours and Swagger UI's. */
+const folder = new URL("dist/openapi/page/", root);
 
 /** Every file that is served, by its name. No other name leads to a file. */
 const files: ReadonlyMap<string, string> = new Map([

@@ -1,6 +1,5 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes, randomUUID } from "node:crypto";
-import { createRequire } from "node:module";
 import { hostname } from "node:os";
 import {
   ROOT_CONTEXT,
@@ -25,12 +24,11 @@ import {
   type SpanExporter,
 } from "@opentelemetry/sdk-trace";
 import { messageOf } from "../kit/errors.ts";
+import { version } from "../kit/version.ts";
 import { endsWithin } from "../kit/worker.ts";
 import type { Log } from "./log.ts";
 import { formatTraceparent, parseTraceparent, type Span, type Tracing } from "./tracing.ts";
 import type { TracingSettings } from "./tracing-settings.ts";
-
-const { version } = createRequire(import.meta.url)("../../package.json") as { readonly version: string };
 
 /** How long a collector that does not answer may delay a stop. */
 const closeLimitMs = 3_000;

@@ -3,6 +3,7 @@ import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 import { hint } from "../../kit/did-you-mean.ts";
 import { messageOf, OperatorError } from "../../kit/errors.ts";
+import { root } from "../../kit/root.ts";
 import type { Trigger } from "../definition.ts";
 import type { Fault, YamlPath, YamlSource } from "../../config/yaml-source.ts";
 import type {
@@ -118,7 +119,7 @@ export type Drafts = ReadonlyMap<string, Draft>;
  * @throws OperatorError when the schema's file is missing.
  */
 export function compileMappingSchema(): ValidateFunction {
-  const path = fileURLToPath(new URL("../../../config/schema/resource.schema.json", import.meta.url));
+  const path = fileURLToPath(new URL("config/schema/resource.schema.json", root));
   let schema: object;
   try {
     schema = JSON.parse(readFileSync(path, "utf8")) as object;
