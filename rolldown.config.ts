@@ -14,7 +14,7 @@ export default defineConfig({
   platform: "node",
   // What has files of its own that are not JavaScript, and what a start does not load.
   external: [
-    "@electric-sql/pglite",
+    /^@electric-sql\/pglite(\/|$)/,
     /^@prisma\/(client|client-runtime-utils|get-dmmf|param-graph-builder|schema-engine-wasm)(\/|$)/,
     "pg-native",
     "pino-pretty",
