@@ -5,6 +5,7 @@ import {
   startProcess,
   untilServing,
 } from "../test/support/private-process.ts";
+import { containerBytes, createMemoryLimit } from "./memory-limit.ts";
 import type { Surroundings } from "./surroundings.ts";
 
 export interface Program {
@@ -17,7 +18,8 @@ export interface Program {
 }
 
 /**
- * Starts `svc api` or `svc dispatcher` as operators do, and waits until it serves.
+ * Starts `svc api` or `svc dispatcher` as operators do, in the memory of a container, and waits until
+ * it serves.
  *
  * @param profileDir Given: the program writes a CPU profile there when it stops.
  */
@@ -40,9 +42,9 @@ export async function startProgram({
   const folder = makeFolder(`bench-${name}`);
   const [port, metricsPort] = [await freePort(), await freePort()];
   const profiling = profileDir === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
+  const limit = createMemoryLimit(containerBytes);
   const process_ = startProcess({
-    command: process.execPath,
-    args: [...profiling, `${process.cwd()}/dist/bin/svc.js`, name],
+    ...limit.commandOf([...profiling, `${process.cwd()}/dist/bin/svc.js`, name]),
     env: {
       ...surroundings.env,
       DATABASE_URL: databaseUrl,
@@ -63,6 +65,7 @@ export async function startProgram({
     await untilServing(process_, { what: `svc ${name}`, isServing });
   } catch (error) {
     removeFolder(folder);
+    limit.remove();
     throw error;
   }
   return {
@@ -76,6 +79,7 @@ export async function startProgram({
     async stop() {
       await process_.end("SIGTERM");
       removeFolder(folder);
+      limit.remove();
     },
   };
 }

@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Client } from "pg";
 import { admin, createProgram, writeConfiguration } from "../../test/support/program.ts";
 import { startPeer, type Peer } from "../peer.ts";
-import { createMemoryLimit, peakBytes, resetPeak } from "./memory-limit.ts";
+import { containerBytes, createMemoryLimit, peakBytes, resetPeak } from "../memory-limit.ts";
 import type { VictimJob, VictimReport } from "./victim.ts";
 
 /** `svc api` in the memory of a container, with an ordinary user at work and an attacker who is an ordinary user too. */
@@ -32,8 +32,6 @@ export interface Scene {
 }
 
 export const prefix = "/svc-api";
-/** What compose.yaml and the chart give a process. */
-export const containerBytes = 512 * 1024 ** 2;
 
 const ratePerSecond = 50;
 

@@ -1,5 +1,5 @@
 import { createProgram, type Program, type ProgramName } from "../../test/support/program.ts";
-import { type MemoryLimit, peakBytes } from "../attacks/memory-limit.ts";
+import { type MemoryLimit, peakBytes } from "../memory-limit.ts";
 
 /** A process of the service as something that keeps services running has it: started again whenever it ends. */
 export interface Process {

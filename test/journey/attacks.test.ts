@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { attacks } from "../../bench/attacks/attacks.ts";
 import { measure, type Outcome } from "../../bench/attacks/measure.ts";
-import { containerBytes, createScene, type Scene } from "../../bench/attacks/scene.ts";
+import { createScene, type Scene } from "../../bench/attacks/scene.ts";
+import { containerBytes } from "../../bench/memory-limit.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { amqpUrl } from "../support/services.ts";
 

@@ -1,5 +1,8 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 
+/** What compose.yaml and the chart give a process. */
+export const containerBytes = 512 * 1024 ** 2;
+
 /** Holds a process to the memory that a container would give it. */
 export interface MemoryLimit {
   /** What runs `node` with arguments, within the limit. */
