@@ -2,9 +2,11 @@
  * Profiles `svc api` under each kind of request, and prints where its CPU time goes: `node --import tsx bench/profile.ts [list|show|create|order|batch]`. The
  * generator runs flat out with 16 connections; a dispatcher runs beside it.
  */
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { SourceMap, type SourceMapPayload } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import type { LoadJob, LoadResult, RequestSpec } from "./load.ts";
 import { startPeer } from "./peer.ts";
 import { startProgram } from "./program.ts";
@@ -23,10 +25,18 @@ const requests: Readonly<Record<string, RequestSpec>> = {
 
 const durationMs = 15_000;
 
+/** Lines and columns count from 0. */
+interface CallFrame {
+  readonly functionName: string;
+  readonly url: string;
+  readonly lineNumber: number;
+  readonly columnNumber: number;
+}
+
 interface Profile {
   readonly nodes: readonly {
     readonly id: number;
-    readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
+    readonly callFrame: CallFrame;
     readonly children?: readonly number[];
   }[];
   readonly samples: readonly number[];
@@ -78,11 +88,11 @@ function print(name: string, done: number, { nodes, samples, timeDeltas }: Profi
   const visit = (id: number, part: string): void => {
     const node = byId.get(id);
     if (node === undefined) return;
-    const { functionName, url, lineNumber } = node.callFrame;
-    const own = partOf(url) ?? part;
+    const { file, line } = placeOf(node.callFrame);
+    const own = partOf(file) ?? part;
     const micros = self.get(id) ?? 0;
     parts.set(own, (parts.get(own) ?? 0) + micros);
-    const label = `${functionName || "(anonymous)"} ${url.replace(/^.*\/(node_modules|dist)\//, "")}:${lineNumber + 1}`;
+    const label = `${node.callFrame.functionName || "(anonymous)"} ${file.replace(/^.*\/(node_modules|src)\//, "")}:${line + 1}`;
     functions.set(label, (functions.get(label) ?? 0) + micros);
     for (const child of node.children ?? []) visit(child, own);
   };
@@ -94,11 +104,25 @@ function print(name: string, done: number, { nodes, samples, timeDeltas }: Profi
   table(functions, done, 30);
 }
 
+const maps = new Map<string, SourceMap | undefined>();
+
+/** Returns where the function stands in the sources of its bundle. */
+function placeOf({ url, lineNumber, columnNumber }: CallFrame): { file: string; line: number } {
+  if (!maps.has(url)) {
+    const file = url.startsWith("file:") ? `${fileURLToPath(url)}.map` : "";
+    const text = existsSync(file) ? readFileSync(file, "utf8") : undefined;
+    maps.set(url, text === undefined ? undefined : new SourceMap(JSON.parse(text) as SourceMapPayload));
+  }
+  const entry = maps.get(url)?.findEntry(lineNumber, columnNumber);
+  if (entry === undefined || !("originalSource" in entry)) return { file: url, line: lineNumber };
+  return { file: entry.originalSource, line: entry.originalLine };
+}
+
 /** A package, or a folder of the service; undefined for Node.js itself, whose time is its caller's. */
 function partOf(url: string): string | undefined {
   const modules = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url);
   if (modules !== null) return modules[1];
-  return /\/dist\/([^/]+\/[^/]+)\.js/.exec(url)?.[1];
+  return /\/src\/([^/]+\/[^/]+)\.ts/.exec(url)?.[1];
 }
 
 function table(micros: ReadonlyMap<string, number>, done: number, most: number): void {
