@@ -24,6 +24,8 @@ export interface ImportFolder {
   readonly present: readonly PresentFile[];
   /** What the last import wrote, by table. */
   readonly last: ReadonlyMap<string, LastFile>;
+  /** The owner column of the last import. */
+  readonly ownerColumn: string | undefined;
 }
 
 /** Hidden, so that no program takes it for a mapping file. */
@@ -43,7 +45,9 @@ export async function readFolder(folder: string): Promise<ImportFolder> {
         return { file, text, content: isMap ? (value as FileContent) : undefined };
       }),
   );
-  return { present, last: names.includes(recordName) ? await readRecord(folder) : new Map() };
+  return names.includes(recordName)
+    ? { present, ...(await readRecord(folder)) }
+    : { present, last: new Map(), ownerColumn: undefined };
 }
 
 async function namesIn(folder: string): Promise<readonly string[]> {
@@ -57,11 +61,14 @@ async function namesIn(folder: string): Promise<readonly string[]> {
   }
 }
 
-async function readRecord(folder: string): Promise<ReadonlyMap<string, LastFile>> {
+async function readRecord(folder: string): Promise<Omit<ImportFolder, "present">> {
   try {
     const text = await readFile(join(folder, recordName), "utf8");
-    const { tables } = JSON.parse(text) as { readonly tables: Readonly<Record<string, LastFile>> };
-    return new Map(Object.entries(tables));
+    const { tables, ownerColumn } = JSON.parse(text) as {
+      readonly tables: Readonly<Record<string, LastFile>>;
+      readonly ownerColumn?: string;
+    };
+    return { last: new Map(Object.entries(tables)), ownerColumn };
   } catch (error) {
     throw new OperatorError(
       `${join(folder, recordName)} cannot be read. Restore what the last import wrote, or delete it: columns that were taken out by hand then come back.`,
@@ -123,7 +130,7 @@ export function fieldsByColumn({ fields }: FileContent): ReadonlyMap<string, str
 export async function writeFolder(
   folder: string,
   texts: ReadonlyMap<string, string>,
-  last: ReadonlyMap<string, LastFile>,
+  { last, ownerColumn }: Omit<ImportFolder, "present">,
 ): Promise<void> {
   try {
     await mkdir(folder, { recursive: true });
@@ -132,6 +139,7 @@ export async function writeFolder(
     const record = {
       about:
         "What the last svc-admin import wrote. Keep it with the mapping files: --update compares with it.",
+      ownerColumn,
       tables: Object.fromEntries(sorted),
     };
     await writeWhole(join(folder, recordName), `${JSON.stringify(record, null, 1)}\n`);

@@ -21,6 +21,7 @@ export interface ImportRequest {
   /** Names or patterns of tables; empty for all. */
   readonly tables: readonly string[];
   readonly excluded: readonly string[];
+  /** Undefined for that of the last import, which an update must not take away. */
   readonly ownerColumn: string | undefined;
   /** Absolute path of the folder of the mapping files. */
   readonly folder: string;
@@ -80,7 +81,7 @@ export async function importMappings(request: ImportRequest): Promise<ImportRepo
         `Checked ${countOf(made.files.length, "mapping file", "mapping files")} in ${elapsed()} s.`,
       );
       refuseOwner(request, made);
-      await writeMade(request.folder, folder, made);
+      await writeMade(request, folder, made);
       return {
         tables: made.files.map(({ imported, text }) => rowOf(imported, text)),
         leftOut: made.imported.leftOut,
@@ -199,12 +200,13 @@ interface Making {
 async function makeFiles(making: Making): Promise<Made> {
   const { request, folder, catalog, isWanted } = making;
   const known = knownNames(folder, request.mode === "replace");
+  const ownerColumn = ownerColumnOf(request, folder);
   const refused = new Map<string, string>();
   const isUsed = (relation: CatalogRelation): boolean =>
     isWanted(relation) || known.files.has(tableNameOf(relation));
   const wanted = new Set(catalog.relations.filter(isWanted).map(tableNameOf));
   for (let round = 1; ; round += 1) {
-    const all = importFiles(catalog, { isWanted: isUsed, ownerColumn: request.ownerColumn, known, refused });
+    const all = importFiles(catalog, { isWanted: isUsed, ownerColumn, known, refused });
     const imported = {
       ...all,
       files: all.files.filter(({ table }) => wanted.has(table)),
@@ -232,6 +234,10 @@ async function makeFiles(making: Making): Promise<Made> {
   }
 }
 
+function ownerColumnOf({ ownerColumn, mode }: ImportRequest, folder: ImportFolder): string | undefined {
+  return ownerColumn ?? (mode === "replace" ? undefined : folder.ownerColumn);
+}
+
 /** Finds files of tables that are not there any more. */
 function findGone(
   { schemas }: ImportRequest,
@@ -253,7 +259,7 @@ function isWhole({ texts }: Staged, file: string): boolean {
   return outcome === "new" || outcome === "replaced";
 }
 
-async function writeMade(path: string, folder: ImportFolder, { files }: Made): Promise<void> {
+async function writeMade(request: ImportRequest, folder: ImportFolder, { files }: Made): Promise<void> {
   const texts = files.flatMap(({ imported, text }): [string, string][] =>
     text.outcome === "unchanged" ? [] : [[imported.file, text.text]],
   );
@@ -261,5 +267,5 @@ async function writeMade(path: string, folder: ImportFolder, { files }: Made): P
     ...folder.last,
     ...files.map(({ imported: { table, content, comments } }) => [table, { content, comments }] as const),
   ]);
-  await writeFolder(path, new Map(texts), last);
+  await writeFolder(request.folder, new Map(texts), { last, ownerColumn: ownerColumnOf(request, folder) });
 }

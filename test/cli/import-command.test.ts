@@ -25,6 +25,8 @@ describe("svc-admin import", function () {
   const run = (...args: readonly string[]): Promise<AdminRun> =>
     admin({ url: database.url, configDir: folder.configDir }, "import", ...args);
   const pathOf = (file: string): string => join(folder.configDir, "resources", file);
+  const ownerOfOrders = async (): Promise<unknown> =>
+    parse(await readFile(pathOf("orders.yaml"), "utf8")).ownerColumn;
 
   beforeEach(async () => {
     database = await createTestDatabase();
@@ -153,6 +155,21 @@ includes: [customer]
     expect(outcomes.map(({ outcome }: { outcome: string }) => outcome)).to.deep.equal(
       Array.from({ length: 3 }, () => "unchanged"),
     );
+  });
+
+  it("keeps the owner column of the import before, unless it names another or replaces the files", async () => {
+    await run("--owner-column", "user_id");
+    const written = await mappingFiles(folder.configDir);
+
+    await run("--update");
+    await run("--update");
+    const updated = await mappingFiles(folder.configDir);
+    await run("--update", "--owner-column", "customer_id");
+    const renamed = await ownerOfOrders();
+    await run("--force");
+
+    expect(updated).to.deep.equal(written);
+    expect([renamed, await ownerOfOrders()]).to.deep.equal(["customer_id", undefined]);
   });
 
   it("names what was written by hand and does not fit the tables any more", async () => {
