@@ -25,8 +25,8 @@ describe("svc-admin import", function () {
   const run = (...args: readonly string[]): Promise<AdminRun> =>
     admin({ url: database.url, configDir: folder.configDir }, "import", ...args);
   const pathOf = (file: string): string => join(folder.configDir, "resources", file);
-  const ownerOfOrders = async (): Promise<unknown> =>
-    parse(await readFile(pathOf("orders.yaml"), "utf8")).ownerColumn;
+  const valueIn = async (file: string, key: string): Promise<unknown> =>
+    parse(await readFile(pathOf(file), "utf8"))[key];
 
   beforeEach(async () => {
     database = await createTestDatabase();
@@ -165,11 +165,40 @@ includes: [customer]
     await run("--update");
     const updated = await mappingFiles(folder.configDir);
     await run("--update", "--owner-column", "customer_id");
-    const renamed = await ownerOfOrders();
+    const renamed = await valueIn("orders.yaml", "ownerColumn");
     await run("--force");
 
     expect(updated).to.deep.equal(written);
-    expect([renamed, await ownerOfOrders()]).to.deep.equal(["customer_id", undefined]);
+    expect([renamed, await valueIn("orders.yaml", "ownerColumn")]).to.deep.equal(["customer_id", undefined]);
+  });
+
+  it("leaves out creates whose sequence the role may not use, and says so until it may", async () => {
+    const role = `import_${new URL(database.url).pathname.slice(1)}`;
+    await psql(database.url, {
+      sql: `CREATE ROLE ${role}; GRANT ALL ON customers, orders TO ${role};
+        GRANT USAGE ON customers_id_seq TO ${role}`,
+    });
+    const url = new URL(database.url);
+    url.searchParams.set("options", `-c role=${role}`);
+    const asRole = (...args: readonly string[]): Promise<AdminRun> =>
+      admin({ url: url.href, configDir: folder.configDir }, "import", ...args);
+    try {
+      const { stdout } = await asRole();
+      const before = [
+        await valueIn("customers.yaml", "supportsCreate"),
+        await valueIn("orders.yaml", "supportsCreate"),
+      ];
+      await psql(database.url, { sql: `GRANT USAGE ON orders_id_seq TO ${role}` });
+      await asRole("--update");
+
+      expect(stdout).to.contain(
+        "  public.orders: The role of svc has not the privilege USAGE on orders_id_seq: no record can be created.\n",
+      );
+      expect(before).to.deep.equal([undefined, false]);
+      expect(await valueIn("orders.yaml", "supportsCreate")).to.equal(undefined);
+    } finally {
+      await psql(database.url, { sql: `DROP OWNED BY ${role}; DROP ROLE ${role}` });
+    }
   });
 
   it("names what was written by hand and does not fit the tables any more", async () => {

@@ -198,7 +198,8 @@ async function createRole(url: string): Promise<{ readonly url: string; drop(): 
   const granted = ["public", "sales", '"Größe & Co"']
     .map(
       (name) =>
-        `GRANT USAGE ON SCHEMA ${name} TO ${role}; GRANT ALL ON ALL TABLES IN SCHEMA ${name} TO ${role};`,
+        `GRANT USAGE ON SCHEMA ${name} TO ${role}; GRANT ALL ON ALL TABLES IN SCHEMA ${name} TO ${role};
+        GRANT USAGE ON ALL SEQUENCES IN SCHEMA ${name} TO ${role};`,
     )
     .join(" ");
   await psql(url, {

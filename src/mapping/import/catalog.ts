@@ -39,6 +39,8 @@ export interface CatalogRelation {
   readonly mayUseSchema: boolean;
   readonly maySelect: boolean;
   readonly mayInsert: boolean;
+  /** Sequences that its defaults count with, and the role may not: no row can be made. */
+  readonly deniedSequences: readonly string[];
   readonly mayUpdate: boolean;
   readonly mayDelete: boolean;
   readonly mayAddTriggers: boolean;

@@ -121,7 +121,7 @@ function remarksOf({
 }
 
 function deniedWrites(
-  { mayInsert, mayUpdate, mayDelete, kind }: ChosenTable["relation"],
+  { mayInsert, deniedSequences, mayUpdate, mayDelete, kind }: ChosenTable["relation"],
   isView: boolean,
 ): readonly string[] {
   if (isView || kind === "foreign table") return [];
@@ -130,7 +130,14 @@ function deniedWrites(
     ...(mayUpdate ? [] : ["UPDATE"]),
     ...(mayDelete ? [] : ["DELETE"]),
   ];
-  return denied.length === 0 ? [] : [`The role of svc has not the privilege ${denied.join(", ")} on it.`];
+  return [
+    ...(denied.length === 0 ? [] : [`The role of svc has not the privilege ${denied.join(", ")} on it.`]),
+    ...(deniedSequences.length === 0
+      ? []
+      : [
+          `The role of svc has not the privilege USAGE on ${deniedSequences.join(", ")}: no record can be created.`,
+        ]),
+  ];
 }
 
 function hintsOf({ name, field, imported }: FieldOfColumn, isView: boolean): readonly string[] {

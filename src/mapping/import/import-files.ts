@@ -137,13 +137,14 @@ function isSame(one: readonly number[], other: readonly number[]): boolean {
 }
 
 function writesOf(
-  { mayInsert, mayUpdate, mayDelete, replaced }: CatalogRelation,
+  { mayInsert, deniedSequences, mayUpdate, mayDelete, replaced }: CatalogRelation,
   isReadOnly: boolean,
   isLacking: boolean,
 ): FileContent {
   const cannot = (may: boolean, what: string): boolean => isReadOnly || !may || replaced.includes(what);
+  const mayCreate = mayInsert && deniedSequences.length === 0;
   return {
-    ...((cannot(mayInsert, "INSERT") || isLacking) && { supportsCreate: false }),
+    ...((cannot(mayCreate, "INSERT") || isLacking) && { supportsCreate: false }),
     ...(cannot(mayUpdate, "UPDATE") && { supportsUpdate: false }),
     ...(cannot(mayDelete, "DELETE") && { supportsDelete: false }),
   };

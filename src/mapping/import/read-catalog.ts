@@ -39,6 +39,14 @@ const relationsQuery = `
     has_schema_privilege(nsp.oid, 'USAGE') AS "mayUseSchema",
     has_any_column_privilege(cls.oid, 'SELECT') AS "maySelect",
     has_any_column_privilege(cls.oid, 'INSERT') AS "mayInsert",
+    -- Those of identity columns need no privilege, and belong to no default.
+    ARRAY(SELECT seq.relname::text FROM pg_attrdef AS def
+      JOIN pg_depend AS dep ON dep.classid = 'pg_attrdef'::regclass AND dep.objid = def.oid
+        AND dep.refclassid = 'pg_class'::regclass
+      JOIN pg_class AS seq ON seq.oid = dep.refobjid
+      WHERE def.adrelid = cls.oid
+        AND CASE WHEN seq.relkind = 'S' THEN NOT has_sequence_privilege(seq.oid, 'USAGE') END
+      ORDER BY 1) AS "deniedSequences",
     has_any_column_privilege(cls.oid, 'UPDATE') AS "mayUpdate",
     has_table_privilege(cls.oid, 'DELETE') AS "mayDelete",
     has_table_privilege(cls.oid, 'TRIGGER') AS "mayAddTriggers"
