@@ -65,7 +65,9 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return `(${conditionText(condition.of, alias, parameters)}) IS NOT FALSE`;
     case "compare": {
       const { field, operator, value } = condition;
-      return `${comparedText(alias, field)} ${operator} ${parameters.add(value)}${typeText(field)}`;
+      // A constant, for the planner to drop what can never be true.
+      const operand = value === null ? "NULL" : parameters.add(value);
+      return `${comparedText(alias, field)} ${operator} ${operand}${typeText(field)}`;
     }
     case "in": {
       const { field, values } = condition;

@@ -25,12 +25,17 @@ export function filterCondition(
 ): Condition {
   if (operator === "null") return nullCondition(shown, values[0] === true);
   const own = ownCondition(shown, operator, values);
-  return throughLinks(shown.links, isUnbounded(shown, operator) ? allOf([own, isNot(endless(shown))]) : own);
+  return throughLinks(shown.links, isFloat(shown.field) ? unlessEndless(shown, own) : own);
 }
 
-/** Returns whether a comparison is true for NaN or an infinity, which are shown as null. */
-function isUnbounded({ field }: ShownPath, operator: Operator): boolean {
-  return isFloat(field) && ["ne", "not_in", "lt", "lte", "gt", "gte"].includes(operator);
+/**
+ * NaN and infinities are shown as null: a comparison with them is unknown, which a NOT leaves so.
+ * Outside of a NOT, PostgreSQL drops the second part when it plans, and finds the index.
+ */
+function unlessEndless(shown: ShownPath, own: Condition): Condition {
+  const isEndless = endless(shown);
+  const unknown = on(shown, { kind: "compare", operator: "=", value: null });
+  return { kind: "any", of: [allOf([own, isNot(isEndless)]), allOf([isEndless, unknown])] };
 }
 
 function isFloat({ type, isList }: Field): boolean {

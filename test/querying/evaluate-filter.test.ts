@@ -65,7 +65,7 @@ const rows: readonly Row[] = [
     reference: "100%\\",
     status: "shipped",
     amount: null,
-    weight: null,
+    weight: NaN,
     serial: null,
     is_urgent: null,
     due_at: null,

@@ -1,6 +1,6 @@
 /**
  * The tables of `listShop`, with four orders of every kind of value. One has microseconds, which no
- * record shows.
+ * record shows, and one a NaN, which is shown as null.
  */
 export const shopTables = `
   CREATE TYPE status AS ENUM ('open', 'paid', 'shipped');
@@ -12,6 +12,6 @@ export const shopTables = `
   INSERT INTO orders VALUES
     (1, 'A-1', 'open', 10.50, 0.5, 9007199254740993, true, '2026-03-28T12:30:00.000456Z', '0a1b2c3d-0000-4000-8000-000000000000', '{a,b}', '{"plan": "Pro", "seats": 5, "none": null}', '{}', '', 'x', 1),
     (2, 'a_2', 'paid', 20, 2, 2, false, '2026-03-29T00:00:00Z', NULL, '{b,"c,d"}', '{"plan": "free", "tags": ["x"]}', '{}', '', 'x', 2),
-    (3, '100%\\', 'shipped', NULL, NULL, NULL, NULL, NULL, NULL, '{}', NULL, '{}', NULL, 'x', NULL),
+    (3, '100%\\', 'shipped', NULL, 'NaN', NULL, NULL, NULL, NULL, '{}', NULL, '{}', NULL, 'x', NULL),
     (4, '', 'open', 0, -1, -1, false, '0001-01-01T00:00:00Z', NULL, NULL, '"text"', '{}', NULL, 'x', 1);
   INSERT INTO lines (order_id, sku, quantity) VALUES (1, 'x', 1), (1, 'y', NULL), (2, 'x', 7);`;
