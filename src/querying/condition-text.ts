@@ -39,12 +39,17 @@ function comparedText(alias: string, field: Field): string {
   return `${column}::text${field.isList ? "[]" : ""}`;
 }
 
-/** Writes the text that answers show: a cast to text adds the mask to an `inet`. */
+/**
+ * Writes the text that answers show: a cast to text adds the mask to an `inet`. PostgreSQL refuses
+ * LIKE under a collation in which different texts are equal, which the database's own never is.
+ */
 function searchedText(alias: string, field: Field): string {
   const column = columnText(alias, field);
-  return field.native === undefined
-    ? `${column}::text`
-    : `(CASE WHEN ${column} IS NOT NULL THEN format('%s', ${column}) END)`;
+  const text =
+    field.native === undefined
+      ? `${column}::text`
+      : `(CASE WHEN ${column} IS NOT NULL THEN format('%s', ${column}) END)`;
+  return `${text} COLLATE "default"`;
 }
 
 /**

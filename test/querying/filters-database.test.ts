@@ -95,16 +95,30 @@ describe("filters on a PostgreSQL", () => {
     ["filter[id][not_in]=1,2&filter[id][lt]=4", 3],
   ] as const) {
     it(`${query} finds ${ids.join(", ") || "nothing"}`, async () => {
-      const { filter } = readListParameters(query, shape, { maxPerPage: 15 });
-      const parameters = createParameters();
-
-      const where = conditionText(filter, "t", parameters);
-      const { rows } = await client.query<{ id: number }>(
-        `SELECT id FROM orders AS t WHERE ${where} ORDER BY id`,
-        [...parameters.values],
-      );
-
-      expect(rows.map(({ id }) => id)).to.deep.equal(ids);
+      expect(await found(query)).to.deep.equal(ids);
     });
+  }
+
+  it("looks through a text whose collation takes different texts for equal ones", async () => {
+    await client.query("BEGIN");
+    await client.query(
+      "CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
+    );
+    await client.query("ALTER TABLE orders ALTER reference TYPE varchar(40) COLLATE any_case");
+
+    expect(await found("filter[reference]=a-1")).to.deep.equal([1]);
+    expect(await found("filter[reference][starts_with]=A")).to.deep.equal([1, 2]);
+    await client.query("ROLLBACK");
+  });
+
+  async function found(query: string): Promise<readonly number[]> {
+    const { filter } = readListParameters(query, shape, { maxPerPage: 15 });
+    const parameters = createParameters();
+    const where = conditionText(filter, "t", parameters);
+    const { rows } = await client.query<{ id: number }>(
+      `SELECT id FROM orders AS t WHERE ${where} ORDER BY id`,
+      [...parameters.values],
+    );
+    return rows.map(({ id }) => id);
   }
 });
