@@ -208,12 +208,12 @@ export interface LinkedReading {
 }
 
 /**
- * Reads what a link leads to from many records, in one statement.
+ * Reads what a link to many leads to from many records, in one statement.
  *
  * @param values Of the field that the link leads from, as texts.
  * @returns By that value.
  */
-export async function readLinked(
+async function readLinked(
   sql: TextSql,
   { definition, link, statement, where = allOf([]), order = [], take, skip }: LinkedReading,
   values: readonly (string | null)[],
@@ -226,17 +226,15 @@ export async function readLinked(
   const { from, aliases } = statement.withOrder(total);
   const condition = isAlways(where) ? "" : `AND (${conditionText(where, "t", parameters)})`;
   const all = parameters.add([...lists.keys()]);
-  const text = !link.isMany
-    ? joined([`SELECT ${far}, ${statement.columns} FROM ${from} WHERE ${far} = ANY(${all})`, condition])
-    : joined([
-        `SELECT ${near}, r.* FROM ${quoteTable(definition.table)} AS p CROSS JOIN LATERAL (`,
-        `SELECT ${statement.columns} FROM ${from} WHERE ${far} = ${near}`,
-        condition,
-        `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}`,
-        take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
-        skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
-        `) AS r WHERE ${near} = ANY(${all})`,
-      ]);
+  const text = joined([
+    `SELECT ${near}, r.* FROM ${quoteTable(definition.table)} AS p CROSS JOIN LATERAL (`,
+    `SELECT ${statement.columns} FROM ${from} WHERE ${far} = ${near}`,
+    condition,
+    `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}`,
+    take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
+    skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
+    `) AS r WHERE ${near} = ANY(${all})`,
+  ]);
   const records: Raw[] = [];
   for (const [value, ...columns] of await sql(text, parameters.values)) {
     const record: Raw = columns;

@@ -5,7 +5,7 @@ import type { TextSql } from "../db/text-sql.ts";
 import { linkOf, type Link } from "../querying/links.ts";
 import { orderOf } from "../querying/prisma-include.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
-import { readLinked } from "../querying/read.ts";
+import { readLinkedTo } from "../querying/read.ts";
 import { allOf } from "../querying/condition.ts";
 import type { AccessConditions } from "./access.ts";
 import { baseQueryOf } from "./query.ts";
@@ -60,7 +60,7 @@ export function createRelatedLists(
               `The relation ${name} cannot be included: the code module of ${target.name} gives arguments that only Prisma knows.`,
             ],
           });
-        const lists = await readLinked(
+        const lists = await readLinkedTo(
           sql,
           {
             definition,
@@ -68,12 +68,12 @@ export function createRelatedLists(
             statement: view.statement,
             where: allOf([condition, readable]),
             order,
-            take: mostRelated,
+            ...(link.isMany ? { take: mostRelated } : {}),
           },
           values,
         );
-        return values.map((value) => {
-          const records = (lists.get(value ?? "") ?? []).map((raw) => view.json(raw));
+        return lists.map((raws) => {
+          const records = raws.map((raw) => view.json(raw));
           return link.isMany ? `[${records.join(",")}]` : (records[0] ?? "null");
         });
       },

@@ -1,0 +1,58 @@
+import { expect } from "chai";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
+import { ask, startApi } from "./serving-api.ts";
+import { openServedDatabase, type ServedDatabase } from "./serving.ts";
+
+const places = definition({
+  name: "places",
+  isManaged: false,
+  fields: [field("code", "String", { isKey: true })],
+  access: {
+    read: { kind: "everyone" },
+    create: { kind: "admin" },
+    update: { kind: "admin" },
+    delete: { kind: "admin" },
+    reference: { kind: "everyone" },
+  },
+});
+
+const visits = definition({
+  name: "visits",
+  isManaged: false,
+  fields: [
+    field("place_code", "String", {
+      references: { resource: "places", field: "code", as: "place", onDelete: "noAction" },
+    }),
+  ],
+  access: places.access,
+  includes: ["place"],
+});
+
+describe("the parameter include", () => {
+  let served: ServedDatabase;
+
+  before(async () => {
+    served = await openServedDatabase();
+    await served.sql("CREATE TABLE places (code char(4) PRIMARY KEY)");
+    await served.sql(
+      "CREATE TABLE visits (id serial PRIMARY KEY, place_code varchar(4) NOT NULL REFERENCES places)",
+    );
+    await served.sql("INSERT INTO places VALUES ('it'), ('se')");
+    await served.sql("INSERT INTO visits (place_code) VALUES ('se'), ('it'), ('se')");
+  });
+
+  after(() => served.close());
+
+  it("shows a record whose key is written in another way than the reference to it", async () => {
+    const api = await startApi(served, definitionsOf(places, visits));
+
+    const { json } = await ask(api, "ada", "GET /visits?include=place&fields=id");
+
+    expect((json as { readonly data: unknown }).data).to.deep.equal([
+      { id: 1, place: { code: "se  " } },
+      { id: 2, place: { code: "it  " } },
+      { id: 3, place: { code: "se  " } },
+    ]);
+    await api.server.close();
+  });
+});
