@@ -1,4 +1,5 @@
 import type { Sql } from "../db/sql.ts";
+import { offSince } from "../subscriptions/find-off.ts";
 import { takeHeldText } from "./store-texts.ts";
 import { takenIn, type Taken, type TakenRow } from "./taken.ts";
 
@@ -64,7 +65,7 @@ const findText = `
   )
   SELECT found.subscription_id AS "subscriptionId", subscription.url, subscription.user_id AS "userId",
     coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS "isActive",
-    coalesce(greatest(subscription.disabled_at, subscriber.disabled_at) < now() - $3 * interval '1 millisecond', false) AS "isOver",
+    coalesce(${offSince} < now() - $3 * interval '1 millisecond', false) AS "isOver",
     subscription.rate_limit IS NOT NULL AS "hasRateLimit", discard.up_to AS "discardTo"
   FROM found
   LEFT JOIN svc.subscriptions AS subscription ON subscription.id = found.subscription_id

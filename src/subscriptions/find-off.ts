@@ -6,17 +6,33 @@ import { everyResource } from "./subscription.ts";
 /** A subscription that is off, and is still to get deliveries. */
 export type OffSubscriber = Subscriber & { readonly resource: string; readonly events: readonly string[] };
 
-/** The columns of `svc.possible_subscribers`, of subscriptions that are off. */
+/** SQL for since when `subscription` is off, whose user is `subscriber`; null: it is not. */
+export const offSince = "least(subscription.disabled_at, subscriber.disabled_at)";
+
+/**
+ * The columns of `svc.possible_subscribers`, of subscriptions that are off: their owner has paused
+ * them, a dispatcher has switched them off, or their user is disabled. OFFSET 0 keeps the order,
+ * and the array reads subscriptions once at most, whatever the statistics say.
+ */
 export const offText = (holdForMs: string, resources: string): string => `
   SELECT subscription.id AS subscription_id, subscription.resource, subscription.events, subscription.url,
     subscription.encrypted_secret, subscriber.id AS user_id, subscriber.name, subscriber.email, subscriber.is_admin,
     subscription.filter::text AS filter, subscription.encrypted_headers,
     CASE WHEN subscription.previous_until > now() THEN subscription.encrypted_previous END AS encrypted_previous,
     subscription.rate_limit
-  FROM svc.subscriptions AS subscription JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
-  WHERE NOT subscription.is_active AND subscription.disabled_at > now() - ${holdForMs} * interval '1 millisecond'
-    AND subscription.resource = ANY(${resources}::text[] || '*'::text) AND subscriber.disabled_at IS NULL
+  FROM (
+    SELECT id FROM svc.subscriptions WHERE NOT is_active AND disabled_at > ${endOf(holdForMs)}
+    UNION
+    SELECT id FROM svc.subscriptions
+    WHERE user_id = ANY(ARRAY(SELECT id FROM svc.users WHERE disabled_at > ${endOf(holdForMs)}))
+  ) AS off
+  CROSS JOIN LATERAL (SELECT * FROM svc.subscriptions WHERE id = off.id OFFSET 0) AS subscription
+  CROSS JOIN LATERAL (SELECT * FROM svc.users WHERE id = subscription.user_id OFFSET 0) AS subscriber
+  WHERE ${offSince} > ${endOf(holdForMs)} AND subscription.resource = ANY(${resources}::text[] || '*'::text)
   ORDER BY subscription.id`;
+
+/** What has been off since before is no longer held for. */
+const endOf = (holdForMs: string): string => `now() - ${holdForMs} * interval '1 millisecond'`;
 
 /** Most pairs that are judged together. */
 const mostPairs = 10_000;

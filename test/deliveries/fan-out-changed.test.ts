@@ -98,8 +98,16 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     ["a webhook that SQL deleted", () => sql("DELETE FROM svc.subscriptions"), () => []],
     ["all webhooks truncated", () => sql("TRUNCATE svc.subscriptions"), () => []],
     ["all users truncated", () => sql("TRUNCATE svc.users CASCADE"), () => []],
-    ["a user who was disabled", () => users().setDisabled(scene.subscription.userId, true), () => []],
-    ["a user whom SQL disabled", () => sql("UPDATE svc.users SET disabled_at = now()"), () => []],
+    [
+      "a user who was disabled",
+      () => users().setDisabled(scene.subscription.userId, true),
+      () => [own("hook", "held")],
+    ],
+    [
+      "a user whom SQL disabled",
+      () => sql("UPDATE svc.users SET disabled_at = now()"),
+      () => [own("hook", "held")],
+    ],
     [
       "a user whom SQL deleted",
       () => sql("DELETE FROM svc.users WHERE id = $1", scene.subscription.userId),

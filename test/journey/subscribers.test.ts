@@ -277,7 +277,7 @@ for (const mode of modes) {
       expect((await deliveriesOf(webhook))[0]).to.include({ status: "delivered", attempt: 2 });
     });
 
-    it("makes no delivery for a user who was disabled before the event", async () => {
+    it("holds the events of a user who is disabled, and sends them once the user is enabled again", async () => {
       const webhook = await subscribe("admin", "notes");
       await sql("UPDATE svc.users SET disabled_at = now() WHERE id = $1", [users.admin.id]);
       await subscribe("owner", "notes");
@@ -285,10 +285,13 @@ for (const mode of modes) {
       await create();
       await receiver.waitFor(1);
       await untilQuiet();
-
-      await sql("UPDATE svc.users SET disabled_at = NULL WHERE id = $1", [users.admin.id]);
-      expect(await deliveriesOf(webhook)).to.deep.equal([]);
       expect(arrivals()).to.deep.equal(["owner on_create"]);
+      await sql("UPDATE svc.users SET disabled_at = NULL WHERE id = $1", [users.admin.id]);
+      await receiver.waitFor(2);
+      await untilQuiet();
+
+      expect(arrivals()).to.have.members(["owner on_create", "admin on_create"]);
+      expect((await deliveriesOf(webhook))[0]).to.include({ status: "delivered", attempt: 1 });
     });
 
     it("lets an admin retry a delivery, which goes to its subscriber, and nobody else", async () => {

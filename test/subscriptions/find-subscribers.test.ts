@@ -161,7 +161,6 @@ describe("createSubscriberFinder", () => {
     const every = await subscribe({ userId: ids.ada, isActive: false, resource: "*" });
     await subscribe({ userId: ids.ada, isActive: false, events: ["on_update"] });
     await subscribe({ userId: ids.ben, isActive: false });
-    await subscribe({ userId: ids.gone, isActive: false });
     const long = await subscribe({ userId: ids.ada, isActive: false });
     await core.sql("UPDATE svc.subscriptions SET disabled_at = now() - interval '8 days' WHERE id = $1", [
       long,
@@ -208,12 +207,25 @@ describe("createSubscriberFinder", () => {
     }
   });
 
-  it("leaves out disabled users, admins too", async () => {
-    await subscribe({ userId: ids.gone });
+  it("finds those of users who were disabled of late, as off since the first that switched them off", async () => {
+    const active = await subscribe({ userId: ids.gone });
+    const paused = await subscribe({ userId: ids.gone, isActive: false });
+    const long = await subscribe({ userId: ids.gone, isActive: false });
+    await core.sql("UPDATE svc.subscriptions SET disabled_at = now() - interval '8 days' WHERE id = $1", [
+      long,
+    ]);
+    const found = (): ReturnType<typeof find> =>
+      find([event({ owner_id: String(ids.gone) }), event()], eligibilityBy({ kind: "flag" }));
 
-    expect(
-      await find([event({ owner_id: String(ids.gone) })], eligibilityBy({ kind: "flag" })),
-    ).to.deep.equal([[]]);
+    expect(await found()).to.deep.equal([
+      [active, paused],
+      [active, paused],
+    ]);
+    expect(statements).to.equal(1);
+
+    await core.sql("UPDATE svc.users SET disabled_at = now() - interval '8 days' WHERE id = $1", [ids.gone]);
+    expect(await found()).to.deep.equal([[], []]);
+    await core.sql("UPDATE svc.users SET disabled_at = now() WHERE id = $1", [ids.gone]);
   });
 
   it("answers a batch in its order with one statement", async () => {
@@ -331,8 +343,8 @@ describe("createSubscriberFinder", () => {
         await fresh.database.pool.query(`
           BEGIN;
           SET LOCAL session_replication_role = replica;
-          INSERT INTO svc.users (name, email, is_admin)
-          SELECT 'u', n || '@Example.com', n % 10000 = 0 FROM generate_series(1, 20000) AS n;
+          INSERT INTO svc.users (name, email, is_admin, disabled_at)
+          SELECT 'u', n || '@Example.com', n % 10000 = 0, CASE WHEN n % 1000 = 1 THEN now() END FROM generate_series(1, 20000) AS n;
           INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint)
           SELECT n, 'http://localhost', 'orders', '{on_create}', '', 'abcd' FROM generate_series(1, 20000) AS n;
           COMMIT`);

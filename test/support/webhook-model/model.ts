@@ -113,7 +113,7 @@ export function afterAttempt(
 export function fannedOut(model: Model, events: readonly Event[]): readonly Expected[] {
   const pairs = events.flatMap((event) =>
     model.subscriptions
-      .filter((one) => !one.isDeleted && !one.user.isDisabled && !one.isOver && wants(one, event))
+      .filter((one) => !one.isDeleted && !one.isOver && wants(one, event))
       .map((subscription) => ({ event, subscription })),
   );
   return pairs.map(({ event, subscription }) => {
