@@ -19,7 +19,8 @@ const cases: readonly [header: string | undefined, seconds: number | undefined][
   ["Sat Mar 28 14:31:00 2026", undefined],
   ["Sat, 28 Mar 2026 14:31:00", undefined],
   ["Sat, 99 Mar 2026 14:31:00 GMT", undefined],
-  ["9".repeat(400), undefined],
+  ["1764000000000", 1_764_000_000_000],
+  ["9".repeat(400), Infinity],
 ];
 
 describe("parseRetryAfter", () => {
