@@ -13,7 +13,8 @@ interface Options {
 export interface ReadRight {
   /**
    * Returns whether the subscriber may. True when that cannot be said now: the attempt is judged
-   * again.
+   * again. True too for a user who was deleted: the subscription is gone with it, and a retry says
+   * so.
    *
    * @param which With `previous`: the old row of the update.
    */
@@ -43,7 +44,7 @@ export function createReadRight({ sql, eligibility }: Options): ReadRight {
     async ofSubscriber(delivery, which) {
       const [user] = await sql<Omit<Caller, "claims"> & Record<string, unknown>>(userText, [delivery.userId]);
       return (
-        user !== undefined && (await verdictOf({ ...user, claims: noClaims }, delivery, which)) !== false
+        user === undefined || (await verdictOf({ ...user, claims: noClaims }, delivery, which)) !== false
       );
     },
     async of(caller, delivery) {

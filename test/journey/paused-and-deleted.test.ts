@@ -42,6 +42,18 @@ for (const mode of modes) {
       expect(refused.status).to.equal(422);
     });
 
+    it("refuses a retry for a user whom SQL deleted as one whose subscription is gone", async () => {
+      const [eve, admin] = [await service.createUser(), await service.createUser({ isAdmin: true })];
+      const { id } = await subscribe(eve, receiver);
+      await createNote(eve);
+      const delivery = await untilDelivery(eve, id, "delivered");
+      await service.infrastructure.sql("DELETE FROM svc.users WHERE id = $1", [eve.id]);
+
+      const { status, body } = await admin.request("POST", `/webhook-deliveries/${delivery.id}/retry`);
+
+      expect([status, body.message]).to.deep.equal([422, "The subscription of this delivery was deleted."]);
+    });
+
     /** Notes of what was received, in its order. */
     const texts = (): readonly string[] =>
       receiver.received.map(({ rawBody }) => String(JSON.parse(rawBody.toString()).data.text));
