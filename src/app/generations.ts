@@ -120,6 +120,7 @@ export async function startProgram({
           ...configuration.config.http,
           acceptors,
           log,
+          countRefused: (status) => infrastructure.metrics.http.refused(status),
           setting: "SVC_PORT",
         });
   run(context, current);

@@ -27,7 +27,15 @@ interface ClientError extends Error {
  */
 export function answerClientErrors(
   server: Server,
-  { log, maxHeaderSize }: { readonly log: Log | undefined; readonly maxHeaderSize: number },
+  {
+    log,
+    countRefused,
+    maxHeaderSize,
+  }: {
+    readonly log: Log | undefined;
+    readonly countRefused: ((status: number) => void) | undefined;
+    readonly maxHeaderSize: number;
+  },
 ): void {
   const leaving = new WeakSet<Duplex>();
   server.on("clientError", (error: ClientError, socket) => {
@@ -39,6 +47,8 @@ export function answerClientErrors(
     }
     leaving.add(socket);
     const refusal = refusalOf(error, maxHeaderSize);
+    // One whose body does not come has reached the application, which counts it.
+    if (answerOn(socket) === undefined) countRefused?.(refusal.status);
     const requestId = randomUUID();
     const { remoteAddress: client } = socket as Socket;
     log?.info(
@@ -54,13 +64,16 @@ export function answerClientErrors(
 
 /**
  * Returns whether an earlier request on the connection still waits for its answer: the client would
- * take a refusal for it. Looks at the socket's response, as Node's own handler does; the types do
- * not show it.
+ * take a refusal for it.
  */
 function hasOtherAnswer(socket: Duplex): boolean {
-  const { _httpMessage: response } = socket as { readonly _httpMessage?: ServerResponse | null };
-  if (response === undefined || response === null) return false;
-  return response.headersSent || response.req.complete;
+  const response = answerOn(socket);
+  return response !== undefined && (response.headersSent || response.req.complete);
+}
+
+/** Returns the socket's response, as Node's own handler finds it; the types do not show it. */
+function answerOn(socket: Duplex): ServerResponse | undefined {
+  return (socket as { readonly _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 }
 
 function refusalOf({ code, rawPacket }: ClientError, maxHeaderSize: number): AppError {

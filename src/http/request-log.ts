@@ -7,6 +7,9 @@ import type { ApiContext, ApiMiddleware } from "./state.ts";
 /** What a client may choose as request id: printable in every log and header without quoting. */
 const saneRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 
+/** nginx's status for a client that left before the answer was sent. */
+const abortedStatus = 499;
+
 /** Characters. A path of the API takes far fewer. */
 const longestPath = 512;
 
@@ -45,16 +48,11 @@ export function createRequestLog({
     ctx.res.once("close", () => {
       const durationMs = now() - startedAt;
       const isAborted = !ctx.res.writableFinished;
-      metrics?.ended({
-        method: ctx.method,
-        route: routeOf(ctx),
-        status: ctx.res.statusCode,
-        isAborted,
-        durationMs,
-      });
-      const level = ctx.res.statusCode >= 500 ? "error" : "info";
+      const status = isAborted ? abortedStatus : ctx.res.statusCode;
+      metrics?.ended({ method: ctx.method, route: routeOf(ctx), status, durationMs });
+      const level = status >= 500 ? "error" : "info";
       if (log.isLevelEnabled(level))
-        log[level]({ ...ids, ...lineOf(ctx, { durationMs, isAborted }) }, "request");
+        log[level]({ ...ids, ...lineOf(ctx, { status, durationMs, isAborted }) }, "request");
     });
     return next();
   };
@@ -62,7 +60,11 @@ export function createRequestLog({
 
 function lineOf(
   ctx: ApiContext,
-  { durationMs, isAborted }: { readonly durationMs: number; readonly isAborted: boolean },
+  {
+    status,
+    durationMs,
+    isAborted,
+  }: { readonly status: number; readonly durationMs: number; readonly isAborted: boolean },
 ): Readonly<Record<string, unknown>> {
   // Optional by life, not by type: a request without a valid token has no caller.
   const { caller, tokenId, resource, recordId, errorCode, clientAddress } = ctx.state as Partial<
@@ -73,7 +75,7 @@ function lineOf(
     method: ctx.method,
     path: pathForLog(ctx.originalUrl),
     route: routeOf(ctx),
-    status: ctx.res.statusCode,
+    status,
     errorCode,
     durationMs: Math.round(durationMs * 10) / 10,
     // By their headers: undefined for a body of unknown length.

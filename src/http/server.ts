@@ -56,6 +56,7 @@ const fewConnections = 1000;
  *
  * @param setting What to change when the port cannot be had, for the message.
  * @param log Gets the requests that never reach the listener.
+ * @param countRefused Gets the status of each of these.
  * @param acceptors How many new connections are accepted in one turn of the event loop.
  * @param changes For tests: other limits.
  * @throws OperatorError when the address cannot be had.
@@ -67,6 +68,7 @@ export async function startServer(
     port,
     setting,
     log,
+    countRefused,
     acceptors: acceptorCount = 1,
     maxConnections = fewConnections,
     maxConnectionsPerAddress = maxConnections,
@@ -77,6 +79,7 @@ export async function startServer(
     readonly port: number;
     readonly setting?: string;
     readonly log?: Log;
+    readonly countRefused?: (status: number) => void;
     readonly acceptors?: number;
     readonly maxConnections?: number;
     readonly maxConnectionsPerAddress?: number;
@@ -101,7 +104,7 @@ export async function startServer(
   server.on("checkContinue", listen);
   // RFC 9110, 10.1.1: other expectations may be disregarded.
   server.on("checkExpectation", listen);
-  answerClientErrors(server, { log, maxHeaderSize: options.maxHeaderSize });
+  answerClientErrors(server, { log, countRefused, maxHeaderSize: options.maxHeaderSize });
   const addresses = createClientAddresses(trustedProxies);
   const connections = limitConnections(server, { limit: maxConnectionsPerAddress, addresses, log });
   limitAll(server, { limit: maxConnections, log });

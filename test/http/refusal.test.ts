@@ -16,6 +16,7 @@ const expecting = (path: string, length: number): string =>
 
 describe("startServer, to what is not quite HTTP", () => {
   const { log, lines } = createMemoryLog();
+  const counted: number[] = [];
   let server: HttpServer;
   let release: (() => void) | undefined;
 
@@ -42,7 +43,12 @@ describe("startServer, to what is not quite HTTP", () => {
       router,
       isUnavailable: () => false,
     });
-    server = await startServer(app.callback(), { host: "127.0.0.1", port: 0, log });
+    server = await startServer(app.callback(), {
+      host: "127.0.0.1",
+      port: 0,
+      log,
+      countRefused: (status) => counted.push(status),
+    });
   });
 
   after(() => server.close());
@@ -144,6 +150,16 @@ describe("startServer, to what is not quite HTTP", () => {
     expect(line).to.include({ msg: "request refused", status: 400, reason: "HPE_INVALID_HEADER_TOKEN" });
     expect(line).to.include({ client: "127.0.0.1" });
     expect(JSON.stringify(line)).not.to.include("hunter2");
+  });
+
+  it("counts a refusal, but not that of a request that the application has begun", async () => {
+    counted.length = 0;
+
+    await exchange(server.port, "rubbish\r\n\r\n");
+    await exchange(server.port, `GET /${"x".repeat(20_000)} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await exchange(server.port, `POST /echo HTTP/1.1\r\n${head}Transfer-Encoding: chunked\r\n\r\nzz\r\n`);
+
+    expect(counted).to.deep.equal([400, 414]);
   });
 
   it("gives a client that is still sending time to read the refusal", async () => {

@@ -7,21 +7,18 @@ export interface HttpMetrics {
   /**
    * @param route The matched pattern, never the path: clients must not decide how many series there
    *   are. Undefined when the request was refused before a route was found.
-   * @param isAborted Whether the client left before the answer was sent.
    */
   ended(request: {
     readonly method: string;
     readonly route: string | undefined;
     readonly status: number;
-    readonly isAborted: boolean;
     readonly durationMs: number;
   }): void;
+  /** Counts what was answered without being a request that the application could get. */
+  refused(status: number): void;
 }
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
-
-/** nginx's status for a client that left before the answer was sent. */
-const abortedStatus = 499;
 
 /** Creates the metrics of requests. */
 export function createHttpMetrics(registry: Registry): HttpMetrics {
@@ -53,15 +50,17 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
     started() {
       inFlight += 1;
     },
-    ended({ method: given, route = "unmatched", status: answered, isAborted, durationMs }) {
+    ended({ method: given, route = "unmatched", status, durationMs }) {
       inFlight -= 1;
       const method = knownMethods.has(given) ? given : "other";
-      const status = isAborted ? abortedStatus : answered;
       const series = `${method} ${route}`;
       cached(countOf, `${status} ${series}`, () =>
         requests.labels({ method, route, status: String(status) }),
       ).inc();
       cached(durationOf, series, () => durations.labels({ method, route })).observe(durationMs / 1_000);
+    },
+    refused(status) {
+      requests.labels({ method: "other", route: "unmatched", status: String(status) }).inc();
     },
   };
 }

@@ -6,7 +6,7 @@ import { parseMetrics, valueOf } from "../../support/exposition.ts";
 describe("createHttpMetrics", () => {
   let registry: Registry;
   let metrics: HttpMetrics;
-  const request = { method: "GET", route: "/svc-api/whoami", status: 200, isAborted: false, durationMs: 30 };
+  const request = { method: "GET", route: "/svc-api/whoami", status: 200, durationMs: 30 };
   const requests = "svc_http_requests_total";
 
   beforeEach(() => {
@@ -32,10 +32,11 @@ describe("createHttpMetrics", () => {
     expect(await value(requests, { method: "other", route: "unmatched" })).to.equal(2);
   });
 
-  it("counts a client that left as 499, whatever the answer would have been", async () => {
-    metrics.ended({ ...request, isAborted: true });
+  it("counts what was refused before it was a request, and not as one in flight", async () => {
+    metrics.refused(431);
 
-    expect(await value(requests, { status: "499" })).to.equal(1);
+    expect(await value(requests, { method: "other", route: "unmatched", status: "431" })).to.equal(1);
+    expect(await value("svc_http_requests_in_flight")).to.equal(0);
   });
 
   it("measures in seconds", async () => {
