@@ -134,18 +134,31 @@ describe("architecture", () => {
     expect(strays).to.deep.equal([]);
   });
 
-  it("loads what few services need only when it is needed", () => {
-    const rare = /^(got|@electric-sql\/|@opentelemetry\/|@prisma\/)/;
-    const reached = new Set(["bin/svc.ts"]);
+  /** Returns what a program loads at its start: files of ours and packages. */
+  const loadedBy = (program: string): readonly string[] => {
+    const reached = new Set([program]);
     // A set goes on with what is added meanwhile.
     for (const file of reached)
       for (const { target } of imports.filter(
         ({ from, isTypeOnly, isLazy }) => from === file && !isTypeOnly && !isLazy,
       ))
         reached.add(target);
+    return [...reached];
+  };
 
-    expect([...reached].filter((target) => rare.test(target))).to.deep.equal([]);
+  it("loads what few services need only when it is needed", () => {
+    const rare = /^(got|@electric-sql\/|@opentelemetry\/|@prisma\/)/;
+    const reached = loadedBy("bin/svc.ts");
+
+    expect(reached.filter((target) => rare.test(target))).to.deep.equal([]);
     expect(reached).to.include("app/api.ts");
+  });
+
+  it("loads nothing of a server of HTTP for a command", () => {
+    const reached = loadedBy("bin/svc-admin.ts");
+
+    expect(reached.filter((target) => /koa/.test(target))).to.deep.equal([]);
+    expect(reached).to.include("deliveries/replay/replay-command.ts");
   });
 
   it("reads the environment only in config/load.ts and exits only in bin/", () => {

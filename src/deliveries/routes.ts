@@ -1,12 +1,13 @@
 import { AppError } from "../kit/errors.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { actorOf } from "../http/actor.ts";
-import { readJsonBody, refuseFields } from "../http/body.ts";
+import { readJsonBody } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
 import type { InTransaction } from "../db/transaction.ts";
 import { idOf } from "../kit/ids.ts";
 import type { Turns } from "../kit/turns.ts";
+import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import type { DeliveryRow } from "./delivery-row.ts";

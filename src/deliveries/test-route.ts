@@ -1,9 +1,10 @@
 import type { InTransaction } from "../db/transaction.ts";
-import { readJsonBody, refuseFields } from "../http/body.ts";
+import { readJsonBody } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { AppError } from "../kit/errors.ts";
 import { idOf } from "../kit/ids.ts";
+import { refuseFields } from "../kit/refuse-fields.ts";
 import { flightMsOf } from "./attempt/attempts.ts";
 import { presentResult } from "./delivery-json.ts";
 import type { TestAnswer, TestDeliveries } from "./test-delivery.ts";

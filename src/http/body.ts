@@ -1,8 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
-import { unknownField } from "../kit/did-you-mean.ts";
-import { AppError, messageOf, validationError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
+import { AppError, messageOf, type ErrorCode } from "../kit/errors.ts";
 import { createTurns } from "../kit/turns.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
@@ -67,21 +66,6 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
     );
   return body as JsonObject;
 }
-
-/**
- * Refuses a body with a field that its endpoint does not know.
- *
- * @throws AppError `validation.failed`.
- */
-export function refuseFields(body: JsonObject, known: readonly string[]): void {
-  const unknown = Object.keys(body).filter((name) => !known.includes(name));
-  if (unknown.length === 0) return;
-  const faults = unknown.slice(0, mostNamed).map((name) => [name, [unknownField(name, known)]]);
-  throw validationError(Object.fromEntries(faults) as FieldErrors);
-}
-
-/** Limits the unknown fields that an answer lists, so that it stays short enough to be of use. */
-const mostNamed = 20;
 
 function hasBody(ctx: ApiContext): boolean {
   return (

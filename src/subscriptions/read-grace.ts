@@ -1,5 +1,5 @@
-import { refuseFields } from "../http/body.ts";
 import { validationError } from "../kit/errors.ts";
+import { refuseFields } from "../kit/refuse-fields.ts";
 import { longestGrace, usualGrace } from "./rotate-secret.ts";
 
 /** Reads the body of a rotation: for how many seconds the present secret goes on signing. */

@@ -1,7 +1,7 @@
 import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
 import { answerUnsupported } from "../http/error-body.ts";
-import { readJsonBody, refuseFields } from "../http/body.ts";
+import { readJsonBody } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
@@ -14,6 +14,7 @@ import {
 } from "./check.ts";
 import type { Caller } from "../kit/caller.ts";
 import { idOf } from "../kit/ids.ts";
+import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import { subscriptionList } from "./list.ts";

@@ -1,6 +1,6 @@
-import { refuseFields } from "../http/body.ts";
 import { validationError, type FieldErrors } from "../kit/errors.ts";
 import { maxScopes, scopeFault } from "../kit/scopes.ts";
+import { refuseFields } from "../kit/refuse-fields.ts";
 import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
 import type { RuleSpecs } from "../validation/syntax.ts";
 import { resolveDate } from "../validation/dates.ts";

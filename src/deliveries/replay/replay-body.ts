@@ -1,5 +1,6 @@
-import { refuseFields, type JsonObject } from "../../http/body.ts";
+import type { JsonObject } from "../../http/body.ts";
 import { validationError } from "../../kit/errors.ts";
+import { refuseFields } from "../../kit/refuse-fields.ts";
 import { everyResource } from "../../subscriptions/subscription.ts";
 import { parseDateText } from "../../validation/dates.ts";
 import type { ReplayedSubscription } from "./find-replayed.ts";

@@ -1,13 +1,14 @@
 import type { Sql, Transact } from "../../db/sql.ts";
 import type { InTransaction } from "../../db/transaction.ts";
 import { actorOf } from "../../http/actor.ts";
-import { readJsonBody, refuseFields } from "../../http/body.ts";
+import { readJsonBody } from "../../http/body.ts";
 import type { AnswerPost } from "../../http/idempotency.ts";
 import type { ApiRouter } from "../../http/state.ts";
 import { urlBelow } from "../../http/url-of.ts";
 import type { Caller } from "../../kit/caller.ts";
 import { AppError } from "../../kit/errors.ts";
 import { idOf } from "../../kit/ids.ts";
+import { refuseFields } from "../../kit/refuse-fields.ts";
 import { answerOwnList, type OwnListOptions } from "../../querying/own-list.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
 import { rowIdOf } from "../delivery-json.ts";
