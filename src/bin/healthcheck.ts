@@ -2,7 +2,7 @@
 // The image's HEALTHCHECK, without curl: exits with 0 when the service of this container is ready.
 // Otherwise exits with 1 and prints the reason, for `docker inspect`.
 import { get } from "node:http";
-import { type Config, loadConfig } from "../config/load.ts";
+import { loadMetricsAddress } from "../config/load.ts";
 import { messageOf } from "../kit/errors.ts";
 import { ownAddress } from "../kit/host.ts";
 
@@ -13,32 +13,15 @@ function fail(reason: string): never {
   process.exit(1);
 }
 
-function metricsAt(env: NodeJS.ProcessEnv): Config["metrics"] {
-  return loadConfig({ env, cwd: process.cwd(), program: "admin" }).metrics;
-}
-
-/** A service.yaml with faults is refused at a reload, and the service goes on without it. */
-function metricsAddress(): Config["metrics"] {
-  try {
-    return metricsAt(process.env);
-  } catch {
-    // There is no service.yaml beside this program.
-    return metricsAt({ ...process.env, SVC_CONFIG_DIR: import.meta.dirname });
-  }
-}
-
 try {
-  const metrics = metricsAddress();
-  get(
-    { host: ownAddress(metrics.host), port: metrics.port, path: "/readyz?verbose", timeout: timeoutMs },
-    (response) => {
-      if (response.statusCode === 200) process.exit(0);
-      response
-        .setEncoding("utf8")
-        .once("data", fail)
-        .once("end", () => fail(`HTTP ${response.statusCode}`));
-    },
-  )
+  const { host, port } = loadMetricsAddress({ env: process.env, cwd: process.cwd() });
+  get({ host: ownAddress(host), port, path: "/readyz?verbose", timeout: timeoutMs }, (response) => {
+    if (response.statusCode === 200) process.exit(0);
+    response
+      .setEncoding("utf8")
+      .once("data", fail)
+      .once("end", () => fail(`HTTP ${response.statusCode}`));
+  })
     .on("timeout", () => fail(`no answer within ${timeoutMs} ms`))
     .on("error", ({ message }) => fail(message));
 } catch (error) {

@@ -98,6 +98,31 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
   return toConfig({ values, isGiven, tracing, configDir, cwd });
 }
 
+/**
+ * Returns where a service with these settings has its metrics port. Reads nothing else, since the
+ * service goes on without a file that it has refused at a reload.
+ *
+ * @throws OperatorError for a variable with a fault.
+ */
+export function loadMetricsAddress({ env, cwd }: Surroundings): { host: string; port: number } {
+  const { given } = readSettingsFile({ configDir: configDirOf({ env, cwd }), env, cwd });
+  const inEnvironment = readEnvironment(env, []);
+  const find = <T>(key: SettingKey, kind: Kind<T>): T | undefined => {
+    const fromEnvironment = inEnvironment.get(key);
+    if (fromEnvironment === undefined) return kind.read(given.get(key)?.value);
+    const { text, variable } = fromEnvironment;
+    const value = kind.read(text);
+    if (value === undefined) throw new OperatorError(`${variable}: ${refusal(kind, text)}`);
+    return value;
+  };
+  const { "http.host": host, "metrics.host": metricsHost, "metrics.port": port } = settings;
+  return {
+    // The defaults of http.host both answer here.
+    host: find("metrics.host", metricsHost.kind) ?? find("http.host", host.kind) ?? "127.0.0.1",
+    port: find("metrics.port", port.kind) ?? port.default,
+  };
+}
+
 /** A value in the file. */
 interface Given {
   readonly value: unknown;
