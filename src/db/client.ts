@@ -197,6 +197,9 @@ function openPool({
 /** Wrong password, unknown role, unknown database, no right to connect: waiting does not help. */
 const lastingFaults = new Set(["28P01", "28000", "3D000", "42501"]);
 
+/** What pg says, without a code, for a server that has TLS off. */
+const noTls = "The server does not support SSL connections";
+
 /**
  * Resolves when the server answers a query. Tries again after 0.25 s, then twice as long each time,
  * up to 5 s. Throws OperatorError when the server answers with a fault that lasts, or when `signal`
@@ -220,8 +223,13 @@ export async function waitForDatabase({
     const error = await probe(url);
     if (error === undefined) return;
     const reason = reasonOf(error);
-    if (codeOf(error) !== undefined && lastingFaults.has(codeOf(error) ?? ""))
+    if (lastingFaults.has(codeOf(error) ?? ""))
       throw new OperatorError(`The database refuses the connection: ${reason}`, { cause: error });
+    if (reason === noTls)
+      throw new OperatorError(
+        "The database takes connections without TLS only: set sslmode=disable in its URL, or turn ssl on there",
+        { cause: error },
+      );
     if (signal.aborted) throw new OperatorError(`The database does not answer: ${reason}`, { cause: error });
     log.warn({ reason, retryInMs: waitMs }, "the database does not answer yet");
     onWait?.(reason);

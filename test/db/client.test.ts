@@ -182,6 +182,18 @@ describe("waitForDatabase", () => {
     await created.drop();
   });
 
+  it("throws at once for a server without TLS whose URL asks for it", async () => {
+    const server = createServer((socket) => socket.once("data", () => socket.write("N")));
+    const url = `postgresql://svc@127.0.0.1:${await portOf(server)}/svc?sslmode=verify-full`;
+
+    const failure = await failureOf(waitForDatabase({ url, log, signal: AbortSignal.timeout(5_000) }));
+
+    server.close();
+    expect(failure)
+      .to.have.property("message")
+      .that.matches(/without TLS only: set sslmode=disable/);
+  });
+
   it("says how to trust a server whose certificate it does not trust", async () => {
     const server = createServer((socket) =>
       socket.once("data", () => {
