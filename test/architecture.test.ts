@@ -135,8 +135,8 @@ describe("architecture", () => {
   });
 
   /** Returns what a program loads at its start: files of ours and packages. */
-  const loadedBy = (program: string): readonly string[] => {
-    const reached = new Set([program]);
+  const loadedBy = (...programs: readonly string[]): readonly string[] => {
+    const reached = new Set(programs);
     // A set goes on with what is added meanwhile.
     for (const file of reached)
       for (const { target } of imports.filter(
@@ -148,10 +148,16 @@ describe("architecture", () => {
 
   it("loads what few services need only when it is needed", () => {
     const rare = /^(got|@electric-sql\/|@opentelemetry\/|@prisma\/)/;
-    const reached = loadedBy("bin/svc.ts");
+    const reached = loadedBy("bin/svc.ts", "app/run.ts");
 
     expect(reached.filter((target) => rare.test(target))).to.deep.equal([]);
     expect(reached).to.include("app/api.ts");
+  });
+
+  it("loads the service once signals are listened for, which end the process until then", () => {
+    const reached = loadedBy("bin/svc.ts");
+
+    expect(reached.filter((target) => /^(app|http|db)\//.test(target))).to.deep.equal([]);
   });
 
   it("loads nothing of a server of HTTP for a command", () => {

@@ -4,7 +4,6 @@ import { closeSync, openSync } from "node:fs";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 import { describeError } from "../telemetry/logged-error.ts";
 import { version } from "../kit/version.ts";
-import { serve } from "../app/run.ts";
 
 const usage = `Usage: svc <program>
 
@@ -34,12 +33,15 @@ async function main(args: readonly string[]): Promise<number> {
     console.error(usage);
     return 2;
   }
+  const signals = watchSignals();
+  // Loaded first, it would delay the signals: until then, one ends the process with status 143.
+  const { serve } = await import("../app/run.ts");
   return serve({
     program,
     env: process.env,
     cwd: process.cwd(),
     version,
-    ...watchSignals(),
+    ...signals,
     print: (text) => console.log(text),
   });
 }
