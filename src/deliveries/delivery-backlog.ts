@@ -2,7 +2,8 @@ import type { Sql } from "../db/sql.ts";
 import { countLimit, type DeliveryBacklog } from "../telemetry/metrics/backlog-gauges.ts";
 
 // No part reads more rows than the limit. A delivery without a due time waits for a slot, or for
-// its subscription or user to be active.
+// its subscription or user to be active. The age leaves out what waits for a receiver that fails:
+// the operator is to be called for what the service is late with.
 const backlogText = `
   WITH parked AS MATERIALIZED (
     SELECT delivery_id, subscription_id FROM svc.delivery_queue WHERE due_at IS NULL ORDER BY subscription_id, delivery_id LIMIT $1
@@ -22,7 +23,8 @@ const backlogText = `
       SELECT FROM svc.deliveries WHERE held_at IS NOT NULL ORDER BY id LIMIT $1) AS counted), $1)::int AS held,
     (SELECT extract(epoch FROM now() - delivery.updated_at) * 1000 FROM svc.deliveries AS delivery
       WHERE delivery.id = (SELECT min(delivery_id) FROM (SELECT delivery_id FROM due UNION ALL
-        SELECT delivery_id FROM parked WHERE delivery_id NOT IN (SELECT delivery_id FROM held)) AS waiting))::float8 AS "oldestDueMs",
+        SELECT delivery_id FROM parked LEFT JOIN svc.subscription_state AS state USING (subscription_id)
+        WHERE state.failing_since IS NULL AND delivery_id NOT IN (SELECT delivery_id FROM held)) AS waiting))::float8 AS "oldestDueMs",
     (SELECT count(*) FROM (
       SELECT FROM svc.deliveries WHERE problem = 'failed' AND dead_lettered_at IS NULL ORDER BY id LIMIT $1) AS counted)::int AS "awaitingDeadLetter"`;
 

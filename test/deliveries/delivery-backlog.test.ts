@@ -1,0 +1,27 @@
+import { expect } from "chai";
+import { readDeliveryBacklog } from "../../src/deliveries/delivery-backlog.ts";
+import { useCoreScene } from "../support/core-scene.ts";
+
+describe("readDeliveryBacklog", () => {
+  const scene = useCoreScene();
+  const hourAgo = new Date(Date.now() - 3_600_000);
+
+  it("takes the age of what waits for a slot, but not of what waits for a receiver that fails", async () => {
+    const failing = await scene.work.addSubscription();
+    await scene.core.prisma.subscriptionState.upsert({
+      where: { subscriptionId: failing.id },
+      create: { subscriptionId: failing.id, failingSince: hourAgo },
+      update: { failingSince: hourAgo },
+    });
+    await scene.work.addDelivery(failing, { due: "parked", updatedAt: hourAgo });
+
+    const ofFailing = await readDeliveryBacklog(scene.core.sql);
+    const fine = await scene.work.addSubscription();
+    await scene.work.addDelivery(fine, { due: "parked", updatedAt: new Date(Date.now() - 60_000) });
+    const ofBoth = await readDeliveryBacklog(scene.core.sql);
+
+    expect(ofFailing).to.include({ due: 1, oldestDueMs: undefined });
+    expect(ofBoth.due).to.equal(2);
+    expect(ofBoth.oldestDueMs).to.be.within(59_000, 600_000);
+  });
+});
