@@ -1,9 +1,12 @@
 import { Gauge, type Registry } from "prom-client";
 import { endsWithin } from "../../kit/worker.ts";
 
+/** The sources of a process. It adds them once it has reached its servers. */
+const sourceNames = ["database", "broker"] as const;
+
 /** Numbers that a scrape must fetch before it can show them. */
 export interface Source {
-  readonly name: string;
+  readonly name: (typeof sourceNames)[number];
   /** Fetches the numbers and sets the gauges. */
   read(): Promise<void>;
   /** Removes the values of the gauges, which are no longer valid. */
@@ -55,6 +58,8 @@ export function createScraper({
     labelNames: ["source"] as const,
     registers: [registry],
   });
+  // An alert on 0 sees no value that is missing: that of a process that waits for its servers.
+  for (const source of sourceNames) success.set({ source }, 0);
   const refreshers: (() => Promise<void>)[] = [];
 
   function refresherOf(source: Source): () => Promise<void> {

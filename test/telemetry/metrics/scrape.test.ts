@@ -43,6 +43,12 @@ describe("createScraper", () => {
     expect(await scrape()).to.deep.equal({ waiting: 7, success: 1 });
   });
 
+  it("shows 0 for each source that a process has not added yet", async () => {
+    const metrics = parseMetrics(await scraper.scrape());
+
+    expect(valueOf(metrics, "svc_scrape_source_success", { source: "broker" })).to.equal(0);
+  });
+
   it("leaves out what cannot be had, old numbers too, and says so", async () => {
     await scrape();
     nowMs += 5_000;
