@@ -45,10 +45,8 @@ export async function serve(options: ServeOptions): Promise<number> {
   const { program: name, env, cwd, version, stopping, onReload, print } = options;
   const read = (): Promise<CheckedConfiguration> => readConfiguration({ env, cwd, program: name });
   const checked = await read();
-  const log = createLog({
-    level: checked.config.log.level,
-    isPretty: isForPeople(process.stdout, env),
-  });
+  const isPretty = isForPeople(process.stdout, env);
+  const log = createLog({ level: checked.config.log.level, isPretty });
   for (const warning of unknownVariables({ env, cwd })) log.warn(warning);
   const openHosts = name === "dispatcher" ? undefined : openHostsWarning(checked.config.http);
   if (openHosts !== undefined) log.warn({ event: "hosts.open" }, openHosts);
@@ -86,7 +84,8 @@ export async function serve(options: ServeOptions): Promise<number> {
     if (service !== undefined) {
       log.info({ program: name, port: service.program.port }, "started");
       try {
-        await greet({ service, log, print });
+        // Machines read the log of a service on servers of its own, and text is no line of it.
+        if (isPretty || service.infrastructure.isEmbedded) await greet({ service, log, print });
         if (name !== "dispatcher") await warnOfSilentSubscriptions(service, checked.definitions, log);
         await Promise.race([aborted(stopping), service.failed]);
       } finally {

@@ -65,6 +65,13 @@ describe("SIGTERM", function () {
     );
   }
 
+  it("comes after a start of which every line on stdout is JSON", async () => {
+    const lines = api.written().trim().split("\n");
+
+    expect(lines.filter((line) => !line.startsWith('{"level":'))).to.deep.equal([]);
+    expect(lines.join()).to.include('"msg":"started"');
+  });
+
   it("makes the API unready at once, serves on for the drain delay, and tells clients to leave", async () => {
     const agent = new Agent({ keepAlive: true });
     const first = await get(api, { token, agent });
