@@ -1,4 +1,6 @@
+import { readFileSync } from "node:fs";
 import { parseUrl } from "../kit/parse-url.ts";
+
 const samplers = [
   "always_on",
   "always_off",
@@ -11,7 +13,7 @@ export type SamplerName = (typeof samplers)[number];
 
 /**
  * Where traces go, and which. The exporter itself reads `OTEL_EXPORTER_OTLP_HEADERS` (secrets,
- * which never pass through here), `_TIMEOUT`, `_COMPRESSION` and the certificates.
+ * which are only checked here), `_TIMEOUT`, `_COMPRESSION` and the certificates.
  */
 export interface TracingSettings {
   /** Takes OTLP over HTTP, in protobuf. */
@@ -65,7 +67,7 @@ export function readTracingSettings({
       /^[1-9]\d{0,8}$/.test(text) ? Number(text) : undefined,
     );
 
-  if (env["OTEL_SDK_DISABLED"]?.trim().toLowerCase() === "true") return undefined;
+  if (word("OTEL_SDK_DISABLED", "true", "false") === "true") return undefined;
   if (word("OTEL_TRACES_EXPORTER", "otlp", "none") === "none") return undefined;
   const url =
     read("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", webUrl, (text) => urlOf(text)) ??
@@ -73,6 +75,16 @@ export function readTracingSettings({
   if (url === undefined) return undefined;
   const ofTraces = "OTEL_EXPORTER_OTLP_TRACES_PROTOCOL";
   word(env[ofTraces] ? ofTraces : "OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf");
+
+  for (const signal of ["", "TRACES_"]) {
+    const name = `OTEL_EXPORTER_OTLP_${signal}`;
+    count(`${name}TIMEOUT`);
+    // The exporter takes these words in lower case only.
+    read(`${name}COMPRESSION`, "gzip or none", (text) => (/^(gzip|none)$/.test(text) ? text : undefined));
+    read(`${name}HEADERS`, "a list such as key1=value1,key2=value2", headersOf);
+    for (const file of ["CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"])
+      read(`${name}${file}`, "the path of a file that can be read", contentOf);
+  }
 
   const maxQueueSize = count("OTEL_BSP_MAX_QUEUE_SIZE") ?? 2048;
   const name = read("OTEL_SERVICE_NAME", "a name", (text) => text);
@@ -106,6 +118,18 @@ function urlOf(text: string, path = ""): string | undefined {
   if (!/^https?:\/\//i.test(text)) return undefined;
   const whole = path === "" || text.endsWith("/") ? text + path : `${text}/${path}`;
   return parseUrl(whole) === undefined ? undefined : whole;
+}
+
+function headersOf(text: string): string | undefined {
+  return text.split(",").every((pair) => /^\s*[^=\s][^=]*=|^\s*$/.test(pair)) ? text : undefined;
+}
+
+function contentOf(path: string): string | undefined {
+  try {
+    return readFileSync(path, "latin1");
+  } catch {
+    return undefined;
+  }
 }
 
 function ratioOf(text: string): number | undefined {

@@ -82,6 +82,12 @@ describe("readTracingSettings", () => {
     OTEL_EXPORTER_OTLP_ENDPOINT: "collector:4318",
     OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: "grpc://collector:4317",
     OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",
+    OTEL_EXPORTER_OTLP_TIMEOUT: "5s",
+    OTEL_EXPORTER_OTLP_COMPRESSION: "GZIP",
+    OTEL_EXPORTER_OTLP_HEADERS: "c4n4ry",
+    OTEL_EXPORTER_OTLP_CERTIFICATE: "/nowhere/ca.pem",
+    OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: "/nowhere/key.pem",
+    OTEL_SDK_DISABLED: "yes",
     OTEL_TRACES_EXPORTER: "zipkin",
     OTEL_TRACES_SAMPLER: "sometimes",
     OTEL_TRACES_SAMPLER_ARG: "1.5",
@@ -99,6 +105,17 @@ describe("readTracingSettings", () => {
         .and.not.include(value);
     });
   }
+
+  it("takes headers whose values hold an equals sign, and a certificate that can be read", () => {
+    const { faults } = read({
+      ...endpoint,
+      OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic YTpi==, x-team=a",
+      OTEL_EXPORTER_OTLP_CERTIFICATE: import.meta.filename,
+      OTEL_EXPORTER_OTLP_COMPRESSION: "gzip",
+    });
+
+    expect(faults).to.deep.equal([]);
+  });
 
   it("heeds the protocol of traces before that of all signals", () => {
     const { faults } = read({
