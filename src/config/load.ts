@@ -158,7 +158,8 @@ function readSettingsFile({
   const path = join(configDir, "service.yaml");
   const file: SettingsFile = { faults: [], given: new Map() };
   if (!existsSync(path)) return file;
-  const source = readYamlFile(path, relative(cwd, path));
+  const fromHere = relative(cwd, path);
+  const source = readYamlFile(path, fromHere.startsWith("..") ? path : fromHere);
   file.faults.push(...source.faults);
   if (source.faults.length === 0) readGroup({ value: source.value, path: [], source, env, file });
   return file;

@@ -34,6 +34,16 @@ describe("loadConfig, of bad settings", () => {
     return [];
   }
 
+  it("names a file outside of the working folder by its whole path", () => {
+    mkdirSync(join(cwd, "elsewhere"));
+    writeFileSync(join(cwd, "config/service.yaml"), "prot: 1\n");
+    const env = { SVC_CONFIG_DIR: join(cwd, "config") };
+
+    expect(() => loadConfig({ env, cwd: join(cwd, "elsewhere"), program: "all" })).to.throw(
+      `  ${join(cwd, "config/service.yaml")}:1:1: prot: unknown key`,
+    );
+  });
+
   const badFiles: readonly (readonly [fact: string, yaml: string, fault: string])[] = [
     ["an unknown key", "htpp:\n  port: 1\n", at("1:1", 'htpp: unknown key; did you mean "http"?')],
     [
