@@ -173,15 +173,10 @@ function addRotation(group: Command, { open, terminal }: WebhookCommandsOptions)
         );
         if (secret === undefined) throw unknownWebhook(id);
         const { user_id, previous_secret_until } = presentSubscription(await getSubscription(sql, id));
-        const row = {
-          id,
-          user_id,
-          url,
-          secret,
-          standard_secret: standardSecret(secret),
-          previous_secret_until,
-        };
-        printRow(terminal, row, { json, width: widestValue });
+        const standard_secret = standardSecret(secret);
+        const row = { id, user_id, url, secret, standard_secret, previous_secret_until };
+        // Broken into two lines, it could not be copied.
+        printRow(terminal, row, { json, width: standard_secret.length });
         terminal.stderr(shownOnce);
       }),
     );

@@ -106,6 +106,7 @@ describe("svc-admin webhooks", () => {
       first.secret,
     ]);
     expect((await run("rotate-secret", id, "--grace", "700000")).status).to.equal(2);
+    expect((await run("rotate-secret", id)).stdout).to.match(/ whsec_[A-Za-z0-9+/]{70}== /);
     const last = (await json("rotate-secret", id, "--grace", "0")) as { secret: string };
     const ended = await scene.core.prisma.subscription.findFirstOrThrow();
     expect(openSigning(secretBox, ended, Date.now()).secrets).to.deep.equal([last.secret]);
