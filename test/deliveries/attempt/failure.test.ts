@@ -50,6 +50,14 @@ describe("failureOf", () => {
     });
   }
 
+  it("names the first of several addresses of which none can be reached", () => {
+    const errors = ["ENETUNREACH", "EHOSTUNREACH"].map((code) => errorWith({ code }));
+
+    expect(failureOf({ error: new AggregateError(errors), host: "h" }).detail).to.equal(
+      "h cannot be reached (ENETUNREACH).",
+    );
+  });
+
   it("says of a refused target what the look-up said", () => {
     const error = new Error("outer", { cause: new TargetRefusedError("a resolves to a private address.") });
 
