@@ -205,8 +205,8 @@ function roomOf(state: State, request: Omit<SlotRequest, "bytes" | "isUrgent">):
   return isSilent(state, request) ? 0 : slotsFor(state, request);
 }
 
-function isSilent({ hasBreakers, breakers }: State, receiver: Pick<SlotRequest, "userId" | "url">): boolean {
-  return hasBreakers && !breakers.mayAcquire(receiverOf(receiver));
+function isSilent({ breakers }: State, receiver: Pick<SlotRequest, "userId" | "url">): boolean {
+  return !breakers.mayAcquire(receiverOf(receiver));
 }
 
 function slotsFor({ slots }: State, { lane, userId, url }: Omit<SlotRequest, "bytes" | "isUrgent">): number {
@@ -217,8 +217,7 @@ function reserve(state: State, request: SlotRequest): Place | undefined {
   const { hasBreakers, breakers, slots } = state;
   const { lane, isUrgent, bytes, userId, url } = request;
   const receiver = receiverOf(request);
-  const needsBreaker = hasBreakers && !isUrgent;
-  if (needsBreaker && !breakers.mayAcquire(receiver)) return undefined;
+  if (!isUrgent && !breakers.mayAcquire(receiver)) return undefined;
   const ownBytes = state.bytesOfUsers.get(userId) ?? 0;
   if (state.bytesHeld > 0 && state.bytesHeld + bytes > mostBytes.all) return undefined;
   if (ownBytes > 0 && ownBytes + bytes > mostBytes.ofUser) return undefined;
@@ -238,9 +237,9 @@ function reserve(state: State, request: SlotRequest): Place | undefined {
           giveUp("busy");
         },
         begin(release) {
-          const permission = needsBreaker
-            ? breakers.tryAcquire(receiver)
-            : { kind: "go" as const, isProbe: false };
+          const permission = isUrgent
+            ? { kind: "go" as const, isProbe: false }
+            : breakers.tryAcquire(receiver);
           if (permission.kind === "wait") {
             letGo();
             release();

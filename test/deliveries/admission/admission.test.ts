@@ -151,6 +151,30 @@ describe("createAdmission", () => {
       expect(reasonOf(admit())).to.equal("busy");
     });
 
+    it("gives retries a quarter of a receiver's slots at most", () => {
+      create({ perReceiver: 8 });
+      const admitted = Array.from({ length: 3 }, () => admit(url, { lane: "retry" }));
+
+      expect(admitted.map(reasonOf)).to.deep.equal(["go", "go", "busy"]);
+    });
+
+    it("takes no more than what is set for a receiver, however quickly it answers", () => {
+      create({ perReceiver: 4 });
+      attempt({ ...success(), durationMs: 100 });
+      const admitted = Array.from({ length: 5 }, () => admit());
+
+      expect(admitted.map(reasonOf)).to.deep.equal(["go", "go", "go", "go", "waits"]);
+    });
+
+    it("takes an attempt that was not made for neither an answer nor a silence", () => {
+      create();
+      attempt({ ...success(), durationMs: 100 });
+      attempt(undefined);
+      const admitted = Array.from({ length: 36 }, () => admit());
+
+      expect(new Set(admitted.map(reasonOf))).to.deep.equal(new Set(["go"]));
+    });
+
     it("frees the slot when the attempt is over, and when its breaker does not let it through", () => {
       create({ perReceiver: 3 });
       attempt(timeout(), 10);
@@ -168,10 +192,11 @@ describe("createAdmission", () => {
       expect(reasonOf(admit(other))).to.equal("go");
     });
 
-    it("is busy for one that is given up, and frees its place", async () => {
+    it("is busy for one that is given up, and frees its place and its bytes", async () => {
       create({ perReceiver: 64, concurrency: 1 });
       const done = begin();
-      const place = admission.reserve(candidate("https://other.example.com/", { userId: 2 }));
+      const large = { userId: 2, bytes: 100 * 1024 ** 2 };
+      const place = admission.reserve(candidate("https://other.example.com/", large));
       const givenUp = new Promise((resolve) => {
         place?.enter({ begin: () => resolve("begun"), giveUp: resolve });
       });
@@ -181,7 +206,7 @@ describe("createAdmission", () => {
 
       expect(reason).to.equal("busy");
       done(success());
-      expect(reasonOf(admit())).to.equal("go");
+      expect(reasonOf(admit(url, { bytes: 1 }))).to.equal("go");
     });
   });
 
@@ -191,10 +216,11 @@ describe("createAdmission", () => {
     nowMs += 1;
     begin(url, { userId: 2 })(success());
     begin(url, { userId: 3 });
+    begin(url, { userId: 5, lane: "retry" });
 
-    const ordered = admission.inTurn([[3], [2], [1], [4], []], ([userId]) => userId);
+    const ordered = admission.inTurn([[3], [5], [2], [1], [4], []], ([userId]) => userId);
 
-    expect(ordered).to.deep.equal([[4], [], [1], [2], [3]]);
+    expect(ordered).to.deep.equal([[4], [], [1], [2], [3], [5]]);
   });
 
   describe("of bytes", () => {
@@ -223,7 +249,8 @@ describe("createAdmission", () => {
       expect(reasonOf(admit(url, some))).to.equal("go");
     });
 
-    it("gives them back however an attempt ends", () => {
+    it("gives them and the slot back however an attempt ends", () => {
+      create({ concurrency: 1 });
       for (const end of [
         () => admission.reserve(candidate(url, big))?.leave(),
         () => begin(url, big)(),
@@ -253,6 +280,7 @@ describe("createAdmission", () => {
       attempt(timeout(), 10);
 
       expect(reasonOf(admit())).to.equal("silent");
+      expect(admission.reserve(candidate(url))).to.equal(undefined);
       nowMs += 3_999;
       expect(reasonOf(admit())).to.equal("silent");
       expect(admission.breakerCounts()).to.deep.equal({ open: 1, halfOpen: 0 });
