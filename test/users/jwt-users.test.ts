@@ -65,9 +65,11 @@ describe("createJwtIdentifier", () => {
     expect(await core.prisma.user.count({ where: { subject: "race" } })).to.equal(1);
   });
 
-  it("makes none where users are not to be made", async () => {
+  it("makes none where users are not to be made, and finds those there are", async () => {
     const one = identifierWith({ provision: false });
+    await identifierWith().identify(await issuer.sign({ sub: "there" }));
 
+    expect(await one.identify(await issuer.sign({ sub: "there" }))).to.include({ kind: "known" });
     expect(await one.identify(await issuer.sign({ sub: "nobody" }))).to.deep.equal({
       kind: "refused",
       code: "user.unknown",
