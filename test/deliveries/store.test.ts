@@ -268,23 +268,26 @@ describe("createDeliveryStore", () => {
       expect(await scene.work.attemptsOf(delivery.id)).to.have.length(1);
     });
 
-    it("leaves a delivery cancelled that was cancelled during its POST, and still keeps the attempt", async () => {
-      const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
-      await scene.core.sql("UPDATE svc.deliveries SET status = 'cancelled', last_error = 'gone'");
+    for (const next of [
+      { status: "retrying", delayMs: 0, lastError: "HTTP 500" },
+      { status: "held", lastError: "HTTP 500" },
+    ] as const) {
+      it(`leaves a delivery cancelled that was cancelled during its POST and were ${next.status}, and still keeps the attempt`, async () => {
+        const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
+        await scene.core.sql("UPDATE svc.deliveries SET status = 'cancelled', last_error = 'gone'");
 
-      const written = await record(
-        outcomeOf(delivery, { status: "retrying", delayMs: 0, lastError: "HTTP 500", result }),
-      );
+        const written = await record(outcomeOf(delivery, { ...next, result }));
 
-      expect(written.size).to.equal(1);
-      expect(await scene.work.deliveryOf(delivery.id)).to.include({
-        status: "cancelled",
-        attempt: 1,
-        lastError: "gone",
+        expect(written.size).to.equal(1);
+        expect(await scene.work.deliveryOf(delivery.id)).to.include({
+          status: "cancelled",
+          attempt: 1,
+          lastError: "gone",
+        });
+        expect(await scene.work.attemptsOf(delivery.id)).to.have.length(1);
+        expect(await scene.work.queued(delivery.id)).to.equal(null);
       });
-      expect(await scene.work.attemptsOf(delivery.id)).to.have.length(1);
-      expect(await scene.work.queued(delivery.id)).to.equal(null);
-    });
+    }
 
     it("puts a retry off that the end of its flight had made due", async () => {
       const delivery = await scene.work.addDelivery(scene.subscription, { due: inSeconds(-1) });

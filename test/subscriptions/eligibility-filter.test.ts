@@ -228,6 +228,38 @@ describe("createEligibility, by a filter", () => {
     }
   });
 
+  for (const [what, code, times] of [
+    ["asks a rule that met a lock no more for a while", "55P03", 1],
+    ["asks a rule that took too long no more for a while", "57014", 1],
+    ["asks a rule with another fault each time", "42P01", 2],
+  ] as const) {
+    it(what, async () => {
+      let asked = 0;
+      const sql: Sql = () => {
+        asked += 1;
+        return Promise.reject(Object.assign(new Error("fault"), { code }));
+      };
+      const { log } = createMemoryLog();
+      const eligibility = eligibilityOf(resourceWith(filter({ lead_id: "$user.id" })), { sql, log });
+      const pair = { event: { id: "1", resource: "reports", owner_id: null }, user: ada };
+
+      for (let time = 0; time < 2; time++) expect(await eligibility.judge([pair])).to.deep.equal([undefined]);
+      expect(asked).to.equal(times);
+    });
+  }
+
+  it("says that the database is away, and blames no rule for it", async () => {
+    const { log, lines } = createMemoryLog();
+    const sql: Sql = () => Promise.reject(new Error("Connection terminated unexpectedly"));
+    const eligibility = eligibilityOf(resourceWith(filter({ lead_id: "$user.id" })), { sql, log });
+    const pair = { event: { id: "1", resource: "reports", owner_id: null }, user: ada };
+
+    const failure = await eligibility.judge([pair]).catch((error: unknown) => error);
+
+    expect(failure).to.be.instanceOf(Error);
+    expect(lines).to.deep.equal([]);
+  });
+
   it("lets everybody, or admins only, in by the other rules", async () => {
     const event = { id: ids[0] ?? "", resource: "reports", owner_id: "7" };
     const judgedBy = (read: AccessRule): Promise<readonly (boolean | undefined)[]> =>
