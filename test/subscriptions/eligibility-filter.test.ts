@@ -228,6 +228,26 @@ describe("createEligibility, by a filter", () => {
     }
   });
 
+  it("shows the old row of an update to who owned that, and to nobody where nobody did", async () => {
+    const orders = definition({
+      name: "orders",
+      fields: [],
+      ownerColumn: "owner",
+      isAdmin: { kind: "nobody" },
+    });
+    const eligibility = eligibilityOf(definitionsOf(orders), { sql: core.sql });
+    const rows = await core.sql<{ readonly id: string }>(
+      `INSERT INTO svc.events (resource, trigger, record_id, snapshot, previous, owner_id)
+       SELECT 'orders', 'on_update', '1', '{"owner": 7}', previous, '7'
+       FROM unnest(ARRAY['{"owner": 7}', '{"owner": 8}', '{"owner": null}', NULL]::jsonb[]) WITH ORDINALITY AS given (previous, place)
+       ORDER BY place RETURNING id::text`,
+    );
+    const pairs = rows.map(({ id }) => ({ event: { id, resource: "orders", owner_id: "7" }, user: ada }));
+
+    expect(await eligibility.judge(pairs)).to.deep.equal([true, true, true, true]);
+    expect(await eligibility.judge(pairs, "previous")).to.deep.equal([true, false, false, false]);
+  });
+
   for (const [what, code, times] of [
     ["asks a rule that met a lock no more for a while", "55P03", 1],
     ["asks a rule that took too long no more for a while", "57014", 1],

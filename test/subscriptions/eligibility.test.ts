@@ -71,6 +71,8 @@ describe("createEligibility", () => {
           const readers = users.filter((_, index) => judged[index]);
           const missed = readers.filter((user) => !audiences.some((audience) => includes(audience, user)));
           expect(missed, String(event.owner_id)).to.deep.equal([]);
+          // The statement takes ids as int.
+          expect(audiences).to.not.deep.include({ kind: "owner", userId: 2 ** 31 });
         }
       });
     });
