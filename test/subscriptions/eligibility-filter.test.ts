@@ -36,6 +36,7 @@ const resourceWith = (read: AccessRule): ReturnType<typeof definitionsOf> =>
   );
 
 const filter = (where: Readonly<Record<string, unknown>>): AccessRule => ({ kind: "filter", where });
+const awaySql: Sql = () => Promise.reject(new Error("Connection terminated unexpectedly"));
 const ada: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false, claims: {} };
 const bob: Caller = { id: 8, name: "Bob", email: "bob@example.com", isAdmin: true, claims: {} };
 
@@ -270,8 +271,8 @@ describe("createEligibility, by a filter", () => {
 
   it("says that the database is away, and blames no rule for it", async () => {
     const { log, lines } = createMemoryLog();
-    const sql: Sql = () => Promise.reject(new Error("Connection terminated unexpectedly"));
-    const eligibility = eligibilityOf(resourceWith(filter({ lead_id: "$user.id" })), { sql, log });
+    const definitions = resourceWith(filter({ lead_id: "$user.id" }));
+    const eligibility = eligibilityOf(definitions, { sql: awaySql, log });
     const pair = { event: { id: "1", resource: "reports", owner_id: null }, user: ada };
 
     const failure = await eligibility.judge([pair]).catch((error: unknown) => error);
