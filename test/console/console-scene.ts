@@ -59,7 +59,8 @@ async function openPage(
   browser: TestBrowser,
   { origin, token, path, width }: { origin: string; token: string | null; path: string; width: number },
 ): Promise<ConsolePage> {
-  const { page, faults, requests } = await browser.open();
+  const watched = await browser.open(origin);
+  const { page, faults, requests } = watched;
   const errors: string[] = [];
   page.on("console", (message) => {
     // An answer that is none of the 2xx is one too, and the page says so by itself.
@@ -79,7 +80,7 @@ async function openPage(
   return {
     page,
     faults: () => [...faults, ...errors, ...requests.filter((url) => !url.startsWith(`${origin}/`))],
-    close: () => page.context().close(),
+    close: () => watched.close(),
   };
 }
 
@@ -114,7 +115,7 @@ const isWiderAtItsWorst = `() => {
  */
 export async function expectSound(shown: ConsolePage): Promise<void> {
   const { page } = shown;
-  await page.evaluate(await axe);
+  if (await page.evaluate("window.axe === undefined")) await page.evaluate(await axe);
   await page.evaluate(transitionsEnd);
   const { violations } = (await page.evaluate("axe.run(document, { resultTypes: ['violations'] })")) as {
     readonly violations: readonly Violation[];

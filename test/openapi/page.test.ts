@@ -34,8 +34,14 @@ describe("GET /docs, in a browser", () => {
     await service?.stop();
   });
 
+  const opened: WatchedPage[] = [];
+  afterEach(async () => {
+    for (const watched of opened.splice(0)) await watched.close();
+  });
+
   async function openWith(token: string): Promise<WatchedPage> {
-    const watched = await browser.open();
+    const watched = await browser.open(new URL(service.baseUrl).origin);
+    opened.push(watched);
     await watched.page.goto(`${service.baseUrl}/docs`);
     await watched.page.getByLabel("Token").fill(token);
     await watched.page.getByRole("button", { name: "Open" }).click();
@@ -121,8 +127,9 @@ describe("GET /docs, in a browser", () => {
     const document = await documentOf();
     const server: HttpServer = await startOpenApiServer("public", () => document);
     try {
-      const { page, faults } = await browser.open();
-      await page.goto(`http://127.0.0.1:${server.port}/svc-api/docs`);
+      const origin = `http://127.0.0.1:${server.port}`;
+      const { page, faults } = await browser.open(origin);
+      await page.goto(`${origin}/svc-api/docs`);
 
       await page.locator(".opblock-tag").first().waitFor();
       expect(faults).to.deep.equal([]);
