@@ -1,5 +1,4 @@
 import type { ParsedUrlQuery } from "node:querystring";
-import { validationError } from "../kit/errors.ts";
 
 /** Which part of a list is asked for. `page` and `skip` stay below 2^31, whatever is asked for. */
 export interface Page {
@@ -64,18 +63,6 @@ export function smallerPage({ skip }: Page, most: number): Page {
  * Characters of a search term: the database compares it with every place of every searched text.
  */
 const longestSearch = 100;
-
-/**
- * Reads `search`; undefined when there is none.
- *
- * @throws AppError `validation.failed` for a term of more than 100 characters.
- */
-export function searchOf(query: ParsedUrlQuery): string | undefined {
-  const search = lastOf(query["search"]);
-  const fault = search === undefined ? undefined : searchFault(search);
-  if (fault !== undefined) throw validationError({ search: [fault] });
-  return search;
-}
 
 /** Returns the message for a search term that is too long; undefined for another. */
 export function searchFault(search: string): string | undefined {

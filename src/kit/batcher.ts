@@ -9,8 +9,6 @@ export interface Batcher<Item, Result> {
    * Settles with the item's own result once its batch is done. Rejects when the whole batch failed.
    */
   add(item: Item): Promise<Result>;
-  /** Resolves when no item is waiting or running. */
-  drain(): Promise<void>;
 }
 
 interface Waiting<Item, Result> {
@@ -24,9 +22,6 @@ export interface BatcherOptions<Item, Result> {
   readonly handle: (items: readonly Item[]) => Promise<readonly Result[]>;
   /** Most items of one batch. */
   readonly maxItems: number | (() => number);
-  /** Most weight of one batch, unless its first item is heavier. */
-  readonly maxWeight?: number;
-  readonly weightOf?: (item: Item) => number;
   /** How many batches run at one time. */
   readonly atWork?: number;
   /** Least time between the starts of two batches, unless the next one is full. */
@@ -38,31 +33,16 @@ export interface BatcherOptions<Item, Result> {
 export function createBatcher<Item, Result>({
   handle,
   maxItems,
-  maxWeight = Infinity,
-  weightOf = () => 0,
   atWork = 1,
   everyMs = 0,
   inTurn = (act) => act(),
 }: BatcherOptions<Item, Result>): Batcher<Item, Result> {
   const waiting: Waiting<Item, Result>[] = [];
-  const runs = new Set<Promise<void>>();
   let running = 0;
   /** Whether the next batch is still being gathered. */
   let isGathering = false;
   const mostItems = (): number => (typeof maxItems === "number" ? maxItems : maxItems());
   const pace = createPace(everyMs, () => waiting.length >= mostItems());
-
-  function takeBatch(): readonly Waiting<Item, Result>[] {
-    const most = mostItems();
-    let count = 0;
-    let weight = 0;
-    for (const { item } of waiting) {
-      weight += weightOf(item);
-      if (count === most || (count > 0 && weight > maxWeight)) break;
-      count += 1;
-    }
-    return waiting.splice(0, count);
-  }
 
   async function run(): Promise<void> {
     await pace.gather();
@@ -76,7 +56,7 @@ export function createBatcher<Item, Result>({
     isGathering = false;
     // What another batch gathers is left to it.
     while (waiting.length > 0 && !isGathering) {
-      const batch = takeBatch();
+      const batch = waiting.splice(0, mostItems());
       if (waiting.length > 0) startOneMore();
       try {
         const results = await handle(batch.map(({ item }) => item));
@@ -92,8 +72,7 @@ export function createBatcher<Item, Result>({
     if (isGathering || running >= atWork) return;
     isGathering = true;
     running += 1;
-    const one = run().finally(() => runs.delete(one));
-    runs.add(one);
+    void run();
   }
 
   return {
@@ -103,9 +82,6 @@ export function createBatcher<Item, Result>({
         startOneMore();
         pace.look();
       });
-    },
-    async drain() {
-      while (runs.size > 0) await Promise.all(runs);
     },
   };
 }

@@ -54,8 +54,3 @@ export const idParameter: Parameter = pathParameter(
   { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
   1,
 );
-
-/** Refers to a parameter of the document's components. */
-export interface SharedParameter {
-  readonly $ref: string;
-}

@@ -5,7 +5,7 @@ import {
   envelope,
   lastOf,
   pageOf,
-  searchOf,
+  searchFault,
   smallerPage,
 } from "../../src/http/page.ts";
 
@@ -55,23 +55,15 @@ describe("smallerPage", () => {
   }
 });
 
-describe("searchOf", () => {
-  it("answers the term, and undefined for none", () => {
-    expect([searchOf({}), searchOf({ search: "" }), searchOf({ search: "ab" })]).to.deep.equal([
-      undefined,
-      "",
-      "ab",
-    ]);
-  });
-
+describe("searchFault", () => {
   it("takes 100 characters, as people count them", () => {
-    expect(searchOf({ search: "😀".repeat(100) })).to.have.lengthOf(200);
+    expect(searchFault("😀".repeat(100))).to.equal(undefined);
   });
 
-  it("refuses 101 characters with 422", () => {
-    expect(() => searchOf({ search: "a".repeat(101) }))
-      .to.throw("The search field must not be greater than 100 characters.")
-      .with.property("status", 422);
+  it("refuses 101 characters", () => {
+    expect(searchFault("a".repeat(101))).to.equal(
+      "The search field must not be greater than 100 characters.",
+    );
   });
 });
 

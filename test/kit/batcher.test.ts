@@ -154,28 +154,7 @@ describe("createBatcher", () => {
     await pause(20, new AbortController().signal);
     expect(batches).to.deep.equal([[1]]);
     await Promise.all([second, ...[3, 4, 5, 6, 7].map((item) => batcher.add(item))]);
-    await batcher.drain();
 
     expect(batches).to.deep.equal([[1], [2, 3, 4], [5, 6, 7]]);
-  });
-
-  it("drains what waits and what is added meanwhile", async () => {
-    const { batcher, batches, release } = createGated(1);
-    const results = Promise.all([batcher.add(1).then(async () => batcher.add(3)), batcher.add(2)]);
-    let isDrained = false;
-    const drained = batcher.drain().then(() => (isDrained = true));
-
-    await release();
-    await release();
-    expect(isDrained).to.equal(false);
-    await release();
-    await drained;
-
-    expect(batches).to.deep.equal([[1], [2], [3]]);
-    expect(await results).to.deep.equal([6, 4]);
-  });
-
-  it("drains at once when nothing was ever added", async () => {
-    await createGated().batcher.drain();
   });
 });

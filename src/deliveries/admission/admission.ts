@@ -3,8 +3,8 @@ import type { Log } from "../../telemetry/log.ts";
 import type { BreakerCounts } from "../../telemetry/metrics/receivers.ts";
 import type { Sql } from "../../db/sql.ts";
 import type { Worker } from "../../kit/worker.ts";
-import { createBreakers, type AttemptCost, type Breakers } from "./breakers.ts";
-import { createSharedBreakers } from "./shared-breakers.ts";
+import { createBreakers, type AttemptCost } from "./breakers.ts";
+import { createSharedBreakers, type SharedBreakers } from "./shared-breakers.ts";
 import type { AttemptResult } from "../delivery.ts";
 import { getOrSet } from "../../kit/group-by.ts";
 import {
@@ -96,7 +96,7 @@ export interface AdmissionOptions {
 
 interface State extends Pick<AdmissionOptions, "hasBreakers" | "timeoutMs" | "log"> {
   readonly slots: Readonly<Record<Lane, ReceiverSlots>>;
-  readonly breakers: Breakers;
+  readonly breakers: SharedBreakers;
   /** Bodies of the places that are reserved or in use. */
   bytesHeld: number;
   /** The same by user. */

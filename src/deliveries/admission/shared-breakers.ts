@@ -8,7 +8,8 @@ import type { Breakers, OpenBreaker } from "./breakers.ts";
  * Breakers that hold over all dispatchers: what one of them has found out of a receiver, the others
  * know a second later.
  */
-export interface SharedBreakers extends Breakers, Worker {}
+export interface SharedBreakers
+  extends Pick<Breakers, "mayAcquire" | "tryAcquire" | "report" | "counts">, Worker {}
 
 /** A breaker that another process has opened, or probes. */
 interface Other {
@@ -134,9 +135,6 @@ export function createSharedBreakers({
       if (isNews) note(receiver);
       return change;
     },
-    openOf: (receiver) => own.openOf(receiver),
-    adopt: (receiver, pauseMs) => own.adopt(receiver, pauseMs),
-    close: (receiver) => own.close(receiver),
     counts() {
       const counts = own.counts();
       const elsewhere = [...state.others].filter(([key]) => !state.opened.has(key));
