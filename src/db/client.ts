@@ -30,11 +30,12 @@ export interface Database {
   close(): Promise<void>;
 }
 
-/** How every connection reads and writes values, whatever its role and its database have set. */
+/** How every connection reads and writes, whatever its role and its database have set. */
 export const valueSettings = `
     SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601';
     SET bytea_output = 'hex'; SET extra_float_digits = 1;
-    SET standard_conforming_strings = on; SET quote_all_identifiers = off;`;
+    SET standard_conforming_strings = on; SET quote_all_identifiers = off;
+    SET default_transaction_isolation = 'read committed';`;
 
 const connectTimeoutMs = 10_000;
 const closeLimitMs = 5000;

@@ -58,6 +58,23 @@ describe("openDatabase", () => {
     expect(rows).to.deep.equal([[bytes, String.raw`{"\\x00ff"}`, "{0.30000000000000004}", String.raw`a\b`]]);
   });
 
+  it("waits for another change of a row and makes its own, whatever the database has set", async () => {
+    await changeValueSettings(created.url);
+    await database.pool.query("CREATE TABLE counts (n int); INSERT INTO counts VALUES (0)");
+    const add = "UPDATE counts SET n = n + 1 RETURNING n";
+    const other = await database.pool.connect();
+    await other.query("BEGIN");
+    await other.query(add);
+
+    const waiting = database.pool.query(add).then(({ rows }) => rows as unknown, String);
+    const locks = "SELECT FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'";
+    await until(async () => (await other.query(locks)).rowCount === 1, { what: "the second change to wait" });
+    await other.query("COMMIT");
+    other.release();
+
+    expect(await waiting).to.deep.equal([{ n: 2 }]);
+  });
+
   // PGlite loops for ever once its own limit of idle transactions is over.
   for (const [isEmbedded, scans, idle, plans] of [
     [false, "off", "1min", "force_generic_plan"],

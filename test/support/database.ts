@@ -47,6 +47,7 @@ export async function changeValueSettings(url: string): Promise<void> {
     "extra_float_digits = 0",
     "standard_conforming_strings = off",
     "quote_all_identifiers = on",
+    "default_transaction_isolation = serializable",
   ];
   for (const setting of settings) await execute(url, () => `ALTER DATABASE ${name} SET ${setting}`);
 }
