@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { ClientBase, Pool, QueryResultRow } from "pg";
-import { AppError } from "../kit/errors.ts";
+import { DatabaseError, type ClientBase, type Pool, type QueryResultRow } from "pg";
+import { databaseFaultOf } from "./prisma-errors.ts";
 import { lockLimitOf, runDescribed } from "./statement-batch.ts";
 
 /** Runs one statement and answers its rows. */
@@ -13,8 +13,8 @@ export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unk
 export type Transact = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
 
 /**
- * Runs the hot path's statements straight on the pool. Prisma's raw queries cost a second decoding
- * of every value and cannot bind arrays of bytes.
+ * Runs statements on the pool. A connection keeps each of them prepared for its life: they have few
+ * texts, none of which a request chooses.
  *
  * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
  *   names would collide.
@@ -77,8 +77,9 @@ export async function inTransaction<T>(
     isDone = true;
     return result;
   } catch (error) {
-    // A refused request does not cost a connection. After any other fault, it may still be busy.
-    if (error instanceof AppError) isDone = await isRolledBack(client);
+    // Where the server did not answer, the connection may still be busy.
+    const isFree = error instanceof DatabaseError || databaseFaultOf(error).kind !== "unavailable";
+    if (isFree) isDone = await isRolledBack(client);
     throw error;
   } finally {
     // The end of a connection takes back what was not committed.

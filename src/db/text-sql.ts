@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { Pool, type ClientBase } from "pg";
+import { inTransaction } from "./sql.ts";
 import { isStalePlan, runBatch, sentOf, type TextRow } from "./statement-batch.ts";
 import { unsampledComment } from "./traceparent.ts";
 
@@ -105,25 +106,7 @@ async function runByPg(
   return result.rows;
 }
 
+/** @param names Of all pools of the process together, see `createStatementNames`. */
 export function createTextTransact(pool: Pool, names: (text: string) => string | undefined): TextTransact {
-  return async (work) => {
-    const client = await pool.connect();
-    // The end of a connection rolls back as well, where the statement cannot.
-    let isUsable = false;
-    try {
-      await client.query("BEGIN");
-      const result = await work(createTextSql(client, names));
-      await client.query("COMMIT");
-      isUsable = true;
-      return result;
-    } catch (error) {
-      isUsable = await client.query("ROLLBACK").then(
-        () => true,
-        () => false,
-      );
-      throw error;
-    } finally {
-      client.release(!isUsable);
-    }
-  };
+  return (work) => inTransaction(pool, "", (client) => work(createTextSql(client, names)));
 }

@@ -51,6 +51,18 @@ describe("createTextSql", () => {
     expect([await read(), await read()]).to.deep.equal([[["a"]], [["a"]]]);
   });
 
+  it("keeps the connection of a transaction that the server or the caller refuses", async () => {
+    const transact = createTextTransact(database.pool, createStatementNames(false));
+    const backend = async (): Promise<unknown> =>
+      (await database.pool.query("SELECT pg_backend_pid()")).rows[0];
+    const before = await backend();
+
+    await transact((sql) => sql("SELECT 1 / 0", [])).catch(() => undefined);
+    await transact(() => Promise.reject(new Error("refused"))).catch(() => undefined);
+
+    expect(await backend()).to.deep.equal(before);
+  });
+
   it("runs one text by itself, and in a transaction by either kind of statement, over one connection", async () => {
     const names = createStatementNames(false);
     const text = "SELECT $1::int AS number";
