@@ -28,15 +28,23 @@ export function startConsumption({
   link,
   options,
   log,
+  onEnd,
 }: {
   readonly link: Link;
   readonly options: ConsumeOptions;
   readonly log: Log;
+  /** Called when nothing is to be settled any more. */
+  readonly onEnd: () => void;
 }): RabbitMqConsumption {
   let isStopped = false;
   let active: ActiveConsumer | undefined;
   /** Messages of the current channel that are handed out and not settled. */
   let inFlight = 0;
+  const end = (): Promise<void> => {
+    active?.acknowledgements.flush();
+    onEnd();
+    return kept.stop();
+  };
 
   const kept = link.keepChannel({
     open: (connection) => connection.createChannel(),
@@ -49,7 +57,7 @@ export function startConsumption({
       channel.once("close", () => {
         isAlive = false;
         active = undefined;
-        if (isStopped) void kept.stop();
+        if (isStopped) void end();
       });
 
       const settle = (act: () => void): void => {
@@ -58,9 +66,7 @@ export function startConsumption({
         if (!isAlive) return;
         inFlight -= 1;
         act();
-        if (!isStopped || inFlight > 0) return;
-        acknowledgements.flush();
-        void kept.stop();
+        if (isStopped && inFlight === 0) void end();
       };
 
       await channel.prefetch(options.prefetch);
@@ -83,18 +89,15 @@ export function startConsumption({
   return {
     async stop() {
       isStopped = true;
-      if (active === undefined) return kept.stop();
-      const { channel, acknowledgements, consumerTag } = active;
+      if (active === undefined) return end();
+      const { channel, consumerTag } = active;
       await channel.cancel(consumerTag).catch(() => undefined);
       // Otherwise the last message in flight closes the channel.
-      if (inFlight > 0) return;
-      acknowledgements.flush();
-      await kept.stop();
+      if (inFlight === 0) await end();
     },
     async close() {
       isStopped = true;
-      active?.acknowledgements.flush();
-      await kept.stop();
+      await end();
     },
   };
 }

@@ -70,7 +70,8 @@ export async function connectRabbitMq({
       return outcomes;
     },
     async consume(options) {
-      const consumption = startConsumption({ link: consuming, options, log });
+      const onEnd = (): void => void consumptions.delete(consumption);
+      const consumption = startConsumption({ link: consuming, options, log, onEnd });
       consumptions.add(consumption);
       return consumption;
     },

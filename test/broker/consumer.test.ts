@@ -1,0 +1,59 @@
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
+import type { IncomingMessage } from "../../src/broker/broker.ts";
+import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
+import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { startPrivateRabbitMq, type PrivateRabbitMq } from "../support/rabbitmq.ts";
+import { until } from "../support/wait.ts";
+
+const log = createLog({ level: "silent" });
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+describe("startConsumption", () => {
+  let server: PrivateRabbitMq;
+
+  before(async () => {
+    server = await startPrivateRabbitMq();
+  });
+
+  after(() => server.dispose());
+
+  it("holds nothing of a consumer that has stopped, such as that of a configuration before", async () => {
+    const broker = await connectRabbitMq({ url: server.url, log });
+    async function consumeOnce(): Promise<WeakRef<object>> {
+      const received: IncomingMessage[] = [];
+      const options = {
+        queue: queues.first,
+        prefetch: 10,
+        onMessage: (one: IncomingMessage) => void received.push(one),
+      };
+      const consumption = await broker.consume(options);
+      await broker.publish([
+        {
+          exchange: exchanges.deliveries,
+          routingKey: lanes.first,
+          messageId: "last",
+          body: Buffer.from("last"),
+        },
+      ]);
+      await until(() => received.length === 1, { what: "the message" });
+      await consumption.stop();
+      received[0]?.ack();
+      return new WeakRef(received);
+    }
+
+    const received = await consumeOnce();
+
+    await until(
+      () => {
+        collectGarbage();
+        return received.deref() === undefined;
+      },
+      { what: "the messages of the consumer to be free" },
+    );
+    await broker.close();
+  });
+});
