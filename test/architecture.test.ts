@@ -82,9 +82,7 @@ function partOf(file: string): string {
 }
 
 function files(): readonly string[] {
-  return readdirSync(src, { recursive: true, encoding: "utf8" }).filter(
-    (file) => /\.tsx?$/.test(file) && !file.startsWith(join("db", "generated")),
-  );
+  return readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) => /\.tsx?$/.test(file));
 }
 
 function importsOf(file: string): readonly Import[] {

@@ -6,7 +6,6 @@ import { fileURLToPath } from "node:url";
 const src = fileURLToPath(new URL("../src", import.meta.url));
 
 const folders = readdirSync(src);
-const generated = join("db", "generated", "/");
 
 const longestLine = 100;
 const mostWords = 20;
@@ -84,7 +83,7 @@ function files(): readonly string[] {
   return folders.flatMap((folder) =>
     readdirSync(join(src, folder), { recursive: true, encoding: "utf8" })
       .map((file) => join(folder, file))
-      .filter((file) => /\.tsx?$/.test(file) && !file.startsWith(generated)),
+      .filter((file) => /\.tsx?$/.test(file)),
   );
 }
 

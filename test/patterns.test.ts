@@ -84,7 +84,7 @@ function patternsOf(project: string): Patterns {
     const found = new Set<string>();
     for (const name of names) {
       const file = relative(root, name);
-      if (!file.startsWith("src/") || file.startsWith("src/db/generated/")) continue;
+      if (!file.startsWith("src/")) continue;
       const visit = (node: Node): void => {
         if (isRegularExpressionLiteral(node)) literals.add(`${file} ${node.text}`);
         if (isNewExpression(node) || isCallExpression(node)) {

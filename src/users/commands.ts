@@ -11,14 +11,13 @@ import {
 } from "../kit/cli-output.ts";
 import { parseDuration, parseId } from "../kit/cli-arguments.ts";
 import { formatDateTime } from "../kit/date-time.ts";
-import type { UserModel } from "../db/generated/models.ts";
 import { createTransact, type Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { isScope, scopeFault } from "../kit/scopes.ts";
 import type { Log } from "../telemetry/log.ts";
 import { emailFault, nameFault, subjectFault } from "./input.ts";
 import { createTokenProvider, type TokenInfo, type TokenProvider } from "./provider.ts";
-import { createUserStore, type UserStore } from "./store.ts";
+import { createUserStore, type User, type UserStore } from "./store.ts";
 
 /** The part of an open database that the commands need. */
 export interface UserCommandsContext {
@@ -260,7 +259,7 @@ function withUsers<T>(
   });
 }
 
-function userRow(user: UserModel): OutputRow {
+function userRow(user: User): OutputRow {
   return {
     id: user.id,
     name: user.name,

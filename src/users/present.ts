@@ -1,9 +1,9 @@
-import type { UserModel } from "../db/generated/models.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import type { TokenInfo } from "./provider.ts";
+import type { User } from "./store.ts";
 
 /** Returns a user as the API shows it. */
-export function presentUser(user: UserModel): Record<string, unknown> {
+export function presentUser(user: User): Record<string, unknown> {
   return {
     id: user.id,
     name: user.name,

@@ -1,6 +1,5 @@
 import type { Actor } from "../kit/actor.ts";
 import { handOverIn } from "../db/audit.ts";
-import type { TokenModel } from "../db/generated/models.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import { AppError, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -10,7 +9,18 @@ import { refuseSpent, type Credential } from "./refuse-spent.ts";
 import { hashToken, mintToken } from "./token.ts";
 
 /** A listed token, without the token itself, which is not stored. */
-export type TokenInfo = Omit<TokenModel, "hash">;
+export interface TokenInfo {
+  readonly id: number;
+  readonly userId: number;
+  readonly name: string;
+  readonly scopes: readonly string[];
+  /** The user's token that it was made with. */
+  readonly parentId: number | null;
+  readonly createdAt: Date;
+  readonly lastUsedAt: Date | null;
+  readonly expiresAt: Date | null;
+  readonly revokedAt: Date | null;
+}
 
 /** A new token. */
 export interface IssuedToken extends TokenInfo {

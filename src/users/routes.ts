@@ -188,7 +188,7 @@ async function answerNewToken(
 }
 
 /** Throws 403 `token.scope` for the first scope that the request's token does not include. */
-function requireScopes(ctx: ApiContext, scopes: TokenInfo["scopes"] | readonly string[]): void {
+function requireScopes(ctx: ApiContext, scopes: readonly string[]): void {
   const missing = missingScope(ctx.state.grant.scopes, scopes);
   if (missing !== undefined) requireScope(ctx, missing);
 }

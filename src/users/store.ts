@@ -1,6 +1,5 @@
 import type { Actor } from "../kit/actor.ts";
 import { handOverIn } from "../db/audit.ts";
-import type { UserModel } from "../db/generated/models.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import { refuseSpent } from "./refuse-spent.ts";
 
@@ -11,6 +10,21 @@ const lockKey = 7_382_914_407;
 export interface JwtSubject {
   readonly issuer: string;
   readonly subject: string;
+}
+
+/** A user of the API, as it is stored. */
+export interface User {
+  readonly id: number;
+  readonly name: string;
+  readonly email: string;
+  readonly isAdmin: boolean;
+  /** Null: it is enabled. */
+  readonly disabledAt: Date | null;
+  /** Those of its JWTs; null: it has none. */
+  readonly issuer: string | null;
+  readonly subject: string | null;
+  readonly createdAt: Date;
+  readonly updatedAt: Date;
 }
 
 export interface NewUser extends Partial<JwtSubject> {
@@ -42,21 +56,21 @@ export interface UserStore {
     user: NewUser,
     actor?: Actor,
     transaction?: Sql,
-  ): Promise<{ readonly kind: "created"; readonly user: UserModel } | UserRefusal>;
+  ): Promise<{ readonly kind: "created"; readonly user: User } | UserRefusal>;
   /** Returns the user of a JWT; makes it unless another process has just done so. */
   provision(
     user: JwtSubject & { readonly name: string; readonly email: string },
-  ): Promise<{ readonly kind: "found"; readonly user: UserModel } | { readonly kind: "email_taken" }>;
-  find(id: number): Promise<UserModel | undefined>;
+  ): Promise<{ readonly kind: "found"; readonly user: User } | { readonly kind: "email_taken" }>;
+  find(id: number): Promise<User | undefined>;
   /** Lists the users by id. */
-  list(): Promise<readonly UserModel[]>;
+  list(): Promise<readonly User[]>;
   /** `last_admin`: no other user with the admin flag would be enabled. */
   update(
     id: number,
     changes: UserChanges,
     actor: Actor,
   ): Promise<
-    | { readonly kind: "updated"; readonly user: UserModel }
+    | { readonly kind: "updated"; readonly user: User }
     | { readonly kind: "missing" }
     | { readonly kind: "last_admin" }
     | UserRefusal
@@ -65,10 +79,10 @@ export interface UserStore {
    * Returns the changed user; undefined for an unknown id. A user that was disabled before keeps
    * the first date.
    */
-  setDisabled(id: number, isDisabled: boolean): Promise<UserModel | undefined>;
+  setDisabled(id: number, isDisabled: boolean): Promise<User | undefined>;
 }
 
-type Row = UserModel & Record<string, unknown>;
+type Row = User & Record<string, unknown>;
 
 const columns = `
   id, name, email, is_admin AS "isAdmin", disabled_at AS "disabledAt", issuer, subject,
@@ -148,7 +162,7 @@ async function lockUsers(sql: Sql, actor: Actor): Promise<void> {
   await handOverIn(sql, actor);
 }
 
-async function findUser(sql: Sql, id: number): Promise<UserModel | undefined> {
+async function findUser(sql: Sql, id: number): Promise<User | undefined> {
   const [user] = await sql<Row>(findText, [id]);
   return user;
 }
@@ -159,10 +173,10 @@ async function createUser(sql: Sql, user: NewUser): ReturnType<UserStore["create
   return { kind: "created", user: await insertUser(sql, user) };
 }
 
-async function insertUser(sql: Sql, user: NewUser): Promise<UserModel> {
+async function insertUser(sql: Sql, user: NewUser): Promise<User> {
   const { name, email, isAdmin, issuer = null, subject = null } = user;
   const [created] = await sql<Row>(insertText, [name, email, isAdmin, issuer, subject]);
-  return created as UserModel;
+  return created as User;
 }
 
 async function updateUser(sql: Sql, id: number, changes: UserChanges): ReturnType<UserStore["update"]> {
@@ -181,16 +195,16 @@ async function updateUser(sql: Sql, id: number, changes: UserChanges): ReturnTyp
 /** A user disabled before keeps the first date. */
 async function writeUser(
   sql: Sql,
-  user: UserModel,
+  user: User,
   { jwt = subjectOf(user), isDisabled = user.disabledAt !== null, ...changes }: UserChanges,
-): Promise<UserModel> {
+): Promise<User> {
   const { id, name, email, isAdmin } = { ...user, ...changes };
   const values = [id, name, email, isAdmin, jwt?.issuer ?? null, jwt?.subject ?? null, isDisabled];
   const [updated] = await sql<Row>(updateText, values);
-  return updated as UserModel;
+  return updated as User;
 }
 
-function subjectOf({ issuer, subject }: UserModel): JwtSubject | null {
+function subjectOf({ issuer, subject }: User): JwtSubject | null {
   return issuer === null || subject === null ? null : { issuer, subject };
 }
 

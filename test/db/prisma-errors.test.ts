@@ -7,7 +7,7 @@ import { createTestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { databaseKinds, openModelsScene, type ModelsScene } from "../support/models-scene.ts";
 import { createCoreClient } from "../support/core-client.ts";
-import type { PrismaClient } from "../../src/db/generated/client.ts";
+import type { PrismaClient } from "../support/generated/client.ts";
 
 const tables = `
   CREATE TABLE parents (

@@ -3,7 +3,7 @@ import { runAdmin } from "../../src/cli/program.ts";
 import { createTransact } from "../../src/db/sql.ts";
 import { countEvents, eraseRecord, type Erased } from "../../src/deliveries/erase.ts";
 import { createDeliveryStore } from "../../src/deliveries/store.ts";
-import type { SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { SubscriptionModel } from "../support/generated/models.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { testOperator as actor } from "../support/actors.ts";
 import { auditOf } from "../support/audit.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { EventModel } from "../../src/db/generated/models.ts";
+import type { EventModel } from "../support/generated/models.ts";
 import { createIndexSql } from "../../src/db/sql.ts";
 import type { AdminRule } from "../../src/mapping/definition.ts";
 import type { SubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";

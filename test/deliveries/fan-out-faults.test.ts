@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { OutgoingMessage } from "../../src/broker/broker.ts";
 import { exchanges, queues } from "../../src/broker/topology.ts";
-import type { EventModel } from "../../src/db/generated/models.ts";
+import type { EventModel } from "../support/generated/models.ts";
 import { messageOf, useFanOutScene } from "../support/fan-out-scene.ts";
 import { until } from "../support/wait.ts";
 

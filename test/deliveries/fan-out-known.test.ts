@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { EventModel } from "../../src/db/generated/models.ts";
+import type { EventModel } from "../support/generated/models.ts";
 import type { AdminRule } from "../../src/mapping/definition.ts";
 import { messageOf } from "../support/fan-out-scene.ts";
 import { nobody, useKnownScene } from "../support/known-scene.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { SubscriptionModel } from "../support/generated/models.ts";
 import type { Place } from "../../src/deliveries/admission/admission.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createHeldLane } from "../../src/deliveries/held-lane.ts";

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import type { Sql } from "../../src/db/sql.ts";
-import type { DeliveryModel } from "../../src/db/generated/models.ts";
+import type { DeliveryModel } from "../support/generated/models.ts";
 import { expectNear, flightMs, useStoreScene } from "../support/store-scene.ts";
 import { until } from "../support/wait.ts";
 import { inSeconds } from "../support/work.ts";

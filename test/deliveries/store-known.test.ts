@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { PoolClient } from "pg";
-import type { EventModel } from "../../src/db/generated/models.ts";
+import type { EventModel } from "../support/generated/models.ts";
 import { createSql } from "../../src/db/sql.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";

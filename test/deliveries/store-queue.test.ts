@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { DeliveryStore } from "../../src/deliveries/store.ts";
 import type { Taken } from "../../src/deliveries/taken.ts";
-import type { DeliveryModel } from "../../src/db/generated/models.ts";
+import type { DeliveryModel } from "../support/generated/models.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { flightMs, useStoreScene } from "../support/store-scene.ts";
 import { inSeconds } from "../support/work.ts";

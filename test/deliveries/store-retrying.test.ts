@@ -3,7 +3,7 @@ import { expect } from "chai";
 import { createDeliveryHistory } from "../../src/deliveries/history.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import { createTransact } from "../../src/db/sql.ts";
-import type { SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { SubscriptionModel } from "../support/generated/models.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createWork, type Work } from "../support/work.ts";
 

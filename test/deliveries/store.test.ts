@@ -3,7 +3,7 @@ import { expect } from "chai";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import type { Outcome } from "../../src/deliveries/outcome.ts";
-import type { DeliveryModel } from "../../src/db/generated/models.ts";
+import type { DeliveryModel } from "../support/generated/models.ts";
 import { expectNear, flightMs, useStoreScene } from "../support/store-scene.ts";
 import { inSeconds } from "../support/work.ts";
 

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { QueryResultRow } from "pg";
-import type { SubscriptionModel, SubscriptionStateModel } from "../../src/db/generated/models.ts";
+import type { SubscriptionModel, SubscriptionStateModel } from "../support/generated/models.ts";
 import {
   createSubscriptionHealth,
   type SubscriptionHealth,

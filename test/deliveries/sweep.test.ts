@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
-import type { DeliveryModel } from "../../src/db/generated/models.ts";
+import type { DeliveryModel } from "../support/generated/models.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import { aborted } from "../../src/kit/worker.ts";
 import { stateSql } from "../support/delivery-states.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
-import type { SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { SubscriptionModel } from "../support/generated/models.ts";
 import { openSigning } from "../../src/subscriptions/signing.ts";
 import { useCoreScene } from "../support/core-scene.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";

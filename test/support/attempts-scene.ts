@@ -1,5 +1,5 @@
 import { openSigning } from "../../src/subscriptions/signing.ts";
-import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { DeliveryModel, SubscriptionModel } from "./generated/models.ts";
 import type { Done, Place } from "../../src/deliveries/admission/admission.ts";
 import {
   createAttempts,

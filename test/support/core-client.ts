@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import { PrismaClient } from "../../src/db/generated/client.ts";
+import { PrismaClient } from "./generated/client.ts";
 import { createAdapter } from "../../src/db/prisma-internals/adapter.ts";
 
 /** Opens the typed client of the service's own tables (prisma/schema.prisma), over a pool that outlives it. */

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import type { PrismaClient } from "../../src/db/generated/client.ts";
+import type { PrismaClient } from "./generated/client.ts";
 import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
 import { createSql, createTransact, type Sql, type Transact } from "../../src/db/sql.ts";
 import { createCoreClient } from "./core-client.ts";

@@ -1,7 +1,7 @@
 import type { OutgoingMessage } from "../../src/broker/broker.ts";
 import { createSeal } from "../../src/broker/seal.ts";
 import { exchanges } from "../../src/broker/topology.ts";
-import type { EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { EventModel, SubscriptionModel } from "./generated/models.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createFanOut, type FanOutOptions } from "../../src/deliveries/fan-out.ts";
 import { createAnnounce } from "../../src/deliveries/messages.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { EventModel } from "../../src/db/generated/models.ts";
+import type { EventModel } from "./generated/models.ts";
 import type { FanOutOptions } from "../../src/deliveries/fan-out.ts";
 import type { AdminRule } from "../../src/mapping/definition.ts";
 import type { Eligibility } from "../../src/subscriptions/eligibility.ts";

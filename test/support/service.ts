@@ -17,7 +17,7 @@ import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { purgeQueues } from "./queues.ts";
 import { amqpUrl } from "./services.ts";
 import { createCoreClient } from "./core-client.ts";
-import type { PrismaClient } from "../../src/db/generated/client.ts";
+import type { PrismaClient } from "./generated/client.ts";
 
 /** On which database and broker: the defaults of `npm start`, or a real PostgreSQL and RabbitMQ. */
 export const modes = ["embedded", "servers"] as const;

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import type { DeliveryModel, EventModel, SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { DeliveryModel, EventModel, SubscriptionModel } from "./generated/models.ts";
 import { createDeliveryStore, type DeliveryStore, type NewDelivery } from "../../src/deliveries/store.ts";
 import { useCoreScene, type CoreScene, type Mutable } from "./core-scene.ts";
 

@@ -1,4 +1,4 @@
-import type { DeliveryModel, SubscriptionModel } from "../../src/db/generated/models.ts";
+import type { DeliveryModel, SubscriptionModel } from "./generated/models.ts";
 import type { Attempts } from "../../src/deliveries/attempt/attempts.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createAnnounce } from "../../src/deliveries/messages.ts";

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { PrismaClient } from "../../src/db/generated/client.ts";
+import type { PrismaClient } from "./generated/client.ts";
 import type {
   AttemptModel,
   DeliveryModel,
@@ -12,7 +12,7 @@ import type {
   SubscriptionUncheckedCreateInput,
   UserModel,
   UserUncheckedCreateInput,
-} from "../../src/db/generated/models.ts";
+} from "./generated/models.ts";
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import type { Admission, SlotRequest, Done } from "../../src/deliveries/admission/admission.ts";
 import type { Rates } from "../../src/deliveries/admission/rates.ts";
