@@ -108,7 +108,7 @@ const pruneLargeText = `
  * beside the service.
  *
  * @param isPlan Only counts.
- * @param onProgress Called after each page with the totals so far.
+ * @param onProgress Called after each page with the totals so far. The next page waits for it.
  */
 export async function pruneEvents({
   transact,
@@ -120,15 +120,15 @@ export async function pruneEvents({
   readonly transact: Transact;
   readonly olderThanMs: number;
   readonly isPlan: boolean;
-  readonly onProgress: (pruned: Pruned) => void;
+  readonly onProgress: (pruned: Pruned) => void | Promise<void>;
   /** Asked in the transaction of each page before it is read; default: it goes on to the end. */
   readonly mayGoOn?: (sql: Sql) => Promise<boolean>;
 }): Promise<Pruned> {
   let pruned: Pruned = { events: 0, deliveries: 0 };
 
-  function note({ events, deliveries }: Pruned): void {
+  async function note({ events, deliveries }: Pruned): Promise<void> {
     pruned = { events: pruned.events + events, deliveries: pruned.deliveries + deliveries };
-    onProgress(pruned);
+    await onProgress(pruned);
   }
 
   /** Returns undefined where it may not go on. */
@@ -152,7 +152,7 @@ export async function pruneEvents({
     ) {
       portion = await run<Pruned & Record<string, unknown>>(pruneLargeText, event);
       if (portion === undefined) return;
-      note(portion);
+      await note(portion);
     }
   }
 
@@ -160,7 +160,7 @@ export async function pruneEvents({
     const page = await run<Page & Record<string, unknown>>(isPlan ? countText : pruneText, after);
     // Ids follow time closely: behind a page without old events there are none.
     if (page?.isOld !== true) return pruned;
-    note(page);
+    await note(page);
     if (page.large !== null) await pruneLarge(page.large);
     after = page.large ?? page.last ?? after;
   }

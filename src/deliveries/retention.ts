@@ -36,15 +36,15 @@ async function turn(
   { transact, keepForMs, log }: Pick<RetentionOptions, "transact" | "keepForMs" | "log">,
   signal: AbortSignal,
 ): Promise<void> {
-  let startedAt: number | undefined;
+  let startedAt = 0;
   try {
     const { events, deliveries } = await pruneEvents({
       transact,
       olderThanMs: keepForMs,
       isPlan: false,
-      onProgress: () => undefined,
+      // In a transaction, the rest would keep all others from the embedded database.
+      onProgress: () => pause(performance.now() - startedAt, signal),
       async mayGoOn(sql) {
-        if (startedAt !== undefined) await pause(performance.now() - startedAt, signal);
         startedAt = performance.now();
         return !signal.aborted && (await isAlone(sql));
       },

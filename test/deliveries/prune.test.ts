@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
-import { createTransact } from "../../src/db/sql.ts";
+import { createTransact, type Transact } from "../../src/db/sql.ts";
 import { keepFromPruning, pruneEvents, type Pruned } from "../../src/deliveries/prune.ts";
 import { createRetention } from "../../src/deliveries/retention.ts";
 import { pause } from "../../src/kit/worker.ts";
@@ -240,6 +240,30 @@ describe("pruneEvents and createRetention", () => {
     });
     await until(async () => (await eventCount()) === 1, { what: "the old events to be removed" });
     await Promise.all([stop(), stopIdle()]);
+  });
+
+  it("rests after each page as long as it took, and holds no transaction meanwhile", async () => {
+    await add({ events: 501, deliveries: 0 });
+    const { log } = createMemoryLog();
+    const stopping = new AbortController();
+    const spans: { readonly from: number; readonly to: number }[] = [];
+    const transact: Transact = async (work) => {
+      const from = performance.now();
+      const answer = await createTransact(core.database.pool)(async (sql) => {
+        const result = await work(sql);
+        await pause(200, stopping.signal);
+        return result;
+      });
+      spans.push({ from, to: performance.now() });
+      return answer;
+    };
+
+    const done = createRetention({ transact, keepForMs: 30 * day * 1_000, log }).run(stopping.signal);
+    await until(async () => (await eventCount()) === 0, { what: "the old events to be removed" });
+    stopping.abort();
+    await done;
+
+    expect((spans[1]?.from ?? 0) - (spans[0]?.to ?? 0)).to.be.greaterThan(190);
   });
 
   it("removes in one turn of retention all that there is: a day may have ten million", async () => {
