@@ -1,6 +1,6 @@
 import type { Actor } from "../kit/actor.ts";
 import { fingerprint, reloadableSettings, type CheckedConfiguration } from "./configuration.ts";
-import { actorText } from "../db/audit.ts";
+import { handOverIn } from "../db/audit.ts";
 import type { Database } from "../db/client.ts";
 import { createTransact, type Sql } from "../db/sql.ts";
 
@@ -155,8 +155,7 @@ const lastText = `
   ORDER BY id DESC`;
 
 /**
- * Records an entry, unless `entryAfter` returns undefined. By plain SQL: the first statement of the
- * Prisma client loads its query compiler, which most processes never need. It takes 40 MB.
+ * Records an entry, unless `entryAfter` returns undefined.
  *
  * @param entryAfter Gets the last configuration in use and the last refusal, the newer one first.
  */
@@ -177,7 +176,7 @@ async function recordUnlessKnown({
     const entry = entryAfter(await sql<Recorded>(lastText));
     if (entry === undefined) return;
     const details = JSON.stringify({ ...entry.details, hidden: entry.hidden });
-    await sql("SELECT set_config('svc.actor', $1, true)", [actorText(actor)]);
+    await handOverIn(sql, actor);
     await sql("SELECT svc.record_audit($1, 'configuration', $2, $3::jsonb)", [action, entry.hash, details]);
   });
 }

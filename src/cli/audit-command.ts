@@ -8,7 +8,7 @@ import {
 } from "../operations/audit-list.ts";
 import { parseTime } from "../kit/cli-arguments.ts";
 import { printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
-import { actorKinds, auditActions, subjectKinds } from "../db/audit.ts";
+import { actorKinds, auditActionNames, subjectKinds } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
 
 interface Options extends AuditFilter {
@@ -20,10 +20,6 @@ const mostRows = 10_000;
 
 /** Characters of each column: with the borders, a table is 100 wide. */
 const widths = [20, 23, 22, 22];
-
-const actionNames: readonly string[] = [
-  ...new Set(auditActions.flatMap((action) => [action.slice(0, action.indexOf(".")), action])),
-];
 
 /**
  * Adds `audit list`, which shows who changed what.
@@ -84,8 +80,8 @@ function partyIn(kinds: readonly string[]): (text: string) => Party {
 }
 
 function actionOf(text: string): string {
-  if (!actionNames.includes(text))
-    throw new InvalidArgumentError(`Expected one of ${actionNames.join(", ")}.`);
+  if (!auditActionNames.includes(text))
+    throw new InvalidArgumentError(`Expected one of ${auditActionNames.join(", ")}.`);
   return text;
 }
 

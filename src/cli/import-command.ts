@@ -94,7 +94,7 @@ function print(
   printRows(terminal, rows, { json: false, empty: "No mapping file was written." });
   const say = (line: string): void => terminal.stdout(`${visible(line)}\n`);
   const remarks = tables.flatMap(({ table, remarks: lines }) => lines.map((line) => `${table}: ${line}`));
-  if (remarks.length > 0) say(`\nTo look at (the files say it too):`.trim());
+  if (remarks.length > 0) say("To look at (the files say it too):");
   for (const line of remarks) say(`  ${line}`);
   if (leftOut.length > 0) say("Left out:");
   for (const { table, column, reason } of leftOut)

@@ -1,6 +1,6 @@
 import type { ClientBase } from "pg";
 import type { Actor } from "../kit/actor.ts";
-import type { Sql } from "./sql.ts";
+import { sqlOver, type Sql } from "./sql.ts";
 
 /** What `svc.audit` tells of; the table has a check for each of these lists. */
 export const auditActions = [
@@ -30,6 +30,11 @@ export const auditActions = [
   "migration.applied",
   "record.erased",
 ] as const;
+
+/** What a list of the trail may ask for: an action, or the part before its dot. */
+export const auditActionNames: readonly string[] = [
+  ...new Set(auditActions.flatMap((action) => [action.slice(0, action.indexOf(".")), action])),
+];
 
 /**
  * Who changes things: a user of the API, an operator with svc-admin, a process by itself, or a role
@@ -90,6 +95,6 @@ export async function recordMigration(
     .slice(0, mostTitles)
     .map(({ title }) => Buffer.from(title.slice(0, longestTitle)).toString());
   const details = JSON.stringify({ steps: steps.length, titles });
-  await client.query("SELECT set_config('svc.actor', $1, true)", [actorText(actor)]);
+  await handOverIn(sqlOver(client), actor);
   await client.query("SELECT svc.record_audit('migration.applied', 'migration', NULL, $1)", [details]);
 }

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { Client, type ClientBase, Pool, type PoolClient } from "pg";
-import { messageOf, OperatorError } from "../kit/errors.ts";
+import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { trustHint } from "../kit/untrusted.ts";
 import { pause } from "../kit/worker.ts";
@@ -262,10 +262,6 @@ async function probe(url: string): Promise<unknown> {
     // The answer is known; a connection that fails while it ends changes nothing.
     await client.end().catch(() => undefined);
   }
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }
 
 // An error object of pg carries the client, and with it the password. Only its message is logged.

@@ -1,4 +1,4 @@
-import { actorText } from "../db/audit.ts";
+import { handOverIn } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import type { Actor } from "../kit/actor.ts";
 import { erasedReason } from "./delivery.ts";
@@ -138,7 +138,7 @@ export async function eraseRecord({
 
   await transact(async (sql) => {
     const events = await countEvents(sql, record);
-    await sql("SELECT set_config('svc.actor', $1, true)", [actorText(actor)]);
+    await handOverIn(sql, actor);
     const subject = `${record.resource}/${record.recordId}`;
     await sql(
       "SELECT svc.record_audit('record.erased', 'record', $1, jsonb_build_object('events', $2::int))",

@@ -5,6 +5,7 @@ import type { ApiRouter } from "../http/state.ts";
 import { AppError } from "../kit/errors.ts";
 import { idOf } from "../kit/ids.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
+import { unknownSubscription } from "../subscriptions/subscription.ts";
 import { flightMsOf } from "./attempt/attempts.ts";
 import { presentResult } from "./delivery-json.ts";
 import type { TestAnswer, TestDeliveries } from "./test-delivery.ts";
@@ -62,8 +63,4 @@ function shown(answer: TestAnswer): Readonly<Record<string, unknown>> {
         headers: { "Retry-After": "1" },
       });
   }
-}
-
-function unknownSubscription(): AppError {
-  return new AppError("webhook.not_found", "The webhook subscription could not be found.");
 }

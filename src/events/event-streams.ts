@@ -149,8 +149,11 @@ async function* guarded(
 ): AsyncGenerator<string> {
   for await (const chunk of source) {
     const timer = setTimeout(() => ctx.res.destroy(), slowMs);
-    yield chunk;
-    clearTimeout(timer);
+    try {
+      yield chunk;
+    } finally {
+      clearTimeout(timer);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Sql } from "../db/sql.ts";
 import type { InTransaction, Transaction } from "../db/transaction.ts";
+import { setBounded } from "../kit/bounded-map.ts";
 import { AppError, type ErrorCode } from "../kit/errors.ts";
 import { send, type Answer } from "./answer.ts";
 import { memoryPerAnsweredByte } from "./error-body.ts";
@@ -63,8 +64,9 @@ export const most = {
   bytesOfAnswer: 16 * 1024 * 1024,
 };
 
-/** How long a count of what a user has is used. */
+/** How long a count of what a user has is used; of how many users the last ones are kept. */
 const countedForMs = 60_000;
+const mostCounted = 10_000;
 
 /** @param now Monotonic clock, in ms. */
 export function createAnswerPost({
@@ -223,9 +225,8 @@ function createBound(now: () => number): (sql: Sql, userId: number) => Promise<(
   return async (sql, userId) => {
     let usage = counted.get(userId);
     if (usage === undefined || now() - usage.atMs >= countedForMs) {
-      for (const [id, { atMs }] of counted) if (now() - atMs >= countedForMs) counted.delete(id);
       usage = { ...(await usageOf(sql, userId)), atMs: now() };
-      counted.set(userId, usage);
+      setBounded(counted, [userId, usage], mostCounted);
     }
     if (usage.keys >= most.keys || usage.bytes >= most.bytes)
       throw new AppError(

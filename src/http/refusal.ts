@@ -10,10 +10,7 @@ import { securityHeaders } from "./security-headers.ts";
 /** How long a client may take to read a refusal and close. */
 const lingerMs = 1000;
 
-/**
- * Maps what Node's parser and its timeouts report. Reads the error's code alone: the rest may hold
- * parts of the request.
- */
+/** What Node's parser and its timeouts report. Its message may hold parts of the request. */
 interface ClientError extends Error {
   readonly code?: string;
   /** The bytes that were being parsed. */

@@ -1,4 +1,4 @@
-import { actorKinds, auditActions, subjectKinds } from "../db/audit.ts";
+import { actorKinds, auditActionNames, subjectKinds } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
 import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
 import { durationMsOf } from "../kit/duration.ts";
@@ -9,10 +9,6 @@ import type { ListParameters } from "../querying/list-parameters.ts";
 import { parseAskedDate } from "../validation/dates.ts";
 import { positionOf, presentAudit, readAudit, type AuditFilter, type Party } from "./audit-list.ts";
 import { perPageOf } from "./only-cursors.ts";
-
-const actions: readonly string[] = [
-  ...new Set(auditActions.flatMap((action) => [action.slice(0, action.indexOf(".")), action])),
-];
 /** Limits an id or a name in a filter. */
 const longestId = 200;
 
@@ -26,7 +22,9 @@ export const auditShape = fixedShape([], {
     [
       "action",
       (text) =>
-        actions.includes(text) ? undefined : `The action field must be one of ${actions.join(", ")}.`,
+        auditActionNames.includes(text)
+          ? undefined
+          : `The action field must be one of ${auditActionNames.join(", ")}.`,
     ],
     ["actor", (text) => partyFault("actor", text, actorKinds)],
     ["subject", (text) => partyFault("subject", text, subjectKinds)],

@@ -1,5 +1,6 @@
 import type { Where } from "./access.ts";
 import { callCode } from "../mapping/code-module.ts";
+import { escapeLike } from "../querying/condition.ts";
 import type { BaseQuery, Definition } from "../mapping/definition.ts";
 
 /** What a list reads, as Prisma arguments. */
@@ -66,17 +67,11 @@ function searchedQuery({
   if (applySearch !== undefined)
     return callCode({ definition, name: "applySearch", call: () => applySearch(base, search) });
   if (definition.searchableColumns.length === 0) return base;
-  const contains = { contains: escapePattern(search), mode: "insensitive" };
+  // Prisma hands `contains` to ILIKE as it is: `%` would match all, and a `\` at the end is an
+  // error.
+  const contains = { contains: escapeLike(search), mode: "insensitive" };
   const matches = definition.searchableColumns.map((name) => ({ [name]: contains }));
   return { ...base, where: allOf([base.where, { OR: matches }]) };
-}
-
-/**
- * Escapes a search term. Prisma hands `contains` to ILIKE as it is: `%` would match all, and a `\`
- * at the end is an error.
- */
-function escapePattern(text: string): string {
-  return text.replaceAll(/[\\%_]/g, "\\$&");
 }
 
 function totalOrder(

@@ -1,3 +1,4 @@
+import { isUniqueAlone } from "../mapping/keys.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Definition, Row } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
@@ -24,11 +25,8 @@ export function areCheckedTogether(
   };
   const isOwnUnique = (key: readonly string[], column: string): boolean =>
     own.fields.some(
-      ({ name, isUnique, isKey }) =>
-        name === column &&
-        key.length === 1 &&
-        key[0] === name &&
-        (isUnique || (isKey && own.keys.length === 1)),
+      (field) =>
+        field.name === column && key.length === 1 && key[0] === field.name && isUniqueAlone(field, own),
     );
   return (
     own.fields.every(({ references }) => references === undefined || isApart(references.resource)) &&

@@ -1,5 +1,6 @@
 import type { EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
+import { idOf } from "../kit/ids.ts";
 import type { Sql } from "../db/sql.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { AccessRule, Definition, Definitions } from "../mapping/definition.ts";
@@ -341,7 +342,5 @@ function ownersOf(events: readonly JudgedEvent[]): readonly Audience[] {
  * Returns the id of the user who may be this owner; undefined for an owner that cannot be a user.
  */
 export function userIdOf(ownerId: string | null): number | undefined {
-  if (ownerId === null || !/^[1-9]\d{0,9}$/.test(ownerId)) return undefined;
-  const id = Number(ownerId);
-  return id < 2 ** 31 ? id : undefined;
+  return idOf(ownerId ?? undefined);
 }

@@ -22,7 +22,12 @@ import { subscriptionShape, type Whose } from "./own-subscriptions.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { readGrace } from "./read-grace.ts";
 import type { SubscriptionStore } from "./store.ts";
-import { presentSubscription, type NewSubscription, type OwnSubscription } from "./subscription.ts";
+import {
+  presentSubscription,
+  unknownSubscription,
+  type NewSubscription,
+  type OwnSubscription,
+} from "./subscription.ts";
 
 export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
   /** Returns what is wrong with a filter, by place. */
@@ -177,8 +182,4 @@ function rulesOf(options: SubscriptionRoutesOptions, caller: Caller): Subscripti
 function valid<T>(checked: Checked<T>): T {
   if (checked.kind === "invalid") throw validationError(checked.errors);
   return checked.value;
-}
-
-function unknownSubscription(): AppError {
-  return new AppError("webhook.not_found", "The webhook subscription could not be found.");
 }

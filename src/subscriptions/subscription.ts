@@ -1,3 +1,4 @@
+import { AppError } from "../kit/errors.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import type { EventKind } from "../events/event.ts";
 import { maskHeaders, type GivenHeaders } from "./own-headers.ts";
@@ -84,4 +85,9 @@ export function presentSubscription(
     created_at: formatDateTime(subscription.createdAt),
     updated_at: formatDateTime(subscription.updatedAt),
   };
+}
+
+/** Makes the 404 of a webhook that is not there, or is another user's. */
+export function unknownSubscription(): AppError {
+  return new AppError("webhook.not_found", "The webhook subscription could not be found.");
 }

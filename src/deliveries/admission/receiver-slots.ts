@@ -299,7 +299,7 @@ function enterLine(state: State, { userId, origin }: SlotHolder, waiting: Waitin
   if (line === undefined) lines.set(name, [waiting]);
   else line.push(waiting);
   if (typeof perReceiver !== "number") perReceiver.waiting.add(admit);
-  state.watch ??= setInterval(() => dismissPatient(state), patienceMs / 4).unref();
+  state.watch ??= setInterval(() => dismissLate(state), patienceMs / 4).unref();
 }
 
 /** Admits one of each line in turn, so that a long line does not hold up the others. */
@@ -321,7 +321,7 @@ function admitWaiting(state: State): void {
 }
 
 /** Gives up the places that have waited longer than `patienceMs`. */
-function dismissPatient(state: State): void {
+function dismissLate(state: State): void {
   const { lines, now, patienceMs, perReceiver, admit } = state;
   for (const [name, line] of lines) {
     while (line[0] !== undefined && now() - line[0].sinceMs > patienceMs) line.shift()?.giveUp();

@@ -1,3 +1,4 @@
+import { codeOf } from "../../kit/errors.ts";
 import { LookupError, TargetRefusedError } from "../../outbound/outbound-errors.ts";
 import type { AttemptError } from "../delivery.ts";
 
@@ -81,8 +82,4 @@ function rootOf(error: unknown): unknown {
     return rootOf(errors.find((item) => !unreachableCodes.includes(codeOf(item) ?? "")) ?? errors[0]);
   }
   return error instanceof Error && error.cause instanceof Error ? rootOf(error.cause) : error;
-}
-
-function codeOf(error: unknown): string | undefined {
-  return error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : undefined;
 }

@@ -10,7 +10,7 @@ import { findReplayedSubscription, type ReplayedSubscription } from "./find-repl
 import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
 import { createReplay, findReplay, findReplays, moveReplay } from "./replay-store.ts";
-import { presentReplay, type AskedReplay, type Replay } from "./replay.ts";
+import { presentReplay, replayMoves, type AskedReplay, type Replay } from "./replay.ts";
 
 export interface ReplayCommandOptions {
   readonly open: () => Promise<{
@@ -63,10 +63,9 @@ export function addReplayCommand(deliveries: Command, options: ReplayCommandOpti
       });
     });
   addList(group, options);
-  for (const [name, state] of Object.entries(moves)) addMove(group, options, { name, state });
+  for (const [name, state] of Object.entries(replayMoves)) addMove(group, options, { name, state });
 }
 
-const moves = { pause: "paused", resume: "running", cancel: "cancelled" } as const;
 /** Together with their borders 98 columns. */
 const widths = [5, 8, 10, 17, 6, 16, 14];
 
@@ -109,7 +108,7 @@ function summaryOf(one: Replay): Readonly<Record<string, unknown>> {
 function addMove(
   group: Command,
   { open, terminal }: ReplayCommandOptions,
-  { name, state }: { readonly name: string; readonly state: (typeof moves)[keyof typeof moves] },
+  { name, state }: { readonly name: string; readonly state: (typeof replayMoves)[keyof typeof replayMoves] },
 ): void {
   group
     .command(name)

@@ -10,6 +10,9 @@ export type ReplayedStatus = (typeof replayedStatuses)[number];
 export const replayStates = ["running", "paused", "done", "cancelled"] as const;
 export type ReplayState = (typeof replayStates)[number];
 
+/** What its owner may do with a replay, and its state then. */
+export const replayMoves = { pause: "paused", resume: "running", cancel: "cancelled" } as const;
+
 /** What a replay asks for. Times are of the events. */
 export interface AskedReplay {
   /** ISO 8601. */

@@ -17,7 +17,7 @@ import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
 import { replaysOf } from "./replay-list.ts";
 import { createReplay, findReplay, moveReplay, nameUnfinished } from "./replay-store.ts";
-import { presentReplay, type Replay } from "./replay.ts";
+import { presentReplay, replayMoves, type Replay } from "./replay.ts";
 
 export interface ReplayRoutesOptions extends OwnListOptions {
   readonly sql: Sql;
@@ -32,8 +32,6 @@ export interface ReplayRoutesOptions extends OwnListOptions {
   /** Called when a replay may go on. */
   readonly onRunning: () => void;
 }
-
-const moves = { pause: "paused", resume: "running", cancel: "cancelled" } as const;
 
 /** Adds the routes of replays (docs/webhooks.md, "Replays"). */
 export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions): void {
@@ -88,7 +86,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
     ctx.body = presentReplay(await getOwn(sql, ctx.params["id"], ctx.state.caller));
   });
 
-  for (const [name, state] of Object.entries(moves))
+  for (const [name, state] of Object.entries(replayMoves))
     router.post(`/webhook-replays/:id/${name}`, async (ctx) => {
       const { id } = await getOwn(sql, ctx.params["id"], ctx.state.caller);
       const move = (own: Sql): Promise<Replay | undefined> =>
