@@ -3,14 +3,13 @@
 # A tag moves; a release is built on a digest: --build-arg NODE_IMAGE=docker.io/library/node:24-bookworm-slim@sha256:… (docs/production.md).
 ARG NODE_IMAGE=docker.io/library/node:24-bookworm-slim
 
-# Bundles the programs and the console. Prisma's CLI makes the client of the service's own tables here, and is not needed afterwards.
+# Bundles the programs and the console.
 FROM ${NODE_IMAGE} AS build
 WORKDIR /opt/svc
 COPY package.json package-lock.json ./
 # No package needs its install script, and Prisma's would download an engine that is not used.
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json rolldown.config.ts vite.config.ts ./
-COPY prisma prisma
 COPY src src
 RUN npm run build && find dist -name '*.map' -delete && chmod +x dist/bin/*.js
 
