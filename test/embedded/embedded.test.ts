@@ -9,6 +9,7 @@ import { Client, Pool } from "pg";
 import { type EmbeddedDatabase, openEmbedded } from "../../src/embedded/embedded.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { createLog } from "../../src/telemetry/log.ts";
+import { fillDataDir } from "../support/embedded.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 
@@ -201,6 +202,7 @@ describe("openEmbedded across processes", function () {
   });
 
   it("has every committed row and none of an open transaction after SIGKILL of the owner", async () => {
+    await fillDataDir(folder);
     const { child, url } = await startChild(folder);
     const client = new Client({ connectionString: url });
     client.on("error", () => undefined);
@@ -223,6 +225,7 @@ describe("openEmbedded across processes", function () {
   });
 
   it("opens what an earlier run closed", async () => {
+    await fillDataDir(folder);
     const first = await openEmbedded({ dataDir: folder, log });
     await run(first.url, "CREATE TABLE kept (n int)");
     await first.close();
@@ -246,6 +249,7 @@ describe("openEmbedded across processes", function () {
 
   it("uses a short path for the socket when the data dir's is too long", async () => {
     const deep = path.join(folder, "d".repeat(90));
+    await fillDataDir(deep);
 
     const opened = await openEmbedded({ dataDir: deep, log });
 
@@ -255,6 +259,7 @@ describe("openEmbedded across processes", function () {
   });
 
   it("waits for the end of another owner when it must own the database", async () => {
+    await fillDataDir(folder);
     const { child } = await startChild(folder);
     const { log: memory, lines } = createMemoryLog();
 
@@ -274,6 +279,7 @@ describe("openEmbedded across processes", function () {
     ["when it is told to stop", { signal: AbortSignal.abort() }],
   ] as const) {
     it(`names the other owner ${fact}`, async () => {
+      await fillDataDir(folder);
       const { child } = await startChild(folder);
 
       const failure: unknown = await openEmbedded({ dataDir: folder, log, mustOwn: true, ...options }).catch(

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { connect } from "node:net";
 import { securityHeaders } from "../../src/http/security-headers.ts";
+import { fillDataDir } from "../support/embedded.ts";
 import { call, type Answer } from "../support/http.ts";
 import {
   admin,
@@ -49,6 +50,7 @@ describe("a hardened svc", function () {
       service: service("rateLimit: 5/3600"),
       resources: { "notes.yaml": notesYaml },
     });
+    await fillDataDir(String(configuration.env["SVC_DATA_DIR"]));
     program = await createProgram({ name: "all", env: configuration.env });
     await program.start();
     port = Number(new URL(program.origin).port);
