@@ -3,6 +3,7 @@ import { hostname, userInfo } from "node:os";
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { fillDataDir } from "../support/embedded.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { notesYaml } from "../support/notes.ts";
 import { purgeQueues } from "../support/queues.ts";
@@ -40,7 +41,7 @@ for (const mode of modes) {
         await purgeQueues(broker);
         env = { ...env, DATABASE_URL: database.url, AMQP_URL: broker, SVC_SECRET_KEY: secretKey };
         await admin(["migrate"]);
-      }
+      } else await fillDataDir(String(env["SVC_DATA_DIR"]));
       const names = mode === "servers" ? (["api", "dispatcher"] as const) : (["all"] as const);
       programs = await Promise.all(names.map((name) => createProgram({ name, env })));
       await Promise.all(programs.map((program) => program.start()));

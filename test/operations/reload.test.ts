@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { haveAllReloaded } from "../../src/operations/reload-all.ts";
+import { fillDataDir } from "../support/embedded.ts";
 import {
   admin,
   createProgram,
@@ -37,6 +38,7 @@ describe("POST /configuration/reload", function () {
 
   before(async () => {
     configuration = writeConfiguration({ service: "", resources: { "things.yaml": things } });
+    await fillDataDir(String(configuration.env["SVC_DATA_DIR"]));
     program = await createProgram({ name: "all", env: configuration.env });
     program.launch();
     await program.untilReady();
