@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { expect } from "chai";
+import { fillDataDir } from "../support/embedded.ts";
 import { prepareKillScene, type KillScene } from "../support/kill-scene.ts";
 import { expectClean, isQuiet, ledgerLine, notesYaml, readLedger } from "../support/ledger.ts";
 import { createProgram, type Configuration, type Program, writeConfiguration } from "../support/program.ts";
@@ -24,6 +25,7 @@ describe("contract, section 7, on the embedded database and broker", function ()
   before(async () => {
     configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
     const { env } = configuration;
+    await fillDataDir(String(env["SVC_DATA_DIR"]));
     all = await createProgram({ name: "all", env });
     await all.start();
     const socketDir = join(String(env["SVC_DATA_DIR"]), "socket");

@@ -9,6 +9,7 @@ import { Client } from "pg";
 import { openEmbedded } from "../../src/embedded/embedded.ts";
 import { keepAudit } from "../support/audit.ts";
 import { createCanaries, type Canaries } from "../support/canaries.ts";
+import { fillDataDir } from "../support/embedded.ts";
 import { call, createMemoryLog } from "../support/http.ts";
 import { startPrivatePostgres } from "../support/postgres.ts";
 import type { PrivateServer } from "../support/private-process.ts";
@@ -275,6 +276,7 @@ describe("secrets in what the service says", function () {
   it("are nowhere on the embedded database", async () => {
     const secretKey = randomBytes(32).toString("base64");
     canaries.adopt("SVC_SECRET_KEY", secretKey);
+    await fillDataDir(String(configuration.env["SVC_DATA_DIR"]));
     const all = await start("all", { SVC_SECRET_KEY: secretKey });
     await all.start();
     await journey({
