@@ -1,7 +1,7 @@
 /**
  * Parses a Retry-After header (RFC 9110, 10.2.3). Pure.
  *
- * @returns Seconds from `now`, 0 for a past date, Infinity for more than a number can say; undefined
+ * @returns Seconds from `now`, 0 for a past date, Infinity for what no number can say; undefined
  *   for a missing or unusable header.
  */
 export function parseRetryAfter(header: string | undefined, now: Date): number | undefined {

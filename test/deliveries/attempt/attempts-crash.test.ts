@@ -35,7 +35,10 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
 
   before(async () => {
     // Nothing but a commit that waits, or a checkpoint, writes the log within the test.
-    postgres = await startPrivatePostgres({ fsync: true, settings: { wal_writer_delay: "10s" } });
+    postgres = await startPrivatePostgres({
+      fsync: true,
+      settings: { wal_writer_delay: "10s", bgwriter_lru_maxpages: "0" },
+    });
     database = await openDatabase({ url: postgres.url, poolSize: 4, isEmbedded: false });
     await migrateCore(database.pool);
     sql = createSql({ pool: database.pool, isEmbedded: false });
