@@ -105,6 +105,13 @@ describe("the image", function () {
     expect(succeeded(await enter("echo", "api")).stdout).to.equal("api\n");
   });
 
+  it("keeps little memory for what is young, and one arena for all threads", async () => {
+    const read = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' '\\n'";
+    const lines = succeeded(await service.container.exec("sh", "-c", read)).stdout.split("\n");
+
+    expect(lines).to.include.members(["--max-semi-space-size=4", "MALLOC_ARENA_MAX=1"]);
+  });
+
   it("says what is wrong when a program is unknown or cannot start", async () => {
     const [unknown, api, dispatcher] = await Promise.all([enter("apy"), enter("api"), enter("dispatcher")]);
 
