@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "n
 /** What compose.yaml and the chart give a process. */
 export const containerBytes = 512 * 1024 ** 2;
 
-/** Holds a process to the memory that a container would give it. */
+/** Starts a process as the image does, and holds it to the memory that a container would give it. */
 export interface MemoryLimit {
   /** What runs `node` with arguments, within the limit. */
   commandOf(args: readonly string[]): { readonly command: string; readonly args: readonly string[] };
@@ -23,6 +23,12 @@ const roots = [
   },
   { folder: "/sys/fs/cgroup", limitFile: "memory.max", usageFiles: ["memory.peak", "memory.events"] },
 ];
+
+/** Starts as the image does, with what its Dockerfile and the first line of src/bin/svc.ts set. */
+function startOf(before: string, args: readonly string[]): ReturnType<MemoryLimit["commandOf"]> {
+  const script = `export MALLOC_ARENA_MAX=1; ${before} && exec "$0" --max-semi-space-size=4 "$@"`;
+  return { command: "/bin/sh", args: ["-c", script, process.execPath, ...args] };
+}
 
 let groups = 0;
 
@@ -46,10 +52,7 @@ function byControlGroup(bytes: number): MemoryLimit | undefined {
     }
     writeFileSync(`${group}/${limitFile}`, String(bytes));
     return {
-      commandOf: (args) => ({
-        command: "/bin/sh",
-        args: ["-c", `echo $$ > ${group}/cgroup.procs && exec "$0" "$@"`, process.execPath, ...args],
-      }),
+      commandOf: (args) => startOf(`echo $$ > ${group}/cgroup.procs`, args),
       kind: "control group",
       usage: () =>
         usageFiles
@@ -65,7 +68,7 @@ function byControlGroup(bytes: number): MemoryLimit | undefined {
 function byHeap(bytes: number): MemoryLimit {
   const heap = Math.floor(bytes / 2 / 1024 ** 2);
   return {
-    commandOf: (args) => ({ command: process.execPath, args: [`--max-old-space-size=${heap}`, ...args] }),
+    commandOf: (args) => startOf("true", [`--max-old-space-size=${heap}`, ...args]),
     kind: `heap of ${heap} MB, and a watch on the resident set`,
     usage: () => "not counted",
     remove: () => undefined,

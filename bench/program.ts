@@ -17,9 +17,6 @@ export interface Program {
   stop(): Promise<void>;
 }
 
-/** Those of the first line of src/bin/svc.ts. The environment has what the image sets. */
-const flags = ["--max-semi-space-size=4"];
-
 /**
  * Starts `svc api` or `svc dispatcher` as operators do, in the memory of a container, and waits until
  * it serves.
@@ -47,10 +44,9 @@ export async function startProgram({
   const profiling = profileDir === undefined ? [] : ["--cpu-prof", `--cpu-prof-dir=${profileDir}`];
   const limit = createMemoryLimit(containerBytes);
   const process_ = startProcess({
-    ...limit.commandOf([...flags, ...profiling, `${process.cwd()}/dist/bin/svc.js`, name]),
+    ...limit.commandOf([...profiling, `${process.cwd()}/dist/bin/svc.js`, name]),
     env: {
       ...surroundings.env,
-      MALLOC_ARENA_MAX: "1",
       DATABASE_URL: databaseUrl,
       SVC_PORT: String(port),
       SVC_METRICS_PORT: String(metricsPort),
