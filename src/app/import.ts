@@ -21,7 +21,7 @@ export interface ImportRequest {
   /** Names or patterns of tables; empty for all. */
   readonly tables: readonly string[];
   readonly excluded: readonly string[];
-  /** Undefined for that of the last import, which an update must not take away. */
+  /** Undefined: that of the last import, which an update keeps. */
   readonly ownerColumn: string | undefined;
   /** Absolute path of the folder of the mapping files. */
   readonly folder: string;

@@ -84,7 +84,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     if (service !== undefined) {
       log.info({ program: name, port: service.program.port }, "started");
       try {
-        // Machines read the log of a service on servers of its own, and text is no line of it.
+        // A service on PostgreSQL and RabbitMQ writes a log for machines: JSON lines only.
         if (isPretty || service.infrastructure.isEmbedded) await greet({ service, log, print });
         if (name !== "dispatcher") await warnOfSilentSubscriptions(service, checked.definitions, log);
         await Promise.race([aborted(stopping), service.failed]);

@@ -1,5 +1,5 @@
 #!/usr/bin/env -S node --max-semi-space-size=4
-// As many MB: in a container of 512, V8 takes 1, and 15 % more CPU (docs/decisions/0045).
+// In a container of 512 MB, V8 would take 1 MB, and 15 % more CPU (docs/decisions/0045).
 import "./v8-flags.ts";
 import { closeSync, openSync } from "node:fs";
 import { messageOf, OperatorError } from "../kit/errors.ts";
@@ -35,7 +35,7 @@ async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   const signals = watchSignals();
-  // Loaded first, it would delay the signals: until then, one ends the process with status 143.
+  // Loading takes up to a second. Before it is listened for, a signal ends the process with 143.
   const { serve } = await import("../app/run.ts");
   return serve({
     program,

@@ -33,7 +33,7 @@ export function startConsumption({
   readonly link: Link;
   readonly options: ConsumeOptions;
   readonly log: Log;
-  /** Called when nothing is to be settled any more. */
+  /** Called when it is stopped and every message is settled. */
   readonly onEnd: () => void;
 }): RabbitMqConsumption {
   let isStopped = false;

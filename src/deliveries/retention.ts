@@ -42,7 +42,7 @@ async function turn(
       transact,
       olderThanMs: keepForMs,
       isPlan: false,
-      // In a transaction, the rest would keep all others from the embedded database.
+      // A pause within a transaction would lock the embedded database for everybody.
       onProgress: () => pause(performance.now() - startedAt, signal),
       async mayGoOn(sql) {
         startedAt = performance.now();

@@ -175,7 +175,7 @@ function addRotation(group: Command, { open, terminal }: WebhookCommandsOptions)
         const { user_id, previous_secret_until } = presentSubscription(await getSubscription(sql, id));
         const standard_secret = standardSecret(secret);
         const row = { id, user_id, url, secret, standard_secret, previous_secret_until };
-        // Broken into two lines, it could not be copied.
+        // A secret that is broken into two lines cannot be copied.
         printRow(terminal, row, { json, width: standard_secret.length });
         terminal.stderr(shownOnce);
       }),

@@ -44,7 +44,7 @@ export function answerClientErrors(
     }
     leaving.add(socket);
     const refusal = refusalOf(error, maxHeaderSize);
-    // One whose body does not come has reached the application, which counts it.
+    // The application counts a request whose head it got, also when the body does not come.
     if (answerOn(socket) === undefined) countRefused?.(refusal.status);
     const requestId = randomUUID();
     const { remoteAddress: client } = socket as Socket;

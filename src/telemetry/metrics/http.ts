@@ -14,7 +14,7 @@ export interface HttpMetrics {
     readonly status: number;
     readonly durationMs: number;
   }): void;
-  /** Counts what was answered without being a request that the application could get. */
+  /** Counts an answer to a request that did not reach the application. */
   refused(status: number): void;
 }
 

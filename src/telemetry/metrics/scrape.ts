@@ -58,7 +58,7 @@ export function createScraper({
     labelNames: ["source"] as const,
     registers: [registry],
   });
-  // An alert on 0 sees no value that is missing: that of a process that waits for its servers.
+  // An alert on 0 does not fire without a value. A process that waits for its servers had none.
   for (const source of sourceNames) success.set({ source }, 0);
   const refreshers: (() => Promise<void>)[] = [];
 
