@@ -10,6 +10,7 @@ import type { Turns } from "../kit/turns.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
+import { unknownSubscription } from "../subscriptions/subscription.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
 import type { ReadRight } from "./read-right.ts";
 import type { DeliveryHistory } from "./history.ts";
@@ -115,14 +116,14 @@ function addDiscardRoute(
     await answerPost(ctx, {
       inTransaction,
       async act(transaction) {
-        const { caller } = ctx.state;
-        const whose = { subscriptionId: id ?? 0, userId: caller.id, actor: actorOf(ctx) };
-        const held =
-          id === undefined
-            ? undefined
-            : await history.discardHeld({ ...whose, transaction: transaction?.sql });
-        if (held === undefined)
-          throw new AppError("webhook.not_found", "The webhook subscription could not be found.");
+        if (id === undefined) throw unknownSubscription();
+        const held = await history.discardHeld({
+          subscriptionId: id,
+          userId: ctx.state.caller.id,
+          actor: actorOf(ctx),
+          transaction: transaction?.sql,
+        });
+        if (held === undefined) throw unknownSubscription();
         return { status: 202, headers: {}, json: JSON.stringify({ held }) };
       },
     });

@@ -11,6 +11,7 @@ import { idOf } from "../../kit/ids.ts";
 import { refuseFields } from "../../kit/refuse-fields.ts";
 import { answerOwnList, type OwnListOptions } from "../../querying/own-list.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
+import { unknownSubscription } from "../../subscriptions/subscription.ts";
 import { rowIdOf } from "../delivery-json.ts";
 import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
 import { planReplay } from "./plan-replay.ts";
@@ -109,8 +110,7 @@ const inactive = "The webhook is off: switch it on first, and what is held goes 
 async function findOwn(sql: Sql, given: string | undefined, caller: Caller): Promise<ReplayedSubscription> {
   const id = idOf(given);
   const found = id === undefined ? undefined : await findReplayedSubscription(sql, id);
-  if (found === undefined || !isOwn(caller, found.user.id))
-    throw new AppError("webhook.not_found", "The webhook subscription could not be found.");
+  if (found === undefined || !isOwn(caller, found.user.id)) throw unknownSubscription();
   return found;
 }
 
