@@ -1,4 +1,4 @@
-import type { Sql } from "../db/sql.ts";
+import { withoutDiskWait, type Sql } from "../db/sql.ts";
 import { messageOf } from "../kit/errors.ts";
 import { pause, type Worker } from "../kit/worker.ts";
 import { userIdOf } from "../subscriptions/eligibility.ts";
@@ -47,7 +47,7 @@ const addText = `
   SELECT user_id, width, date_trunc(width, now(), 'UTC'), changes, deliveries, failures
   FROM unnest($1::int[], $2::int[], $3::int[], $4::int[]) AS given (user_id, changes, deliveries, failures)
     CROSS JOIN unnest(ARRAY['hour', 'minute']) AS width
-  WHERE (SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL
+  WHERE ${withoutDiskWait}
   ORDER BY user_id, width
   ON CONFLICT (user_id, width, since) DO UPDATE SET changes = kept.changes + excluded.changes,
     deliveries = kept.deliveries + excluded.deliveries, failures = kept.failures + excluded.failures`;

@@ -1,12 +1,6 @@
+import { withoutDiskWait } from "../db/sql.ts";
 import { isBeforeSession, sessionCte } from "../subscriptions/session-since.ts";
 import { erasedReason } from "./delivery.ts";
-
-/**
- * Makes the commit not wait for the disk. For writes that are repeated when a crash of the database
- * loses the last 0.6 s of commits: after a lost outcome the attempt is made once more, under the
- * same UUID. New deliveries wait for the disk, since no other record of their attempts would exist.
- */
-const withoutWaiting = "(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL";
 
 /** Time of `event`: UTC, ISO 8601 with microseconds and a trailing `Z`. */
 export const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
@@ -29,7 +23,8 @@ const knownCtes = `${sessionCte}, known AS MATERIALIZED (
 
 /**
  * The outbox row lets in one fan-out at a time, and none after it: another fan-out that holds the
- * row makes the same deliveries. A portion waits for that other fan-out, which may still fail.
+ * row makes the same deliveries. The commit waits for the disk, since no other record of the first
+ * attempts would exist. A portion waits for that other fan-out, which may still fail.
  * Without the wait, its deliveries would be missing when the last portion removes the row. Nothing
  * is taken for subscribers that may have changed, and so nothing is written.
  */
@@ -127,7 +122,7 @@ const takeText = (found: string, flightMs: string, { gone, statuses } = fromQueu
   LEFT JOIN svc.event_data AS data ON data.event_id = taken.event_id
   LEFT JOIN svc.subscriptions AS subscription ON subscription.id = taken.subscription_id
   LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
-  WHERE ${withoutWaiting}
+  WHERE ${withoutDiskWait}
   ORDER BY taken.id`;
 
 // The lower bound keeps a claim from reading dead row versions of earlier due deliveries, which a
@@ -240,7 +235,8 @@ const leftOverText = (written: string): string => `
         THEN id NOT IN (SELECT unnest(delivery_ids) FROM svc.flights WHERE flights.id <> ALL(ARRAY(SELECT ended.id FROM ended))) END`;
 
 /**
- * Returns the statement for outcomes. A delivery that was cancelled during its POST keeps its
+ * Returns the statement for outcomes, without a wait for the disk: after a lost outcome the attempt
+ * is made once more, under the same UUID. A delivery that was cancelled during its POST keeps its
  * status, and gets its attempt all the same: without the answer when its record was erased, since a
  * receiver may answer what it was sent.
  *
@@ -279,7 +275,7 @@ const recordingText = (isWhole: boolean): string => `
     FROM outcome JOIN written USING (id)
     WHERE outcome.started_at IS NOT NULL
   )
-  SELECT id, status FROM written WHERE ${withoutWaiting}`;
+  SELECT id, status FROM written WHERE ${withoutDiskWait}`;
 export const recordText = recordingText(false);
 export const recordWholeText = recordingText(true);
 
@@ -310,7 +306,7 @@ export const putBackText = `
     UNION ALL SELECT left_over.*, NULL::boolean FROM (${leftOverText("SELECT id FROM back")}) AS left_over
     ON CONFLICT (delivery_id) DO NOTHING
   )
-  SELECT ${withoutWaiting}`;
+  SELECT ${withoutDiskWait}`;
 
 export const endFlightsText = `
   WITH over AS MATERIALIZED (

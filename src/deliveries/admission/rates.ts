@@ -1,5 +1,5 @@
 import { setBounded } from "../../kit/bounded-map.ts";
-import type { Sql } from "../../db/sql.ts";
+import { withoutDiskWait, type Sql } from "../../db/sql.ts";
 
 /** Attempts of a subscription that has a rate limit. */
 export interface RateRequest {
@@ -50,7 +50,7 @@ const takeText = `
     FROM granted WHERE state.subscription_id = granted.id AND granted.count > 0
   )
   SELECT id, count, (extract(epoch FROM next - now) * 1000 + count * gap_ms)::float8 AS "waitMs" FROM granted
-  WHERE (SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`;
+  WHERE ${withoutDiskWait}`;
 
 export function createRates({
   sql,
