@@ -8,6 +8,7 @@ import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { EventMetrics } from "../telemetry/metrics/events.ts";
 import type { SubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
+import { codeOf } from "../kit/errors.ts";
 import { aborted, pause, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import type { Figures } from "./figures.ts";
@@ -264,5 +265,5 @@ async function findAndWrite(options: FanOut, batch: readonly Received[]): Return
  * statement for half of the events may succeed.
  */
 function isTooMuch(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "57014" || error.code === "53200");
+  return ["57014", "53200"].includes(codeOf(error) ?? "");
 }

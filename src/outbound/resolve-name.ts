@@ -1,6 +1,7 @@
 import { promises, type LookupAddress } from "node:dns";
 import { isIP } from "node:net";
 import { setTimeout as pause } from "node:timers/promises";
+import { codeOf } from "../kit/errors.ts";
 import { LookupError } from "./outbound-errors.ts";
 import { candidatesOf, createNameFiles, type NameFiles } from "./name-files.ts";
 
@@ -158,7 +159,7 @@ async function ask(channel: promises.Resolver, name: string): Promise<ResolvedNa
           : await channel.resolve6(name, { ttl: true });
       for (const { address, ttl } of records) found.push({ address, family, ttl });
     } catch (error) {
-      codes.push((error as NodeJS.ErrnoException).code ?? "EBADRESP");
+      codes.push(codeOf(error) ?? "EBADRESP");
       throw error;
     }
   });

@@ -8,6 +8,7 @@ import {
 import { request as httpsRequest } from "node:https";
 import type { Socket } from "node:net";
 import { performance } from "node:perf_hooks";
+import { codeOf } from "../../kit/errors.ts";
 import type { AttemptTimings } from "../delivery.ts";
 import type { Agents } from "../../outbound/connections.ts";
 import { NoTurnError, type Asker, type ConnectionTimes } from "../../outbound/shared-lookup.ts";
@@ -243,7 +244,7 @@ function sizeOf(body: Post["body"]): number {
 }
 
 function isClosedConnection(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "ECONNRESET" || error.code === "EPIPE");
+  return ["ECONNRESET", "EPIPE"].includes(codeOf(error) ?? "");
 }
 
 function tooManyInterimAnswers(): Error {
