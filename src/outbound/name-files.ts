@@ -1,6 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { hostname } from "node:os";
 import { performance } from "node:perf_hooks";
+import { getOrSet } from "../kit/group-by.ts";
 
 /**
  * Contents of /etc/hosts and /etc/resolv.conf that resolve names. Node's resolver reads the name
@@ -22,13 +23,8 @@ const maxNdots = 15;
 export function parseHosts(text: string): NameFiles["hosts"] {
   const hosts = new Map<string, string[]>();
   for (const line of text.split("\n")) {
-    const [address, ...names] = wordsOf(line.replace(/#.*/, ""));
-    for (const name of address === undefined ? [] : names) {
-      const key = name.toLowerCase();
-      const known = hosts.get(key);
-      if (known === undefined) hosts.set(key, [address ?? ""]);
-      else known.push(address ?? "");
-    }
+    const [address = "", ...names] = wordsOf(line.replace(/#.*/, ""));
+    for (const name of names) getOrSet(hosts, name.toLowerCase(), () => []).push(address);
   }
   return hosts;
 }

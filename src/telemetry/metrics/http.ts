@@ -1,4 +1,5 @@
 import { Counter, Histogram, type Registry } from "prom-client";
+import { getOrSet } from "../../kit/group-by.ts";
 import { addLiveGauge } from "./live-gauge.ts";
 
 /** Counts requests. For the hot path: each series is looked up once. */
@@ -54,22 +55,13 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
       inFlight -= 1;
       const method = knownMethods.has(given) ? given : "other";
       const series = `${method} ${route}`;
-      cached(countOf, `${status} ${series}`, () =>
+      getOrSet(countOf, `${status} ${series}`, () =>
         requests.labels({ method, route, status: String(status) }),
       ).inc();
-      cached(durationOf, series, () => durations.labels({ method, route })).observe(durationMs / 1_000);
+      getOrSet(durationOf, series, () => durations.labels({ method, route })).observe(durationMs / 1_000);
     },
     refused(status) {
       requests.labels({ method: "other", route: "unmatched", status: String(status) }).inc();
     },
   };
-}
-
-function cached<V>(known: Map<string, V>, key: string, create: () => V): V {
-  let value = known.get(key);
-  if (value === undefined) {
-    value = create();
-    known.set(key, value);
-  }
-  return value;
 }
