@@ -11,17 +11,11 @@ import type { Breakers, OpenBreaker } from "./breakers.ts";
 export interface SharedBreakers
   extends Pick<Breakers, "mayAcquire" | "tryAcquire" | "report" | "counts">, Worker {}
 
-/** A breaker that another process has opened, or probes. */
-interface Other {
-  readonly pauseMs: number;
-  readonly untilMs: number;
-}
-
 interface State {
   readonly own: Breakers;
   readonly sql: Sql;
-  /** By key in hexadecimal digits. */
-  others: ReadonlyMap<string, Other>;
+  /** Breakers that other processes have opened, or probe, by key in hexadecimal digits. */
+  others: ReadonlyMap<string, OpenBreaker>;
   /** Keys of those that this process has opened, with their receivers. */
   readonly opened: Map<string, string>;
   /** To be written; undefined for one that has closed. */
@@ -92,10 +86,17 @@ export function createSharedBreakers({
   readonly limit?: number;
 }): SharedBreakers {
   const alarm = createAlarm();
-  const changed: State["changed"] = new Map();
-  const laterMs = holderFirstMs * (1 + random());
-  const maps = { others: new Map<string, Other>(), opened: new Map<string, string>(), changed };
-  const state: State = { own, sql, ...maps, holder: randomUUID(), laterMs, limit, now };
+  const state: State = {
+    own,
+    sql,
+    others: new Map(),
+    opened: new Map(),
+    changed: new Map(),
+    holder: randomUUID(),
+    laterMs: holderFirstMs * (1 + random()),
+    limit,
+    now,
+  };
   const note = (receiver: string): void => {
     noteChange(state, receiver);
     alarm.wake();
