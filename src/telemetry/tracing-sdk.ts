@@ -53,11 +53,7 @@ export function createSdkTracing({
   readonly settings: TracingSettings;
   readonly log: Log;
 }): Tracing {
-  const exporter = watched({
-    exporter: new OTLPTraceExporter({ url: settings.url }),
-    log,
-    now: () => performance.now(),
-  });
+  const exporter = watched(new OTLPTraceExporter({ url: settings.url }), log);
   const provider = new TracerProvider({
     sampler: samplerOf(settings.sampler),
     resource: defaultResource().merge(
@@ -144,15 +140,7 @@ function samplerOf({ name, ratio }: TracingSettings["sampler"]): Sampler {
 }
 
 /** Logs that spans are lost, at most every five minutes, and that they arrive again. */
-function watched({
-  exporter,
-  log,
-  now,
-}: {
-  readonly exporter: SpanExporter;
-  readonly log: Log;
-  readonly now: () => number;
-}): SpanExporter {
+function watched(exporter: SpanExporter, log: Log): SpanExporter {
   let lost = 0;
   let warnedAt = -warningIntervalMs;
   return {
@@ -163,8 +151,9 @@ function watched({
           lost = 0;
         } else {
           lost += spans.length;
-          if (now() - warnedAt >= warningIntervalMs) {
-            warnedAt = now();
+          const now = performance.now();
+          if (now - warnedAt >= warningIntervalMs) {
+            warnedAt = now;
             // Only the message: the error may carry what the collector answered.
             const reason = result.error === undefined ? "unknown" : messageOf(result.error);
             log.warn({ event: "tracing.lost", lost, reason }, "traces cannot be sent; dropping them");
