@@ -6,6 +6,7 @@ import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
 import type { Actor } from "../kit/actor.ts";
 import { OperatorError } from "../kit/errors.ts";
+import { rowIdOf } from "../kit/ids.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
@@ -14,7 +15,7 @@ import { createDeliveryHistory, type DeliveryHistory } from "./history.ts";
 import { narrowingOf } from "./narrow-texts.ts";
 import { createReadRight } from "./read-right.ts";
 import { addReplayCommand } from "./replay/replay-command.ts";
-import { rowIdOf, presentAttempt, presentDelivery } from "./delivery-json.ts";
+import { presentAttempt, presentDelivery } from "./delivery-json.ts";
 
 /** The parts of an open database that the commands use. */
 export interface DeliveryCommandsContext {

@@ -123,12 +123,3 @@ const isCut = (name: string): boolean => /signature|timestamp/i.test(name);
 function cut(value: string): string {
   return `${/^\w+[=,]/.exec(value)?.[0] ?? ""}…`;
 }
-
-/**
- * Parses the id of an event or a delivery: a positive 64-bit integer in plain decimal digits.
- * Returns undefined for anything else.
- */
-export function rowIdOf(text: string | undefined): string | undefined {
-  if (text === undefined || !/^[1-9]\d{0,18}$/.test(text)) return undefined;
-  return BigInt(text) < 2n ** 63n ? text : undefined;
-}

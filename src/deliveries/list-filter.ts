@@ -1,11 +1,11 @@
 import type { Caller } from "../kit/caller.ts";
+import { rowIdOf } from "../kit/ids.ts";
 import { textFault } from "../mapping/storable.ts";
 import type { Condition } from "../querying/condition.ts";
 import { fixedShape, type ListedKey } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { parseAskedDate } from "../validation/dates.ts";
 import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
-import { rowIdOf } from "./delivery-json.ts";
 import type { DeliveryFilter, Narrowing } from "./history-texts.ts";
 import { narrowingOf } from "./narrow-texts.ts";
 

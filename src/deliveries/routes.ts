@@ -5,7 +5,7 @@ import { readJsonBody } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
 import type { InTransaction } from "../db/transaction.ts";
-import { idOf } from "../kit/ids.ts";
+import { idOf, rowIdOf } from "../kit/ids.ts";
 import type { Turns } from "../kit/turns.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Cursors } from "../querying/cursor.ts";
@@ -16,7 +16,7 @@ import type { ReadRight } from "./read-right.ts";
 import type { DeliveryHistory } from "./history.ts";
 import { deliveryShape } from "./list-filter.ts";
 import { readDeliveryList } from "./list.ts";
-import { rowIdOf, presentAttempt, presentDelivery, presentRequest } from "./delivery-json.ts";
+import { presentAttempt, presentDelivery, presentRequest } from "./delivery-json.ts";
 
 export interface DeliveryRoutesOptions {
   readonly history: DeliveryHistory;

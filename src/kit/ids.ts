@@ -6,3 +6,12 @@ export function idOf(text: string | undefined): number | undefined {
   const id = text !== undefined && /^[1-9]\d{0,9}$/.test(text) ? Number(text) : Number.NaN;
   return id < 2 ** 31 ? id : undefined;
 }
+
+/**
+ * Returns the id of an event, delivery or replay: a positive 64-bit integer in plain decimal
+ * digits. Returns undefined for any other text.
+ */
+export function rowIdOf(text: string | undefined): string | undefined {
+  if (text === undefined || !/^[1-9]\d{0,18}$/.test(text)) return undefined;
+  return BigInt(text) < 2n ** 63n ? text : undefined;
+}
