@@ -1,3 +1,4 @@
+import { slackMs } from "./first-since.ts";
 import {
   idsText,
   type DeliveryFilter,
@@ -10,12 +11,6 @@ import {
 export function narrowingOf(asked: Narrowing): Narrowing | undefined {
   return Object.values(asked).every((value) => value === undefined) ? undefined : asked;
 }
-
-/**
- * Deliveries of one statement are written within this time: their ids and their times of creation
- * differ in order by less.
- */
-const slackMs = 60_000;
 
 /**
  * Selects the ids that meet a filter, how many there are, and where the look ended.

@@ -1,9 +1,8 @@
 import type { EventKind } from "../../events/event.ts";
-import type { Caller } from "../../kit/caller.ts";
-import { noClaims } from "../../kit/caller.ts";
+import { noClaims, type Caller } from "../../kit/caller.ts";
 import type { Sql } from "../../db/sql.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
-import { findFirstSince } from "../first-since.ts";
+import { findFirstSince, slackMs } from "../first-since.ts";
 import type { AskedReplay } from "./replay.ts";
 
 /** A subscription, as far as its replay needs it. */
@@ -54,8 +53,6 @@ export async function findReplayedSubscription(
   const { userId, name, email, isAdmin, ...subscription } = row;
   return { ...subscription, user: { id: userId, name, email, isAdmin, claims: noClaims } };
 }
-
-const slackMs = 60_000;
 
 /** Returns the ids between which the events of a time are: behind the first, up to the second. */
 export async function rangeOf(
