@@ -49,7 +49,7 @@ export interface AttemptRow {
 export interface DeliveryPart {
   readonly filter: DeliveryFilter;
   /** Default: the newest first. */
-  readonly order?: DeliveryOrder;
+  readonly order?: DeliveryOrder | undefined;
   readonly skip: number;
   readonly take: number;
 }
@@ -180,15 +180,15 @@ export function createDeliveryHistory({
 
   return {
     read,
-    async list({ filter, order, skip, take }) {
+    async list(part) {
+      const { filter, skip, take } = part;
       if (filter.narrowing !== undefined) {
-        const part = { filter, ...(order && { order }), skip, take };
         const { rows, lookedTo, count } = await readNarrow(listSql, part, lookThrough);
         return { rows, total: count, isEstimate: lookedTo !== undefined };
       }
       // Reads one more row than asked for, so that page links lead to the end however wrong an
       // estimate is.
-      const { rows: found } = await read({ filter, ...(order && { order }), skip, take: take + 1 });
+      const { rows: found } = await read({ ...part, take: take + 1 });
       const rows = found.slice(0, take);
       const atLeast = skip + found.length;
       const isEnd = found.length <= take;
