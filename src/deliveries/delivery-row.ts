@@ -33,7 +33,7 @@ export interface DeliveryRow {
 }
 
 /** What people see of `delivery` and its `event`. */
-export const columns = `delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid",
+export const deliveryColumns = `delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid",
     delivery.subscription_id AS "subscriptionId", delivery.user_id AS "userId", delivery.parent_delivery_id AS "parentDeliveryId",
     delivery.root_delivery_id AS "rootDeliveryId", delivery.trigger_kind AS "triggerKind", delivery.status, delivery.attempt,
     delivery.max_attempts AS "maxAttempts", delivery.url, delivery.last_error AS "lastError",
@@ -44,7 +44,7 @@ export const columns = `delivery.id, delivery.uuid, delivery.event_id AS "eventI
 export const withEvent = `LEFT JOIN LATERAL (
     SELECT trigger, record_id, occurred_at FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event ON true`;
 
-const findText = `SELECT ${columns} FROM svc.deliveries AS delivery ${withEvent} WHERE delivery.id = $1`;
+const findText = `SELECT ${deliveryColumns} FROM svc.deliveries AS delivery ${withEvent} WHERE delivery.id = $1`;
 
 /** Returns undefined for a delivery that is not there. */
 export async function findDelivery(sql: Sql, id: string): Promise<DeliveryRow | undefined> {

@@ -1,4 +1,5 @@
 import type { EventKind } from "../events/event.ts";
+import { deliveryColumns, withEvent } from "./delivery-row.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 
 export interface DeliveryFilter {
@@ -42,20 +43,15 @@ export interface ListStatement {
 /**
  * Selects a page of the matching deliveries, counted in the given order. The rows come in no order.
  */
-export function listText(
-  filter: DeliveryFilter,
-  order: DeliveryOrder,
-  columns: string,
-  joins: string,
-): ListStatement {
+export function listText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
   const { text, values } = idsText(filter, order);
   // An array, not a join: without statistics of the filter, the planner would expect a tenth of the
   // table. The user is checked again in case a subscription was given to another user by SQL.
   const own = filter.userId === undefined ? [] : [filter.userId];
-  const isOwn = own.map(() => `AND delivery.user_id + 0 = $${values.length + 3}`).join("");
+  const ofUser = own.map(() => `AND delivery.user_id + 0 = $${values.length + 3}`).join("");
   return {
-    text: `SELECT ${columns} FROM svc.deliveries AS delivery ${joins}
-      WHERE delivery.id = ANY(ARRAY(${text})) ${isOwn}`,
+    text: `SELECT ${deliveryColumns} FROM svc.deliveries AS delivery ${withEvent}
+      WHERE delivery.id = ANY(ARRAY(${text})) ${ofUser}`,
     values: [...values, ...own],
   };
 }
@@ -110,8 +106,8 @@ export function idsText(
   if (statuses === undefined)
     return { text: idsOfOne(filter, order, page, parameters), values: parameters.values };
   // Each by its own index, and no more of any than the page can show.
-  const all = { skip: "0", take: `(${page.skip} + ${page.take})` };
-  const parts = statuses.map((status) => `(${idsOfOne({ ...filter, status }, order, all, parameters)})`);
+  const upToPage = { skip: "0", take: `(${page.skip} + ${page.take})` };
+  const parts = statuses.map((status) => `(${idsOfOne({ ...filter, status }, order, upToPage, parameters)})`);
   return {
     text: `SELECT id FROM (${parts.join(" UNION ALL ")}) AS of_some ORDER BY id ${order.toUpperCase()}
       OFFSET ${page.skip} LIMIT ${page.take}`,
@@ -170,11 +166,11 @@ function idsOfOne(
   const ofOwner =
     user === undefined || subscription === undefined
       ? []
-      : `(SELECT user_id FROM svc.deliveries WHERE ${rangeOf([["subscription_id", subscription]], "id", all)}
+      : `(SELECT user_id FROM svc.deliveries WHERE ${rangeOf([["subscription_id", subscription]], "id", everyId)}
           ORDER BY subscription_id DESC, id DESC LIMIT 1) = ${user}`;
 
   if (status === "pending" || status === "retrying")
-    return `${waitingText({ status, scope, range, ofOwner, isState: `= ${state}`, direction, most: `${skip} + ${take}` })} ${page}`;
+    return `${waitingText({ status, scope, range, ofOwner, state: state ?? "NULL", direction, most: `${skip} + ${take}` })} ${page}`;
 
   if (status === "held") {
     const held = ["held_at IS NOT NULL", rangeOf(scope, "id", range), ofOwner].flat();
@@ -182,15 +178,15 @@ function idsOfOne(
   }
 
   const isProblem = status === "failed" || status === "cancelled";
-  const columns = isProblem && state !== undefined ? [...scope, ["problem", state] as const] : scope;
+  const indexed = isProblem && state !== undefined ? [...scope, ["problem", state] as const] : scope;
   const where = [
-    rangeOf(columns, "id", range),
+    rangeOf(indexed, "id", range),
     isProblem ? "problem IS NOT NULL" : [],
     // The planner expects half of all for this condition, which is near enough: most are delivered.
     status === "delivered" ? `CASE WHEN status = ${state} THEN true END` : [],
     ofOwner,
   ].flat();
-  return `SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} ORDER BY ${orderOf(columns, "id", direction)} ${page}`;
+  return `SELECT id FROM svc.deliveries WHERE ${where.join(" AND ")} ORDER BY ${orderOf(indexed, "id", direction)} ${page}`;
 }
 
 function eventsOfRecord(
@@ -225,7 +221,7 @@ function waitingText({
   scope,
   range,
   ofOwner,
-  isState,
+  state,
   direction,
   most,
 }: {
@@ -233,7 +229,7 @@ function waitingText({
   readonly scope: readonly Column[];
   readonly range: Range;
   readonly ofOwner: string | readonly string[];
-  readonly isState: string;
+  readonly state: string;
   readonly direction: string;
   /** How many of the queue may be on the page or before it: a text of SQL. */
   readonly most: string;
@@ -244,14 +240,14 @@ function waitingText({
     rangeOf(scope, id, range),
     isOfAll ? `is_retry IS NOT ${status === "retrying" ? "FALSE" : "TRUE"}` : [],
     ofOwner,
-    `(SELECT status FROM svc.deliveries WHERE id = queued.delivery_id) ${isState}`,
+    `(SELECT status FROM svc.deliveries WHERE id = queued.delivery_id) = ${state}`,
   ].flat();
   const flying = [
     "id = ANY(ARRAY(SELECT unnest(delivery_ids) FROM svc.flights))",
     rangeOf([], "(id + 0)", range),
     scope.map(([column, value]) => `${column} + 0 = ${value}`),
     ofOwner,
-    `status ${isState}`,
+    `status = ${state}`,
   ].flat();
   return `SELECT id FROM (
       (SELECT delivery_id AS id FROM svc.delivery_queue AS queued WHERE ${queued.join(" AND ")}
@@ -269,10 +265,10 @@ interface Range {
   readonly to: string;
 }
 
-const all: Range = { from: "0", to: lastId };
+const everyId: Range = { from: "0", to: lastId };
 
 function rangeOf(columns: readonly Column[], id: string, { from, to }: Range): string {
-  if (columns.length === 0 && from === all.from && to === all.to) return "true";
+  if (columns.length === 0 && from === everyId.from && to === everyId.to) return "true";
   const names = [...columns.map(([name]) => name), id].join(", ");
   const valuesWith = (last: string): string =>
     [...columns.map(([, value]) => value), `${last}::bigint`].join(", ");

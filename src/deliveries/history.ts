@@ -14,7 +14,7 @@ import {
   type Narrowing,
 } from "./history-texts.ts";
 import {
-  columns,
+  deliveryColumns,
   findDelivery,
   findSentWith,
   withEvent,
@@ -173,7 +173,7 @@ export function createDeliveryHistory({
   async function read(part: DeliveryPart): Promise<DeliveryPage> {
     const { filter, order = "desc", skip, take } = part;
     if (filter.narrowing !== undefined) return readNarrow(listSql, part, lookThrough);
-    const { text, values } = listText(filter, order, columns, withEvent);
+    const { text, values } = listText(filter, order);
     const found = await listSql<DeliveryRow & Record<string, unknown>>(text, [skip, take, ...values]);
     return { rows: sorted(found, order) };
   }
@@ -256,7 +256,7 @@ async function readNarrow(
   ]);
   const { ids = [], count = 0, lookedTo } = found ?? {};
   const rows = await listSql<DeliveryRow & Record<string, unknown>>(
-    `SELECT ${columns} FROM svc.deliveries AS delivery ${withEvent} WHERE delivery.id = ANY($1::bigint[])`,
+    `SELECT ${deliveryColumns} FROM svc.deliveries AS delivery ${withEvent} WHERE delivery.id = ANY($1::bigint[])`,
     [ids],
   );
   return { rows: sorted(rows, order), count, lookedTo: lookedTo ?? undefined };
