@@ -67,13 +67,15 @@ export function createFanOut(options: FanOutOptions): Worker {
   return {
     name: "fan-out",
     async run(signal) {
+      const handle = (messages: readonly IncomingMessage[]): Promise<void> =>
+        handleMessages({ ...options, queue }, messages, signal);
       const queue: FanOutQueue = createFanOutQueue({
-        handle: (messages) => handleMessages({ ...options, queue }, messages, signal),
+        handle,
         mostItems: batchSize,
         mostCost: batchCost,
       });
       const turns = createFanOutTurns({
-        handle: (messages) => handleMessages({ ...options, queue }, messages, signal),
+        handle,
         maxItems: batchSize,
         maxBytes: batchBytes,
         mostWaiting: mostCostly,
