@@ -12,7 +12,8 @@ import { codeOf } from "../kit/errors.ts";
 import { aborted, pause, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import type { Figures } from "./figures.ts";
-import { deadMessage, type Announce } from "./messages.ts";
+import type { Announce } from "./messages.ts";
+import { deadLetterForeign } from "./foreign-messages.ts";
 import { createFanOutQueue, type FanOutQueue } from "./fan-out-queue.ts";
 import { createFanOutTurns } from "./fan-out-turns.ts";
 import { createUnsettled } from "./unsettled.ts";
@@ -121,7 +122,8 @@ async function handleMessages(
   });
   if (unknown.length > 0) leaveUnknown(options, unknown);
   // Not waited for: a queue of dead letters that is full, or without a quorum, holds up no event.
-  if (foreign.length > 0) void deadLetter(options, foreign, signal);
+  if (foreign.length > 0)
+    void deadLetterForeign(options, foreign, { reason: "not an event of this service", signal });
   if (batch.length > 0) await fanOutOrHalve(options, batch, signal);
 }
 
@@ -140,26 +142,6 @@ function leaveUnknown({ log }: FanOutOptions, unknown: readonly Pick<Received, "
     },
     "events wait in the outbox: their resource is not in the mapping files of this process",
   );
-}
-
-/** Moves messages that are not this service's own to `svc.dead`. */
-async function deadLetter(
-  { broker, metrics }: FanOutOptions,
-  messages: readonly IncomingMessage[],
-  signal: AbortSignal,
-): Promise<void> {
-  const outcomes = await broker.publish(
-    messages.map((message) => deadMessage(message, "not an event of this service")),
-  );
-  const isMoved = (index: number): boolean => outcomes[index]?.kind === "confirmed";
-  const moved = messages.filter((_, index) => isMoved(index));
-  metrics.deadLettered("foreign", moved.length);
-  for (const message of moved) message.ack();
-  if (moved.length === messages.length) return;
-  await pause(1_000, signal);
-  messages.forEach((message, index) => {
-    if (!isMoved(index)) message.requeue();
-  });
 }
 
 /**

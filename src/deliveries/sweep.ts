@@ -4,7 +4,8 @@ import type { Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import { createAlarm, pause, type Alarm, type Worker } from "../kit/worker.ts";
 import type { Attempts } from "./attempt/attempts.ts";
-import { deadDeliveryMessage, deadMessage, isDeliveryMessage, type Announce } from "./messages.ts";
+import { deadLetterForeign } from "./foreign-messages.ts";
+import { deadDeliveryMessage, isDeliveryMessage, type Announce } from "./messages.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 import type { DeliveryStore } from "./store.ts";
 import { createParkedWalk, takeParked, type ParkedWalk } from "./take-parked.ts";
@@ -238,16 +239,9 @@ async function consumeMessages(state: State): Promise<() => Promise<unknown>> {
 }
 
 async function onMessage({ options, walk, alarm }: State, message: IncomingMessage): Promise<void> {
-  if (isDeliveryMessage(message)) {
-    walk.mayBeParked = true;
-    alarm.wake();
-    return message.ack();
-  }
-  const [outcome] = await options.broker.publish([deadMessage(message, "not a delivery")]);
-  if (outcome?.kind !== "confirmed") {
-    await pause(1_000, neverAborted);
-    return message.requeue();
-  }
-  options.metrics.deadLettered("foreign", 1);
+  if (!isDeliveryMessage(message))
+    return deadLetterForeign(options, [message], { reason: "not a delivery", signal: neverAborted });
+  walk.mayBeParked = true;
+  alarm.wake();
   message.ack();
 }
