@@ -44,7 +44,7 @@ interface State {
   /** Row id after which the next look for strays begins. */
   strayAfter: string | undefined;
   /** Dead letters that are being published. */
-  burying: Promise<void> | undefined;
+  publishing: Promise<void> | undefined;
   tidiedAtMs: number;
   orphansAtMs: number;
   wholeAtMs: number;
@@ -81,7 +81,7 @@ export function createSweep(options: SweepOptions): Sweep {
     walk: createParkedWalk(),
     passedOn: new Set(),
     strayAfter: undefined,
-    burying: undefined,
+    publishing: undefined,
     tidiedAtMs: -Infinity,
     orphansAtMs: -Infinity,
     wholeAtMs: -Infinity,
@@ -116,7 +116,7 @@ export function createSweep(options: SweepOptions): Sweep {
         await alarm.wait(waitMs - leastGapMs, signal);
       }
       await stop();
-      await state.burying;
+      await state.publishing;
       await attempts.drain();
     },
   };
@@ -179,7 +179,7 @@ async function tidy(state: State): Promise<void> {
       "deliveries of a process that died are due again",
     );
   await returnStrays(state);
-  if (broker.isConnected()) bury(state);
+  if (broker.isConnected()) startDeadLetters(state);
   if (now - state.orphansAtMs < orphansEveryMs) return;
   state.orphansAtMs = now;
   for (const subscriptionId of await store.findOrphaned(batchSize))
@@ -204,17 +204,17 @@ async function returnStrays(state: State): Promise<void> {
 }
 
 /** Publishes dead letters without a wait: the broker may leave each unconfirmed for 10 s. */
-function bury(state: State): void {
-  state.burying ??= publishDead(state.options)
+function startDeadLetters(state: State): void {
+  state.publishing ??= publishDeadLetters(state.options)
     .catch((error: unknown) =>
       state.options.log.error({ err: error }, "dead letters not published; trying again"),
     )
     .finally(() => {
-      state.burying = undefined;
+      state.publishing = undefined;
     });
 }
 
-async function publishDead({ store, broker, metrics, requeueAfterMs }: SweepOptions): Promise<void> {
+async function publishDeadLetters({ store, broker, metrics, requeueAfterMs }: SweepOptions): Promise<void> {
   const dead = await store.findUndeadLettered({ limit: mostDead, olderThanMs: requeueAfterMs });
   if (dead.length === 0) return;
   const outcomes = await broker.publish(dead.map(deadDeliveryMessage));
