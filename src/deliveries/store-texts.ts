@@ -91,10 +91,11 @@ const fromQueue = {
  * Moves the found deliveries from the queue into a flight, in one commit. Drops finished ones,
  * which were put back by mistake.
  *
+ * @param ctes The last one is `found`, with the column `delivery_id`.
  * @param from How they are taken out of where they wait, and the statuses that they have there.
  */
-const takeText = (found: string, flightMs: string, { gone, statuses } = fromQueue): string => `
-  WITH ${found.startsWith("WITH ") ? found.slice(5) : `found AS MATERIALIZED (${found})`}, gone AS (${gone}
+const takeText = (ctes: string, flightMs: string, { gone, statuses } = fromQueue): string => `
+  WITH ${ctes}, gone AS (${gone}
   ), taken AS MATERIALIZED (
     SELECT delivery.*, gone.is_hurried FROM gone JOIN svc.deliveries AS delivery ON delivery.id = gone.delivery_id
     WHERE delivery.status IN (${statuses})
@@ -128,14 +129,14 @@ const takeText = (found: string, flightMs: string, { gone, statuses } = fromQueu
 // The lower bound keeps a claim from reading dead row versions of earlier due deliveries, which a
 // long transaction keeps.
 export const takeDueText = takeText(
-  `SELECT delivery_id FROM svc.delivery_queue
+  `found AS MATERIALIZED (SELECT delivery_id FROM svc.delivery_queue
     WHERE due_at > coalesce(now() - $3 * interval '1 millisecond', '-infinity') AND due_at <= now() AND delivery_id <> ALL($4::bigint[])
-    ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED`,
+    ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)`,
   "$2",
 );
 
 export const takeParkedText = takeText(
-  `SELECT picked.delivery_id
+  `found AS MATERIALIZED (SELECT picked.delivery_id
     FROM unnest($1::int[], $2::int[], $3::int[]) AS wanted (subscription_id, oldest, newest)
     CROSS JOIN LATERAL (
       SELECT delivery_id FROM (
@@ -145,7 +146,7 @@ export const takeParkedText = takeText(
       SELECT delivery_id FROM (
         SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
         ORDER BY delivery_id DESC LIMIT wanted.newest FOR UPDATE SKIP LOCKED) AS newest
-    ) AS picked`,
+    ) AS picked)`,
   "$4",
 );
 
@@ -155,7 +156,7 @@ export const takeParkedText = takeText(
  * another index might be taken and sorted.
  */
 export const takeHeldText = takeText(
-  `WITH leased AS (
+  `leased AS (
     INSERT INTO svc.lanes AS lane (subscription_id, holder, held_until) VALUES ($1, $2::uuid, now() + $3 * interval '1 millisecond')
     ON CONFLICT (subscription_id) DO UPDATE SET holder = EXCLUDED.holder, held_until = EXCLUDED.held_until
       WHERE lane.holder = EXCLUDED.holder OR lane.held_until < now()
