@@ -1,85 +1,8 @@
 import { withoutDiskWait } from "../db/sql.ts";
-import { isBeforeSession, sessionCte } from "../subscriptions/session-since.ts";
 import { erasedReason } from "./delivery.ts";
 
 /** Time of `event`: UTC, ISO 8601 with microseconds and a trailing `Z`. */
 export const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
-
-/**
- * Says whether subscribers that were known at the snapshot `$17` may have changed since. It looks
- * up the transactions that the snapshot does not see: those that were running, and those after it.
- * Changes before are not read, however many there are and however long a transaction runs. What a
- * dump of another database has brought has numbers that no transaction had yet. What was read more
- * than 5 s ago, at `$18`, is not believed: a change since may be pruned already.
- */
-const knownCtes = `${sessionCte}, known AS MATERIALIZED (
-    SELECT $17::pg_snapshot IS NOT NULL AND (${isBeforeSession("$18")} OR session.now_ms - $18::float8 > 5000
-      OR EXISTS (SELECT FROM svc.subscription_changes WHERE transaction_id >= pg_snapshot_xmax($17::pg_snapshot)::text::bigint
-        AND transaction_id < pg_snapshot_xmax(pg_current_snapshot())::text::bigint)
-      OR EXISTS (SELECT FROM svc.subscription_changes WHERE transaction_id = ANY(ARRAY(SELECT pg_snapshot_xip($17::pg_snapshot)::text::bigint)))
-    ) AS is_stale
-    FROM session
-  )`;
-
-/**
- * The outbox row lets in one fan-out at a time, and none after it: another fan-out that holds the
- * row makes the same deliveries. The commit waits for the disk, since no other record of the first
- * attempts would exist. A portion waits for that other fan-out, which may still fail.
- * Without the wait, its deliveries would be missing when the last portion removes the row. Nothing
- * is taken for subscribers that may have changed, and so nothing is written.
- */
-const insertText = (isComplete: boolean): string => `
-  WITH ${knownCtes}, due AS MATERIALIZED (
-    SELECT event_id FROM svc.outbox WHERE event_id = ANY(ARRAY(
-      SELECT id FROM unnest($1::bigint[], $14::uuid[]) AS given (id, uuid)
-      WHERE NOT (SELECT is_stale FROM known)
-        AND (SELECT event.uuid FROM svc.events AS event WHERE event.id = given.id) = given.uuid))
-    ORDER BY event_id FOR UPDATE ${isComplete ? "SKIP LOCKED" : ""}
-  ), ${
-    isComplete
-      ? `taken AS (DELETE FROM svc.outbox WHERE event_id = ANY(ARRAY(SELECT event_id FROM due)) RETURNING event_id)`
-      : `taken AS (SELECT event_id FROM due)`
-  }, data AS (
-    INSERT INTO svc.event_data (event_id, data, previous)
-    SELECT given.event_id, given.data, given.previous FROM unnest($1::bigint[], $2::text[], $15::text[]) AS given (event_id, data, previous) JOIN taken USING (event_id)
-    WHERE given.data IS NOT NULL
-    ON CONFLICT (event_id) DO NOTHING
-  ), fresh AS MATERIALIZED (
-    SELECT nextval('svc.deliveries_id_seq') AS id, given.*
-    FROM unnest($3::uuid[], $4::bigint[], $5::uuid[], $6::int[], $7::int[], $8::text[], $9::text[], $10::int[], $11::text[], $12::bool[], $16::bool[])
-      AS given (uuid, event_id, event_uuid, subscription_id, user_id, resource, url, max_attempts, traceparent, is_taken, has_previous)
-    JOIN taken USING (event_id)
-  ), inserted AS (
-    INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, url,
-      max_attempts, traceparent, has_previous, status, held_at)
-    SELECT id, id, uuid, event_id, event_uuid, subscription_id, user_id, resource, 'automatic', url, max_attempts, traceparent, has_previous,
-      CASE WHEN is_taken IS NULL THEN 'held' ELSE 'pending' END, CASE WHEN is_taken IS NULL THEN now() END
-    FROM fresh
-    ON CONFLICT (event_id, subscription_id, (CASE trigger_kind WHEN 'automatic' THEN 0 ELSE id END)) DO NOTHING
-    RETURNING id
-  ), flight AS (
-    INSERT INTO svc.flights (delivery_ids, ends_at)
-    SELECT array_agg(id), now() + $13 * interval '1 millisecond' FROM fresh JOIN inserted USING (id) WHERE is_taken HAVING count(*) > 0
-    RETURNING id
-  ), parked AS (
-    INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, is_retry)
-    SELECT id, subscription_id, user_id, false FROM fresh JOIN inserted USING (id) WHERE NOT is_taken
-  )
-  SELECT (SELECT is_stale FROM known) AS "isStale", events.count AS events, fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
-    (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "databaseTimeMs"
-  FROM (SELECT count(*)::int AS count FROM taken) AS events LEFT JOIN (fresh JOIN inserted USING (id)) ON true`;
-export interface InsertedRow {
-  readonly isStale: boolean;
-  readonly events: number;
-  /** Null, like the UUID, when nothing was written: the row only counts. */
-  readonly id: string | null;
-  readonly uuid: string | null;
-  readonly flightId: string | null;
-  readonly databaseTimeMs: number;
-}
-
-export const insertAllText = insertText(true);
-export const insertSomeText = insertText(false);
 
 const fromQueue = {
   gone: `

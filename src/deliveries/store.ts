@@ -1,7 +1,7 @@
 import type { Sql } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
-import type { KnownAt } from "../subscriptions/known-subscribers.ts";
 import type { DeliveryStatus } from "./delivery.ts";
+import { insertDeliveries, type Inserted, type Insertion } from "./insert-deliveries.ts";
 import type { ReturnFromFlight } from "./outcome.ts";
 import { recordOutcomes, type Recording } from "./record-outcomes.ts";
 import {
@@ -11,52 +11,14 @@ import {
   findOrphanedText,
   findParkedText,
   findUndeadLetteredText,
-  insertAllText,
-  insertSomeText,
   markDeadLetteredText,
   nextDueText,
   putBackText,
   returnStraysText,
   takeDueText,
   takeParkedText,
-  type InsertedRow,
 } from "./store-texts.ts";
 import { takenIn, type Taken, type TakenRow } from "./taken.ts";
-
-/** A delivery of one event to one matching subscription. */
-export interface NewDelivery {
-  readonly uuid: string;
-  /** Row id of the event, as a decimal string. */
-  readonly eventId: string;
-  readonly eventUuid: string;
-  readonly subscriptionId: number;
-  readonly userId: number;
-  readonly resource: string;
-  readonly url: string;
-  readonly maxAttempts: number;
-  /** W3C `traceparent` of the trace that the attempts join. */
-  readonly traceparent?: string | undefined;
-  /**
-   * Whether this process attempts the delivery now; otherwise it waits in the queue for a slot.
-   * Null: it is held, since its subscription is off.
-   */
-  readonly isTaken: boolean | null;
-  /** Whether its body shows the old row of the update. */
-  readonly hasPrevious?: boolean;
-}
-
-/** An event that is fanned out. */
-export interface FannedOutEvent {
-  readonly id: string;
-  /**
-   * Part of the fence: after a crash or fail-over, another event may have the row id of a lost one.
-   */
-  readonly uuid: string;
-  /** JSON of the record; undefined when no delivery needs it. */
-  readonly data: string | undefined;
-  /** JSON of the record before an update; undefined where none is kept. */
-  readonly previous?: string | undefined;
-}
 
 /** What the deliveries of an event carry: JSON. */
 export interface Payload {
@@ -103,31 +65,8 @@ export interface DeadDelivery {
  * bounded statement.
  */
 export interface DeliveryStore {
-  /**
-   * Writes the deliveries of events, and takes the events out of the outbox in the same commit.
-   * Events that are no longer in the outbox get no deliveries. Returns the ids of new deliveries by
-   * UUID.
-   *
-   * @param isComplete False when more deliveries of the same events follow.
-   * @param knownAt When the subscribers were read, where that is a while ago. Nothing is written
-   *   when a subscription may have changed since.
-   */
-  insert(options: {
-    readonly events: readonly FannedOutEvent[];
-    readonly deliveries: readonly NewDelivery[];
-    readonly isComplete: boolean;
-    readonly flightMs: number;
-    readonly knownAt?: KnownAt | undefined;
-  }): Promise<{
-    /** Whether nothing was written, since the subscribers may be others now. */
-    readonly isStale: boolean;
-    /** How many of the events were in the outbox. */
-    readonly eventCount: number;
-    readonly flightId: string | undefined;
-    readonly ids: ReadonlyMap<string, string>;
-    /** The database's time of day in ms since 1970, which may differ from this machine's. */
-    readonly databaseTimeMs: number;
-  }>;
+  /** Writes the deliveries of events: see `insertDeliveries`. */
+  insert(insertion: Insertion): Promise<Inserted>;
   /**
    * Takes due deliveries, the longest due first. With `sinceMs`, only those that became due less
    * than that time ago. Leaves those out whose ids are in `except`.
@@ -192,7 +131,7 @@ export interface DeliveryStore {
 
 export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliveryStore {
   return {
-    insert: (options) => insert(sql, options),
+    insert: (insertion) => insertDeliveries(sql, insertion),
     async takeDue({ limit, flightMs, sinceMs, except = [] }) {
       return takenIn(await sql<TakenRow>(takeDueText, [limit, flightMs, sinceMs ?? null, [...except]]));
     },
@@ -254,38 +193,5 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     async markDeadLettered(ids) {
       if (ids.length > 0) await sql(markDeadLetteredText, [ids]);
     },
-  };
-}
-
-async function insert(
-  sql: Sql,
-  { events, deliveries, isComplete, flightMs, knownAt }: Parameters<DeliveryStore["insert"]>[0],
-): ReturnType<DeliveryStore["insert"]> {
-  const rows = await sql<InsertedRow>(isComplete ? insertAllText : insertSomeText, [
-    events.map(({ id }) => id),
-    events.map(({ data }) => data ?? null),
-    deliveries.map(({ uuid }) => uuid),
-    deliveries.map(({ eventId }) => eventId),
-    deliveries.map(({ eventUuid }) => eventUuid),
-    deliveries.map(({ subscriptionId }) => subscriptionId),
-    deliveries.map(({ userId }) => userId),
-    deliveries.map(({ resource }) => resource),
-    deliveries.map(({ url }) => url),
-    deliveries.map(({ maxAttempts }) => maxAttempts),
-    deliveries.map(({ traceparent }) => traceparent ?? null),
-    deliveries.map(({ isTaken }) => isTaken),
-    flightMs,
-    events.map(({ uuid }) => uuid),
-    events.map(({ previous }) => previous ?? null),
-    deliveries.map(({ hasPrevious }) => (hasPrevious === true ? true : null)),
-    knownAt?.snapshot ?? null,
-    knownAt?.readAtMs ?? null,
-  ]);
-  return {
-    isStale: rows[0]?.isStale === true,
-    eventCount: rows[0]?.events ?? 0,
-    flightId: rows[0]?.flightId ?? undefined,
-    databaseTimeMs: rows[0]?.databaseTimeMs ?? 0,
-    ids: new Map(rows.flatMap(({ uuid, id }) => (uuid === null || id === null ? [] : [[uuid, id]]))),
   };
 }

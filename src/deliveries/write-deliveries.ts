@@ -11,7 +11,8 @@ import type { ScheduleOf } from "./attempt/schedule.ts";
 import { grantsFor, type Rates } from "./admission/rates.ts";
 import { deliveryUuidOf } from "./delivery-uuid.ts";
 import type { Flight } from "./flights.ts";
-import type { DeliveryStore, NewDelivery } from "./store.ts";
+import type { NewDelivery } from "./insert-deliveries.ts";
+import type { DeliveryStore } from "./store.ts";
 
 export interface WriteOptions {
   readonly store: Pick<DeliveryStore, "insert">;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Sql } from "../../src/db/sql.ts";
-import { createDeliveryStore, type DeliveryStore, type NewDelivery } from "../../src/deliveries/store.ts";
+import type { NewDelivery } from "../../src/deliveries/insert-deliveries.ts";
+import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import type { KnownAt } from "../../src/subscriptions/known-subscribers.ts";
 import { pruneChangesText } from "../../src/subscriptions/prune-changes.ts";
 import type { HotWork } from "./hot-work.ts";

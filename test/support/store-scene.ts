@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DeliveryModel, EventModel, SubscriptionModel } from "./generated/models.ts";
-import { createDeliveryStore, type DeliveryStore, type NewDelivery } from "../../src/deliveries/store.ts";
+import type { NewDelivery } from "../../src/deliveries/insert-deliveries.ts";
+import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import { useCoreScene, type CoreScene, type Mutable } from "./core-scene.ts";
 
 /** An event of the outbox, or one that is not there. */
