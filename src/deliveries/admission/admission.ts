@@ -7,13 +7,8 @@ import { createBreakers, type AttemptCost } from "./breakers.ts";
 import { createSharedBreakers, type SharedBreakers } from "./shared-breakers.ts";
 import type { AttemptResult } from "../delivery.ts";
 import { getOrSet } from "../../kit/group-by.ts";
-import {
-  createReceiverSlots,
-  type ReceiverSlots,
-  type SharedLimit,
-  type UserLoad,
-} from "./receiver-slots.ts";
-import type { SharedSlots } from "./shared-slots.ts";
+import { createLaneSlots, type LaneSlots, type LaneSlotsOptions } from "./lane-slots.ts";
+import type { UserLoad } from "./receiver-slots.ts";
 import { parseUrl } from "../../kit/parse-url.ts";
 
 /** A delivery that is to be attempted, as far as slots and breakers are concerned. */
@@ -70,17 +65,7 @@ export interface Admission {
   readonly workers: readonly Worker[];
 }
 
-export interface AdmissionOptions {
-  /** Attempts in flight, over both lanes. */
-  readonly concurrency: number;
-  /**
-   * Most attempts in flight to one origin, over all dispatchers and both lanes. Undefined: a
-   * quarter of `concurrency`, and up to three quarters while the origin answers quickly. A user may
-   * have half, and three quarters likewise.
-   */
-  readonly perReceiver: number | undefined;
-  /** Shares `perReceiver` out among the dispatchers. */
-  readonly sharedSlots: Pick<SharedSlots, "shareOf" | "usedOf" | "waiting">;
+export interface AdmissionOptions extends LaneSlotsOptions {
   /** False: only slots limit receivers that do not answer. */
   readonly hasBreakers: boolean;
   readonly timeoutMs: number;
@@ -89,13 +74,11 @@ export interface AdmissionOptions {
   readonly log: Log;
   /** Resolves when no attempt is in flight. */
   readonly drained: () => Promise<void>;
-  /** In ms, never going back. */
-  readonly now: () => number;
   readonly random: () => number;
 }
 
 interface State extends Pick<AdmissionOptions, "hasBreakers" | "timeoutMs" | "log"> {
-  readonly slots: Readonly<Record<Lane, ReceiverSlots>>;
+  readonly slots: LaneSlots;
   readonly breakers: SharedBreakers;
   /** Bodies of the places that are reserved or in use. */
   bytesHeld: number;
@@ -110,15 +93,6 @@ const costlyMs = 1_000;
 
 /** Limit of `bytesHeld`, and of those of one user. A single body may be larger. */
 const mostBytes = { all: 32 * 1024 ** 2, ofUser: 16 * 1024 ** 2 };
-
-/**
- * Shares slots between the lanes. Retries get a quarter, so that new deliveries need not wait for
- * them.
- */
-export function laneShares(slots: number): Readonly<Record<Lane, number>> {
-  const retry = Math.max(1, Math.floor(slots / 4));
-  return { first: Math.max(1, slots - retry), retry };
-}
 
 /**
  * Keeps users and receivers from holding up one another. Each may use its share of the attempts in
@@ -137,7 +111,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     hasBreakers,
     timeoutMs,
     log,
-    slots: slotsOf(options),
+    slots: createLaneSlots(options),
     breakers,
     bytesHeld: 0,
     bytesOfUsers: new Map(),
@@ -150,46 +124,6 @@ export function createAdmission(options: AdmissionOptions): Admission {
     inTurn: (items, userOf) => inTurn(state, items, userOf),
     breakerCounts: () => breakers.counts(),
     workers: hasBreakers ? [breakers] : [],
-  };
-}
-
-function slotsOf({ concurrency, perReceiver, sharedSlots, now }: AdmissionOptions): State["slots"] {
-  const shares = laneShares(concurrency);
-  const userShares = laneShares(Math.floor(concurrency / 2));
-  const receiverShares = laneShares(Math.floor(concurrency / 4));
-  const livelyLimits = laneShares(Math.floor((concurrency * 3) / 4));
-  const ofLane = (lane: Lane): ReceiverSlots =>
-    createReceiverSlots({
-      slots: shares[lane],
-      perUser: userShares[lane],
-      perReceiver:
-        perReceiver === undefined ? receiverShares[lane] : sharedLimit({ sharedSlots, perReceiver, lane }),
-      livelyLimit: perReceiver === undefined ? livelyLimits[lane] : 0,
-      now,
-    });
-  return { first: ofLane("first"), retry: ofLane("retry") };
-}
-
-/**
- * Retries get a quarter of a receiver's slots at most. New deliveries may have all of them, since a
- * slot of few must not stay empty.
- */
-function sharedLimit({
-  sharedSlots,
-  perReceiver,
-  lane,
-}: {
-  readonly sharedSlots: AdmissionOptions["sharedSlots"];
-  readonly perReceiver: number;
-  readonly lane: Lane;
-}): SharedLimit {
-  return {
-    waiting: sharedSlots.waiting,
-    usedOf: (origin) => sharedSlots.usedOf(origin),
-    mostOf(origin) {
-      const all = sharedSlots.shareOf(origin, perReceiver);
-      return { all, own: lane === "retry" ? laneShares(all).retry : all };
-    },
   };
 }
 
@@ -279,7 +213,7 @@ function inTurn<T>(
 }
 
 /** Returns what the user has of both lanes. */
-function loadIn({ first, retry }: State["slots"], userId: number | undefined): UserLoad {
+function loadIn({ first, retry }: LaneSlots, userId: number | undefined): UserLoad {
   if (userId === undefined) return { inUse: 0, servedAt: 0 };
   const [one, other] = [first.loadOf(userId), retry.loadOf(userId)];
   return { inUse: one.inUse + other.inUse, servedAt: Math.max(one.servedAt, other.servedAt) };

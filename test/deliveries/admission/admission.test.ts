@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import {
   createAdmission,
-  laneShares,
   type Admission,
   type SlotRequest,
   type Done,
@@ -30,20 +29,6 @@ const timeout = (durationMs = 4_000): AttemptResult => ({
 });
 
 const reasonOf = (admitted: Done | string): string => (typeof admitted === "string" ? admitted : "go");
-
-describe("laneShares", () => {
-  for (const [slots, first, retry] of [
-    [64, 48, 16],
-    [16, 12, 4],
-    [5, 4, 1],
-    [2, 1, 1],
-    [1, 1, 1],
-  ] as const) {
-    it(`gives ${retry} of ${slots} slots to retries`, () => {
-      expect(laneShares(slots)).to.deep.equal({ first, retry });
-    });
-  }
-});
 
 describe("createAdmission", () => {
   let nowMs: number;

@@ -1,0 +1,72 @@
+import type { Lane } from "../../broker/topology.ts";
+import { createReceiverSlots, type ReceiverSlots, type SharedLimit } from "./receiver-slots.ts";
+import type { SharedSlots } from "./shared-slots.ts";
+
+/** The slots of each lane. */
+export type LaneSlots = Readonly<Record<Lane, ReceiverSlots>>;
+
+/** The limits that the lanes share. */
+export interface LaneSlotsOptions {
+  /** Attempts in flight, over both lanes. */
+  readonly concurrency: number;
+  /**
+   * Most attempts in flight to one origin, over all dispatchers and both lanes. Undefined: a
+   * quarter of `concurrency`, and up to three quarters while the origin answers quickly. A user may
+   * have half, and three quarters likewise.
+   */
+  readonly perReceiver: number | undefined;
+  /** Shares `perReceiver` out among the dispatchers. */
+  readonly sharedSlots: Pick<SharedSlots, "shareOf" | "usedOf" | "waiting">;
+  /** In ms, never going back. */
+  readonly now: () => number;
+}
+
+/**
+ * Shares slots between the lanes. Retries get a quarter, so that new deliveries need not wait for
+ * them.
+ */
+export function laneShares(slots: number): Readonly<Record<Lane, number>> {
+  const retry = Math.max(1, Math.floor(slots / 4));
+  return { first: Math.max(1, slots - retry), retry };
+}
+
+/** Creates the slots of both lanes. */
+export function createLaneSlots({ concurrency, perReceiver, sharedSlots, now }: LaneSlotsOptions): LaneSlots {
+  const shares = laneShares(concurrency);
+  const userShares = laneShares(Math.floor(concurrency / 2));
+  const receiverShares = laneShares(Math.floor(concurrency / 4));
+  const livelyLimits = laneShares(Math.floor((concurrency * 3) / 4));
+  const ofLane = (lane: Lane): ReceiverSlots =>
+    createReceiverSlots({
+      slots: shares[lane],
+      perUser: userShares[lane],
+      perReceiver:
+        perReceiver === undefined ? receiverShares[lane] : sharedLimit({ sharedSlots, perReceiver, lane }),
+      livelyLimit: perReceiver === undefined ? livelyLimits[lane] : 0,
+      now,
+    });
+  return { first: ofLane("first"), retry: ofLane("retry") };
+}
+
+/**
+ * Retries get a quarter of a receiver's slots at most. New deliveries may have all of them, since a
+ * slot of few must not stay empty.
+ */
+function sharedLimit({
+  sharedSlots,
+  perReceiver,
+  lane,
+}: {
+  readonly sharedSlots: LaneSlotsOptions["sharedSlots"];
+  readonly perReceiver: number;
+  readonly lane: Lane;
+}): SharedLimit {
+  return {
+    waiting: sharedSlots.waiting,
+    usedOf: (origin) => sharedSlots.usedOf(origin),
+    mostOf(origin) {
+      const all = sharedSlots.shareOf(origin, perReceiver);
+      return { all, own: lane === "retry" ? laneShares(all).retry : all };
+    },
+  };
+}
