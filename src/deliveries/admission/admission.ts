@@ -11,11 +11,15 @@ import { createLaneSlots, type LaneSlots, type LaneSlotsOptions } from "./lane-s
 import type { UserLoad } from "./receiver-slots.ts";
 import { parseUrl } from "../../kit/parse-url.ts";
 
-/** A delivery that is to be attempted, as far as slots and breakers are concerned. */
-export interface SlotRequest {
+/** Whose slots of which receiver an attempt would take. */
+export interface SlotTarget {
   readonly userId: number;
   readonly url: string;
   readonly lane: Lane;
+}
+
+/** A delivery that is to be attempted, as far as slots and breakers are concerned. */
+export interface SlotRequest extends SlotTarget {
   /** Size of the body. */
   readonly bytes: number;
   /** A person waits for the outcome: the first attempt of a manual retry. Breakers let it pass. */
@@ -47,14 +51,14 @@ export interface Admission {
    */
   reserve(request: SlotRequest): Place | undefined;
   /** Returns why `reserve` would refuse a small delivery; undefined when it would not. */
-  refusalOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): "busy" | "silent" | undefined;
+  refusalOf(request: SlotTarget): "busy" | "silent" | undefined;
   /**
    * Returns whether this dispatcher has a share of the receiver's slots. If not, its deliveries are
    * for others.
    */
   hasShareOf(url: string): boolean;
   /** Returns how many small deliveries `reserve` would give places now. */
-  roomOf(request: Omit<SlotRequest, "bytes" | "isUrgent">): number;
+  roomOf(request: SlotTarget): number;
   /**
    * Orders items for places: users with the fewest attempts in flight first, and of these the one
    * who has waited longest.
@@ -127,15 +131,12 @@ export function createAdmission(options: AdmissionOptions): Admission {
   };
 }
 
-function refusalOf(
-  state: State,
-  request: Omit<SlotRequest, "bytes" | "isUrgent">,
-): "busy" | "silent" | undefined {
+function refusalOf(state: State, request: SlotTarget): "busy" | "silent" | undefined {
   if (isSilent(state, request)) return "silent";
   return slotsFor(state, request) > 0 ? undefined : "busy";
 }
 
-function roomOf(state: State, request: Omit<SlotRequest, "bytes" | "isUrgent">): number {
+function roomOf(state: State, request: SlotTarget): number {
   return isSilent(state, request) ? 0 : slotsFor(state, request);
 }
 
@@ -143,7 +144,7 @@ function isSilent({ breakers }: State, receiver: Pick<SlotRequest, "userId" | "u
   return !breakers.mayAcquire(receiverOf(receiver));
 }
 
-function slotsFor({ slots }: State, { lane, userId, url }: Omit<SlotRequest, "bytes" | "isUrgent">): number {
+function slotsFor({ slots }: State, { lane, userId, url }: SlotTarget): number {
   return slots[lane].roomOf({ userId, origin: originOf(url) });
 }
 
