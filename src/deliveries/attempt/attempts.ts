@@ -7,7 +7,7 @@ import { noTracing, type Tracing } from "../../telemetry/tracing.ts";
 import { aborted, type Worker } from "../../kit/worker.ts";
 import type { Place, Done } from "../admission/admission.ts";
 import { attemptLine } from "./attempt-line.ts";
-import { deliveryBody } from "./body.ts";
+import { deliveryBody, sizeOf } from "./body.ts";
 import { decide } from "./decide.ts";
 import type { DeliveryInFlight, PayloadBytes } from "./delivery-in-flight.ts";
 import { erasedReason, type AttemptResult, type NextStep } from "../delivery.ts";
@@ -156,7 +156,7 @@ async function attemptInTurn(state: State, delivery: DeliveryInFlight, done: Don
 
 async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Promise<void> {
   const { writer, options } = state;
-  const { metrics, log, onFree, onQueued } = options;
+  const { metrics, onFree } = options;
   let made: MadeAttempt | "erased" | undefined;
   const ended = metrics.attemptStarted();
   try {
@@ -176,8 +176,17 @@ async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Pr
     await writer.record(delivery.flight, outcome);
     return;
   }
-  const { result, body, payload } = made;
-  const bytesOut = body.reduce((sum, part) => sum + part.length, 0);
+  await recordAttempt(state, delivery, made);
+}
+
+/** Decides what follows an attempt, writes it, and tells of it. */
+async function recordAttempt(
+  { writer, options }: State,
+  delivery: DeliveryInFlight,
+  { result, body, payload }: MadeAttempt,
+): Promise<void> {
+  const { metrics, log, onQueued } = options;
+  const bytesOut = sizeOf(body);
   const lagMs = performance.now() - delivery.happenedAtMs;
   const step = decideStep(options, delivery, result);
   const outcome = toOutcome(delivery, result, step);

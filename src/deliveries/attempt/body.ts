@@ -32,3 +32,8 @@ export function deliveryBody({
   if (previous === undefined) return [start, data, Buffer.from(`${time}}`)];
   return [start, data, Buffer.from(`${time},"previous":`), previous, Buffer.from("}")];
 }
+
+/** Returns the bytes of a body that comes in parts. */
+export function sizeOf(body: readonly Uint8Array[]): number {
+  return body.reduce((size, part) => size + part.length, 0);
+}

@@ -11,6 +11,7 @@ import { performance } from "node:perf_hooks";
 import { codeOf } from "../../kit/errors.ts";
 import type { AttemptTimings } from "../delivery.ts";
 import type { Agents } from "../../outbound/connections.ts";
+import { sizeOf } from "./body.ts";
 import { NoTurnError, type Asker, type ConnectionTimes } from "../../outbound/shared-lookup.ts";
 
 /** Most bytes of a response head: Node's default, set here against `--max-http-header-size`. */
@@ -237,10 +238,6 @@ function connectionTimings({ beganAt, lookedUpAt, connectedAt, securedAt }: Conn
 
 function between(from: number | undefined, to: number | undefined): number | undefined {
   return from === undefined || to === undefined ? undefined : Math.round(to - from);
-}
-
-function sizeOf(body: Post["body"]): number {
-  return body.reduce((size, part) => size + part.length, 0);
 }
 
 function isClosedConnection(error: unknown): boolean {
