@@ -199,7 +199,7 @@ async function fanOut(options: FanOut, messages: readonly Received[]): Promise<v
   // Repeats make no deliveries.
   if (eventCount === batch.length) noteDeliveries(queue, batch, written);
   metrics.fannedOut({ events: eventCount, deliveries: written.length });
-  const parked = written.filter(({ place, isHeld }) => place === undefined && !isHeld);
+  const parked = written.filter(({ isParked }) => isParked);
   if (parked.length > 0) {
     onParked();
     announce(parked, "first");

@@ -35,9 +35,8 @@ export interface Written {
   readonly received: Received;
   readonly id: string;
   readonly uuid: string;
-  /** Undefined when the delivery waits in the queue, or is held. */
-  readonly place: Place | undefined;
-  readonly isHeld: boolean;
+  /** Whether it waits in the queue for a slot. */
+  readonly isParked: boolean;
 }
 
 /** A delivery to be written. */
@@ -219,8 +218,7 @@ async function writePortion(
         received: one.received,
         id,
         uuid: one.uuid,
-        place: one.place,
-        isHeld: !one.subscriber.isActive,
+        isParked: one.place === undefined && one.subscriber.isActive,
       });
     if (one.place === undefined) continue;
     if (id === undefined) one.place.leave();
