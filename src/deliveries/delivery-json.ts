@@ -1,4 +1,3 @@
-import type { EventKind } from "../events/event.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import { deliveryBody } from "./attempt/body.ts";
 import type { AttemptResult, AttemptTrigger } from "./delivery.ts";
@@ -93,7 +92,7 @@ export function presentRequest(
 ): Readonly<Record<string, unknown>> {
   const { uuid, eventUuid, event, resource, occurredAt } = delivery;
   const body = deliveryBody({
-    event: event as EventKind,
+    event,
     resource,
     eventUuid,
     deliveryUuid: uuid,

@@ -1,4 +1,5 @@
 import type { Sql } from "../db/sql.ts";
+import type { EventKind } from "../events/event.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { timestampOfEvent } from "./store-texts.ts";
 
@@ -18,7 +19,7 @@ export interface DeliveryRow {
   /** Whether its body shows the old row of the update. */
   readonly hasPrevious: boolean;
   /** Trigger, record and time of the event; the time is UTC with microseconds. */
-  readonly event: string;
+  readonly event: EventKind;
   readonly recordId: string;
   readonly occurredAt: string;
   readonly status: DeliveryStatus;
