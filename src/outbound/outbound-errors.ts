@@ -16,3 +16,11 @@ export class LookupError extends Error {
     this.code = code;
   }
 }
+
+/** The look-up never began: the user's other look-ups took too long. */
+export class NoTurnError extends Error {
+  constructor() {
+    super("Other names of the same user were being looked up for too long.");
+    this.name = "NoTurnError";
+  }
+}

@@ -1,6 +1,7 @@
 import type { LookupAddress } from "node:dns";
 import { performance } from "node:perf_hooks";
 import { setBounded } from "../kit/bounded-map.ts";
+import { NoTurnError } from "./outbound-errors.ts";
 import { createNameResolver, type ResolveName } from "./resolve-name.ts";
 
 /** One request that needs an address. */
@@ -28,14 +29,6 @@ export interface ConnectionTimes {
 type Answer = (error: Error | null, addresses: readonly LookupAddress[]) => void;
 /** Looks up a name. Calls back later, never synchronously. */
 export type AddressLookup = (name: string, asker: Asker, answer: Answer) => void;
-
-/** The look-up never began: the user's other look-ups took too long. */
-export class NoTurnError extends Error {
-  constructor() {
-    super("Other names of the same user were being looked up for too long.");
-    this.name = "NoTurnError";
-  }
-}
 
 const shortestMs = 1_000;
 const longestMs = 60_000;

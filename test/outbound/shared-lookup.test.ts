@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { LookupError } from "../../src/outbound/outbound-errors.ts";
 import type { ResolvedName } from "../../src/outbound/resolve-name.ts";
-import { createSharedLookup, NoTurnError, type Asker } from "../../src/outbound/shared-lookup.ts";
+import { NoTurnError } from "../../src/outbound/outbound-errors.ts";
+import { createSharedLookup, type Asker } from "../../src/outbound/shared-lookup.ts";
 import { until } from "../support/wait.ts";
 
 const addresses = [{ address: "192.0.2.1", family: 4 }];

@@ -12,7 +12,8 @@ import { codeOf } from "../../kit/errors.ts";
 import type { AttemptTimings } from "../delivery.ts";
 import type { Agents } from "../../outbound/connections.ts";
 import { sizeOf } from "./body.ts";
-import { NoTurnError, type Asker, type ConnectionTimes } from "../../outbound/shared-lookup.ts";
+import { NoTurnError } from "../../outbound/outbound-errors.ts";
+import type { Asker, ConnectionTimes } from "../../outbound/shared-lookup.ts";
 
 /** Most bytes of a response head: Node's default, set here against `--max-http-header-size`. */
 const maxHeadBytes = 16 * 1024;
