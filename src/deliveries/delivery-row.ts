@@ -65,6 +65,7 @@ const sentWithText = `
   SELECT traceparent, coalesce((SELECT header_names FROM svc.subscriptions WHERE id = subscription_id), '{}') AS "headerNames"
   FROM svc.deliveries WHERE id = $1`;
 
+/** Returns no headers and no trace for a delivery that is not there. */
 export async function findSentWith(sql: Sql, id: string): Promise<SentWith> {
   const [found] = await sql<SentWith & Record<string, unknown>>(sentWithText, [id]);
   return found ?? { headerNames: [], traceparent: null };

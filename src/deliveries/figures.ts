@@ -27,7 +27,7 @@ interface Counts {
 
 /** Stands for all users in `svc.figures`. */
 export const everybody = 0;
-/** A week and a day, and an hour twice: what is shown, and what is about to be. */
+/** Longer than `GET /stats` looks back: an hour by minutes, a week by hours. */
 const keptFor = { minute: "2 hours", hour: "8 days" } as const;
 
 const writeEveryMs = 5_000;
@@ -59,6 +59,8 @@ const forgetText = `
   RETURNING 1`;
 
 /**
+ * Creates the counter of a process, without counts.
+ *
  * @param drained Resolves when no attempt is in flight: an orderly stop writes the last counts too.
  */
 export function createFigures({

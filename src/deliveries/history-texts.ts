@@ -2,6 +2,7 @@ import type { EventKind } from "../events/event.ts";
 import { deliveryColumns, withEvent } from "./delivery-row.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 
+/** Which deliveries are asked for. An undefined key narrows nothing. */
 export interface DeliveryFilter {
   /** Undefined: of all users. */
   readonly userId?: number | undefined;
@@ -201,7 +202,7 @@ export const countOfRecordText = `
   SELECT count(*)::int AS count FROM (
     SELECT FROM svc.events WHERE resource = ANY($1::text[]) AND record_id = $2 LIMIT $3) AS counted`;
 
-// Goes from one resource to the next by the index, however many events each has.
+/** Selects the resources that have events. Goes from one to the next by the index. */
 export const resourcesText = `
   WITH RECURSIVE found AS (
     (SELECT resource FROM svc.events ORDER BY resource LIMIT 1)

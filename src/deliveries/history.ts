@@ -27,6 +27,7 @@ import { retryDelivery, type RetryAnswer } from "./retry.ts";
 import type { Payload } from "./store.ts";
 import { dataText } from "./store-texts.ts";
 
+/** An attempt as it is stored. */
 export interface AttemptRow {
   /** From 1. */
   readonly number: number;
@@ -61,6 +62,7 @@ export interface DeliveryPage {
   readonly lookedTo?: string | undefined;
 }
 
+/** A page, with the number of all that match. */
 export interface DeliveryList {
   readonly rows: readonly DeliveryRow[];
   /** Exact up to 10,000. An estimate is never below what this page proves. */

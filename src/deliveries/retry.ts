@@ -4,6 +4,7 @@ import type { DeliveryStatus } from "./delivery.ts";
 import { findDelivery, type DeliveryRow } from "./delivery-row.ts";
 import { keepFromPruning } from "./prune.ts";
 
+/** What a manual retry did; the reason of a refusal is for people. */
 export type RetryAnswer =
   | { readonly kind: "created"; readonly delivery: DeliveryRow }
   /** The delivery itself goes out now; its schedule stays as it is. */

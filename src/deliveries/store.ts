@@ -45,6 +45,7 @@ export interface Wanted {
   readonly newest: number;
 }
 
+/** A failed delivery, with what its dead letter carries. */
 export interface DeadDelivery {
   readonly id: string;
   readonly uuid: string;

@@ -10,6 +10,7 @@ import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 import type { DeliveryStore } from "./store.ts";
 import { createParkedWalk, takeParked, type ParkedWalk } from "./take-parked.ts";
 
+/** The worker that takes due deliveries, and what others tell it. */
 export interface Sweep extends Worker {
   /**
    * Says that a delivery is due in `ms`; undefined: it waits for a slot. Without the call, the next

@@ -10,6 +10,7 @@ export interface Unsettled {
   enter(message: IncomingMessage): IncomingMessage | undefined;
 }
 
+/** Creates an empty set of unsettled messages. */
 export function createUnsettled(): Unsettled {
   const keys = new Set<string>();
   return {

@@ -31,6 +31,7 @@ export interface Received {
   readonly span: Span;
 }
 
+/** A delivery that was written. */
 export interface Written {
   readonly received: Received;
   readonly id: string;

@@ -3,6 +3,7 @@ import type pinoPretty from "pino-pretty";
 import { pino, type DestinationStream, type Logger } from "pino";
 import { loggedError } from "./logged-error.ts";
 
+/** Writes JSON lines; see `createLog`. */
 export type Log = Logger;
 
 /** Keys that the log hides, at the top of a line or one level down. */

@@ -44,6 +44,7 @@ export interface Place {
   leave(): void;
 }
 
+/** Gives deliveries places for their attempts. */
 export interface Admission {
   /**
    * Returns a place for an attempt now or within a moment; undefined when the delivery is to wait

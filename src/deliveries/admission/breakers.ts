@@ -12,6 +12,7 @@ export type AttemptCost =
   /** No attempt was made. */
   | "unmade";
 
+/** Whether an attempt may be made. Of a probe, the result decides about the breaker. */
 export type Permission = { readonly kind: "go"; readonly isProbe: boolean } | { readonly kind: "wait" };
 
 /**
@@ -39,6 +40,7 @@ export interface Breakers {
   counts(): BreakerCounts;
 }
 
+/** A breaker that lets no attempt through for now, but for its probe. */
 export interface OpenBreaker {
   readonly pauseMs: number;
   /** The end of the pause, or when its probe is over at the latest. */
@@ -51,6 +53,7 @@ type State =
   | { readonly kind: "open"; readonly pauseMs: number; readonly untilMs: number }
   | { readonly kind: "probing"; readonly pauseMs: number };
 
+/** Costly attempts in a row that open a breaker. */
 export const failuresToOpen = 10;
 const longestPauses = 20;
 const pauseJitter = 0.1;

@@ -52,6 +52,7 @@ const takeText = `
   SELECT id, count, (extract(epoch FROM next - now) * 1000 + count * gap_ms)::float8 AS "waitMs" FROM granted
   WHERE ${withoutDiskWait}`;
 
+/** Creates the rates, which live in `svc.subscription_state`. */
 export function createRates({
   sql,
   now,

@@ -64,6 +64,7 @@ export interface SharedLimit {
   readonly waiting: Set<() => void>;
 }
 
+/** Slots in use, and places that may take one. */
 export interface Used {
   inUse: number;
   /** Places that are reserved or wait. */
@@ -138,6 +139,7 @@ const silentMs = 1_000;
 const weight = 0.2;
 const mostIdle = 1_000;
 
+/** Creates the slots of one lane, all free. */
 export function createReceiverSlots({
   patienceMs = defaultPatienceMs,
   ...limits

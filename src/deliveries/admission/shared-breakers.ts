@@ -5,7 +5,7 @@ import type { Log } from "../../telemetry/log.ts";
 import type { Breakers, OpenBreaker } from "./breakers.ts";
 
 /**
- * Breakers that hold over all dispatchers: what one of them has found out of a receiver, the others
+ * Breakers that hold over all dispatchers. What one of them finds out about a receiver, the others
  * know a second later.
  */
 export interface SharedBreakers

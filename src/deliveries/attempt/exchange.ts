@@ -44,6 +44,7 @@ export type Ending =
       readonly isStale: boolean;
     };
 
+/** What came of one request. */
 export interface Exchange {
   readonly ending: Ending;
   /** Undefined when no complete head came. */

@@ -32,6 +32,7 @@ export type Sent =
    */
   | { readonly kind: "unmade"; readonly reason: string };
 
+/** Makes attempts. */
 export interface Sender {
   /**
    * Makes one attempt. Never rejects: the result holds every failure.

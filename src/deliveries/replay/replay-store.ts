@@ -179,6 +179,7 @@ export async function findReplays(
   );
 }
 
+/** Returns undefined for a replay that is not there. */
 export async function findReplay(sql: Sql, id: string): Promise<Replay | undefined> {
   return (await sql<Replay & Record<string, unknown>>(findText, [id]))[0];
 }

@@ -5,6 +5,7 @@ export interface QueryingMetrics {
   leftToPrisma(resource: string): void;
 }
 
+/** Creates the metrics of queries. */
 export function createQueryingMetrics(registry: Registry): QueryingMetrics {
   const left = new Counter({
     name: "svc_prisma_operations_total",
