@@ -39,7 +39,7 @@ export interface ParkedSubscription {
 }
 
 /** Numbers of a subscription's deliveries to take from both ends of its line. */
-export interface Wanted {
+interface Wanted {
   readonly subscriptionId: number;
   readonly oldest: number;
   readonly newest: number;

@@ -9,7 +9,7 @@ const samplers = [
   "parentbased_always_off",
   "parentbased_traceidratio",
 ] as const;
-export type SamplerName = (typeof samplers)[number];
+type SamplerName = (typeof samplers)[number];
 
 /**
  * Where traces go, and which. The exporter itself reads `OTEL_EXPORTER_OTLP_HEADERS` (secrets,

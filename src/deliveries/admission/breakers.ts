@@ -13,7 +13,7 @@ export type AttemptCost =
   | "unmade";
 
 /** Whether an attempt may be made. Of a probe, the result decides about the breaker. */
-export type Permission = { readonly kind: "go"; readonly isProbe: boolean } | { readonly kind: "wait" };
+type Permission = { readonly kind: "go"; readonly isProbe: boolean } | { readonly kind: "wait" };
 
 /**
  * One breaker per receiver. After `failuresToOpen` costly attempts in a row it opens, and the

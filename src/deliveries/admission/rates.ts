@@ -2,7 +2,7 @@ import { setBounded } from "../../kit/bounded-map.ts";
 import { withoutDiskWait, type Sql } from "../../db/sql.ts";
 
 /** Attempts of a subscription that has a rate limit. */
-export interface RateRequest {
+interface RateRequest {
   readonly subscriptionId: number;
   /** The limit, in attempts a second. */
   readonly rateLimit: number;

@@ -37,7 +37,7 @@ export interface SlotHolder {
   readonly origin: string;
 }
 
-export interface SlotLimits {
+interface SlotLimits {
   readonly slots: number;
   /** Most slots of one user. */
   readonly perUser: number;

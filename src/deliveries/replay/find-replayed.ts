@@ -28,7 +28,7 @@ export interface ReplayedEvent {
   readonly parentId: string | null;
 }
 
-export interface FoundEvents {
+interface FoundEvents {
   readonly events: readonly ReplayedEvent[];
   /** Id of the last event that was looked at. */
   readonly last: string;

@@ -5,7 +5,7 @@ import { formatDateTime } from "../../kit/date-time.ts";
  * What an event was to a subscription: the status of the newest delivery, or `never` without one.
  */
 export const replayedStatuses = ["failed", "delivered", "cancelled", "never"] as const;
-export type ReplayedStatus = (typeof replayedStatuses)[number];
+type ReplayedStatus = (typeof replayedStatuses)[number];
 
 export const replayStates = ["running", "paused", "done", "cancelled"] as const;
 export type ReplayState = (typeof replayStates)[number];

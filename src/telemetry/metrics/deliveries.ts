@@ -4,7 +4,7 @@ import { addLiveGauge } from "./live-gauge.ts";
 /**
  * How an attempt ended: the outcome for the delivery, and the kind of error (`none` without one).
  */
-export interface EndedAttempt {
+interface EndedAttempt {
   readonly outcome: "delivered" | "retry" | "failed";
   readonly error: string;
   readonly durationMs: number;
