@@ -1,7 +1,7 @@
 import { collectDefaultMetrics, Gauge, Registry } from "prom-client";
 import { createBacklogMetrics, type BacklogMetrics } from "./metrics/backlog-gauges.ts";
 import { createBrokerMetrics, type BrokerMetrics } from "./metrics/broker-gauges.ts";
-import { createConfigurationMetrics, type ConfigurationMetrics } from "./metrics/reloads.ts";
+import { createConfigurationMetrics, type ConfigurationMetrics } from "./metrics/configuration.ts";
 import { createDeliveryMetrics, type DeliveryMetrics } from "./metrics/deliveries.ts";
 import { createEventMetrics, type EventMetrics } from "./metrics/events.ts";
 import { createHttpMetrics, type HttpMetrics } from "./metrics/http.ts";
