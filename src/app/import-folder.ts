@@ -4,6 +4,7 @@ import { OperatorError, codeOf } from "../kit/errors.ts";
 import { parseYaml } from "../config/yaml-source.ts";
 import { delegateOf } from "../mapping/read/check-names.ts";
 import type { FileComments, FileContent, KnownFile, KnownNames } from "../mapping/import/imported-table.ts";
+import { isObject } from "../kit/is-object.ts";
 
 /** A mapping file that is there. */
 export interface PresentFile {
@@ -41,8 +42,7 @@ export async function readFolder(folder: string): Promise<ImportFolder> {
       .map(async (file): Promise<PresentFile> => {
         const text = await readFile(join(folder, file), "utf8");
         const { value } = parseYaml(text, file);
-        const isMap = typeof value === "object" && value !== null && !Array.isArray(value);
-        return { file, text, content: isMap ? (value as FileContent) : undefined };
+        return { file, text, content: isObject(value) ? value : undefined };
       }),
   );
   return names.includes(recordName)
@@ -117,10 +117,10 @@ export function knownNames({ present }: ImportFolder, isReplaced: boolean): Know
 
 /** Returns the names of the fields of a file by column. */
 export function fieldsByColumn({ fields }: FileContent): ReadonlyMap<string, string> {
-  if (typeof fields !== "object" || fields === null) return new Map();
+  if (!isObject(fields)) return new Map();
   return new Map(
-    Object.entries(fields as Readonly<Record<string, unknown>>).map(([name, field]) => {
-      const column = typeof field === "object" && field !== null && "column" in field ? field.column : name;
+    Object.entries(fields).map(([name, field]) => {
+      const column = isObject(field) ? field["column"] : name;
       return [typeof column === "string" ? column : name, name];
     }),
   );

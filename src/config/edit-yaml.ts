@@ -8,7 +8,8 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from "yaml";
-import { blockLines, commentLine, inOneLine, isYamlMap, valueText, type YamlValue } from "./yaml-lines.ts";
+import { blockLines, commentLine, inOneLine, valueText, type YamlValue } from "./yaml-lines.ts";
+import { isObject } from "../kit/is-object.ts";
 
 /** A replacement of a part of a text. */
 interface Edit {
@@ -66,7 +67,7 @@ function isSame(one: YamlValue, other: YamlValue): boolean {
 
 function sorted(value: YamlValue): YamlValue {
   if (Array.isArray(value)) return value.map(sorted);
-  if (typeof value !== "object" || value === null) return value;
+  if (!isObject(value)) return value;
   return Object.fromEntries(
     Object.entries(value)
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
@@ -82,7 +83,7 @@ function rewritten(
 ): string {
   const change = (path: readonly string[], one: YamlValue, other: YamlValue): void => {
     if (isSame(one, other)) return;
-    if (!isYamlMap(one) || !isYamlMap(other)) {
+    if (!isObject(one) || !isObject(other)) {
       if (other === undefined) document.deleteIn(path);
       else document.setIn(path, document.createNode(other, { flow: true }));
       return;
@@ -157,7 +158,7 @@ function changeValue(place: Place, key: string, pair: Pair): void {
   const { value } = pair;
   const [one, other] = [before[key], after[key]];
   const inner = path === "" ? key : `${path}.${key}`;
-  if (isMap(value) && isYamlMap(one) && isYamlMap(other) && value.items.length > 0)
+  if (isMap(value) && isObject(one) && isObject(other) && value.items.length > 0)
     return editMap({ text, map: value as YAMLMap, before: one, after: other, comments, path: inner, edits });
   if (
     isSeq(value) &&

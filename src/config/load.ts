@@ -5,6 +5,7 @@ import { hint } from "../kit/did-you-mean.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 import { jwtSettingsOf, jwtValues, type JwtSettings } from "./jwt-settings.ts";
 import { isLoopback, loopbackNetworks } from "../kit/host.ts";
+import { isObject } from "../kit/is-object.ts";
 import { isNothing, type Kind } from "./kinds.ts";
 import { grouped, placeOf, settingKeys, settings, type SettingKey, type SettingValues } from "./settings.ts";
 import { readTracingSettings, type TracingSettings } from "../telemetry/tracing-settings.ts";
@@ -180,7 +181,7 @@ function readGroup({
   readonly file: SettingsFile;
 }): void {
   if (value === null) return;
-  if (typeof value !== "object" || Array.isArray(value)) {
+  if (!isObject(value)) {
     file.faults.push(source.faultAt(path, "expected keys and values"));
     return;
   }

@@ -1,4 +1,5 @@
 import { stringify } from "yaml";
+import { isObject } from "../kit/is-object.ts";
 
 /** Plain data of a YAML document. */
 export type YamlValue = unknown;
@@ -6,7 +7,7 @@ export type YamlValue = unknown;
 /** Writes a value in one line: `{ type: Int, id: true }`, `[a, b]`. */
 export function inOneLine(value: YamlValue): string {
   if (Array.isArray(value)) return `[${value.map(inOneLine).join(", ")}]`;
-  if (!isYamlMap(value)) return scalarText(value);
+  if (!isObject(value)) return scalarText(value);
   const entries = Object.entries(value).map(([key, item]) => `${scalarText(key)}: ${inOneLine(item)}`);
   return entries.length === 0 ? "{}" : `{ ${entries.join(", ")} }`;
 }
@@ -43,14 +44,9 @@ const longestLine = 110;
 export function blockLines(key: string, value: YamlValue): readonly string[] {
   const line = `${inOneLine(key)}: ${valueText(value)}`;
   const head = `${inOneLine(key)}:`;
-  if (isYamlMap(value) && line.length > longestLine)
+  if (isObject(value) && line.length > longestLine)
     return [head, ...Object.entries(value).map(([name, item]) => `  ${inOneLine(name)}: ${valueText(item)}`)];
   if (Array.isArray(value) && line.length > longestLine)
     return [head, ...value.map((item) => `  - ${valueText(item)}`)];
   return [line];
-}
-
-/** Returns whether the value is a map. */
-export function isYamlMap(value: YamlValue): value is Readonly<Record<string, YamlValue>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

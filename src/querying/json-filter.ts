@@ -4,6 +4,7 @@ import { mostValues, readValue } from "./filter-values.ts";
 import { mostConditions, mostDepth, operatorOf } from "./filters.ts";
 import { countFault, type Operator } from "./operators.ts";
 import { findPath, pathFault, type PathTable, type ShownPath } from "./shown-paths.ts";
+import { isObject } from "../kit/is-object.ts";
 
 /** One comparison of a filter that is written as JSON. */
 export interface JsonTest {
@@ -183,8 +184,4 @@ function textOf(value: unknown): string | { readonly fault: string } {
   if (Number.isInteger(value) && !Number.isSafeInteger(value))
     return { fault: "loses digits as a JSON number; write it as a text" };
   return String(value);
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

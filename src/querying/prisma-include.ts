@@ -3,6 +3,7 @@ import { linkOf } from "./links.ts";
 import type { OrderItem } from "./order.ts";
 import { conditionOf } from "./prisma-where.ts";
 import type { Need, RelatedNeed } from "./selection.ts";
+import { isObject } from "../kit/is-object.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 
@@ -19,7 +20,7 @@ export function needOf(
   for (const [name, args] of Object.entries(include ?? {})) {
     if (args === false || args === undefined) continue;
     const relation = definition.relations.find((candidate) => candidate.name === name);
-    if (relation === undefined || (args !== true && !isRecord(args))) return undefined;
+    if (relation === undefined || (args !== true && !isObject(args))) return undefined;
     const link = linkOf(definition, relation, definitions);
     const need = relatedNeed(link.target, definitions, link.isMany, args === true ? {} : args);
     if (need === undefined) return undefined;
@@ -69,7 +70,7 @@ export function orderOf(
 ): readonly OrderItem[] | undefined {
   const items: OrderItem[] = [];
   for (const step of [orderBy ?? []].flat() as readonly unknown[]) {
-    if (!isRecord(step)) return undefined;
+    if (!isObject(step)) return undefined;
     for (const [name, value] of Object.entries(step)) {
       if (value === undefined) continue;
       const found = orderItem(definition, definitions, name, value);
@@ -88,7 +89,7 @@ function orderItem(
 ): readonly OrderItem[] | undefined {
   const field = definition.fields.find((candidate) => candidate.name === name);
   if (field !== undefined) {
-    const { sort, nulls } = isRecord(value) ? value : { sort: value, nulls: undefined };
+    const { sort, nulls } = isObject(value) ? value : { sort: value, nulls: undefined };
     if (sort !== "asc" && sort !== "desc") return undefined;
     if (nulls !== undefined && nulls !== "first" && nulls !== "last") return undefined;
     // PostgreSQL's own places.
@@ -100,8 +101,4 @@ function orderItem(
   if (link.isMany) return undefined;
   const inner = orderOf(link.target, definitions, value);
   return inner?.map((item) => ({ ...item, links: [link, ...item.links] }));
-}
-
-function isRecord(value: unknown): value is Args {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -5,6 +5,7 @@ import { validationError } from "../kit/errors.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { fill } from "../validation/messages.ts";
+import { isObject } from "../kit/is-object.ts";
 
 /** One operation of a batch, as it was sent. */
 export type BatchOperation =
@@ -109,10 +110,6 @@ function isSupported(
 
 function isMethod(value: unknown): value is Method {
   return methods.some((method) => method === value);
-}
-
-function isObject(value: unknown): value is JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
 /** As keys are in JSON: a number, or a text. */

@@ -1,3 +1,4 @@
+import { isObject } from "../kit/is-object.ts";
 import type { OwnHeaders } from "./signing.ts";
 
 /**
@@ -38,7 +39,7 @@ export function readHeaders(
   stored: readonly string[],
 ): { readonly headers: GivenHeaders } | { readonly errors: ReadonlyMap<string, string> } {
   if (given === null) return { headers: new Map() };
-  if (typeof given !== "object" || given === undefined || Array.isArray(given))
+  if (!isObject(given))
     return { errors: new Map([["headers", "The headers field must be an object of names and values."]]) };
   const entries = Object.entries(given);
   if (entries.length > mostHeaders)

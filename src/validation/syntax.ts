@@ -1,5 +1,6 @@
 import { isPhpFormat, resolveDate } from "./dates.ts";
 import { compilePattern } from "./patterns.ts";
+import { isObject } from "../kit/is-object.ts";
 
 /** `required|string|max:40`, or the list form `[nullable, { max: 2000 }]`, as in the file. */
 export type RuleSpec = string | readonly (string | Readonly<Record<string, unknown>>)[];
@@ -216,9 +217,7 @@ function written(spec: unknown): Written[] {
     return [{ name: "", args: [], fault: "must be a text of rules or a list of rules" }];
   return spec.flatMap((item: unknown) => {
     if (typeof item === "string") return [fromText(item)];
-    if (typeof item === "object" && item !== null && !Array.isArray(item)) {
-      return Object.entries(item).map(([name, value]) => fromEntry(name, value));
-    }
+    if (isObject(item)) return Object.entries(item).map(([name, value]) => fromEntry(name, value));
     return [{ name: "", args: [], fault: `must be a rule, not ${JSON.stringify(item)}` }];
   });
 }

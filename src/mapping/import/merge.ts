@@ -1,4 +1,5 @@
 import type { FileContent } from "./imported-table.ts";
+import { isObject } from "../../kit/is-object.ts";
 
 /** What became of a file's data, and what its hand-written parts kept. */
 export interface Merged {
@@ -71,8 +72,8 @@ function mergeValue(three: Three<unknown>): unknown {
   const { last, mine, next, path, kept } = three;
   if (isSame(last, next) || isSame(mine, next)) return mine;
   if (isSame(mine, last)) return next;
-  if (isMap(mine) && isMap(next) && !whole.test(path))
-    return mergeMap({ ...three, last: isMap(last) ? last : {}, mine, next });
+  if (isObject(mine) && isObject(next) && !whole.test(path))
+    return mergeMap({ ...three, last: isObject(last) ? last : {}, mine, next });
   // A field or rule that was taken out by hand stays out.
   if (mine === undefined) return undefined;
   if (isList(mine) && isList(next) && isList(last) && !whole.test(path)) return mergeList(last, mine, next);
@@ -90,10 +91,6 @@ function mergeList(
   return [...staying, ...added];
 }
 
-function isMap(value: unknown): value is FileContent {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 function isList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
@@ -102,7 +99,7 @@ function isList(value: unknown): value is readonly string[] {
 export function isSame(one: unknown, other: unknown): boolean {
   if (Array.isArray(one) && Array.isArray(other))
     return one.length === other.length && one.every((item, index) => isSame(item, other[index]));
-  if (!isMap(one) || !isMap(other)) return one === other;
+  if (!isObject(one) || !isObject(other)) return one === other;
   const keys = Object.keys(one);
   return (
     keys.length === Object.keys(other).length &&
@@ -115,7 +112,7 @@ export function renameFields(content: FileContent, names: ReadonlyMap<string, st
   if (names.size === 0) return content;
   const renamed = (name: string): string => names.get(name) ?? name;
   const ofMap = (value: unknown): unknown =>
-    isMap(value)
+    isObject(value)
       ? Object.fromEntries(
           Object.entries(value).map(([key, item]) => {
             const [name = "", ...rest] = key.split(".");

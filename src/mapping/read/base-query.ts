@@ -4,7 +4,7 @@ import type { BaseQuery, Field, FieldType, Relation } from "../definition.ts";
 import { isUniqueAlone } from "../keys.ts";
 import { hasOrder } from "../native.ts";
 import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
-import { isRecord } from "./transform-tree.ts";
+import { isObject } from "../../kit/is-object.ts";
 
 /** The place of the check in the query, and the resource of the names there. */
 interface Place {
@@ -85,7 +85,7 @@ function checkInclude(place: Place, include: Readonly<Record<string, unknown>>):
     const named = lookUp(inner, name);
     if (named.kind === "field") {
       report(inner, "is a field, which is always there; expected a relation", "key");
-    } else if (isRecord(value)) {
+    } else if (isObject(value)) {
       checkIncluded(inner, named.kind === "relation" ? named.relation : undefined, value);
     } else if (typeof value !== "boolean") report(inner, `expected true, or ${includeKeys.join(", ")}`);
   }
@@ -104,7 +104,7 @@ function checkIncluded(
     else if (key === "take" || key === "skip") {
       if (!Number.isInteger(value)) report(inner, "expected a whole number");
     } else if (key === "orderBy") checkOrderBy(inner, value);
-    else if (!isRecord(value)) report(inner, "expected keys and values");
+    else if (!isObject(value)) report(inner, "expected keys and values");
     else if (key === "include") checkInclude(inner, value);
     else checkWhere(inner, value);
   }
@@ -113,13 +113,13 @@ function checkIncluded(
 function checkOrderBy(place: Place, orderBy: unknown): void {
   if (Array.isArray(orderBy))
     return orderBy.forEach((item, index) => checkOrderBy(within(place, index), item));
-  if (!isRecord(orderBy)) return report(place, "expected a field and asc or desc");
+  if (!isObject(orderBy)) return report(place, "expected a field and asc or desc");
   for (const [name, value] of Object.entries(orderBy)) {
     const inner = within(place, name);
     const named = lookUp(inner, name);
     if (named.kind === "field") checkDirection(inner, named.field, value);
     else if (named.kind === "relation" && named.relation.kind === "many") {
-      if (!isRecord(value) || !isDirection(value["_count"]) || Object.keys(value).length !== 1) {
+      if (!isObject(value) || !isDirection(value["_count"]) || Object.keys(value).length !== 1) {
         report(inner, "expected { _count: asc } or { _count: desc } for a relation to many");
       }
     } else if (named.kind === "relation") checkOrderBy(at(inner, named.relation), value);
@@ -134,7 +134,7 @@ function checkDirection(place: Place, field: Field, value: unknown): void {
     return report(place, `the native type ${native} has no order; expected another field`, "key");
   if (isDirection(value)) return;
   const isPlaced =
-    isRecord(value) &&
+    isObject(value) &&
     isDirection(value["sort"]) &&
     (value["nulls"] === "first" || value["nulls"] === "last") &&
     Object.keys(value).length === 2;
@@ -155,7 +155,7 @@ function checkWhere(place: Place, where: Readonly<Record<string, unknown>>): voi
     if (combinations.includes(name)) {
       for (const [index, item] of [value].flat().entries()) {
         const one = Array.isArray(value) ? within(inner, index) : inner;
-        if (isRecord(item)) checkWhere(one, item);
+        if (isObject(item)) checkWhere(one, item);
         else report(one, "expected a filter, such as { status: open }");
       }
       continue;
@@ -172,7 +172,7 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     if (place.hasUser) report(place, "a Json field cannot decide on access; expected another field", "key");
     return;
   }
-  if (!isRecord(value)) {
+  if (!isObject(value)) {
     checkUserValue(place, field, value);
     if (Array.isArray(value) && !field.isList) report(place, "expected one value, or { in: [...] }");
     return;
@@ -182,7 +182,7 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
   for (const [operator, operand] of Object.entries(value)) {
     const inner = within(place, operator);
     if (!known.includes(operator)) report(inner, `unknown comparison${hint(operator, known)}`, "key");
-    else if (operator === "not" && isRecord(operand)) checkComparison(inner, field, operand);
+    else if (operator === "not" && isObject(operand)) checkComparison(inner, field, operand);
     else if (
       (operator === "in" || operator === "notIn") &&
       !Array.isArray(operand) &&
@@ -219,7 +219,7 @@ const texts: readonly FieldType[] = ["String", "Enum"];
 function checkRelated(place: Place, relation: Relation, value: unknown): void {
   const target = at(place, relation);
   if (value === null && relation.kind === "one") return;
-  if (!isRecord(value)) return report(place, `expected a filter on ${relation.resource}`);
+  if (!isObject(value)) return report(place, `expected a filter on ${relation.resource}`);
   // A relation to many has at most one record when the field at the other end is unique.
   const foreign = target.here?.fields.get(relation.foreignField);
   const isUnique = foreign !== undefined && isUniqueAlone(foreign, { keys: keysOf(target.here) });
@@ -229,7 +229,7 @@ function checkRelated(place: Place, relation: Relation, value: unknown): void {
   for (const [key, filter] of Object.entries(value)) {
     const inner = within(target, key);
     if (!words.includes(key)) report(inner, `unknown key${hint(key, words)}`, "key");
-    else if (isRecord(filter)) checkWhere(inner, filter);
+    else if (isObject(filter)) checkWhere(inner, filter);
     else if (filter !== null || !isOne) report(inner, `expected a filter on ${relation.resource}`);
   }
 }

@@ -4,6 +4,7 @@ import type { RuleSpecs } from "../../validation/syntax.ts";
 import { callCode, scheduleAnswer } from "../code-module.ts";
 import { checkSpecs } from "./check-rules.ts";
 import type { Draft, Drafts } from "./draft.ts";
+import { isObject } from "../../kit/is-object.ts";
 
 /**
  * Calls the exports of a code module that take no request, and reports what cannot be used. Rules
@@ -28,7 +29,7 @@ export function checkCode(draft: Draft, drafts: Drafts): void {
 }
 
 function isRules(given: unknown): given is RuleSpecs {
-  return typeof given === "object" && given !== null && !Array.isArray(given);
+  return isObject(given);
 }
 
 function attempt(report: Draft["report"], work: () => unknown): void {

@@ -18,6 +18,7 @@ import type {
 } from "../definition.ts";
 import type { RuleSpecs } from "../../validation/syntax.ts";
 import { schemaFaults } from "./schema-faults.ts";
+import { isObject } from "../../kit/is-object.ts";
 
 /** A field as the file has it. */
 export interface FileField {
@@ -161,7 +162,7 @@ export function createDraft(source: YamlSource, validate: ValidateFunction): Dra
 }
 
 function soundPart(value: unknown, faulty: readonly YamlPath[]): Partial<MappingFile> {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
+  if (!isObject(value)) return {};
   const sound: Record<string, unknown> = { ...value };
   for (const [key, field] of faulty) {
     if (key === undefined) continue;

@@ -2,7 +2,7 @@ import { hint } from "../../kit/did-you-mean.ts";
 import type { Field, Reference } from "../definition.ts";
 import { isUniqueAlone } from "../keys.ts";
 import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
-import { isRecord } from "./transform-tree.ts";
+import { isObject } from "../../kit/is-object.ts";
 
 interface End {
   readonly kind: "end";
@@ -111,10 +111,10 @@ function isInverse({
 /** Returns what the faulty fields of a file would reference, as far as it is known. */
 function faultyReferences(draft: Draft, drafts: Drafts): readonly Broken[] {
   const { value } = draft.source;
-  const given = isRecord(value) && isRecord(value["fields"]) ? value["fields"] : {};
+  const given = isObject(value) && isObject(value["fields"]) ? value["fields"] : {};
   return [...draft.fields].flatMap(([name, field]) => {
     if (field !== undefined) return [];
-    const { as, references } = isRecord(given[name]) ? given[name] : {};
+    const { as, references } = isObject(given[name]) ? given[name] : {};
     const [targetName = ""] = typeof references === "string" ? references.split(".") : [];
     const relation = typeof as === "string" ? as : defaultNameOf(name);
     return relation === name ? [] : [{ kind: "broken", draft, as: relation, target: drafts.get(targetName) }];

@@ -2,6 +2,7 @@ import { hint } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
 import type { TransformNode } from "../definition.ts";
 import { hasFields, type Draft, type Drafts, type FileTransform } from "./draft.ts";
+import { isObject } from "../../kit/is-object.ts";
 
 type ObjectNode = TransformNode & { readonly kind: "object" };
 
@@ -81,21 +82,16 @@ function checkPath({ draft, drafts, given, path }: Part<readonly string[]>): voi
       );
       return;
     }
-    const next = isRecord(included) ? included[step] : undefined;
-    if (!isOpen && next !== true && !isRecord(next)) {
+    const next = isObject(included) ? included[step] : undefined;
+    if (!isOpen && next !== true && !isObject(next)) {
       draft.report(path, `"${walked}" is not loaded; expected it in \`include\` of \`baseQuery\``);
       return;
     }
-    included = isRecord(next) ? next["include"] : undefined;
+    included = isObject(next) ? next["include"] : undefined;
     here = drafts.get(relation.resource);
   }
 }
 
 function toOneOf(draft: Draft): string[] {
   return [...draft.relations].flatMap(([name, relation]) => (relation?.kind === "one" ? [name] : []));
-}
-
-/** Returns whether the value is a plain object, as YAML gives it. */
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }
