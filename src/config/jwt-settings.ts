@@ -39,21 +39,3 @@ export function jwtSettingsOf(values: SettingValues): JwtSettings | undefined {
     allowedNetworks: values["auth.jwt.allowedNetworks"] ?? [],
   };
 }
-
-/** Returns the same by key, each undefined when they name no issuer. */
-export function jwtValues(jwt: JwtSettings | undefined): Readonly<Record<keyof JwtSettings, unknown>> {
-  return {
-    issuer: jwt?.issuer,
-    audience: jwt?.audience,
-    clientId: jwt?.clientId,
-    jwksUrl: jwt?.jwksUrl,
-    algorithms: jwt?.algorithms,
-    userClaim: jwt?.userClaim,
-    nameClaim: jwt?.nameClaim,
-    emailClaim: jwt?.emailClaim,
-    adminClaim: jwt?.adminClaim,
-    adminValue: jwt?.adminValue,
-    provision: jwt?.provision,
-    allowedNetworks: jwt?.allowedNetworks,
-  };
-}

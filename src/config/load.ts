@@ -3,7 +3,7 @@ import { join, relative, resolve } from "node:path";
 import { contradictions, type ProgramName } from "./contradictions.ts";
 import { hint } from "../kit/did-you-mean.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
-import { jwtSettingsOf, jwtValues, type JwtSettings } from "./jwt-settings.ts";
+import { jwtSettingsOf, type JwtSettings } from "./jwt-settings.ts";
 import { isLoopback, loopbackNetworks } from "../kit/host.ts";
 import { isObject } from "../kit/is-object.ts";
 import { isNothing, type Kind } from "./kinds.ts";
@@ -278,7 +278,7 @@ function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
 /** Returns the value of a setting in a configuration. */
 export function settingIn(config: Config, key: SettingKey): unknown {
   const { group, name } = placeOf(key);
-  if (group === "auth.jwt") return jwtValues(config.auth.jwt)[name as keyof JwtSettings];
+  if (group === "auth.jwt") return config.auth.jwt?.[name as keyof JwtSettings];
   const values: unknown = group === undefined ? config : config[group as keyof Config];
   return (values as Readonly<Record<string, unknown>>)[name];
 }
