@@ -166,9 +166,8 @@ export function origin(): Kind<string> {
   return {
     expected: "an origin such as https://api.example.com, without a path",
     read(value) {
-      if (typeof value !== "string" || parseUrl(value) === undefined) return undefined;
-      const url = new URL(value);
-      const isWeb = url.protocol === "https:" || url.protocol === "http:";
+      const url = typeof value === "string" ? parseUrl(value) : undefined;
+      const isWeb = url?.protocol === "https:" || url?.protocol === "http:";
       // Equal only without a user, path, query and fragment.
       return isWeb && url.href === `${url.origin}/` ? url.origin : undefined;
     },
