@@ -1,6 +1,6 @@
 import { cursorEnvelope, envelope, type CursorEnvelope, type Envelope } from "../http/page.ts";
 import type { Caller } from "../kit/caller.ts";
-import { cursorBinding, cursorPage, openPosition } from "../querying/cursor-page.ts";
+import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { createProjection } from "../querying/projection.ts";
@@ -76,9 +76,8 @@ async function readByCursor(
   const beyondLook = { values: [read.lookedTo ?? ""], isInclusive: false };
   const next = hasMore && !isBackwards ? { ...beyondLook, isBackwards } : found.next;
   const previous = hasMore && isBackwards ? { ...beyondLook, isBackwards } : found.previous;
-  const seal = (one: typeof next): string | undefined => one && cursors.seal(one, binding);
   const data = rows.map(presenter(parameters));
-  return cursorEnvelope({ data, next: seal(next), previous: seal(previous), perPage, url });
+  return cursorEnvelope({ data, ...cursorsAround({ next, previous }, cursors, binding), perPage, url });
 }
 
 /** The part of a list beyond an id. */

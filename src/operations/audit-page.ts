@@ -2,7 +2,7 @@ import { actorKinds, auditActionNames, subjectKinds } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
 import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
 import { durationMsOf } from "../kit/duration.ts";
-import { cursorBinding, cursorPage, openPosition } from "../querying/cursor-page.ts";
+import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
@@ -98,7 +98,6 @@ export async function readAuditPage(
       return [at.occurredAt, at.id];
     },
   });
-  const seal = (one: typeof page.next): string | undefined => one && cursors.seal(one, binding);
   const data = page.rows.map(presentAudit);
-  return cursorEnvelope({ data, next: seal(page.next), previous: seal(page.previous), perPage, url });
+  return cursorEnvelope({ data, ...cursorsAround(page, cursors, binding), perPage, url });
 }

@@ -3,7 +3,7 @@ import { presentDelivery } from "../deliveries/delivery-json.ts";
 import type { DeliveryHistory } from "../deliveries/history.ts";
 import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
 import { formatDateTime } from "../kit/date-time.ts";
-import { cursorBinding, cursorPage, openPosition } from "../querying/cursor-page.ts";
+import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
@@ -69,6 +69,5 @@ export async function readDeadLetters(
     const deadLetteredAt = formatDateTime(at ?? null);
     return { ...presentDelivery(row), user_id: owner ?? null, dead_lettered_at: deadLetteredAt };
   });
-  const seal = (one: typeof page.next): string | undefined => one && cursors.seal(one, binding);
-  return cursorEnvelope({ data, next: seal(page.next), previous: seal(page.previous), perPage, url });
+  return cursorEnvelope({ data, ...cursorsAround(page, cursors, binding), perPage, url });
 }

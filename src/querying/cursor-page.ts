@@ -74,3 +74,13 @@ export function cursorPage<T>(
     previous: hasPrevious ? positionOf(first, true) : undefined,
   };
 }
+
+/** Returns the cursors of the pages around a page; undefined where there is none. */
+export function cursorsAround(
+  { next, previous }: Pick<CursorPage<unknown>, "next" | "previous">,
+  cursors: Cursors,
+  binding: string,
+): { readonly next: string | undefined; readonly previous: string | undefined } {
+  const seal = (one: Position | undefined): string | undefined => one && cursors.seal(one, binding);
+  return { next: seal(next), previous: seal(previous) };
+}

@@ -4,7 +4,7 @@ import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Turns } from "../kit/turns.ts";
 import { conditionText, createParameters, type Parameters } from "./condition-text.ts";
-import { cursorBinding, cursorPage, openPosition } from "./cursor-page.ts";
+import { cursorBinding, cursorPage, cursorsAround, openPosition } from "./cursor-page.ts";
 import type { Cursors } from "./cursor.ts";
 import { afterText, type Bound } from "./keyset.ts";
 import { readListParameters, type ListParameters } from "./list-parameters.ts";
@@ -70,14 +70,9 @@ async function readPage(reading: Reading): Promise<Page> {
   const binding = cursorBinding(list.name, ctx.state.caller.id, asked);
   const position = openPosition(cursors, cursor, binding);
   const read = await readRows(reading, { skip: 0, take: perPage + 1 }, position);
-  const { rows, next, previous } = cursorPage(read, {
-    position,
-    take: perPage,
-    valuesOf: (row) => row.values,
-  });
-  const seal = (one: typeof next): string | undefined => one && cursors.seal(one, binding);
-  const data = rows.map(({ record }) => record);
-  return cursorEnvelope({ data, next: seal(next), previous: seal(previous), perPage, url });
+  const page = cursorPage(read, { position, take: perPage, valuesOf: ({ values }) => values });
+  const data = page.rows.map(({ record }) => record);
+  return cursorEnvelope({ data, ...cursorsAround(page, cursors, binding), perPage, url });
 }
 
 interface Row {

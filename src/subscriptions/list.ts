@@ -1,5 +1,5 @@
 import { envelope, cursorEnvelope, type CursorEnvelope, type Envelope } from "../http/page.ts";
-import { cursorBinding, cursorPage, openPosition } from "../querying/cursor-page.ts";
+import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { createProjection } from "../querying/projection.ts";
@@ -47,13 +47,12 @@ export function subscriptionList(
   const position = openPosition(cursors, cursor, binding);
   const read = from(found, position, perPage + 1);
   const places = new Map(found.map(({ id }, index) => [id, index]));
-  const { rows, next, previous } = cursorPage(read, {
+  const page = cursorPage(read, {
     position,
     take: perPage,
     valuesOf: ({ id }) => [String(id), String(places.get(id))],
   });
-  const seal = (one: typeof next): string | undefined => one && cursors.seal(one, binding);
-  return cursorEnvelope({ data: present(rows), next: seal(next), previous: seal(previous), perPage, url });
+  return cursorEnvelope({ data: present(page.rows), ...cursorsAround(page, cursors, binding), perPage, url });
 }
 
 /**
