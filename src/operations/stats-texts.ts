@@ -1,5 +1,3 @@
-import { everybody } from "../deliveries/figures.ts";
-
 /** Most rows that a count reads; a count that reaches it stands for as many or more. */
 export const countLimit = 1_000;
 /** Most receivers that are listed. */
@@ -8,14 +6,12 @@ const mostReceivers = 20;
 export const receiverCountLimit = 100;
 
 /**
- * Reads the figures of a user, or of `everybody`. At most one row for each minute of two hours and
- * each hour of eight days.
+ * Reads the figures of a user, or of `everybody` (deliveries/figures.ts). At most one row for each
+ * minute of two hours and each hour of eight days.
  */
 export const figuresText = `
   SELECT width, since, changes, deliveries, failures FROM svc.figures
   WHERE user_id = $1 AND since > now() - interval '170 hours'`;
-
-export const userOfAll = everybody;
 
 const some = (rows: string, limit: number): string =>
   `(SELECT count(*) FROM (SELECT FROM ${rows} LIMIT ${limit}) AS counted)::int`;
