@@ -8,7 +8,8 @@ import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { parseAskedDate } from "../validation/dates.ts";
 import { positionOf, presentAudit, readAudit, type AuditFilter, type Party } from "./audit-list.ts";
-import { perPageOf } from "./only-cursors.ts";
+import { cursorPagingOf } from "./cursor-paging.ts";
+
 /** Limits an id or a name in a filter. */
 const longestId = 200;
 
@@ -78,7 +79,7 @@ export async function readAuditPage(
     url,
   }: { readonly sql: Sql; readonly cursors: Cursors; readonly userId: number; readonly url: URL },
 ): Promise<CursorEnvelope<unknown>> {
-  const { cursor, perPage } = perPageOf(parameters);
+  const { cursor, perPage } = cursorPagingOf(parameters);
   const binding = cursorBinding("audit", userId, parameters);
   const position = openPosition(cursors, cursor, binding);
   const [occurredAt, id] = position?.values ?? [];

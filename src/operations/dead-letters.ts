@@ -7,7 +7,7 @@ import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../query
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
-import { perPageOf } from "./only-cursors.ts";
+import { cursorPagingOf } from "./cursor-paging.ts";
 
 /** What the list can be asked for. */
 export const deadLetterShape = fixedShape([], {
@@ -44,7 +44,7 @@ export async function readDeadLetters(
     readonly url: URL;
   },
 ): Promise<CursorEnvelope<unknown>> {
-  const { cursor, perPage } = perPageOf(parameters);
+  const { cursor, perPage } = cursorPagingOf(parameters);
   const binding = cursorBinding("dead-letters", userId, parameters);
   const position = openPosition(cursors, cursor, binding);
   const isBackwards = position?.isBackwards === true;

@@ -2,12 +2,12 @@ import { validationError } from "../kit/errors.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 
 /**
- * Returns the page that is asked for of a list that has no numbered pages: the first one without a
- * cursor.
+ * Returns the cursor and the page size that are asked for, of a list without numbered pages. An
+ * empty cursor stands for the first page.
  *
  * @throws AppError `validation.failed` for a number.
  */
-export function perPageOf({ paging, given }: Pick<ListParameters, "paging" | "given">): {
+export function cursorPagingOf({ paging, given }: Pick<ListParameters, "paging" | "given">): {
   readonly cursor: string;
   readonly perPage: number;
 } {
