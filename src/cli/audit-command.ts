@@ -2,6 +2,7 @@ import { InvalidArgumentError, type Command } from "commander";
 import {
   listAudit,
   presentAudit,
+  readParty,
   summaryOf,
   type AuditFilter,
   type Party,
@@ -21,9 +22,7 @@ const mostRows = 10_000;
 /** Characters of each column: with the borders, a table is 100 wide. */
 const widths = [20, 23, 22, 22];
 
-/**
- * Adds `audit list`, which shows who changed what.
- */
+/** Adds `audit list`, which shows who changed what. */
 export function addAuditCommand(
   program: Command,
   {
@@ -70,12 +69,12 @@ export function addAuditCommand(
 
 function partyIn(kinds: readonly string[]): (text: string) => Party {
   return (text) => {
-    const [kind = "", ...id] = text.split(":");
-    if (!kinds.includes(kind) || (id.length > 0 && id.join(":") === ""))
+    const party = readParty(text);
+    if (!kinds.includes(party.kind) || party.id === "")
       throw new InvalidArgumentError(
         `Expected ${kinds.join(", ")}, or one of them with an id such as ${kinds[0]}:7.`,
       );
-    return id.length === 0 ? { kind } : { kind, id: id.join(":") };
+    return party;
   };
 }
 

@@ -19,6 +19,12 @@ export interface Party {
   readonly id?: string | undefined;
 }
 
+/** Reads `user` or `user:7`. The id may be empty, and contain colons. */
+export function readParty(text: string): Party {
+  const [kind = "", ...id] = text.split(":");
+  return id.length === 0 ? { kind } : { kind, id: id.join(":") };
+}
+
 /** A stored row, without the details that only the next configuration needs. */
 export interface AuditRow {
   readonly id: string;
@@ -124,16 +130,16 @@ export function summaryOf(row: AuditRow): OutputRow {
   return {
     occurred_at: `${row.occurred_at.toISOString().slice(0, 19)}Z`,
     action: row.action,
-    subject: `${partyOf(row.subject_kind, row.subject_id)}${changed === "" ? "" : `: ${changed}`}`,
+    subject: `${partyText(row.subject_kind, row.subject_id)}${changed === "" ? "" : `: ${changed}`}`,
     by: [
-      partyOf(row.actor_kind, row.actor_id ?? row.actor_name),
+      partyText(row.actor_kind, row.actor_id ?? row.actor_name),
       ...(row.token_id === null ? [] : [`token ${row.token_id}`]),
       ...(row.source === null ? [] : [`from ${row.source}`]),
     ].join(", "),
   };
 }
 
-function partyOf(kind: string, id: string | number | null): string {
+function partyText(kind: string, id: string | number | null): string {
   return id === null ? kind : `${kind} ${id}`;
 }
 

@@ -7,7 +7,7 @@ import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { parseAskedDate } from "../validation/dates.ts";
-import { positionOf, presentAudit, readAudit, type AuditFilter, type Party } from "./audit-list.ts";
+import { positionOf, presentAudit, readAudit, readParty, type AuditFilter } from "./audit-list.ts";
 import { cursorPagingOf } from "./cursor-paging.ts";
 
 /** Limits an id or a name in a filter. */
@@ -45,16 +45,11 @@ function timeOf(text: string): Date | undefined {
 }
 
 function partyFault(name: string, text: string, kinds: readonly string[]): string | undefined {
-  const { kind, id } = partyOf(text);
+  const { kind, id } = readParty(text);
   const isFine = kinds.includes(kind) && id !== "" && (id?.length ?? 0) <= longestId && !text.includes("\0");
   return isFine
     ? undefined
     : `The ${name} field must be one of ${kinds.join(", ")}, or one with an id: ${kinds[0]}:7.`;
-}
-
-function partyOf(text: string): Party {
-  const [kind = "", ...id] = text.split(":");
-  return id.length === 0 ? { kind } : { kind, id: id.join(":") };
 }
 
 function filterOf({ given }: Pick<ListParameters, "given">): AuditFilter {
@@ -64,8 +59,8 @@ function filterOf({ given }: Pick<ListParameters, "given">): AuditFilter {
     since,
     until,
     action: given.get("action"),
-    actor: actor === undefined ? undefined : partyOf(actor),
-    subject: subject === undefined ? undefined : partyOf(subject),
+    actor: actor === undefined ? undefined : readParty(actor),
+    subject: subject === undefined ? undefined : readParty(subject),
   };
 }
 
