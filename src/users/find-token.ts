@@ -1,11 +1,10 @@
-import { hash } from "node:crypto";
 import type { Sql } from "../db/sql.ts";
 import { createBatcher } from "../kit/batcher.ts";
 import { noClaims } from "../kit/caller.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { callerOf, disabledUser, invalidToken, revokedToken, type Identity } from "./identity.ts";
-import { isToken } from "./token.ts";
+import { hashToken, isToken } from "./token.ts";
 
 /** Finds the users of personal access tokens. */
 export interface TokenFinder {
@@ -25,9 +24,6 @@ const maxFound = 10_000;
 
 /** Most tokens of one look-up, and how many look-ups run at one time. */
 const lookUps = { tokens: 100, atWork: 4 };
-
-/** The hash as `hashToken` has it, in hexadecimal digits. */
-const textOf = (token: string): string => hash("sha256", token, "hex");
 
 interface FoundToken {
   readonly tokenId: number;
@@ -93,7 +89,7 @@ export function createTokenFinder(options: { readonly sql: Sql; readonly log: Lo
   return {
     async identify(token) {
       if (!isToken(token)) return invalidToken;
-      const tokenHash = textOf(token);
+      const tokenHash = hashToken(token).toString("hex");
       const row = await lookUp.add(tokenHash);
       if (row?.state !== "valid") {
         found.delete(tokenHash);
@@ -110,7 +106,7 @@ export function createTokenFinder(options: { readonly sql: Sql; readonly log: Lo
         grant,
       };
     },
-    wasFound: (token) => isToken(token) && found.has(textOf(token)),
+    wasFound: (token) => isToken(token) && found.has(hashToken(token).toString("hex")),
     async close() {
       await Promise.all(notes.values());
     },

@@ -129,14 +129,7 @@ export function createTokenProvider({
         if (madeWith !== undefined)
           await refuseSpent(sql, madeWith, { isForAdmins: madeWith.userId !== userId });
         if (mostInForce !== undefined) await refuseOneTooMany(sql, userId, mostInForce);
-        const values = [
-          userId,
-          name,
-          Buffer.from(hashToken(token)),
-          [...scopes],
-          parentId,
-          expiresAt ?? null,
-        ];
+        const values = [userId, name, hashToken(token), [...scopes], parentId, expiresAt ?? null];
         const [made] = await sql<Row>(insertText, values);
         return made;
       };

@@ -1,4 +1,4 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 import { randomBase62 } from "../kit/base62.ts";
 
 const randomLength = 43;
@@ -32,8 +32,8 @@ export function isToken(text: string): boolean {
  * Returns the SHA-256 of the whole token, the only stored form. A token is random, so neither salt
  * nor stretching adds anything.
  */
-export function hashToken(token: string): Uint8Array<ArrayBuffer> {
-  return Uint8Array.from(createHash("sha256").update(token, "utf8").digest());
+export function hashToken(token: string): Buffer {
+  return hash("sha256", token, "buffer");
 }
 
 /** The credentials of a request. `malformed` has something after `Bearer` that is no token. */
