@@ -13,7 +13,7 @@ import { answerOwnList, type OwnListOptions } from "../querying/own-list.ts";
 import { allUsers, tokensOf } from "./lists.ts";
 import { presentToken, presentUser } from "./present.ts";
 import type { TokenInfo, TokenProvider } from "./provider.ts";
-import type { JwtSubject, UserChanges, UserRefusal, UserStore } from "./store.ts";
+import type { JwtSubject, User, UserChanges, UserRefusal, UserStore } from "./store.ts";
 
 export interface UserRoutesOptions extends OwnListOptions {
   readonly users: UserStore;
@@ -28,6 +28,9 @@ export interface UserRoutesOptions extends OwnListOptions {
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
 }
+
+/** The `subject` of a user decides who has all of its rights: a limited token must not set it. */
+const subjectScope = "*";
 
 /** Adds `GET whoami`, which returns the token's user. */
 export function addWhoamiRoute(router: ApiRouter): void {
@@ -73,7 +76,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const given = await readUserBody(body, { isNew: true, hasSubjects: issuer !== undefined });
     const { name = "", email = "", isAdmin = false } = given;
-    if (given.subject !== undefined) requireScope(ctx, everything);
+    if (given.subject !== undefined) requireScope(ctx, subjectScope);
     const user = { name, email, isAdmin, ...jwtOf(given, issuer) };
     await options.answerPost(ctx, {
       inTransaction: options.inTransaction,
@@ -88,18 +91,15 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
 
   router.get("/users/:id", async (ctx) => {
     requireAdmin(ctx);
-    const user = await users.find(userIdOf(ctx));
-    if (user === undefined) throw unknownUser();
-    ctx.body = presentUser(user);
+    ctx.body = presentUser(await getUser(ctx, users));
   });
 
   const change = async (ctx: ApiContext): Promise<void> => {
     requireAdmin(ctx);
-    const id = userIdOf(ctx);
-    if ((await users.find(id)) === undefined) throw unknownUser();
+    const { id } = await getUser(ctx, users);
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const given = await readUserBody(body, { isNew: false, hasSubjects: issuer !== undefined });
-    if (given.subject !== undefined) requireScope(ctx, everything);
+    if (given.subject !== undefined) requireScope(ctx, subjectScope);
     const updated = await users.update(id, changesOf(given, issuer), actorOf(ctx));
     if (updated.kind === "missing") throw unknownUser();
     if (updated.kind === "last_admin")
@@ -112,8 +112,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
 
   router.get("/users/:id/tokens", async (ctx) => {
     requireAdmin(ctx);
-    const id = userIdOf(ctx);
-    if ((await users.find(id)) === undefined) throw unknownUser();
+    const { id } = await getUser(ctx, users);
     ctx.body = await answerOwnList(ctx, tokensOf(id), options);
   });
 
@@ -127,8 +126,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
 
   router.post("/users/:id/tokens", async (ctx) => {
     requireAdmin(ctx);
-    const id = userIdOf(ctx);
-    if ((await users.find(id)) === undefined) throw unknownUser();
+    const { id } = await getUser(ctx, users);
     await answerNewToken(ctx, id, options);
   });
 }
@@ -219,9 +217,13 @@ function userIdOf(ctx: ApiContext): number {
   return id;
 }
 
+/** Returns the user that the path names. Throws 404 when there is none. */
+async function getUser(ctx: ApiContext, users: UserStore): Promise<User> {
+  const user = await users.find(userIdOf(ctx));
+  if (user === undefined) throw unknownUser();
+  return user;
+}
+
 function unknownUser(): AppError {
   return new AppError("user.not_found", "The user could not be found.");
 }
-
-/** The `subject` of a user decides who has all of its rights: a limited token must not set it. */
-const everything = "*";
