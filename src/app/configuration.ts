@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
 import { configDirOf, loadConfig, settingIn, type Config } from "../config/load.ts";
 import { fixedSettings, placeOf, settingKeys } from "../config/settings.ts";
-import type { ProgramName } from "../config/contradictions.ts";
+import type { ProgramName } from "../config/programs.ts";
 import { createLazyModelsClient, type ModelsClient } from "../db/models-client.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
 import { OperatorError } from "../kit/errors.ts";

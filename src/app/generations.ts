@@ -2,7 +2,7 @@ import { serviceActor } from "../kit/actor.ts";
 import { createApi } from "./api.ts";
 import type { Config } from "../config/load.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
-import type { ProgramName } from "../config/contradictions.ts";
+import type { ServiceName } from "../config/programs.ts";
 import { createTransact } from "../db/sql.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createDispatcher } from "./dispatcher.ts";
@@ -58,15 +58,13 @@ const marginMs = 5_000;
  * Returns how long a stop may take to finish what is in flight. An attempt takes `webhooks.timeout`
  * at most, a publish as long as a request.
  */
-export function finishLimitMs(name: ProgramName, { webhooks }: Config): number {
+export function finishLimitMs(name: ServiceName, { webhooks }: Config): number {
   return Math.max(requestLimitMs, name === "api" ? 0 : webhooks.timeoutMs) + marginMs;
 }
 
-type Programs = Exclude<ProgramName, "admin">;
-
 /** A program with its generations. */
 interface Context {
-  readonly name: Programs;
+  readonly name: ServiceName;
   readonly infrastructure: Infrastructure;
   readonly tokens: TokenProvider;
   readonly source: ConfigurationSource;
@@ -85,7 +83,7 @@ export async function startProgram({
   configuration,
   source,
 }: {
-  readonly name: Programs;
+  readonly name: ServiceName;
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
   readonly source: ConfigurationSource;

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Broker } from "../broker/broker.ts";
 import { createInProcessBroker } from "../broker/in-process.ts";
 import { connectRabbitMq } from "../broker/rabbitmq.ts";
-import type { ProgramName } from "../config/contradictions.ts";
+import type { ProgramName } from "../config/programs.ts";
 import { createSharedSlots, type SharedSlots } from "../deliveries/admission/shared-slots.ts";
 import type { Actor } from "../kit/actor.ts";
 import { processPollMs } from "../operations/processes.ts";

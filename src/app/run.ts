@@ -1,4 +1,4 @@
-import type { ProgramName } from "../config/contradictions.ts";
+import type { ServiceName } from "../config/programs.ts";
 import { readConfiguration, type CheckedConfiguration } from "./configuration.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Definitions } from "../mapping/definition.ts";
@@ -17,7 +17,7 @@ import { aborted, endsWithin, pause } from "../kit/worker.ts";
 
 /** What a program gets from its process. */
 export interface ServeOptions {
-  readonly program: Exclude<ProgramName, "admin">;
+  readonly program: ServiceName;
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   /** Version of the service, for the metrics. */
@@ -169,7 +169,7 @@ async function stop({
   service: { infrastructure, program, leave },
   log,
 }: {
-  readonly name: ServeOptions["program"];
+  readonly name: ServiceName;
   readonly service: Service;
   readonly log: Log;
 }): Promise<boolean> {

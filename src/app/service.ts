@@ -1,5 +1,5 @@
 import { serviceActor } from "../kit/actor.ts";
-import type { ProgramName } from "../config/contradictions.ts";
+import type { ServiceName } from "../config/programs.ts";
 import { openConfiguration, type CheckedConfiguration, type ConfigurationSource } from "./configuration.ts";
 import { messageOf } from "../kit/errors.ts";
 import { openInfrastructure, type Infrastructure } from "./infrastructure.ts";
@@ -38,7 +38,7 @@ export async function startService({
   stopping,
   onReload,
 }: {
-  readonly name: Exclude<ProgramName, "admin">;
+  readonly name: ServiceName;
   readonly checked: CheckedConfiguration;
   readonly source: ConfigurationSource;
   readonly log: Log;

@@ -1,5 +1,5 @@
 import { createSeal, type Seal } from "../broker/seal.ts";
-import type { ProgramName } from "../config/contradictions.ts";
+import type { ProgramName } from "../config/programs.ts";
 import type { Config } from "../config/load.ts";
 import { loadSecretKey } from "../config/secret-key.ts";
 import { openDatabase, waitForDatabase, type Database, type ListLimits } from "../db/client.ts";

@@ -1,8 +1,6 @@
 import { leastBudgetOf, memoryPerBodyByte } from "../kit/memory-weights.ts";
+import type { ProgramName } from "./programs.ts";
 import { settings, type SettingKey, type SettingValues } from "./settings.ts";
-
-/** The programs that read a configuration: three services, and the operator's commands. */
-export type ProgramName = "api" | "dispatcher" | "all" | "admin";
 
 /** A fault of several settings together. */
 export interface Contradiction {

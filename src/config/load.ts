@@ -1,12 +1,13 @@
 import { existsSync, readFileSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
-import { contradictions, type ProgramName } from "./contradictions.ts";
+import { contradictions } from "./contradictions.ts";
 import { hint } from "../kit/did-you-mean.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 import { jwtSettingsOf, type JwtSettings } from "./jwt-settings.ts";
 import { isLoopback, loopbackNetworks } from "../kit/host.ts";
 import { isObject } from "../kit/is-object.ts";
 import { isNothing, type Kind } from "./kinds.ts";
+import type { ProgramName } from "./programs.ts";
 import { grouped, placeOf, settingKeys, settings, type SettingKey, type SettingValues } from "./settings.ts";
 import { readTracingSettings, type TracingSettings } from "../telemetry/tracing-settings.ts";
 import { fillIn } from "./variables.ts";

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { loadConfig } from "../../src/config/load.ts";
-import type { ProgramName } from "../../src/config/contradictions.ts";
+import type { ProgramName } from "../../src/config/programs.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 
 const secretKey = Buffer.alloc(32, 7).toString("base64");

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configDirOf, loadConfig, type Config } from "../../src/config/load.ts";
-import type { ProgramName } from "../../src/config/contradictions.ts";
+import type { ProgramName } from "../../src/config/programs.ts";
 
 const secretKey = Buffer.alloc(32, 7).toString("base64");
 const previousKey = Buffer.alloc(32, 8).toString("base64");
