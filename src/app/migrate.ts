@@ -103,6 +103,22 @@ async function dueCoreSteps({ migrations }: Installed): Promise<readonly Step[]>
 }
 
 /**
+ * Brings the service's own tables to this version, in the transaction of the client.
+ *
+ * @param actor For the audit trail. Default: the database role.
+ * @returns The steps that were done.
+ */
+export async function applyCoreMigrations(
+  client: Client,
+  actor: Actor | undefined,
+): Promise<readonly Step[]> {
+  const steps = await dueCoreSteps(await findInstalledInTransaction(client));
+  await runSteps(client, steps);
+  await recordMigration(client, steps, actor);
+  return steps;
+}
+
+/**
  * Brings the service's own tables, the managed tables and the captures to this version and the
  * definitions: all of it or nothing. Pending migrations by hand come first, each in a transaction
  * of its own, and stay when what follows fails. Two at once do it once.
@@ -181,10 +197,7 @@ async function migrateByHand({
     async work(client) {
       const due = pendingByHand(byHand, await appliedByHand(client));
       if (due.length === 0) return { core: [], pending: due };
-      const steps = await dueCoreSteps(await findInstalledInTransaction(client));
-      await runSteps(client, steps);
-      await recordMigration(client, steps, actor);
-      return { core: steps, pending: due };
+      return { core: await applyCoreMigrations(client, actor), pending: due };
     },
   });
   if (pending.length === 0) return core;

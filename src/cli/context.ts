@@ -1,15 +1,13 @@
+import { applyCoreMigrations } from "../app/migrate.ts";
 import { operatorActor, type Actor } from "../kit/actor.ts";
 import { loadConfig, type Config } from "../config/load.ts";
-import { recordMigration } from "../db/audit.ts";
 import { openDatabase, waitForDatabase, type Database } from "../db/client.ts";
 import { openEmbedded } from "../embedded/embedded.ts";
-import { findInstalled, findInstalledInTransaction } from "../migration/installed.ts";
+import { findInstalled } from "../migration/installed.ts";
 import {
-  coreSteps,
   inMigrationTransaction,
   loadCoreMigrations,
   pendingMigrations,
-  runSteps,
 } from "../migration/core-migrations.ts";
 import { createSql, type Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
@@ -106,9 +104,8 @@ export async function openMigratedAdmin(options: AdminOptions): Promise<AdminCon
 }
 
 async function ensureCoreTables({ config, database, url, actor }: AdminContext): Promise<void> {
-  const known = await loadCoreMigrations();
   const { migrations } = await findInstalled(database.pool);
-  if (pendingMigrations(known, migrations).length === 0) return;
+  if (pendingMigrations(await loadCoreMigrations(), migrations).length === 0) return;
   if (!config.database.autoMigrate) {
     throw new OperatorError(
       "The database does not have the service's tables of this version. Make them with: svc-admin migrate",
@@ -117,12 +114,7 @@ async function ensureCoreTables({ config, database, url, actor }: AdminContext):
   await inMigrationTransaction({
     url,
     isReadOnly: false,
-    async work(client) {
-      // Read again: a service that starts now makes the same tables.
-      const now = await findInstalledInTransaction(client);
-      const steps = coreSteps(pendingMigrations(known, now.migrations));
-      await runSteps(client, steps);
-      await recordMigration(client, steps, actor);
-    },
+    // Looks again at what is due: a service that starts now makes the same tables.
+    work: (client) => applyCoreMigrations(client, actor),
   });
 }
