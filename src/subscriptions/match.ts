@@ -61,9 +61,7 @@ export function matchEvents<C extends Candidate>({
     judged.forEach(({ event, index }, place) => {
       const others = ofEach[place] ?? [];
       const key = `${event} ${String(others)}`;
-      const answer = known.get(key) ?? answerOf(listeners.get(event), others);
-      known.set(key, answer);
-      answers[index] = answer;
+      answers[index] = getOrSet(known, key, () => answerOf(listeners.get(event), others));
     });
   }
   return answers;

@@ -1,3 +1,4 @@
+import { getOrSet } from "../kit/group-by.ts";
 import type { RuleSpec } from "./syntax.ts";
 import { parseRules, type ParsedRule, type RuleName } from "./syntax.ts";
 import { toPath } from "./body-paths.ts";
@@ -119,11 +120,7 @@ export function keysOf(fields: readonly CompiledField[]): KeyNode {
   const root = emptyNode();
   for (const { key, tests } of fields) {
     let node = root;
-    for (const step of key) {
-      const child = node.children.get(step) ?? emptyNode();
-      node.children.set(step, child);
-      node = child;
-    }
+    for (const step of key) node = getOrSet(node.children, step, emptyNode);
     node.hasRules = true;
     node.isArray = tests.some(({ name }) => name === "array" || name === "list");
   }

@@ -1,3 +1,4 @@
+import { getOrSet } from "../kit/group-by.ts";
 import { countOf, isContainer, toPath } from "./body-paths.ts";
 import { onValueWith, type MakeCheck, type SizeKind, type Subject } from "./check.ts";
 import { codePoints, isNumeric, textOf, toDecimal } from "./values.ts";
@@ -15,9 +16,7 @@ function sizeOf(value: unknown, kind: SizeKind): number | string {
 function sizeOfOther(subject: Subject, other: unknown, kind: SizeKind): number | string {
   if (typeof other !== "string") return sizeOf(other, kind);
   const sizes = subject.once(`${kind} sizes of texts`, () => new Map<string, number | string>());
-  const size = sizes.get(other) ?? sizeOf(other, kind);
-  sizes.set(other, size);
-  return size;
+  return getOrSet(sizes, other, () => sizeOf(other, kind));
 }
 
 /**
