@@ -1,5 +1,6 @@
 import type { EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
+import { codeOf } from "../kit/errors.ts";
 import { idOf } from "../kit/ids.ts";
 import type { Sql } from "../db/sql.ts";
 import { databaseFaultOf } from "../db/prisma-errors.ts";
@@ -232,7 +233,8 @@ async function judgeFilter(
 
 /** Returns whether a statement met PostgreSQL's limit for locks (55P03) or for its time (57014). */
 function isTooSlow(error: unknown): boolean {
-  return error instanceof Error && "code" in error && (error.code === "55P03" || error.code === "57014");
+  const code = codeOf(error);
+  return code === "55P03" || code === "57014";
 }
 
 const ownersBeforeText = `
