@@ -48,14 +48,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const isPretty = isForPeople(process.stdout, env);
   const log = createLog({ level: checked.config.log.level, isPretty });
   for (const warning of unknownVariables({ env, cwd })) log.warn(warning);
-  const openHosts = name === "dispatcher" ? undefined : openHostsWarning(checked.config.http);
-  if (openHosts !== undefined) log.warn({ event: "hosts.open" }, openHosts);
-  if (name !== "dispatcher")
-    for (const warning of [...checked.definitions.values()].flatMap(unreachableFields))
-      log.warn({ event: "field.unreachable" }, warning);
-  if (name !== "dispatcher")
-    for (const warning of silentWebhooks(checked.definitions))
-      log.warn({ event: "webhooks.silent" }, warning);
+  if (name !== "dispatcher") warnOfConfiguration(checked, log);
   const metrics = createMetrics();
   metrics.describeProcess({ version, program: name });
   const readiness = createReadiness();
@@ -103,7 +96,16 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-/** A start does not depend on it. */
+/** Warns of what an API would serve otherwise than its operator may expect. */
+function warnOfConfiguration({ config, definitions }: CheckedConfiguration, log: Log): void {
+  const openHosts = openHostsWarning(config.http);
+  if (openHosts !== undefined) log.warn({ event: "hosts.open" }, openHosts);
+  for (const warning of [...definitions.values()].flatMap(unreachableFields))
+    log.warn({ event: "field.unreachable" }, warning);
+  for (const warning of silentWebhooks(definitions)) log.warn({ event: "webhooks.silent" }, warning);
+}
+
+/** Warns of webhooks that can never fire. The program starts even when they cannot be looked for. */
 async function warnOfSilentSubscriptions(
   { infrastructure: { sql } }: Service,
   definitions: Definitions,
