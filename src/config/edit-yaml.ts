@@ -10,6 +10,7 @@ import {
 } from "yaml";
 import { blockLines, commentLine, inOneLine, valueText, type YamlValue } from "./yaml-lines.ts";
 import { isObject } from "../kit/is-object.ts";
+import { parseOptions } from "./yaml-source.ts";
 
 /** A replacement of a part of a text. */
 interface Edit {
@@ -50,12 +51,7 @@ export function editYaml({ text, before, after, comments }: Edited): string {
 }
 
 function parse(text: string): Document.Parsed {
-  return parseDocument(text, {
-    schema: "core",
-    resolveKnownTags: false,
-    stringKeys: true,
-    logLevel: "error",
-  });
+  return parseDocument(text, parseOptions);
 }
 
 function isSame(one: YamlValue, other: YamlValue): boolean {

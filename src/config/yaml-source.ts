@@ -25,6 +25,14 @@ const maxDepth = 32;
  */
 const maxAliases = 100;
 
+/** How YAML is read: as plain data with texts as keys. The parser prints nothing. */
+export const parseOptions = {
+  schema: "core",
+  resolveKnownTags: false,
+  stringKeys: true,
+  logLevel: "error",
+} as const;
+
 /** Steps from the root of a file to a value: keys, and indexes of list items. */
 export type YamlPath = readonly (string | number)[];
 
@@ -95,12 +103,9 @@ export function parseYaml(text: string, file: string): YamlSource {
     return { line: Math.max(line, 1), column: Math.max(col, 1) };
   };
   const document = parseDocument(text, {
+    ...parseOptions,
     lineCounter: lines,
     prettyErrors: false,
-    schema: "core",
-    resolveKnownTags: false,
-    stringKeys: true,
-    logLevel: "error",
   });
 
   const faultAt: YamlSource["faultAt"] = (path, message, at = "value") => {
