@@ -8,7 +8,7 @@ import {
   type YAMLMap,
   type YAMLSeq,
 } from "yaml";
-import { blockLines, commentLine, inOneLine, valueText, type YamlValue } from "./yaml-lines.ts";
+import { blockLines, commentLine, inOneLine, valueText } from "./yaml-lines.ts";
 import { isObject } from "../kit/is-object.ts";
 import { parseOptions } from "./yaml-source.ts";
 
@@ -26,9 +26,9 @@ export type Comments = Readonly<Record<string, readonly string[]>>;
 interface Edited {
   readonly text: string;
   /** Its data. */
-  readonly before: Readonly<Record<string, YamlValue>>;
+  readonly before: Readonly<Record<string, unknown>>;
   /** The data that it is to have. */
-  readonly after: Readonly<Record<string, YamlValue>>;
+  readonly after: Readonly<Record<string, unknown>>;
   /** Comments above new keys. */
   readonly comments: Comments;
 }
@@ -54,14 +54,14 @@ function parse(text: string): Document.Parsed {
   return parseDocument(text, parseOptions);
 }
 
-function isSame(one: YamlValue, other: YamlValue): boolean {
+function isSame(one: unknown, other: unknown): boolean {
   return (
     JSON.stringify(one) === JSON.stringify(other) ||
     JSON.stringify(sorted(one)) === JSON.stringify(sorted(other))
   );
 }
 
-function sorted(value: YamlValue): YamlValue {
+function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (!isObject(value)) return value;
   return Object.fromEntries(
@@ -74,10 +74,10 @@ function sorted(value: YamlValue): YamlValue {
 /** Falls back to the library's own text, which keeps comments and order, and not every space. */
 function rewritten(
   document: Document.Parsed,
-  before: Readonly<Record<string, YamlValue>>,
-  after: Readonly<Record<string, YamlValue>>,
+  before: Readonly<Record<string, unknown>>,
+  after: Readonly<Record<string, unknown>>,
 ): string {
-  const change = (path: readonly string[], one: YamlValue, other: YamlValue): void => {
+  const change = (path: readonly string[], one: unknown, other: unknown): void => {
     if (isSame(one, other)) return;
     if (!isObject(one) || !isObject(other)) {
       if (other === undefined) document.deleteIn(path);
@@ -104,8 +104,8 @@ function apply(text: string, edits: readonly Edit[]): string {
 interface Place {
   readonly text: string;
   readonly map: YAMLMap;
-  readonly before: Readonly<Record<string, YamlValue>>;
-  readonly after: Readonly<Record<string, YamlValue>>;
+  readonly before: Readonly<Record<string, unknown>>;
+  readonly after: Readonly<Record<string, unknown>>;
   readonly comments: Comments;
   /** Path of the map, with dots between the keys. */
   readonly path: string;

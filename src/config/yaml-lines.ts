@@ -1,11 +1,8 @@
 import { stringify } from "yaml";
 import { isObject } from "../kit/is-object.ts";
 
-/** Plain data of a YAML document. */
-export type YamlValue = unknown;
-
 /** Writes a value in one line: `{ type: Int, id: true }`, `[a, b]`. */
-export function inOneLine(value: YamlValue): string {
+export function inOneLine(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(inOneLine).join(", ")}]`;
   if (!isObject(value)) return scalarText(value);
   const entries = Object.entries(value).map(([key, item]) => `${scalarText(key)}: ${inOneLine(item)}`);
@@ -13,14 +10,14 @@ export function inOneLine(value: YamlValue): string {
 }
 
 /** Quotes a text where it would be something else within brackets. */
-function scalarText(value: YamlValue): string {
+function scalarText(value: unknown): string {
   // The library would go on in the next line, where the comments of a file may not.
   if (typeof value === "string" && /[\p{Cc}\u2028\u2029]/u.test(value)) return JSON.stringify(value);
   return stringify([value], oneLine).trim().slice(1, -1).trim();
 }
 
 /** Writes a value behind its key and a colon. There, a text needs fewer quotes than in brackets. */
-export function valueText(value: YamlValue): string {
+export function valueText(value: unknown): string {
   const text =
     typeof value === "string" ? stringify(value, { lineWidth: 0, schema: "core" }).trimEnd() : "\n";
   return text.includes("\n") ? inOneLine(value) : text;
@@ -41,7 +38,7 @@ export function commentLine(line: string): string {
 const longestLine = 110;
 
 /** Writes a key and its value: in one line, or in one for each item where that is too long. */
-export function blockLines(key: string, value: YamlValue): readonly string[] {
+export function blockLines(key: string, value: unknown): readonly string[] {
   const line = `${inOneLine(key)}: ${valueText(value)}`;
   const head = `${inOneLine(key)}:`;
   if (isObject(value) && line.length > longestLine)
