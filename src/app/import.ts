@@ -1,6 +1,6 @@
 import { basename, dirname, join, relative } from "node:path";
 import type { ClientBase } from "pg";
-import type { Fault } from "../config/yaml-source.ts";
+import { faultText, type Fault } from "../config/yaml-source.ts";
 import { hint, questionOf } from "../kit/did-you-mean.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Catalog, CatalogRelation } from "../mapping/import/catalog.ts";
@@ -115,10 +115,10 @@ async function refuseFaults(folder: string): Promise<void> {
 }
 
 /** Formats a fault of a mapping file with its path from the working folder. */
-export function shownFault({ file, line, column, key, message }: Fault, folder: string): string {
-  const path = relative(process.cwd(), join(folder, basename(file)));
-  const shown = path.startsWith("..") ? join(folder, basename(file)) : path;
-  return `${shown}:${line}:${column}: ${key === "" ? "" : `${key}: `}${message}`;
+export function shownFault(fault: Fault, folder: string): string {
+  const path = join(folder, basename(fault.file));
+  const fromHere = relative(process.cwd(), path);
+  return faultText({ ...fault, file: fromHere.startsWith("..") ? path : fromHere });
 }
 
 async function readWanted(client: ClientBase, { schemas }: ImportRequest): Promise<Catalog> {

@@ -2,7 +2,7 @@ import { resolve, join, relative } from "node:path";
 import { Option, type Command } from "commander";
 import { importMappings, shownFault, type ImportReport } from "../app/import.ts";
 import type { Config } from "../config/load.ts";
-import { printDone, printRows, visible, withOpened, type Terminal } from "../kit/cli-output.ts";
+import { printRow, printRows, visible, withOpened, type Terminal } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 
 /** The part of an open database that the command needs. */
@@ -68,7 +68,7 @@ export function addImportCommand(
         });
         if (options.json === true) {
           const faults = report.faults.map((fault) => shownFault(fault, folder));
-          printDone(terminal, { row: { folder, ...report, faults }, sentence: "", json: true });
+          printRow(terminal, { folder, ...report, faults }, { json: true });
         } else
           print(terminal, report, relative(cwd, folder).startsWith("..") ? folder : relative(cwd, folder));
         if (report.faults.length > 0) throw new OperatorError(faultsText(report, folder));
