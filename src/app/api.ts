@@ -81,7 +81,7 @@ export function createApi({
     database: createRecordDatabase(infrastructure, { models, names, listTurns }),
     ...posts,
     ...lists,
-    recordTurns: createTurns(mostOf(database.pool)),
+    recordTurns: createTurns(threeQuartersOf(database.pool)),
     batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)), waitMs: 20_000 },
     access,
     onChange() {
@@ -180,7 +180,7 @@ function createRecordDatabase(
       pool: lists,
       names,
       users: listTurns,
-      resources: createTurns(mostOf(lists)),
+      resources: createTurns(threeQuartersOf(lists)),
     }),
     transact: createTextTransact(pool, names),
     models,
@@ -219,7 +219,7 @@ function createRelayOf(
   });
 }
 
-/** Undefined: the console is off. */
+/** Returns undefined when the console is off. */
 function createConsoleOf({ console: settings, http, auth: { jwt } }: Config): ConsolePages | undefined {
   if (!settings.enabled) return undefined;
   const { issuer, clientId, audience } = jwt ?? {};
@@ -248,8 +248,8 @@ function isAdminSomewhere(ctx: ApiContext, definitions: Definitions): boolean {
   });
 }
 
-/** Returns the connections that one resource may use, and a user while no other one is about. */
-function mostOf(pool: Pool): number {
+/** Returns the connections that one resource may use, or one user while no other has a request. */
+function threeQuartersOf(pool: Pool): number {
   return Math.max(1, Math.floor((pool.options.max * 3) / 4));
 }
 

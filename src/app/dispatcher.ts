@@ -50,8 +50,8 @@ export function createDispatcher({
   const { webhooks } = config;
   const { holdForMs } = webhooks;
   const sender = createDeliverySender(webhooks);
-  const later: Later = { onWait: (ms) => sweep.onQueued(ms), drained: () => attempts.drain() };
-  const admission = createAdmissionOf(infrastructure, configuration, later);
+  const callbacks: Callbacks = { onWait: (ms) => sweep.onQueued(ms), drained: () => attempts.drain() };
+  const admission = createAdmissionOf(infrastructure, configuration, callbacks);
   /** What fan-out, attempts and sweep share. */
   const shared = {
     broker,
@@ -69,7 +69,7 @@ export function createDispatcher({
   const eligibility = createEligibilityOf(infrastructure, configuration);
   const budget = createFairBudget({ ...stepsOfDispatcher, now: nowMs });
   const filters = createWebhookFilters({ definitions, log, budget });
-  const { health, rates, figures } = createStateKeepers(infrastructure, configuration, later);
+  const { health, rates, figures } = createStateKeepers(infrastructure, configuration, callbacks);
   const attempts: Attempts = createAttempts({
     ...shared,
     health,
@@ -119,8 +119,8 @@ export function createDispatcher({
 
 const nowMs = (): number => performance.now();
 
-/** What is there when it is called. */
-interface Later {
+/** Calls into the sweep and the attempts, which are created after those that make them. */
+interface Callbacks {
   readonly onWait: (ms: number) => void;
   readonly drained: () => Promise<void>;
 }
@@ -129,7 +129,7 @@ interface Later {
 function createStateKeepers(
   { dispatcherSql: sql, log }: Infrastructure,
   { config }: Configuration,
-  { onWait, drained }: Later,
+  { onWait, drained }: Callbacks,
 ): { readonly health: SubscriptionHealth; readonly rates: Rates; readonly figures: Figures } {
   const { disableAfterMs } = config.webhooks;
   const actor = serviceActor("dispatcher");
@@ -152,7 +152,7 @@ function createEligibilityOf(
 function createAdmissionOf(
   { dispatcherSql: sql, sharedSlots, log }: Infrastructure,
   { config: { webhooks } }: Configuration,
-  { drained }: Later,
+  { drained }: Callbacks,
 ): Admission {
   return createAdmission({
     sql,
