@@ -1,8 +1,8 @@
 import { pause } from "./worker.ts";
 
 /**
- * Gathers items while as many batches run as may. Batches grow with the load, and a single item
- * does not wait, unless a batch began right before.
+ * Gathers items into batches, while the allowed number of batches runs. Batches grow with the load.
+ * A single item does not wait, unless a batch has just begun.
  */
 export interface Batcher<Item, Result> {
   /**
@@ -17,6 +17,7 @@ interface Waiting<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
+/** How a batcher handles its items. */
 export interface BatcherOptions<Item, Result> {
   /** Returns one result per item, in the items' order. */
   readonly handle: (items: readonly Item[]) => Promise<readonly Result[]>;
@@ -30,6 +31,7 @@ export interface BatcherOptions<Item, Result> {
   readonly inTurn?: (act: () => Promise<void>) => Promise<void>;
 }
 
+/** Creates a batcher that has no items. */
 export function createBatcher<Item, Result>({
   handle,
   maxItems,
@@ -54,7 +56,7 @@ export function createBatcher<Item, Result>({
 
   async function runBatches(): Promise<void> {
     isGathering = false;
-    // What another batch gathers is left to it.
+    // Leaves the rest to the next batch as soon as that one gathers.
     while (waiting.length > 0 && !isGathering) {
       const batch = waiting.splice(0, mostItems());
       if (waiting.length > 0) startOneMore();

@@ -52,6 +52,7 @@ export const errorStatus = {
   "issuer.unavailable": 503,
 } as const;
 
+/** A code that clients can tell errors apart by. */
 export type ErrorCode = keyof typeof errorStatus;
 
 /**

@@ -5,8 +5,9 @@ export interface FairBudget {
   spend(holder: number, amount: number): void;
 }
 
+/** How much all holders together, and each of them, may spend. */
 export interface FairBudgetOptions {
-  /** All holders have it together. */
+  /** What all holders together may spend. */
   readonly perSecond: number;
   /** Most that one holder may owe. */
   readonly burst: number;

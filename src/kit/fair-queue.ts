@@ -1,26 +1,27 @@
-/** Items that wait, each of a holder. What one holder has waiting holds up no other. */
+/** Items of several holders that wait. The items of one do not delay those of another. */
 export interface FairQueue<Item> {
   readonly size: number;
   add(holder: string, item: Item): void;
-  /** Takes the next items, which cost so much together at most. A single one may cost more. */
+  /** Takes the next items, within a number and a total cost. A single item may cost more. */
   take(most: { readonly items: number; readonly cost: number }): readonly Item[];
-  /** Takes all. */
+  /** Takes all items. */
   empty(): readonly Item[];
 }
 
 interface Line<Item> {
   readonly holder: string;
   readonly waiting: Item[];
-  /** What had been taken of each holder, by cost, when this one's next item is due. */
+  /** Virtual start time of the next item: the cost after which it is due. */
   dueAt: number;
 }
 
 /**
- * Creates a queue by start-time fair queueing (Goyal, Vin and Cheng, 1996). The next item is of the
- * holder of which least was taken, by cost, since it waits. A holder alone has it all.
+ * Creates a queue by start-time fair queueing (Goyal, Vin and Cheng, 1996). The next item is that
+ * of the holder whose items have cost least since it began to wait. A holder that waits alone gets
+ * every turn.
  *
- * @param costOf `isFirst`: no other item of the holder is in the batch. Undefined: it is to wait
- *   for the next batch.
+ * @param costOf Returns the cost of an item; undefined when it must wait for the next batch.
+ *   `isFirst`: the batch has no other item of the holder yet.
  */
 export function createFairQueue<Item>(
   costOf: (item: Item, given: { readonly holder: string; readonly isFirst: boolean }) => number | undefined,
@@ -48,7 +49,7 @@ export function createFairQueue<Item>(
     take(most) {
       const taken: Item[] = [];
       const holders = new Set<string>();
-      // Those whose next item fits.
+      // The holders whose next item may still fit.
       const left = new Set(lines.values());
       let spent = 0;
       while (taken.length < most.items) {

@@ -1,6 +1,6 @@
 import { createFairQueue } from "./fair-queue.ts";
 
-/** Gives works their turns. */
+/** Tells short works when to begin. */
 export interface FairTurns {
   /** Returns what a work is to wait for before it begins. Undefined: it may begin at once. */
   next(holder: string, cost: number): Promise<void> | undefined;
@@ -12,8 +12,8 @@ interface Waiting {
 }
 
 /**
- * Spreads short works over the turns of the event loop, by their cost. What has become ready
- * meanwhile waits for few of them. Holders whose works wait take turns.
+ * Spreads short works over the turns of the event loop, by their cost, so that other callbacks run
+ * between them. Holders whose works wait take turns.
  *
  * @param perTurn Cost of the works of one turn. A single one may cost more.
  */

@@ -1,5 +1,5 @@
 /**
- * Returns the URL that a text is; undefined for a text that is none. Not `URL.canParse`: Node.js
+ * Parses a URL; undefined for a text that is none. Not `URL.canParse`: Node.js
  * 20.20 answers false for a letter such as `ü` once its fast path is compiled, after some 10,000
  * calls.
  */

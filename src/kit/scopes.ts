@@ -1,9 +1,9 @@
 import { nearest } from "./did-you-mean.ts";
 
 /** Scopes that name no resource; `<resource>:read` and `<resource>:write` join them. */
-export const plainScopes = ["*", "read", "write", "webhooks", "admin"] as const;
+const plainScopes = ["*", "read", "write", "webhooks", "admin"] as const;
 
-/** What every token may do that was made without scopes. */
+/** The scopes of a token that was made without any. */
 export const everything: readonly string[] = ["*"];
 
 /** Most scopes of one token. */
@@ -11,7 +11,7 @@ export const maxScopes = 100;
 
 const resourceScope = /^([^:\s"\\]{1,200}):(read|write)$/;
 
-/** Tells whether a text is written as a scope is; the resource in it need not exist. */
+/** Returns whether a text has the form of a scope; the resource in it need not exist. */
 export function isScope(text: string): boolean {
   return plainScopes.some((scope) => scope === text) || resourceScope.test(text);
 }

@@ -1,8 +1,8 @@
 import { setImmediate as nextTurn, setTimeout as sleep } from "node:timers/promises";
 
-/** Longest that such work keeps the process from other work at a time. */
+/** How long a slice lasts, in which the process does no other work. */
 const sliceMs = 10;
-/** A slice after which the next one comes without a rest. */
+/** No rest follows a slice that is shorter than this. */
 const shortMs = 2;
 
 /** Resolves when the process may have the next slice. */
@@ -24,7 +24,7 @@ async function rest(): Promise<void> {
   if (tookMs > shortMs) await sleep(tookMs);
 }
 
-/** Work of a bounded share of the time, such as that of a budget, needs no rests. */
+/** How work is cut. Work whose share of the time is bounded, as by a budget, needs no rests. */
 export interface SlicesOptions {
   readonly rests?: boolean;
   /** In ms, never going back. */
@@ -32,10 +32,11 @@ export interface SlicesOptions {
 }
 
 /**
- * Cuts long work into slices, so that the process gets to other work between them. With rests, that
- * has half of the time, however many such works there are, which then take turns.
+ * Cuts long work into slices, so that the process gets to other work between them. With rests,
+ * other work has half of the time: all sliced works take turns, one slice at a time.
  *
- * @returns What the work calls before each part, and waits for. Undefined: it may go on at once.
+ * @returns A function that the work calls before each part. The work waits for the promise that it
+ *   returns; undefined: it goes on at once.
  */
 export function createSlices({ rests = true, now = () => performance.now() }: SlicesOptions = {}): () =>
   | Promise<void>

@@ -1,14 +1,14 @@
 /**
- * Limits what each holder does at one time. The others of that holder wait, first in, first out.
+ * Limits what each holder does at one time. More of the same holder waits, first in, first out.
  */
 export interface Turns<Id extends number | string = number> {
   /** Whether a place is free. */
   isFree(holder: Id): boolean;
   /** Takes a place. Returns undefined when one is free at once. */
   take(holder: Id): Promise<void> | undefined;
-  /** Takes a place when one is free within so long. Returns whether it did. */
+  /** Waits for a place, at most `limitMs`. Returns whether it has taken one. */
   takeWithin(holder: Id, limitMs: number): Promise<boolean>;
-  /** Passes the place to the next of the holder that waits. */
+  /** Gives a place back, or passes it to the next that waits for the same holder. */
   leave(holder: Id): void;
   /** Runs `act` when the holder has a place. */
   run<T>(holder: Id, act: () => Promise<T>): Promise<T>;
@@ -22,7 +22,7 @@ interface Holder {
 /**
  * Creates turns.
  *
- * @param places Places of each holder, or of this one. A holder that has more keeps them.
+ * @param places Places of each holder. When they become fewer, a holder keeps those it has.
  */
 export function createTurns<Id extends number | string = number>(
   places: number | ((holder: Id) => number),
