@@ -30,11 +30,11 @@ export interface Configuration extends CheckedConfiguration {
   close(): Promise<void>;
 }
 
-/** Where a process has its configuration from. */
+/** Where a process reads its configuration. */
 export interface ConfigurationSource {
   /** Reads it again; throws OperatorError with every fault. */
   readonly read: () => Promise<CheckedConfiguration>;
-  /** What the files of faults are named from. */
+  /** The folder that the paths in faults start from. */
   readonly cwd: string;
 }
 

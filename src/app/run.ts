@@ -105,7 +105,7 @@ function warnOfConfiguration({ config, definitions }: CheckedConfiguration, log:
   for (const warning of silentWebhooks(definitions)) log.warn({ event: "webhooks.silent" }, warning);
 }
 
-/** Warns of webhooks that can never fire. The program starts even when they cannot be looked for. */
+/** Warns of webhooks that can never fire. The program also starts when the look fails. */
 async function warnOfSilentSubscriptions(
   { infrastructure: { sql } }: Service,
   definitions: Definitions,

@@ -17,7 +17,7 @@ export interface Service {
   readonly program: Program;
   /** Rejects when a part of it cannot go on. */
   readonly failed: Promise<never>;
-  /** Stops to listen for reloads, and deletes the row of the process. */
+  /** Stops listening for reloads, and deletes the row of the process. */
   readonly leave: () => Promise<void>;
 }
 

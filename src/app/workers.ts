@@ -22,7 +22,7 @@ export interface Running {
   readonly failed: Promise<never>;
   /** Returns the names of the workers that have not ended. */
   unfinished(): readonly string[];
-  /** Stops to take work, finishes what is in flight, and closes. */
+  /** Stops taking work, finishes what is in flight, and closes. */
   stop(): Promise<void>;
 }
 

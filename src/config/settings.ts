@@ -166,6 +166,7 @@ export const settings = {
 } as const satisfies Readonly<Record<string, Setting>>;
 
 type Settings = typeof settings;
+/** The key of a setting: `http.port`. */
 export type SettingKey = keyof Settings;
 /** The key of every setting, in the order of the table. */
 export const settingKeys = Object.keys(settings) as readonly SettingKey[];

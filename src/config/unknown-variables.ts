@@ -4,7 +4,7 @@ import { configDirOf } from "./load.ts";
 import { nearest } from "../kit/did-you-mean.ts";
 import { settings } from "./settings.ts";
 
-/** Variables of the service that are no settings. */
+/** Variables of the service that are not settings. */
 const others = ["SVC_CONFIG_DIR"];
 
 /** Variables that Kubernetes sets in every container for a Service named svc-something. */

@@ -26,6 +26,7 @@ import { haveAllReloaded, reloadAll, type Answer } from "./reload-all.ts";
 import { faultInFile, faultOf, type ShownFault } from "./shown-fault.ts";
 import { readStats } from "./stats.ts";
 
+/** What the routes of operators need. */
 export interface OperationRoutesOptions {
   /** The configuration in use. */
   readonly configuration: {
@@ -46,7 +47,7 @@ export interface OperationRoutesOptions {
     readonly faults: readonly string[];
     readonly actor: Actor;
   }) => Promise<void>;
-  /** What the files of faults are named from. */
+  /** The folder that the paths in faults start from. */
   readonly cwd: string;
   /** How many messages the queue of dead letters holds; rejects while the broker is away. */
   readonly deadDepth: () => Promise<number>;

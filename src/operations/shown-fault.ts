@@ -37,10 +37,10 @@ export function faultOf(text: string): ShownFault {
 }
 
 /**
- * Does the same, and adds the lines around the place, of a file within `configDir`. Of
- * `service.yaml`, which may hold secrets, it shows the keys only.
+ * Takes a fault apart like `faultOf`, and adds the lines around its place when the file is within
+ * `configDir`. Shows only the keys of `service.yaml`, which may hold secrets.
  *
- * @param cwd What the files of faults are named from.
+ * @param cwd The folder that the paths in faults start from.
  */
 export async function faultInFile(
   text: string,

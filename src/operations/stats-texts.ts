@@ -29,7 +29,7 @@ export const backlogOfAllText = `
     ${createdAt("SELECT delivery_id FROM svc.delivery_queue ORDER BY delivery_id LIMIT 1")} AS "oldestDeliveryAt",
     ${some("svc.deliveries WHERE held_at IS NOT NULL ORDER BY id", countLimit)} AS held`;
 
-/** Reads the same of one user. Events that are not fanned out have no index by their owner. */
+/** Reads how much of one user waits. No index has events that are not fanned out by owner. */
 export const backlogOfUserText = `
   WITH own AS MATERIALIZED (
     SELECT delivery_id, due_at FROM svc.delivery_queue WHERE user_id = $1 ORDER BY delivery_id LIMIT ${countLimit}
@@ -73,6 +73,7 @@ const receiversText = (failing: string, off: string, parked: string): string => 
   LEFT JOIN LATERAL (SELECT * FROM svc.subscription_state WHERE subscription_id = worst.id OFFSET 0) AS health ON true
   ORDER BY worst.rank, since`;
 
+/** Lists the receivers of all users. */
 export const receiversOfAllText = receiversText(
   `
     SELECT id, since FROM (
@@ -91,6 +92,7 @@ export const receiversOfAllText = receiversText(
   ), parked AS (SELECT id FROM stepped WHERE id IS NOT NULL)`,
 );
 
+/** Lists the receivers of one user. */
 export const receiversOfUserText = receiversText(
   `
     SELECT own.id, failing_since AS since FROM (

@@ -13,7 +13,7 @@ import {
   receiversOfUserText,
 } from "./stats-texts.ts";
 
-/** How it goes, as `GET /stats` answers it. */
+/** The answer to `GET /stats`. */
 export type Stats = Readonly<Record<string, unknown>>;
 
 interface FigureRow extends Record<string, unknown> {

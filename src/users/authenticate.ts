@@ -43,7 +43,7 @@ export function createAuthenticate({
     const { clientAddress = "" } = ctx.state;
     const waitSeconds = failures.waitSeconds(clientAddress);
     if (waitSeconds !== undefined && known?.wasFound() !== true) {
-      // Else a thousand of them a second would take all places from others.
+      // A thousand refusals a second would otherwise take all places from others.
       ctx.state.leavePlace?.();
       await pause(refusalDelayMs, new AbortController().signal);
       throw new AppError("rate.exceeded", "Too many failed authentications.", {
@@ -63,7 +63,7 @@ export function createAuthenticate({
     ctx.state.identifyAgain = async () => {
       const { isAdmin } = ctx.state.caller;
       await identify();
-      // What was decided before its body came was decided for an admin.
+      // Decisions before the body came were made for an admin.
       if (isAdmin && !ctx.state.caller.isAdmin)
         throw new AppError("user.forbidden", "This action is unauthorized.");
     };
@@ -89,7 +89,7 @@ export function createRecheck({
   };
 }
 
-/** Undefined for what is no token of a kind that is taken. */
+/** Returns undefined for anything but a token of an accepted kind. */
 function identifierOf(
   credentials: Credentials,
   tokens: Identifier,

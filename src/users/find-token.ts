@@ -13,7 +13,7 @@ export interface TokenFinder {
    * cannot be a token. Records the use afterwards, at most once a minute.
    */
   identify(token: string): Promise<Identity>;
-  /** Whether `identify` has known the token lately. Says nothing about now, and asks nothing. */
+  /** Whether `identify` found the token lately. It may be invalid by now; takes no statement. */
   wasFound(token: string): boolean;
   /** Waits for the uses that are still being noted. */
   close(): Promise<void>;
@@ -49,7 +49,7 @@ const findText = `
   JOIN svc.users AS owner ON owner.id = token.user_id
   WHERE token.hash = ANY($1::bytea[])`;
 
-/** Said only to who holds the token: its hash is the one that was looked up. */
+/** Only the holder of a token gets these: the hash of what it sent was found. */
 const refusals: Readonly<Record<Exclude<FoundToken["state"], "valid">, Identity>> = {
   revoked: revokedToken,
   expired: { kind: "refused", code: "token.expired", reason: "The token has expired" },
@@ -70,6 +70,7 @@ interface State {
   readonly found: Set<string>;
 }
 
+/** Creates a finder that knows no token yet. */
 export function createTokenFinder(options: { readonly sql: Sql; readonly log: Log }): TokenFinder {
   const state: State = { ...options, notes: new Map(), found: new Set() };
   const { sql, notes, found } = state;

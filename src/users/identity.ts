@@ -21,12 +21,15 @@ export type Identity =
       readonly reason?: string;
     };
 
+/** Refuses a text that is no token of a user. */
 export const invalidToken: Identity = { kind: "refused", code: "token.invalid" };
+/** Refuses a revoked token. */
 export const revokedToken = {
   kind: "refused",
   code: "token.revoked",
   reason: "The token is revoked",
 } as const satisfies Identity;
+/** Refuses every token of a disabled user. */
 export const disabledUser = {
   kind: "refused",
   code: "user.disabled",

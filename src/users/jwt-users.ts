@@ -34,9 +34,9 @@ const refusals: Readonly<Record<"expired" | "unknown" | "email_taken", Identity>
 };
 
 /**
- * Tells whose a JWT is: the user with its issuer and subject, who is made at the first request.
- * One statement for a user that is known. An existing user is never found by an e-mail address: who
- * may choose the address at the issuer would take the account over.
+ * Finds the user of a JWT by issuer and subject, and makes it at the first request. A known user
+ * takes one statement. Never finds a user by e-mail address: anyone who chooses the address at the
+ * issuer would take the account over.
  */
 export function createJwtIdentifier({
   settings,

@@ -21,6 +21,7 @@ export interface VerifiedJwt {
   readonly expiresAt: Date;
 }
 
+/** What a verification finds. `no_keys`: the keys of the issuer could not be fetched yet. */
 export type JwtVerdict = VerifiedJwt | { readonly kind: "expired" | "invalid" | "no_keys" };
 
 /** Verifies JWTs of one issuer. */

@@ -1,6 +1,7 @@
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { OwnList } from "../querying/own-list.ts";
 
+/** What a list of tokens can be asked for. */
 export const tokenShape = fixedShape([
   { name: "id", type: "Int" },
   { name: "user_id", type: "Int" },
@@ -13,6 +14,7 @@ export const tokenShape = fixedShape([
   { name: "revoked_at", type: "DateTime", isOptional: true },
 ]);
 
+/** What the list of users can be asked for. */
 export const userShape = fixedShape([
   { name: "id", type: "Int" },
   { name: "name", type: "String" },
@@ -35,6 +37,7 @@ export function tokensOf(userId: number): OwnList {
   };
 }
 
+/** The list of all users, by id. */
 export const allUsers: OwnList = {
   name: "users",
   shape: userShape,

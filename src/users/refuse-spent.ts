@@ -15,11 +15,12 @@ const findText = `
   FROM svc.users WHERE id = $1::int`;
 
 /**
- * Refuses a change of users or tokens by who has lost the right to it since the request was
+ * Refuses a change of users or tokens whose user lost the right to it after the request was
  * authenticated. Its body may take 30 s: a disabled admin could otherwise enable itself again.
  *
  * @param sql The transaction of the change, which holds the lock of users or of this user.
- * @param isForAdmins A JWT may make the admin by its claim, which is not stored, and is believed.
+ * @param isForAdmins Whether the user must be an admin. A JWT is not checked: its claim may make
+ *   the admin, and is not stored.
  * @throws AppError `user.disabled`, `token.revoked` or `user.forbidden`.
  */
 export async function refuseSpent(

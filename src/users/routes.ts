@@ -15,6 +15,7 @@ import { presentToken, presentUser } from "./present.ts";
 import type { TokenInfo, TokenProvider } from "./provider.ts";
 import type { JwtSubject, User, UserChanges, UserRefusal, UserStore } from "./store.ts";
 
+/** What the routes of users and tokens need. */
 export interface UserRoutesOptions extends OwnListOptions {
   readonly users: UserStore;
   readonly tokens: TokenProvider;

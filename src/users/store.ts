@@ -3,10 +3,10 @@ import { handOverIn } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import { refuseSpent } from "./refuse-spent.ts";
 
-/** Shared by all that make or change users; no meaning but that no other lock uses it. */
+/** The advisory lock of every change of users; any number that no other lock uses. */
 const lockKey = 7_382_914_407;
 
-/** Whom JWTs are about. */
+/** The issuer and subject of the JWTs of a user. */
 export interface JwtSubject {
   readonly issuer: string;
   readonly subject: string;
@@ -27,12 +27,14 @@ export interface User {
   readonly updatedAt: Date;
 }
 
+/** A user to create. */
 export interface NewUser extends Partial<JwtSubject> {
   readonly name: string;
   readonly email: string;
   readonly isAdmin: boolean;
 }
 
+/** Changes of a user; absent fields stay. */
 export interface UserChanges {
   readonly name?: string;
   readonly email?: string;
@@ -42,6 +44,7 @@ export interface UserChanges {
   readonly jwt?: JwtSubject | null;
 }
 
+/** Why a user cannot be created or changed. */
 export type UserRefusal =
   /** Also when the address is there in another case: mail to both goes to the same person. */
   { readonly kind: "email_taken" } | { readonly kind: "subject_taken" };
