@@ -24,6 +24,7 @@ export interface SubscriptionRules {
   readonly refusalOfResource: (resource: string) => string | undefined;
 }
 
+/** The outcome of a check: what to store, or the errors by field. */
 export type Checked<T> =
   | { readonly kind: "valid"; readonly value: T }
   | { readonly kind: "invalid"; readonly errors: FieldErrors };
@@ -292,7 +293,7 @@ function hasValue(body: Body, name: string): boolean {
   return Object.hasOwn(body, name) && body[name] !== null;
 }
 
-/** @param others Fields that were looked at before. */
+/** @param others Fields that other checks judge. */
 function addUnknown(
   errors: Errors,
   body: Body,

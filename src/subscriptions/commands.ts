@@ -8,6 +8,7 @@ import { loadSecretKey } from "../config/secret-key.ts";
 import { createSecretBox, type SecretBox } from "./secret.ts";
 import { reencryptSecrets, replaceUnreadable, type UnreadableSecret } from "./stored-secrets.ts";
 
+/** What the commands open and write to. */
 export interface SubscriptionCommandsOptions {
   readonly open: () => Promise<{
     readonly config: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">;

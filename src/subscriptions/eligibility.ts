@@ -72,6 +72,7 @@ export interface Eligibility {
   ): Promise<readonly (boolean | undefined)[]>;
 }
 
+/** What the decision needs. */
 export interface EligibilityOptions {
   readonly definitions: Definitions;
   readonly access: Pick<AccessConditions, "readFilter">;
@@ -86,6 +87,7 @@ export interface EligibilityOptions {
  */
 const restMs = 10_000;
 
+/** Creates the decision of one configuration. */
 export function createEligibility(options: EligibilityOptions): Eligibility {
   const { definitions, access } = options;
   /** Until when rules rest, by resource. */

@@ -37,6 +37,7 @@ export const stepsOfDispatcher: Pick<FairBudgetOptions, "perSecond" | "burst"> =
   burst: mostStepsOfUser,
 };
 
+/** How filters are judged, and how much that may take. */
 export interface FilterAnswersOptions {
   /** Returns undefined when the steps do not suffice to tell. */
   readonly judge: (

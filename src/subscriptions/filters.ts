@@ -55,6 +55,7 @@ const stepsOfCharacter = 8;
 
 type Compiled = (judging: Judging) => boolean | undefined;
 
+/** Creates the filters of one configuration. Compiles each when it is first needed. */
 export function createWebhookFilters({
   definitions,
   log,

@@ -31,7 +31,7 @@ export const offText = (holdForMs: string, resources: string): string => `
   WHERE ${offSince} > ${endOf(holdForMs)} AND subscription.resource = ANY(${resources}::text[] || '*'::text)
   ORDER BY subscription.id`;
 
-/** What has been off since before is no longer held for. */
+/** A subscription that has been off since before this time gets no more deliveries. */
 const endOf = (holdForMs: string): string => `now() - ${holdForMs} * interval '1 millisecond'`;
 
 /** Most pairs that are judged together. */

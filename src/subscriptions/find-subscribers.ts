@@ -49,6 +49,7 @@ type FinderEvent = MatchedEvent & FilteredEvent;
 /** Who gets each event of a batch: in the events' order, and each answer by id. */
 type Subscribers = readonly (readonly Subscriber[])[];
 
+/** Finds who gets events. */
 export interface SubscriberFinder {
   /** Asks the database, and keeps what it answers for `findKnown`. */
   find(events: readonly FinderEvent[]): Promise<Subscribers>;
@@ -66,6 +67,7 @@ export interface SubscriberFinder {
   forget(): void;
 }
 
+/** What a finder needs. */
 export interface SubscriberFinderOptions {
   readonly sql: Sql;
   readonly eligibility: Pick<Eligibility, "isCostly" | "circleOf" | "judge">;

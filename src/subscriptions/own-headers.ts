@@ -10,6 +10,7 @@ export type GivenHeaders = ReadonlyMap<string, { readonly value: string } | "kee
 /** What every value is shown as. Its length and its end would tell too much of a short one. */
 export const maskedHeader = "****";
 
+/** Most headers of one subscription. */
 export const mostHeaders = 10;
 const mostNameChars = 100;
 const mostValueBytes = 1024;

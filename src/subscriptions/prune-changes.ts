@@ -21,6 +21,7 @@ export const pruneChangesText = `
   SELECT pg_current_snapshot()::text AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs",
     (SELECT count(*)::int FROM gone) AS count`;
 
+/** What the pruner needs. */
 export interface ChangesPrunerOptions {
   readonly sql: Sql;
   readonly log: Log;

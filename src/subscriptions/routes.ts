@@ -29,6 +29,7 @@ import {
   type OwnSubscription,
 } from "./subscription.ts";
 
+/** What the routes of webhooks need. */
 export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
   /** Returns what is wrong with a filter, by place. */
   readonly filterFaults: WebhookFilters["faultsOf"];

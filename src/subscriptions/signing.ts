@@ -16,9 +16,10 @@ export interface PreviousSecret {
   readonly untilMs: number;
 }
 
+/** The receiver's own headers, by name. */
 export type OwnHeaders = Readonly<Record<string, string>>;
 
-/** The same in clear text, for one attempt. */
+/** What one attempt is signed and sent with, in clear text. */
 export interface Signing {
   /** The secrets that are valid now, the newest first. */
   readonly secrets: readonly string[];
@@ -42,6 +43,7 @@ export function openSigning(
   };
 }
 
+/** Decrypts headers. Throws when they were encrypted with another key. */
 export function openHeaders(box: Pick<SecretBox, "decrypt">, sealed: Uint8Array): OwnHeaders {
   return JSON.parse(box.decrypt(sealed)) as OwnHeaders;
 }
@@ -54,6 +56,7 @@ export function sealHeaders(
   return Object.keys(headers).length === 0 ? null : box.encrypt(JSON.stringify(headers));
 }
 
+/** Decrypts earlier secrets, the newest first. Throws when another key encrypted them. */
 export function openPrevious(box: Pick<SecretBox, "decrypt">, sealed: Uint8Array): readonly PreviousSecret[] {
   return JSON.parse(box.decrypt(sealed)) as readonly PreviousSecret[];
 }

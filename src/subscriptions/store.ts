@@ -97,6 +97,7 @@ const deleteText = `
   )
   SELECT id FROM gone`;
 
+/** Creates the store of subscriptions. */
 export function createSubscriptionStore({
   sql: ownSql,
   transact,

@@ -36,6 +36,7 @@ export interface OwnSubscription {
   readonly updatedAt: Date;
 }
 
+/** A subscription to create, checked. */
 export interface NewSubscription {
   readonly url: string;
   readonly resource: string;

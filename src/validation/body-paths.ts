@@ -3,11 +3,13 @@
  */
 export type Path = readonly string[];
 
+/** Splits a key at its dots. */
 export const toPath = (key: string): Path => key.split(".");
 
 /** JSON arrays and objects. In Laravel both are arrays. */
 export type Container = readonly unknown[] | Readonly<Record<string, unknown>>;
 
+/** Returns whether a value is an array or an object. */
 export const isContainer = (value: unknown): value is Container =>
   typeof value === "object" && value !== null;
 

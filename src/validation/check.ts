@@ -3,6 +3,7 @@ import type { Path } from "./body-paths.ts";
 
 /** Rules that control the others and have no message. */
 export type Modifier = "bail" | "nullable" | "sometimes" | Exclusion;
+/** Rules that leave a field out. */
 export type Exclusion = "exclude" | "exclude_if" | "exclude_unless" | "exclude_with" | "exclude_without";
 
 /** Rules that query the database. */

@@ -31,7 +31,7 @@ function otherMatches([field = "", ...values]: readonly string[]): (subject: Sub
   };
 }
 
-/** Does the same, but never matches an absent field. */
+/** Returns whether a field is there and has one of the values. */
 function presentOtherMatches(args: readonly string[]): (subject: Subject) => boolean {
   const path = toPath(args[0] ?? "");
   const matches = otherMatches(args);

@@ -60,6 +60,7 @@ export function meansArgument(value: unknown, arg: string): boolean {
   return textOf(value) === arg;
 }
 
+/** Returns whether a text has ASCII characters only. */
 export const isAscii = (text: string): boolean => /^\p{ASCII}*$/u.test(text);
 
 /** Counts code points: an emoji of two UTF-16 units is one. */
