@@ -40,6 +40,7 @@ export function narrowText(
     event === undefined && recordId === undefined
       ? ""
       : `CROSS JOIN LATERAL (SELECT trigger, record_id FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event`;
+  // In ORDER BY, a bare id would be the column that SELECT makes: a text, where 9 is above 10.
   return {
     text: `WITH looked AS MATERIALIZED (${text}), fitting AS MATERIALIZED (
         SELECT looked.id FROM looked
@@ -47,7 +48,7 @@ export function narrowText(
           SELECT event_id, resource, url, created_at FROM svc.deliveries WHERE id = looked.id OFFSET 0) AS delivery
         ${byEvent} WHERE ${["true", ...conditions].join(" AND ")}
       )
-      SELECT ARRAY(SELECT id::text FROM fitting ORDER BY id ${order} OFFSET $1::bigint LIMIT $2::bigint) AS ids,
+      SELECT ARRAY(SELECT id::text FROM fitting ORDER BY fitting.id ${order} OFFSET $1::bigint LIMIT $2::bigint) AS ids,
         (SELECT count(*)::int FROM fitting) AS count,
         CASE WHEN (SELECT count(*) FROM looked) = ${most}
           THEN (SELECT ${order === "asc" ? "max" : "min"}(id)::text FROM looked) END AS "lookedTo"`,

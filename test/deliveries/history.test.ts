@@ -62,6 +62,17 @@ describe("createDeliveryHistory", () => {
         expect({ total, isEstimate }).to.deep.equal({ total: 5, isEstimate: false });
     });
 
+    it("goes by the number of the id where no index serves the filter, in both orders", async () => {
+      await add({ count: 12 });
+      const narrow = { userId: subscriptionId, narrowing: { resource: "notes" } };
+
+      const newest = await history.read({ filter: narrow, skip: 0, take: 4 });
+      const oldest = await history.read({ filter: narrow, order: "asc", skip: 0, take: 4 });
+
+      expect(newest.rows.map(({ id }) => id)).to.deep.equal(["12", "11", "10", "9"]);
+      expect(oldest.rows.map(({ id }) => id)).to.deep.equal(["1", "2", "3", "4"]);
+    });
+
     it("filters by user, subscription, status and event, and by all of them at once", async () => {
       const other = await addSubscription();
       const mine = await add({ status: "failed" });
