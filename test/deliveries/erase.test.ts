@@ -79,6 +79,12 @@ describe("eraseRecord", () => {
     return found.flat();
   }
 
+  async function untilWaiting(): Promise<void> {
+    const locks =
+      "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+    await until(async () => (await core.sql(locks)).length > 0, { what: "the erasure to wait" });
+  }
+
   it("removes every payload, and keeps the rows of what happened", async () => {
     const delivered = await add({ status: "delivered", attempt: 1 });
     expect(await leaks()).to.have.members(["events", "event_data", "attempts"]);
@@ -93,13 +99,22 @@ describe("eraseRecord", () => {
     expect(await erase()).to.deep.equal(nothing);
   });
 
+  it("removes an answer that has headers only, as one of 204 has", async () => {
+    await add({ status: "delivered" });
+    await core.sql("UPDATE svc.attempts SET response_body = NULL");
+
+    expect(await erase()).to.include({ answers: 1 });
+
+    expect(await leaks()).to.deep.equal([]);
+  });
+
   it("leaves other records and resources alone", async () => {
     await add({ status: "delivered" });
     await core.sql("UPDATE svc.events SET record_id = '2'");
     await add({ status: "delivered" });
     await core.sql("UPDATE svc.events SET resource = 'orders' WHERE record_id = '1'");
 
-    await erase();
+    expect(await erase()).to.deep.equal(nothing);
 
     expect(await leaks()).to.have.members(["events", "event_data", "attempts"]);
     expect(await countEvents(core.sql, { resource: "notes", recordId: "2" })).to.equal(1);
@@ -112,10 +127,12 @@ describe("eraseRecord", () => {
       await add({ status: "held", heldAt: new Date() }),
     ];
     const failed = await add({ status: "failed", attempt: 3, lastError: "127.0.0.1:9 answered 500." });
+    const deadLetteredAt = new Date("2026-01-01T00:00:00Z");
+    const lettered = await add({ status: "failed", attempt: 3, deadLetteredAt });
 
     const erased = await erase();
 
-    expect(erased).to.deep.equal({ ...nothing, events: 4, payloads: 4, cancelled: 3, answers: 4 });
+    expect(erased).to.deep.equal({ ...nothing, events: 5, payloads: 5, cancelled: 3, answers: 5 });
     for (const id of ids) {
       const delivery = await work.deliveryOf(id);
       expect(delivery).to.include({ status: "cancelled", lastError: "The record was erased.", heldAt: null });
@@ -124,6 +141,22 @@ describe("eraseRecord", () => {
     const delivery = await work.deliveryOf(failed);
     expect(delivery).to.include({ status: "failed", lastError: "127.0.0.1:9 answered 500." });
     expect(delivery.deadLetteredAt).to.be.instanceOf(Date);
+    expect((await work.deliveryOf(lettered)).deadLetteredAt).to.deep.equal(deadLetteredAt);
+  });
+
+  it("waits for an outcome that is being written, and leaves its status", async () => {
+    const id = await add();
+    const outcome = await core.database.pool.connect();
+    await outcome.query("BEGIN");
+    await outcome.query(`UPDATE svc.deliveries SET ${stateSql("'delivered'").set} WHERE id = $1`, [id]);
+
+    const erasing = erase();
+    await untilWaiting();
+    await outcome.query("COMMIT");
+    outcome.release();
+
+    expect(await erasing).to.include({ events: 1, cancelled: 0 });
+    expect(await work.deliveryOf(id)).to.include({ status: "delivered" });
   });
 
   for (const status of ["pending", "cancelled"] as const) {
@@ -161,9 +194,7 @@ describe("eraseRecord", () => {
     await fanOut.query("INSERT INTO svc.event_data (event_id, data) VALUES ($1, $2)", [id, canary]);
 
     const erasing = erase();
-    const locks =
-      "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
-    await until(async () => (await core.sql(locks)).length > 0, { what: "the erasure to wait" });
+    await untilWaiting();
     await fanOut.query("COMMIT");
     fanOut.release();
 
