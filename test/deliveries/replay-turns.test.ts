@@ -1,15 +1,36 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { createTransact } from "../../src/db/sql.ts";
-import { createReplayStore } from "../../src/deliveries/replay/replay-store.ts";
+import {
+  createReplayStore,
+  type NewReplayed,
+  type ReplayStore,
+} from "../../src/deliveries/replay/replay-store.ts";
+import type { Replay } from "../../src/deliveries/replay/replay.ts";
 import { useCoreScene } from "../support/core-scene.ts";
 
 describe("createReplayStore", () => {
   const scene = useCoreScene();
+  beforeEach(() => scene.core.sql("TRUNCATE svc.replays"));
+
+  const createStore = (): ReplayStore =>
+    createReplayStore({ sql: scene.core.sql, transact: createTransact(scene.core.database.pool) });
+  const addReplay = async (): Promise<void> => {
+    const { id, userId } = await scene.work.addSubscription();
+    await scene.core.sql(
+      `INSERT INTO svc.replays (subscription_id, user_id, asked, cursor, until_id, total, is_estimate)
+       VALUES ($1, $2, '{}', 0, 1, 1, false)`,
+      [id, userId],
+    );
+  };
+  const eventOf = ({ id }: { readonly id: bigint }, data: string | null): NewReplayed => {
+    const about = { parentId: null, previous: null, mayReadOld: false, maxAttempts: 3 };
+    return { eventId: String(id), data, ...about };
+  };
 
   it("has users take turns, however many replays each has", async () => {
-    const { sql, database } = scene.core;
-    const store = createReplayStore({ sql, transact: createTransact(database.pool) });
+    const { sql } = scene.core;
+    const store = createStore();
     for (const [index, userId] of [7, 7, 7, 7, 8].entries())
       await sql(
         `INSERT INTO svc.replays (subscription_id, user_id, asked, cursor, until_id, total, is_estimate, updated_at)
@@ -28,5 +49,56 @@ describe("createReplayStore", () => {
 
     expect(taken.map(([user]) => user)).to.deep.equal([7, 8, 7, 8, 7, 8]);
     expect(taken.flatMap(([user, id]) => (user === 7 ? [id] : []))).to.deep.equal([1, 2, 3]);
+  });
+
+  it("gives a replay to one process, until that one leaves it", async () => {
+    await addReplay();
+    const store = createStore();
+    const [one, other] = [randomUUID(), randomUUID()];
+    const claim = async (holder: string): Promise<boolean> =>
+      (await store.claim({ holder, leaseMs: 60_000 })) !== undefined;
+
+    const before = [await claim(one), await claim(other), await claim(one)];
+    await store.leave(other);
+    const between = await claim(other);
+    await store.leave(one);
+
+    expect([...before, between, await claim(other)]).to.deep.equal([true, false, true, false, true]);
+  });
+
+  it("makes nothing when another process has moved the cursor, or the replay has ended", async () => {
+    await addReplay();
+    const store = createStore();
+    const replay = await store.claim({ holder: randomUUID(), leaseMs: 60_000 });
+    if (replay === undefined) throw new Error("There is no replay.");
+    const events = [eventOf(await scene.work.addEvent(), "{}")];
+    const advance = (from: Replay, cursor: string): Promise<void> =>
+      store.advance(from, { events, unmade: 0, cursor, isEnd: false });
+
+    await advance(replay, "1");
+    await advance(replay, "2");
+    await store.stop(replay, "The webhook is gone.");
+    await advance({ ...replay, cursor: "1" }, "2");
+
+    expect(await scene.work.deliveries()).to.have.length(1);
+    expect(await store.find(replay.id)).to.include({ state: "cancelled", cursor: "1", done: 1, failed: 0 });
+    await store.stop(replay, "It is gone again.");
+    expect(await store.find(replay.id)).to.include({ reason: "The webhook is gone." });
+  });
+
+  it("makes nothing of an event that was erased since it was read", async () => {
+    await addReplay();
+    const store = createStore();
+    const replay = await store.claim({ holder: randomUUID(), leaseMs: 60_000 });
+    if (replay === undefined) throw new Error("There is no replay.");
+    const erased = await scene.work.addEvent();
+    await scene.core.sql("UPDATE svc.events SET snapshot = 'null' WHERE id = $1", [erased.id]);
+    const emptied = await scene.work.addEvent();
+    const events = [eventOf(erased, '{"text":"whisper"}'), eventOf(emptied, null)];
+
+    await store.advance(replay, { events, unmade: 0, cursor: "9", isEnd: true });
+
+    expect(await scene.work.deliveries()).to.deep.equal([]);
+    expect(await store.find(replay.id)).to.include({ state: "done", done: 2, failed: 2 });
   });
 });

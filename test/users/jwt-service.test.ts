@@ -152,6 +152,14 @@ describe("JWTs over HTTP", () => {
       expect((await ask(await issuer.sign({ sub: "root" }), "GET", "/users")).status).to.equal(403);
     });
 
+    it("changes users as an admin by its claim, which is not stored", async () => {
+      const ada = await service.createUser();
+
+      const answer = await ask(await issuer.token("root"), "PATCH", `/users/${ada.id}`, { name: "Ada L." });
+
+      expect([answer.status, answer.body.name]).to.deep.equal([200, "Ada L."]);
+    });
+
     it("is worth nothing once its user is disabled", async () => {
       const token = await issuer.sign({ sub: "gone" });
       const { body } = await whoami(token);

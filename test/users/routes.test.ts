@@ -244,10 +244,14 @@ describe("tokens and users over HTTP", () => {
         ["POST", "/users"],
         ["GET", `/users/${ada.id}`],
         ["PUT", `/users/${ada.id}`],
+        ["PATCH", `/users/${ada.id}`],
+        ["GET", `/users/${ada.id}/tokens`],
         ["POST", `/users/${ada.id}/tokens`],
+        ["DELETE", `/users/${ada.id}/tokens/1`],
         ["GET", "/users/999999"],
       ] as const) {
-        const answer = await ada.request(method, path, method === "GET" ? undefined : { is_admin: true });
+        const hasBody = method !== "GET" && method !== "DELETE";
+        const answer = await ada.request(method, path, hasBody ? { is_admin: true } : undefined);
         expect([answer.status, answer.body.message], path).to.deep.equal([
           403,
           "This action is unauthorized.",
