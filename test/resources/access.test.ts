@@ -1,6 +1,6 @@
 import { makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
-import { always, never, type Condition } from "../../src/querying/condition.ts";
+import { allOf, always, never, type Condition } from "../../src/querying/condition.ts";
 import { createAccessConditions, isAdminFor, ownerValue } from "../../src/resources/access.ts";
 import type { AccessOperation, AccessRule, Definition } from "../../src/mapping/definition.ts";
 import type { Caller } from "../../src/kit/caller.ts";
@@ -104,6 +104,20 @@ describe("createAccessConditions", () => {
       conditionFor(withRead({ kind: "everyone" }), user),
       conditionFor(withRead({ kind: "admin" }), user),
     ]).to.deep.equal([always, never]);
+  });
+
+  it("keeps related records within reach, also those behind others and those that must not be", () => {
+    const target = owned();
+    const access = createAccessConditions(new Map([[target.name, target]]));
+    const [from, to] = [field("order_id", "Int"), field("id", "Int")];
+    const link = { name: "order", isMany: false, isCertain: true, from, target, to };
+    const related = (of: Condition): Condition => ({ kind: "related", link, of });
+    const own = access.of(target, ["read"], user);
+
+    const reached = access.withinReach({ kind: "not", of: related(related(always)) }, user);
+
+    const behind = related(allOf([own, always]));
+    expect(reached).to.deep.equal({ kind: "not", of: related(allOf([own, behind])) });
   });
 
   it("asks once for what two operations ask for alike", () => {
