@@ -9,6 +9,11 @@ import {
 import type { Replay } from "../../src/deliveries/replay/replay.ts";
 import { useCoreScene } from "../support/core-scene.ts";
 
+const eventOf = ({ id }: { readonly id: bigint }, data: string | null): NewReplayed => {
+  const about = { parentId: null, previous: null, mayReadOld: false, maxAttempts: 3 };
+  return { eventId: String(id), data, ...about };
+};
+
 describe("createReplayStore", () => {
   const scene = useCoreScene();
   beforeEach(() => scene.core.sql("TRUNCATE svc.replays"));
@@ -23,11 +28,6 @@ describe("createReplayStore", () => {
       [id, userId],
     );
   };
-  const eventOf = ({ id }: { readonly id: bigint }, data: string | null): NewReplayed => {
-    const about = { parentId: null, previous: null, mayReadOld: false, maxAttempts: 3 };
-    return { eventId: String(id), data, ...about };
-  };
-
   it("has users take turns, however many replays each has", async () => {
     const { sql } = scene.core;
     const store = createStore();

@@ -1,0 +1,48 @@
+import { randomUUID } from "node:crypto";
+import { expect } from "chai";
+import { createHeldStore } from "../../src/deliveries/held-store.ts";
+import { useCoreScene } from "../support/core-scene.ts";
+
+describe("createHeldStore", () => {
+  const scene = useCoreScene();
+
+  it("cancels what is held of one subscription, up to a delivery", async () => {
+    const { work, core } = scene;
+    const [one, other] = [await work.addSubscription(), await work.addSubscription()];
+    const held = { status: "held", heldAt: new Date() };
+    const foreign = await work.addDelivery(one, held);
+    const pending = await work.addDelivery(other);
+    const first = await work.addDelivery(other, held);
+    const later = await work.addDelivery(other, held);
+    const what = { subscriptionId: other.id, upTo: String(first.id), reason: "Dropped.", limit: 10 };
+
+    expect(await createHeldStore({ sql: core.sql }).cancel(what)).to.equal(1);
+
+    const statuses = new Map((await work.deliveries()).map(({ id, status }) => [id, status]));
+    expect([foreign, pending, first, later].map(({ id }) => statuses.get(id))).to.deep.equal([
+      "held",
+      "pending",
+      "cancelled",
+      "held",
+    ]);
+  });
+
+  it("keeps the lane of another dispatcher, and a later request to drop", async () => {
+    const { work, core } = scene;
+    const { id: subscriptionId } = await work.addSubscription();
+    const store = createHeldStore({ sql: core.sql });
+    const [holder, stranger] = [randomUUID(), randomUUID()];
+    await store.takeOldest({ subscriptionId, holder, flightMs: 60_000, limit: 1 });
+    await core.sql("INSERT INTO svc.discards (subscription_id, up_to) VALUES ($1, 9)", [subscriptionId]);
+    const count = async (table: string): Promise<number> =>
+      (await core.sql(`SELECT FROM svc.${table} WHERE subscription_id = $1`, [subscriptionId])).length;
+
+    await store.leave({ subscriptionId, holder: stranger });
+    await store.endDiscard({ subscriptionId, upTo: "8" });
+    expect([await count("lanes"), await count("discards")]).to.deep.equal([1, 1]);
+
+    await store.leave({ subscriptionId, holder });
+    await store.endDiscard({ subscriptionId, upTo: "9" });
+    expect([await count("lanes"), await count("discards")]).to.deep.equal([0, 0]);
+  });
+});
