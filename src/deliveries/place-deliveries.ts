@@ -189,6 +189,7 @@ function toInFlight(
   subscription: TakenSubscription,
   flight: Flight,
 ): DeliveryInFlight {
-  const happenedAtMs = performance.now() - delivery.eventAgeMs;
-  return { ...delivery, subscription, happenedAtMs, payload: undefined, flight };
+  const takenAtMs = performance.now();
+  const happenedAtMs = takenAtMs - delivery.eventAgeMs;
+  return { ...delivery, subscription, happenedAtMs, takenAtMs, payload: undefined, flight };
 }

@@ -224,8 +224,9 @@ async function writePortion(
     if (one.place === undefined) continue;
     if (id === undefined) one.place.leave();
     else {
-      const happenedAtMs = performance.now() - databaseTimeMs + Date.parse(one.received.event.timestamp);
-      attempts.start(toDelivery(one, { id, flight, happenedAtMs }, scheduleOf), one.place);
+      const takenAtMs = performance.now();
+      const happenedAtMs = takenAtMs - databaseTimeMs + Date.parse(one.received.event.timestamp);
+      attempts.start(toDelivery(one, { id, flight, happenedAtMs, takenAtMs }, scheduleOf), one.place);
     }
   }
   return { eventCount, isStale };
@@ -253,7 +254,7 @@ function toNewDelivery(
 
 function toDelivery(
   { received: { event, span }, subscriber, uuid, hasPrevious }: Planned,
-  rest: Pick<DeliveryInFlight, "id" | "flight" | "happenedAtMs">,
+  rest: Pick<DeliveryInFlight, "id" | "flight" | "happenedAtMs" | "takenAtMs">,
   scheduleOf: ScheduleOf,
 ): DeliveryInFlight {
   const { url, signing, rateLimit, user, subscriptionId } = subscriber;
