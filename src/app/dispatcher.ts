@@ -24,6 +24,7 @@ import { createWebhookFilters } from "../subscriptions/filters.ts";
 import { isService, withServiceEvents } from "../subscriptions/service-events.ts";
 import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
+import { createTokensPruner } from "../users/prune-tokens.ts";
 import { createChangesPruner } from "../subscriptions/prune-changes.ts";
 import type { Assembly } from "./workers.ts";
 import type { Worker } from "../kit/worker.ts";
@@ -174,7 +175,12 @@ function prunersOf(
 ): readonly Worker[] {
   const keepForMs = config.retention.days * 24 * 3_600_000;
   const transact = createTransact(database.pool);
-  return [createRetention({ transact, keepForMs, log }), createChangesPruner({ sql, log })];
+  const actor = serviceActor("dispatcher");
+  return [
+    createRetention({ transact, keepForMs, log }),
+    createTokensPruner({ sql, log, actor, keepForMs }),
+    createChangesPruner({ sql, log }),
+  ];
 }
 
 /** What the lanes beside fresh deliveries and retries may use of a dispatcher. */

@@ -1,0 +1,64 @@
+import type { Actor } from "../kit/actor.ts";
+import { pause, type Worker } from "../kit/worker.ts";
+import { actingCte, actorText } from "../db/audit.ts";
+import type { Sql } from "../db/sql.ts";
+import type { Log } from "../telemetry/log.ts";
+
+/**
+ * Those made with a token go before it: its revocation reaches them through it. Past what another
+ * process deletes.
+ */
+const pruneText = `
+  WITH ${actingCte("$3")}, gone AS (
+    DELETE FROM svc.tokens USING acting WHERE id = ANY(ARRAY(
+      SELECT id FROM svc.tokens AS token
+      WHERE least(revoked_at, expires_at) < now() - $1 * interval '1 millisecond'
+        AND NOT EXISTS (SELECT FROM svc.tokens AS made WHERE made.parent_id = token.id)
+      LIMIT $2 FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+  )
+  SELECT count(*)::int AS count FROM gone`;
+
+export interface TokensPrunerOptions {
+  readonly sql: Sql;
+  readonly log: Log;
+  /** Recorded in the audit trail. */
+  readonly actor: Actor;
+  /** After a token was revoked or has expired. 0: none is removed. */
+  readonly keepForMs: number;
+  /** Between two turns. A turn reads the whole table. */
+  readonly intervalMs?: number;
+  /** Most rows of one statement. */
+  readonly portion?: number;
+}
+
+/**
+ * Removes tokens that ended longer ago than the setting says: programs that make one for each of
+ * their runs would fill the table. The audit trail goes on telling of them.
+ */
+export function createTokensPruner({
+  sql,
+  log,
+  actor,
+  keepForMs,
+  intervalMs = 3_600_000,
+  portion = 500,
+}: TokensPrunerOptions): Worker {
+  return {
+    name: "tokens",
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          for (let count = 1; keepForMs > 0 && count > 0 && !signal.aborted;) {
+            const values = [keepForMs, portion, actorText(actor)];
+            const [row] = await sql<{ readonly count: number }>(pruneText, values);
+            count = row?.count ?? 0;
+          }
+        } catch (error) {
+          log.error({ err: error }, "ended tokens not removed; trying again");
+        }
+        await pause(intervalMs, signal);
+      }
+    },
+  };
+}
