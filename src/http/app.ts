@@ -171,6 +171,6 @@ function createFallback(routers: readonly ApiRouter[]): ApiMiddleware {
     const own = layers.filter(({ path }) => path === ctx.path);
     const methods = (own.length > 0 ? own : layers).flatMap((layer) => layer.methods);
     if (methods.length === 0) throw unknownRoute(ctx.path);
-    answerUnsupported(ctx, [...new Set(methods)].toSorted());
+    answerUnsupported(ctx, methods);
   };
 }

@@ -104,15 +104,18 @@ export function unknownRoute(path: string): AppError {
   return new AppError("route.not_found", `The route ${routeName(path)} could not be found.`);
 }
 
+/** The order in which methods are named, that of the specification's messages. */
+const methodOrder = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
+
 /**
  * Answers a method that a known path does not offer: `OPTIONS` with the offered ones, others with
  * 405.
  *
- * @param allowed The path's methods, `HEAD` included.
+ * @param allowed The path's methods, `HEAD` included, in any order.
  * @throws AppError `operation.unsupported`, with `Allow` (RFC 9110, 15.5.6).
  */
 export function answerUnsupported(ctx: ApiContext, allowed: readonly string[]): void {
-  const allow = allowed.join(", ");
+  const allow = methodOrder.filter((method) => allowed.includes(method)).join(", ");
   if (ctx.method !== "OPTIONS")
     throw new AppError(
       "operation.unsupported",

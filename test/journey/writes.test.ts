@@ -89,7 +89,7 @@ for (const mode of modes) {
 
         expect([answer.status, answer.body.is_active]).to.deep.equal([200, false]);
         expect((await ada.request("POST", `/webhooks/${body.id}`)).headers.get("allow")).to.equal(
-          "DELETE, GET, HEAD, PATCH, PUT",
+          "GET, HEAD, PUT, PATCH, DELETE",
         );
       });
     });

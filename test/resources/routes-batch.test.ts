@@ -298,7 +298,7 @@ describe("POST /resources/{name}/batch", () => {
 
     expect([done.status, shown.status, changed.status, removed.status]).to.deep.equal([200, 200, 200, 204]);
     expect(shown.json).to.include({ slug: "batch", title: "Changed" });
-    expect(allow).to.equal("GET, HEAD, PUT, PATCH, DELETE, POST");
+    expect(allow).to.equal("GET, HEAD, POST, PUT, PATCH, DELETE");
   });
 
   for (const [name, code] of [
