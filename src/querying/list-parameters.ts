@@ -82,17 +82,19 @@ function addFault(faults: Faults, name: string, fault: string | undefined): void
 /** Refuses parameters that are unknown, given twice or cannot be decoded. */
 function readGiven(
   parameters: readonly QueryParameter[],
-  { hasSearch, own }: ListShape,
+  { hasSearch, own, includes }: ListShape,
   faults: Faults,
 ): ReadonlyMap<string, string> {
   const names = [...common, ...(hasSearch ? ["search"] : []), ...own.keys()];
+  // Where there are no relations, `include` has a message of its own, and is suggested to nobody.
+  const suggested = names.filter((name) => name !== "include" || includes.length > 0);
   const given = new Map<string, string>();
   for (const parameter of parameters) {
     const { name, value } = parameter;
     const fault = readingFault(parameter, given);
     if (name === "") addFault(faults, name, "A parameter has no name.");
     else if (!isFilter(name) && !names.includes(name))
-      addFault(faults, name, `There is no parameter ${shortened(name)}${meant(name, names)}`);
+      addFault(faults, name, `There is no parameter ${shortened(name)}${meant(name, suggested)}`);
     else if (fault !== undefined) addFault(faults, name, fault);
     else given.set(name, value);
   }

@@ -303,7 +303,7 @@ describe("GET /webhook-deliveries", () => {
       status: ["The selected status is invalid."],
       event_id: ["The event id field must be an integer."],
       user_id: [
-        "There is no parameter user_id; expected one of filter, sort, fields, include, cursor, count, page, per_page, webhook_id, status, event_id, resource, event, record_id, url, created_after, created_before.",
+        "There is no parameter user_id; expected one of filter, sort, fields, cursor, count, page, per_page, webhook_id, status, event_id, resource, event, record_id, url, created_after, created_before.",
       ],
     });
   });

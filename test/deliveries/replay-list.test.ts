@@ -76,7 +76,7 @@ describe("GET /webhook-replays", () => {
       webhook_id: ["The webhook id field must be an integer."],
       "filter[status]": ["The field status cannot be filtered: it is a list."],
       search: [
-        "There is no parameter search; expected one of filter, sort, fields, include, cursor, count, page, per_page, webhook_id, state.",
+        "There is no parameter search; expected one of filter, sort, fields, cursor, count, page, per_page, webhook_id, state.",
       ],
     });
   });
