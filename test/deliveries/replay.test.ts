@@ -259,6 +259,16 @@ describe("POST /webhooks/{id}/replay", () => {
     expect(receiver.received).to.have.length(4);
   });
 
+  it("counts for a webhook that is off, as svc-admin does", async () => {
+    await createNotes(2);
+    const { id } = await subscribe(ada, receiver);
+    await ada.request("PUT", `/webhooks/${id}`, { is_active: false });
+
+    const { status, body } = await replay(id, { ...never, dry_run: true });
+
+    expect([status, typeof body.count]).to.deep.equal([200, "number"]);
+  });
+
   it("refuses a webhook that is off, and ends the replay of one that is switched off or deleted", async () => {
     await createNotes(1);
     const { id } = await subscribe(ada, receiver);

@@ -44,7 +44,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const read = readReplayBody(body, { subscription, isResource, now: new Date() });
     const { asked, isDryRun } = read;
-    if (!subscription.isActive)
+    if (!isDryRun && !subscription.isActive)
       throw new AppError("replay.refused", inactive, { errors: { webhook: [inactive] } });
     const plan = await listTurns.run(ctx.state.caller.id, () =>
       planReplay({ sql: listSql, eligibility }, subscription, asked),
