@@ -14,7 +14,7 @@ function fail(reason: string): never {
 }
 
 try {
-  const { host, port } = loadMetricsAddress({ env: process.env, cwd: process.cwd() });
+  const { host, port, faults } = loadMetricsAddress({ env: process.env, cwd: process.cwd() });
   get({ host: ownAddress(host), port, path: "/readyz?verbose", timeout: timeoutMs }, (response) => {
     if (response.statusCode === 200) process.exit(0);
     response
@@ -23,7 +23,8 @@ try {
       .once("end", () => fail(`HTTP ${response.statusCode}`));
   })
     .on("timeout", () => fail(`no answer within ${timeoutMs} ms`))
-    .on("error", ({ message }) => fail(message));
+    // Without the file's settings it may be the wrong port.
+    .on("error", ({ message }) => fail([...faults, message].join("\n")));
 } catch (error) {
   fail(messageOf(error));
 }

@@ -104,10 +104,15 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
  * Returns where a service with these settings has its metrics port. Reads nothing else, since the
  * service goes on without a file that it has refused at a reload.
  *
+ * @returns With the faults of the file, because of which the place may be a wrong one.
  * @throws OperatorError for a variable with a fault.
  */
-export function loadMetricsAddress({ env, cwd }: Surroundings): { host: string; port: number } {
-  const { given } = readSettingsFile({ configDir: configDirOf({ env, cwd }), env, cwd });
+export function loadMetricsAddress({ env, cwd }: Surroundings): {
+  readonly host: string;
+  readonly port: number;
+  readonly faults: readonly string[];
+} {
+  const { given, faults } = readSettingsFile({ configDir: configDirOf({ env, cwd }), env, cwd });
   const inEnvironment = readEnvironment(env, []);
   const find = <T>(key: SettingKey, kind: Kind<T>): T | undefined => {
     const fromEnvironment = inEnvironment.get(key);
@@ -122,6 +127,7 @@ export function loadMetricsAddress({ env, cwd }: Surroundings): { host: string; 
     // The defaults of http.host both answer here.
     host: find("metrics.host", metricsHost.kind) ?? find("http.host", host.kind) ?? "127.0.0.1",
     port: find("metrics.port", port.kind) ?? port.default,
+    faults: faults.map(faultText),
   };
 }
 

@@ -76,6 +76,21 @@ describe("healthcheck", () => {
     }
   });
 
+  it("says what is wrong with the file when nobody answers where its settings would lead", async () => {
+    const port = await freePort();
+    const written = writeConfiguration({ service: "metrics: { port: 9191\n", resources: {} });
+    try {
+      const { code, stderr } = await check({ ...written.env, SVC_METRICS_PORT: String(port) });
+
+      expect(code).to.equal(1);
+      expect(stderr)
+        .to.match(/^\S*service\.yaml:\d+:\d+: /)
+        .and.include(`ECONNREFUSED 127.0.0.1:${port}`);
+    } finally {
+      written.dispose();
+    }
+  });
+
   it("ends with 1 when nobody answers, or the settings have faults", async () => {
     const alone = await check({ SVC_METRICS_PORT: String(await freePort()) });
     const faulty = await check({ SVC_METRICS_PORT: "none" });
