@@ -17,6 +17,13 @@ interface ClientError extends Error {
   readonly rawPacket?: Buffer;
 }
 
+const refused = new WeakMap<ServerResponse, AppError>();
+
+/** Returns the answer that a request got in place of its own, when its body did not come. */
+export function refusalIn(response: ServerResponse): AppError | undefined {
+  return refused.get(response);
+}
+
 /**
  * Answers requests that never reach the application: not HTTP, too large a head, too slow. They get
  * an error body like every other, and their connection is closed. Node's own answer has an empty
@@ -45,8 +52,10 @@ export function answerClientErrors(
     leaving.add(socket);
     const refusal = refusalOf(error, maxHeaderSize);
     // The application counts a request whose head it got, also when the body does not come.
-    if (answerOn(socket) === undefined) countRefused?.(refusal.status);
-    const requestId = randomUUID();
+    const response = answerOn(socket);
+    if (response === undefined) countRefused?.(refusal.status);
+    else refused.set(response, refusal);
+    const requestId = String(response?.getHeader("X-Request-Id") ?? randomUUID());
     const { remoteAddress: client } = socket as Socket;
     log?.info(
       { event: "request.refused", requestId, status: refusal.status, reason: error.code, client },

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Log } from "../telemetry/log.ts";
 import type { HttpMetrics } from "../telemetry/metrics/http.ts";
 import { createClientAddresses, type ClientAddresses } from "./client-address.ts";
+import { refusalIn } from "./refusal.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 /** What a client may choose as request id: printable in every log and header without quoting. */
@@ -47,8 +48,10 @@ export function createRequestLog({
     ctx.set("X-Request-Id", ctx.state.requestId);
     ctx.res.once("close", () => {
       const durationMs = now() - startedAt;
-      const isAborted = !ctx.res.writableFinished;
-      const status = isAborted ? abortedStatus : ctx.res.statusCode;
+      const refusal = refusalIn(ctx.res);
+      if (refusal !== undefined) ctx.state.errorCode = refusal.code;
+      const isAborted = refusal === undefined && !ctx.res.writableFinished;
+      const status = refusal?.status ?? (isAborted ? abortedStatus : ctx.res.statusCode);
       metrics?.ended({ method: ctx.method, route: routeOf(ctx), status, durationMs });
       const level = status >= 500 ? "error" : "info";
       if (log.isLevelEnabled(level))

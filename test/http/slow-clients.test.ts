@@ -86,7 +86,11 @@ describe("startServer, to slow clients", () => {
       });
       expect(answer?.headers).to.include({ connection: "close", "x-content-type-options": "nosniff" });
       expect(others).to.deep.equal([]);
-      expect(lines.some((line) => line["requestId"] === answer?.headers["x-request-id"])).to.equal(true);
+      const logged = lines.filter((line) => line["requestId"] === answer?.headers["x-request-id"]);
+      const events = what === "headers" ? ["request.refused"] : ["request.refused", "request"];
+      expect(logged.map(({ event, status }) => [event, status])).to.deep.equal(
+        events.map((event) => [event, 408]),
+      );
     });
   }
 
