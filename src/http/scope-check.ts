@@ -41,6 +41,7 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   // its own.
   "GET /tokens": "any",
   "POST /tokens": "any",
+  "GET /tokens/:id": "any",
   "DELETE /tokens/:id": "any",
   // The figures of receivers take `webhooks`.
   "GET /stats": "any",
@@ -55,6 +56,7 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "PATCH /users/:id": "admin",
   "GET /users/:id/tokens": "admin",
   "POST /users/:id/tokens": "admin",
+  "GET /users/:id/tokens/:tokenId": "admin",
   "DELETE /users/:id/tokens/:tokenId": "admin",
 };
 

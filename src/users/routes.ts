@@ -53,6 +53,10 @@ export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): v
     await answerNewToken(ctx, ctx.state.caller.id, options);
   });
 
+  router.get("/tokens/:id", async (ctx) => {
+    ctx.body = presentToken(await findToken(tokens, ctx.state.caller.id, idOf(ctx.params["id"] ?? "")));
+  });
+
   router.delete("/tokens/:id", async (ctx) => {
     const id = idOf(ctx.params["id"] ?? "");
     const token = await findToken(tokens, ctx.state.caller.id, id);
@@ -117,9 +121,18 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     ctx.body = await answerOwnList(ctx, tokensOf(id), options);
   });
 
-  router.delete("/users/:id/tokens/:tokenId", async (ctx) => {
+  const findTokenOf = async (ctx: ApiContext): Promise<TokenInfo> => {
     requireAdmin(ctx);
-    const token = await findToken(options.tokens, userIdOf(ctx), idOf(ctx.params["tokenId"] ?? ""));
+    const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
+    return findToken(options.tokens, userIdOf(ctx), idOf(params["tokenId"] ?? ""));
+  };
+
+  router.get("/users/:id/tokens/:tokenId", async (ctx) => {
+    ctx.body = presentToken(await findTokenOf(ctx));
+  });
+
+  router.delete("/users/:id/tokens/:tokenId", async (ctx) => {
+    const token = await findTokenOf(ctx);
     // With the scope `admin` a token may disable the user, which ends more.
     await options.tokens.revoke(token.id, actorOf(ctx));
     ctx.status = 204;

@@ -91,6 +91,7 @@ POST /webhook-deliveries/{delivery}/retry | 201       | 403       | 201         
 POST /webhook-deliveries/999999/retry     | 404       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 GET /tokens                               | 200       | 200       | 200           | 401      | 401     | 401     | 401     | 401
 POST /tokens                              | 201       | 201       | 201           | 401      | 401     | 401     | 401     | 401
+GET /tokens/{token}                       | 200       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 DELETE /tokens/{token}                    | 204       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 DELETE /tokens/999999                     | 404       | 404       | 404           | 401      | 401     | 401     | 401     | 401
 GET /users                                | 403       | 403       | 200           | 401      | 401     | 401     | 401     | 401

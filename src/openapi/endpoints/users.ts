@@ -40,6 +40,7 @@ const shownUser = {
 /** The schemas of users and tokens (docs/authentication.md, "Own tokens" and "Users"). */
 export const userSchemas: Readonly<Record<string, JsonSchema>> = {
   Caller: objectOf({ id, name: text, email: text }),
+  Token: objectOf(token),
   "Token.listed": objectOf(token, { optional: "all" }),
   "Token.made": objectOf({ ...token, token: { ...text, description: "Shown this once." } }),
   "Token.create": closed(bodySchema(newTokenRules, [])),
@@ -105,6 +106,16 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
       summary: "Makes a token with at most the scopes of this one",
       parameters: idempotencyKey,
       errors: [...ofBody, ...ofIdempotency, "token.scope", "token.refused"],
+    },
+    {
+      ...common,
+      method: "get",
+      path: "/tokens/{id}",
+      id: "svc.tokens.show",
+      summary: "Shows a token of the caller's own, without its text",
+      parameters: [idParameter],
+      answers: { 200: { description: "The token.", schema: schemaNamed("Token") } },
+      errors: ["token.not_found"],
     },
     {
       ...common,
@@ -197,6 +208,16 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       summary: "Makes a token of a user's",
       parameters: [idParameter, ...idempotencyKey],
       errors: ["user.forbidden", "user.not_found", ...ofBody, ...ofIdempotency],
+    },
+    {
+      ...common,
+      method: "get",
+      path: `${path}/{tokenId}`,
+      id: "svc.users.showToken",
+      summary: "Shows a user's token, without its text",
+      parameters: [idParameter, pathParameter("tokenId", idParameter.schema, 1)],
+      answers: { 200: { description: "The token.", schema: schemaNamed("Token") } },
+      errors: ["user.forbidden", "user.not_found", "token.not_found"],
     },
     {
       ...common,
