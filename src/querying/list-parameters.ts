@@ -86,7 +86,7 @@ function readGiven(
   faults: Faults,
 ): ReadonlyMap<string, string> {
   const names = [...common, ...(hasSearch ? ["search"] : []), ...own.keys()];
-  // Where there are no relations, `include` has a message of its own, and is suggested to nobody.
+  // `include` is read everywhere, so that a list without relations can say so.
   const suggested = names.filter((name) => name !== "include" || includes.length > 0);
   const given = new Map<string, string>();
   for (const parameter of parameters) {

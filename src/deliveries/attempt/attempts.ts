@@ -221,8 +221,8 @@ interface MadeAttempt {
 }
 
 /**
- * Signs and POSTs a delivery. Returns undefined when the POST could not be made or its receiver is
- * gone, and `erased` when there is no record any more.
+ * Signs and POSTs a delivery. Returns undefined when the POST could not be made, or its receiver is
+ * gone. Returns `erased` when there is no record any more.
  */
 async function post(
   { options, data }: State,
