@@ -121,18 +121,12 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     ctx.body = await answerOwnList(ctx, tokensOf(id), options);
   });
 
-  const findTokenOf = async (ctx: ApiContext): Promise<TokenInfo> => {
-    requireAdmin(ctx);
-    const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
-    return findToken(options.tokens, userIdOf(ctx), idOf(params["tokenId"] ?? ""));
-  };
-
   router.get("/users/:id/tokens/:tokenId", async (ctx) => {
-    ctx.body = presentToken(await findTokenOf(ctx));
+    ctx.body = presentToken(await findTokenOf(ctx, options.tokens));
   });
 
   router.delete("/users/:id/tokens/:tokenId", async (ctx) => {
-    const token = await findTokenOf(ctx);
+    const token = await findTokenOf(ctx, options.tokens);
     // With the scope `admin` a token may disable the user, which ends more.
     await options.tokens.revoke(token.id, actorOf(ctx));
     ctx.status = 204;
@@ -143,6 +137,13 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     const { id } = await getUser(ctx, users);
     await answerNewToken(ctx, id, options);
   });
+}
+
+/** Finds the token of a user that the path names, for an admin. */
+async function findTokenOf(ctx: ApiContext, tokens: TokenProvider): Promise<TokenInfo> {
+  requireAdmin(ctx);
+  const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
+  return findToken(tokens, userIdOf(ctx), idOf(params["tokenId"] ?? ""));
 }
 
 /** Throws 404 unless the token is this user's. */

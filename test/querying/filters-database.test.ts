@@ -30,7 +30,7 @@ describe("filters on a PostgreSQL", () => {
     it(`finds an item of a ${type}[] by what records show of it, without its microseconds`, async () => {
       const due = findPath(shape.sortable, "due_at")?.field as Field;
       const field = { ...due, column: "times", isList: true };
-      const found = async (operator: "@>" | "&&", ...values: string[]): Promise<readonly number[]> => {
+      const idsWith = async (operator: "@>" | "&&", ...values: string[]): Promise<readonly number[]> => {
         const parameters = createParameters();
         const text = conditionText({ kind: "list", field, operator, values }, "r", parameters);
         const { rows } = await client.query<{ id: number }>(
@@ -40,9 +40,9 @@ describe("filters on a PostgreSQL", () => {
         return rows.map(({ id }) => id);
       };
 
-      expect(await found("@>", "2026-03-28T12:30:00.123Z")).to.deep.equal([1]);
-      expect(await found("&&", "2026-03-28T12:30:00.124Z", "infinity")).to.deep.equal([1]);
-      expect(await found("@>", "2026-03-28T12:30:00.124Z")).to.deep.equal([]);
+      expect(await idsWith("@>", "2026-03-28T12:30:00.123Z")).to.deep.equal([1]);
+      expect(await idsWith("&&", "2026-03-28T12:30:00.124Z", "infinity")).to.deep.equal([1]);
+      expect(await idsWith("@>", "2026-03-28T12:30:00.124Z")).to.deep.equal([]);
     });
 
   for (const [query, ...ids] of [
