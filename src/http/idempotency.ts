@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { Sql } from "../db/sql.ts";
 import type { InTransaction, Transaction } from "../db/transaction.ts";
 import { setBounded } from "../kit/bounded-map.ts";
-import { AppError, type ErrorCode } from "../kit/errors.ts";
+import { AppError } from "../kit/errors.ts";
 import { send, type Answer } from "./answer.ts";
 import { memoryPerAnsweredByte } from "./error-body.ts";
 import {
@@ -187,11 +187,11 @@ function requestHashOf({ method, path, request }: ApiContext, dependsOn: string)
 
 /** Refuses a request that is not the one that was answered, or whose answer is still being made. */
 function refuseOther({ requestHash, status }: KeptAnswer, given: Buffer): void {
-  if (!requestHash.equals(given))
-    throw refusal(
-      "idempotency.mismatch",
-      "This Idempotency-Key was used for another request. Take a new key for each request, and the same one only to send it again.",
-    );
+  if (!requestHash.equals(given)) {
+    const message =
+      "This Idempotency-Key was used for another request. Take a new key for each request, and the same one only to send it again.";
+    throw new AppError("idempotency.mismatch", message, { errors: { "Idempotency-Key": [message] } });
+  }
   if (status === atWork) throw inProgress();
 }
 
@@ -201,10 +201,6 @@ function inProgress(): AppError {
     "A request with this Idempotency-Key is still at work. Send it again in a second, with the same key, for its answer.",
     { headers: { "Retry-After": "1" } },
   );
-}
-
-function refusal(code: ErrorCode, message: string): AppError {
-  return new AppError(code, message, { errors: { "Idempotency-Key": [message] } });
 }
 
 function refuseTooLarge(bytes: number): void {

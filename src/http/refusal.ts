@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { STATUS_CODES, type Server, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import { AppError, type ErrorCode } from "../kit/errors.ts";
+import { AppError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { errorBodyOf } from "./error-body.ts";
 import { securityHeaders } from "./security-headers.ts";
@@ -86,26 +86,22 @@ function refusalOf({ code, rawPacket }: ClientError, maxHeaderSize: number): App
   switch (code) {
     case "HPE_HEADER_OVERFLOW":
       return isTargetTooLong(rawPacket, maxHeaderSize)
-        ? refuse(
+        ? new AppError(
             "request.target_too_long",
             `The request target must not be larger than ${maxHeaderSize} bytes.`,
           )
-        : refuse(
+        : new AppError(
             "request.headers_too_large",
             `The request's headers must not be larger than ${maxHeaderSize} bytes.`,
           );
     case "HPE_CHUNK_EXTENSIONS_OVERFLOW":
-      return refuse("request.too_large", "The request body has too large chunk extensions.");
+      return new AppError("request.too_large", "The request body has too large chunk extensions.");
     case "ERR_HTTP_REQUEST_TIMEOUT":
-      return refuse("request.timeout", "The request took too long to arrive.");
+      return new AppError("request.timeout", "The request took too long to arrive.");
     case undefined:
     default:
-      return refuse("request.malformed", "The request is not valid HTTP.");
+      return new AppError("request.malformed", "The request is not valid HTTP.");
   }
-}
-
-function refuse(code: ErrorCode, message: string): AppError {
-  return new AppError(code, message);
 }
 
 /** Returns whether the request line is too long; knows it only when the line came in one piece. */

@@ -101,11 +101,6 @@ const booleans: ReadonlyMap<string, boolean> = new Map([
   ["0", false],
 ]);
 
-/** Returns undefined for what is neither. */
-export function readBoolean(text: string): boolean | undefined {
-  return booleans.get(text);
-}
-
 function readDate(text: string, write = (date: Date): string => date.toISOString()): Read {
   if (isInfinite(text)) return { value: text };
   const date = parseAskedDate(text);
@@ -130,7 +125,7 @@ const readers: Readonly<Record<Exclude<FieldType, "Enum">, (text: string) => Rea
   Decimal: readDecimal,
   String: readText,
   Boolean: (text) => {
-    const value = readBoolean(text);
+    const value = booleans.get(text);
     return value === undefined ? { fault: "be true or false" } : { value };
   },
   DateTime: (text) => readDate(text),

@@ -15,11 +15,6 @@ const parseList = types.getTypeParser(textListOid) as (text: string) => Item[];
 /** An item of an array. A column of arrays takes arrays of any depth, whatever its type says. */
 type Item = string | null | readonly Item[];
 
-/** Returns the items of an array from PostgreSQL's text of it. */
-export function itemsOf(text: string): readonly Item[] {
-  return parseList(text);
-}
-
 /**
  * Returns a column's value as Prisma gives it, from PostgreSQL's text of it: `Decimal`, `Date`,
  * `bigint`, `Uint8Array`. Code modules get their records in these types. Values of the types Date,
@@ -27,7 +22,7 @@ export function itemsOf(text: string): readonly Item[] {
  * Date can be, such as `infinity`.
  */
 export function valueOf(field: Field, text: string | null): unknown {
-  if (field.isList) return text === null ? [] : itemsOf(text).map((item) => itemOf(field.type, item));
+  if (field.isList) return text === null ? [] : parseList(text).map((item) => itemOf(field.type, item));
   return itemOf(field.type, text);
 }
 
