@@ -1,6 +1,6 @@
 import { Readable } from "node:stream";
 import type { ApiContext } from "../http/state.ts";
-import { AppError, messageOf, validationError } from "../kit/errors.ts";
+import { messageOf, overloadedError, validationError } from "../kit/errors.ts";
 import { createTurns, type Turns } from "../kit/turns.ts";
 import type { Caller } from "../kit/caller.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
@@ -116,8 +116,7 @@ function open(
 ): void {
   const { id } = ctx.state.caller;
   const own = [...state.open].filter((stream) => stream.ctx.state.caller.id === id).length;
-  if (state.open.size >= state.limits.streams || own >= state.limits.perUser)
-    throw new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "10" } });
+  if (state.open.size >= state.limits.streams || own >= state.limits.perUser) throw overloadedError(10);
   const last = readPosition(ctx.get("Last-Event-ID"));
   if (last === "wrong")
     throw validationError({

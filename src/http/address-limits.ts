@@ -1,7 +1,7 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { setBounded } from "../kit/bounded-map.ts";
-import { AppError } from "../kit/errors.ts";
+import { overloadedError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { addressBlock, type ClientAddresses } from "./client-address.ts";
 import type { ApiMiddleware } from "./state.ts";
@@ -132,8 +132,7 @@ export function createForwardedLimit({
     const { clientAddress } = ctx.state;
     const peer = ctx.req.socket.remoteAddress;
     if (clientAddress === undefined || peer === undefined || !addresses.isTrustedProxy(peer)) return next();
-    if (!counts.add(clientAddress))
-      throw new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "1" } });
+    if (!counts.add(clientAddress)) throw overloadedError();
     try {
       await next();
     } finally {

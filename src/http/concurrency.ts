@@ -1,4 +1,4 @@
-import { AppError } from "../kit/errors.ts";
+import { overloadedError } from "../kit/errors.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /**
@@ -9,8 +9,7 @@ import type { ApiMiddleware } from "./state.ts";
 export function createConcurrencyLimit(limit: number): ApiMiddleware {
   let atWork = 0;
   return async (ctx, next) => {
-    if (atWork >= limit)
-      throw new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "1" } });
+    if (atWork >= limit) throw overloadedError();
     atWork += 1;
     let isTaken = true;
     const leave = (): void => {

@@ -1,6 +1,6 @@
 import { getHeapStatistics } from "node:v8";
 import { totalmem } from "node:os";
-import { AppError } from "../kit/errors.ts";
+import { overloadedError } from "../kit/errors.ts";
 import { leastBudgetOf } from "../kit/memory-weights.ts";
 import type { ApiMiddleware, RequestMemory } from "./state.ts";
 
@@ -147,13 +147,13 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
       // A request that is larger than any share is alone rather than never.
       const more = Math.max(0, Math.min(asked, shares.limitOfUser) - own);
       if (more === 0 && shares.fits(userId, 0)) return Promise.resolve();
-      if (isLeft) return Promise.reject(overloaded());
+      if (isLeft) return Promise.reject(overloadedError());
       if (!shares.isWaitedFor() && shares.fits(userId, more)) {
         change(own + more);
         return Promise.resolve();
       }
       return new Promise((resolve, reject) => {
-        const refuse = (): void => reject(overloaded());
+        const refuse = (): void => reject(overloadedError());
         const grant = (): void => {
           own += more;
           resolve();
@@ -168,7 +168,7 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
     settle(asked) {
       const bytes = Math.min(asked, shares.limitOfUser);
       const more = bytes - own;
-      if (more > 0 && (isLeft || !shares.fits(userId, more))) throw overloaded();
+      if (more > 0 && (isLeft || !shares.fits(userId, more))) throw overloadedError();
       change(bytes);
     },
     hold(bytes) {
@@ -181,10 +181,6 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
       change(0);
     },
   };
-}
-
-function overloaded(): AppError {
-  return new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "1" } });
 }
 
 /**

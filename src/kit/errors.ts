@@ -99,6 +99,12 @@ export function validationError(errors: FieldErrors, cause?: unknown): AppError 
   return new AppError("validation.failed", summary, { errors, cause });
 }
 
+/** Returns the 503 of a request for which there is no room now. */
+export function overloadedError(retryAfterSeconds = 1): AppError {
+  const headers = { "Retry-After": String(retryAfterSeconds) };
+  return new AppError("server.overloaded", "Server Error", { headers });
+}
+
 /** A fault of the start or of an operator's input: lines to show on stderr, without a stack. */
 export class OperatorError extends Error {
   /** Each fault on its own; the message when there is only one. */

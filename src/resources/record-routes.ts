@@ -7,7 +7,7 @@ import type { AnswerPost } from "../http/idempotency.ts";
 import type { ApiContext } from "../http/state.ts";
 import { urlAt, type UrlOf } from "../http/url-of.ts";
 import type { Caller } from "../kit/caller.ts";
-import { AppError } from "../kit/errors.ts";
+import { overloadedError } from "../kit/errors.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
@@ -175,9 +175,9 @@ async function inBatchTurn(
   const { id } = ctx.state.caller;
   const deadline = performance.now() + waitMs;
   // One that waits keeps no other request of its user from working.
-  if (!(await ctx.state.turn.pause(() => users.takeWithin(id, waitMs)))) throw overloaded();
+  if (!(await ctx.state.turn.pause(() => users.takeWithin(id, waitMs)))) throw overloadedError(5);
   try {
-    if (!(await all.takeWithin("", deadline - performance.now()))) throw overloaded();
+    if (!(await all.takeWithin("", deadline - performance.now()))) throw overloadedError(5);
     try {
       // A client that has left would not know of what is written.
       if (!ctx.res.destroyed) await act();
@@ -187,10 +187,6 @@ async function inBatchTurn(
   } finally {
     users.leave(id);
   }
-}
-
-function overloaded(): AppError {
-  return new AppError("server.overloaded", "Server Error", { headers: { "Retry-After": "5" } });
 }
 
 /** A batch looks at the clock between its statements only. */
