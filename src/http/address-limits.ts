@@ -4,6 +4,7 @@ import { setBounded } from "../kit/bounded-map.ts";
 import { overloadedError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { addressBlock, type ClientAddresses } from "./client-address.ts";
+import { createCountedReport } from "./counted-report.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /** How many of something each address has. */
@@ -61,7 +62,12 @@ export function limitConnections(
   const open = new Map<string, Set<Socket>>();
   /** Until when, on the clock of `performance.now()`. */
   const shutOutUntil = new Map<string, number>();
-  const report = createReport(log, limit);
+  const report = createCountedReport((refused, client: string) =>
+    log?.warn(
+      { event: "connections.refused", refused, client, limit },
+      "connections closed: the address has too many (http.maxConnectionsPerAddress)",
+    ),
+  );
   server.prependListener("connection", (socket: Socket) => {
     const address = socket.remoteAddress;
     // It is gone already.
@@ -97,22 +103,6 @@ export function limitConnections(
         `connections closed, and new ones of the address for a minute: ${reason}`,
       );
     },
-  };
-}
-
-/** One line a second at most, however many there are. */
-function createReport(log: Log | undefined, limit: number): (address: string) => void {
-  let refused = 0;
-  return (address) => {
-    refused += 1;
-    if (refused > 1) return;
-    setTimeout(() => {
-      log?.warn(
-        { event: "connections.refused", refused, client: address, limit },
-        "connections closed: the address has too many (http.maxConnectionsPerAddress)",
-      );
-      refused = 0;
-    }, 1000).unref();
   };
 }
 

@@ -5,6 +5,7 @@ import type { Log } from "../telemetry/log.ts";
 import { addAcceptors } from "./acceptors.ts";
 import { limitConnections } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";
+import { createCountedReport } from "./counted-report.ts";
 import { createInOrder, type InOrder } from "./in-order.ts";
 import { answerClientErrors } from "./refusal.ts";
 import { joinSmallChunks } from "./small-chunks.ts";
@@ -151,7 +152,12 @@ function limitAll(
   server: Server,
   { limit, log }: { readonly limit: number; readonly log: Log | undefined },
 ): void {
-  const report = createDropReport(log, limit);
+  const report = createCountedReport<void>((dropped) =>
+    log?.warn(
+      { event: "connections.dropped", dropped, maxConnections: limit },
+      "connections closed: there are too many",
+    ),
+  );
   let open = 0;
   server.prependListener("connection", (socket: Socket) => {
     if (open >= limit) {
@@ -162,23 +168,6 @@ function limitAll(
     open += 1;
     socket.once("close", () => (open -= 1));
   });
-}
-
-/** One line a second at most, however many there are. */
-function createDropReport(log: Log | undefined, maxConnections: number): () => void {
-  let dropped = 0;
-  return () => {
-    dropped += 1;
-    if (dropped > 1) return;
-    const report = (): void => {
-      log?.warn(
-        { event: "connections.dropped", dropped, maxConnections },
-        "connections closed: there are too many",
-      );
-      dropped = 0;
-    };
-    setTimeout(report, 1000).unref();
-  };
 }
 
 async function drain(server: Server, acceptors: readonly NetServer[], limitMs: number): Promise<void> {
