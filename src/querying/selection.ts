@@ -78,6 +78,8 @@ interface Building {
   readonly withManys: Selection[];
   /** Positions that are taken, those of to-many relations included. */
   positions: number;
+  /** Give the to-many relations their positions: behind all columns, where no statement puts any. */
+  readonly later: (() => void)[];
 }
 
 /** Plans how the needed parts of a record are read. */
@@ -93,11 +95,10 @@ export function selectionOf(
     aliases: new Map([["", "t"]]),
     withManys: [],
     positions: 0,
+    later: [],
   };
-  const later: (() => void)[] = [];
-  const root = select(definition, need, "t", "", building, later);
-  // Behind all columns, where no statement puts anything.
-  for (const place of later) place();
+  const root = select(definition, need, "t", "", building);
+  for (const place of building.later) place();
   const from = [`${quoteTable(definition.table)} AS t`, ...building.joins].join(" ");
   const { aliases } = building;
   return {
@@ -117,7 +118,6 @@ function select(
   alias: string,
   path: string,
   building: Building,
-  later: (() => void)[],
 ): Selection {
   const links = [...need.related].map(([name, related]) => {
     const relation = definition.relations.find((candidate) => candidate.name === name);
@@ -135,7 +135,7 @@ function select(
   const selection: Selection = { definition, alias, columns, ones, manys };
   for (const { link, related } of links) {
     if (link.isMany)
-      later.push(() =>
+      building.later.push(() =>
         manys.set(link.name, {
           link,
           from: (columns.get(link.from.name) as { readonly position: number }).position,
@@ -144,7 +144,7 @@ function select(
           rest: related,
         }),
       );
-    else ones.set(link.name, join(link, related.need, alias, path, building, later));
+    else ones.set(link.name, join(link, related.need, alias, path, building));
   }
   if (links.some(({ link }) => link.isMany)) building.withManys.push(selection);
   return selection;
@@ -156,14 +156,13 @@ function join(
   parent: string,
   parentPath: string,
   building: Building,
-  later: (() => void)[],
 ): JoinedSelection {
   const path = parentPath === "" ? link.name : `${parentPath}.${link.name}`;
   const alias = `j${building.aliases.size}`;
   building.aliases.set(path, alias);
   building.joins.push(joinText(link, parent, alias));
   const presence = addColumn(columnText(alias, link.to), building);
-  return { ...select(link.target, need, alias, path, building, later), link, presence };
+  return { ...select(link.target, need, alias, path, building), link, presence };
 }
 
 function joinText({ target, from, to }: Link, parent: string, alias: string): string {
