@@ -1,5 +1,5 @@
 import { quoteName, quoteTable } from "../db/names.ts";
-import type { Field } from "../mapping/definition.ts";
+import type { Definition, Field } from "../mapping/definition.ts";
 import { hasOrder } from "../mapping/native.ts";
 import { isAlways, type Condition, type Parameter, isColumn, type StatementColumn } from "./condition.ts";
 
@@ -103,6 +103,20 @@ export function conditionText(condition: Condition, alias: string, parameters: P
     case "version":
       return `${versionText(alias)} = ${parameters.add(condition.version)}`;
   }
+}
+
+/** Writes the FROM and WHERE of a statement on the records of one table, whose alias is `t`. */
+export function fromText(
+  { table }: Pick<Definition, "table">,
+  condition: Condition,
+  parameters: Parameters,
+): string {
+  return `FROM ${quoteTable(table)} AS t ${whereText(condition, parameters)}`;
+}
+
+/** Writes the WHERE of a statement on the table with the alias `t`; empty when every row meets it. */
+export function whereText(condition: Condition, parameters: Parameters): string {
+  return isAlways(condition) ? "" : `WHERE ${conditionText(condition, "t", parameters)}`;
 }
 
 /**

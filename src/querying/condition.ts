@@ -1,4 +1,4 @@
-import type { Field } from "../mapping/definition.ts";
+import type { Definition, Field } from "../mapping/definition.ts";
 import type { Link } from "./links.ts";
 
 /** A value as a statement takes it; a list of them binds a PostgreSQL array. */
@@ -71,6 +71,13 @@ export const never: Condition = { kind: "any", of: [] };
 export function allOf(conditions: readonly (Condition | undefined)[]): Condition {
   const of = conditions.filter((one) => one !== undefined && !isAlways(one)) as readonly Condition[];
   return of.length === 1 ? (of[0] as Condition) : { kind: "all", of };
+}
+
+/** Returns the condition that the key is this one: a value for each of its fields. */
+export function keyIs({ keys }: Pick<Definition, "keys">, values: readonly Parameter[]): Condition {
+  return allOf(
+    keys.map((field, index) => ({ kind: "compare", field, operator: "=", value: values[index] ?? null })),
+  );
 }
 
 export function isAlways(condition: Condition): boolean {

@@ -4,13 +4,13 @@ import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Turns } from "../kit/turns.ts";
 import { conditionText, createParameters, type Parameters } from "./condition-text.ts";
+import { estimateCount } from "./count.ts";
 import { cursorBinding, cursorPage, cursorsAround, openPosition } from "./cursor-page.ts";
 import type { Cursors } from "./cursor.ts";
 import { afterText, type Bound } from "./keyset.ts";
 import { readListParameters, type ListParameters } from "./list-parameters.ts";
 import { orderText, reversed, type OrderItem } from "./order.ts";
 import { createProjection } from "./projection.ts";
-import { estimateCount } from "./read.ts";
 import type { ListShape } from "./shown-paths.ts";
 
 /** A list of the service's own rows. */

@@ -1,8 +1,8 @@
 import type { TextSql } from "../db/text-sql.ts";
 import { quoteTable } from "../db/names.ts";
 import type { Definition } from "../mapping/definition.ts";
-import { columnText, conditionText, createParameters, type Parameters } from "./condition-text.ts";
-import { allOf, isAlways, type Condition, type Parameter } from "./condition.ts";
+import { columnText, conditionText, createParameters, fromText, type Parameters } from "./condition-text.ts";
+import { allOf, isAlways, type Condition } from "./condition.ts";
 import { afterText, type Bound } from "./keyset.ts";
 import type { Link } from "./links.ts";
 import { mayBeNull, orderText, type OrderItem } from "./order.ts";
@@ -50,8 +50,7 @@ export async function readCountedPage(
 ): Promise<{ readonly rows: readonly Raw[]; readonly total: number | undefined }> {
   const parameters = createParameters();
   const [page] = selectText(statement, reading, () => [], reading.order, parameters);
-  const { definition } = statement.root;
-  const all = `SELECT count(*) FROM ${quoteTable(definition.table)} AS t ${whereText(reading.condition, parameters)}`;
+  const all = `SELECT count(*) ${fromText(statement.root.definition, reading.condition, parameters)}`;
   const place = parameters.add(countAt);
   const text = `SELECT page.*, CASE WHEN row_number() OVER () = ${place} THEN (${all}) END FROM (${page}) AS page`;
   const rows: Raw[] = await sql(text, parameters.values);
@@ -159,17 +158,6 @@ function selectText(
 
 function joined(parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join(" ");
-}
-
-/** Returns the condition that the key is this one: a value for each of its fields. */
-export function keyIs({ keys }: Definition, values: readonly Parameter[]): Condition {
-  return allOf(
-    keys.map((field, index) => ({ kind: "compare", field, operator: "=", value: values[index] ?? null })),
-  );
-}
-
-export function whereText(condition: Condition, parameters: Parameters, alias = "t"): string {
-  return isAlways(condition) ? "" : `WHERE ${conditionText(condition, alias, parameters)}`;
 }
 
 /** Reads the to-many relations of records that were read, one statement for each relation. */
@@ -297,60 +285,4 @@ export function totalOrder(order: readonly OrderItem[], { keys }: Definition): r
   if (missing.length === 0) return order;
   const ofKey = missing.map((field): OrderItem => ({ links: [], field, direction: "asc", nulls: "last" }));
   return [...order, ...ofKey];
-}
-
-/** Counts the records that meet the condition. */
-export async function countRecords(
-  sql: TextSql,
-  definition: Definition,
-  condition: Condition,
-): Promise<number> {
-  const parameters = createParameters();
-  const where = whereText(condition, parameters);
-  const [row] = await sql(
-    `SELECT count(*) FROM ${quoteTable(definition.table)} AS t ${where}`,
-    parameters.values,
-  );
-  return Number(row?.[0]);
-}
-
-/** Up to here an estimated count is exact (docs/lists.md). */
-const exactUpTo = 10_000;
-
-/**
- * Counts exactly up to 10,000. Beyond, it returns the planner's estimate, which costs the same
- * whatever the table holds.
- */
-export async function estimateRecords(
-  sql: TextSql,
-  definition: Definition,
-  condition: Condition,
-): Promise<{ readonly total: number; readonly isEstimate: boolean }> {
-  const parameters = createParameters();
-  const from = `FROM ${quoteTable(definition.table)} AS t ${whereText(condition, parameters)}`;
-  return estimateCount(sql, from, parameters);
-}
-
-/**
- * Does the same for what a FROM and a WHERE say.
- *
- * @param parameters Those of the text.
- */
-export async function estimateCount(
-  sql: TextSql,
-  from: string,
-  parameters: Parameters,
-): Promise<{ readonly total: number; readonly isEstimate: boolean }> {
-  const limit = parameters.add(exactUpTo + 1);
-  const text = `SELECT count(*) FROM (SELECT 1 ${from} LIMIT ${limit}) AS few`;
-  const [row] = await sql(text, parameters.values);
-  const counted = Number(row?.[0]);
-  if (counted <= exactUpTo) return { total: counted, isEstimate: false };
-  const [plan] = await sql(`EXPLAIN (FORMAT JSON) SELECT 1 ${from}`, parameters.values.slice(0, -1));
-  const [
-    {
-      Plan: { "Plan Rows": rows },
-    },
-  ] = JSON.parse(plan?.[0] ?? "") as [{ Plan: { "Plan Rows": number } }];
-  return { total: Math.max(rows, counted), isEstimate: true };
 }

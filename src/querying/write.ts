@@ -1,9 +1,9 @@
 import { quoteName, quoteTable } from "../db/names.ts";
 import type { ManySql, TextSql } from "../db/text-sql.ts";
 import type { Definition, Field, Row } from "../mapping/definition.ts";
-import { columnText, createParameters, type Parameters } from "./condition-text.ts";
-import { isAlways, type Condition } from "./condition.ts";
-import { keyIs, readManys, readRecords, whereText } from "./read.ts";
+import { columnText, createParameters, fromText, whereText, type Parameters } from "./condition-text.ts";
+import { isAlways, keyIs, type Condition } from "./condition.ts";
+import { readManys, readRecords } from "./read.ts";
 import type { Raw, SelectionStatement } from "./selection.ts";
 import { parameterOf } from "./values.ts";
 
@@ -88,8 +88,8 @@ async function isFit(
   const { definition, columns } = root;
   const key = definition.keys.map(({ name }) => row[columns.get(name)?.position ?? -1] as string);
   const parameters = createParameters();
-  const where = whereText({ kind: "all", of: [keyIs(definition, key), judge] }, parameters);
-  const text = `SELECT 1 FROM ${quoteTable(definition.table)} AS t ${where}`;
+  const condition: Condition = { kind: "all", of: [keyIs(definition, key), judge] };
+  const text = `SELECT 1 ${fromText(definition, condition, parameters)}`;
   return (await sql(text, parameters.values)).length > 0;
 }
 
@@ -140,8 +140,7 @@ function deletion(
   comment: string,
 ): { readonly text: string; readonly values: readonly unknown[] } {
   const parameters = createParameters();
-  const where = whereText(condition, parameters);
-  const text = `DELETE FROM ${quoteTable(definition.table)} AS t ${where} RETURNING 1${comment}`;
+  const text = `DELETE ${fromText(definition, condition, parameters)} RETURNING 1${comment}`;
   return { text, values: parameters.values };
 }
 

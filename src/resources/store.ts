@@ -3,14 +3,12 @@ import { databaseFaultOf } from "../db/prisma-errors.ts";
 import type { SqlOf } from "../db/batched-sql.ts";
 import type { ManySql, TextSql, TextTransact } from "../db/text-sql.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
-import { allOf, always, isAlways, type Condition } from "../querying/condition.ts";
+import { allOf, always, isAlways, keyIs, type Condition } from "../querying/condition.ts";
+import { countRecords, estimateRecords } from "../querying/count.ts";
 import { reversed, type OrderItem } from "../querying/order.ts";
 import { orderOf } from "../querying/prisma-include.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
 import {
-  countRecords,
-  estimateRecords,
-  keyIs,
   readCountedPage,
   readJudged,
   readPositions,
