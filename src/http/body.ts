@@ -2,6 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
 import { AppError, messageOf, type ErrorCode } from "../kit/errors.ts";
+import { isObject } from "../kit/is-object.ts";
 import { createTurns } from "../kit/turns.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
@@ -57,14 +58,13 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
   // The answers to writes before it may leave nothing for the one to this.
   await ctx.state.memory.reserve(0);
   if (ctx.request.rawBody === "") return {};
-  if (typeof body !== "object" || body === null || Array.isArray(body))
-    throw new AppError("request.malformed", "The request body must be a JSON object.");
+  if (!isObject(body)) throw new AppError("request.malformed", "The request body must be a JSON object.");
   if (isDeeperThan(body, maxDepth))
     throw new AppError(
       "request.malformed",
       `The request body must not be nested deeper than ${maxDepth} levels.`,
     );
-  return body as JsonObject;
+  return body;
 }
 
 function hasBody(ctx: ApiContext): boolean {

@@ -1,4 +1,5 @@
 import { shortened } from "../http/query-string.ts";
+import { isObject } from "../kit/is-object.ts";
 import type { Parameter } from "./condition.ts";
 import { mostValues, readValue } from "./filter-values.ts";
 import { mostConditions, mostDepth, operatorOf } from "./filters.ts";

@@ -1,3 +1,4 @@
+import { isObject } from "../kit/is-object.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { linkOf } from "./links.ts";
 import type { OrderItem } from "./order.ts";

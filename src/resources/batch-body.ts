@@ -2,6 +2,7 @@ import { parseEntityTags, type EntityTags } from "../http/conditional.ts";
 import type { JsonObject } from "../http/body.ts";
 import { unknownField } from "../kit/did-you-mean.ts";
 import { validationError } from "../kit/errors.ts";
+import { isObject } from "../kit/is-object.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { fill } from "../validation/messages.ts";
