@@ -15,7 +15,7 @@ const time: JsonSchema = {
 };
 /** Not the format `duration`, which has no signs and fractions. */
 const interval: JsonSchema = { type: "string", pattern: "^P", examples: ["P1DT12H"] };
-export const int32: JsonSchema = { type: "integer", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
+const int32: JsonSchema = { type: "integer", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
 
 /** The texts that the rules `integer` and `numeric` take; blanks around them are trimmed. */
 export const integerText: JsonSchema = { type: "string", pattern: "^\\s*[+-]?(0|[1-9][0-9]*)\\s*$" };

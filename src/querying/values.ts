@@ -52,7 +52,7 @@ const decoders: Readonly<Record<FieldType, (text: string) => unknown>> = {
 };
 
 /** The text of a `money` begins with its sign. */
-export function decimalOf(text: string): Decimal {
+function decimalOf(text: string): Decimal {
   return new Decimal(text.startsWith("$") ? text.slice(1).replaceAll(",", "") : text);
 }
 
@@ -61,7 +61,7 @@ export function decimalOf(text: string): Decimal {
  * `timestamptz` is `+00`. A `timestamp` has none and counts as UTC. A `date` is midnight UTC to
  * `Date`.
  */
-export function dateOf(text: string): Date {
+function dateOf(text: string): Date {
   const isDay = text.length === 10;
   return new Date(isDay ? text : `${text.replace(" ", "T").replace(/\+00$/, "")}+00:00`);
 }
