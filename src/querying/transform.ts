@@ -119,7 +119,7 @@ const renderers: Readonly<Record<FieldType, (value: unknown, field: Field) => un
   Int: (value) => value,
   BigInt: (value) => (typeof value === "bigint" ? bigIntOf(value) : value),
   Float: finiteOf,
-  Decimal: (value, { scale }) => (isDecimalLike(value) ? decimalOf(new Decimal(value), scale) : null),
+  Decimal: (value, { scale }) => (isDecimalLike(value) ? decimalText(new Decimal(value), scale) : null),
   String: (value) => value,
   Boolean: (value) => value,
   DateTime: (value) => (value instanceof Date ? dateOf(value) : value),
@@ -142,9 +142,13 @@ function finiteOf(value: unknown): unknown {
   return typeof value === "number" && !Number.isFinite(value) ? null : value;
 }
 
-/** At least the digits of the scale. An existing column may hold more, and none is rounded away. */
-const decimalOf = (value: Decimal, scale = 0): string =>
-  value.decimalPlaces() > scale ? value.toFixed() : value.toFixed(scale);
+/**
+ * Returns a decimal as answers show it: with at least the digits of the scale. An existing column
+ * may hold more, and none is rounded away.
+ */
+export function decimalText(value: Decimal, scale = 0): string {
+  return value.decimalPlaces() > scale ? value.toFixed() : value.toFixed(scale);
+}
 
 const isDecimalLike = (value: unknown): value is Decimal | string | number =>
   Decimal.isDecimal(value) || typeof value === "string" || typeof value === "number";

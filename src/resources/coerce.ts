@@ -2,6 +2,7 @@ import { DbNull, JsonNull } from "../kit/prisma-values.ts";
 import type { FieldErrors } from "../kit/errors.ts";
 import { parseDateText } from "../validation/dates.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";
+import { decimalText } from "../querying/transform.ts";
 import { maxPlaces } from "../validation/body-paths.ts";
 import { fill } from "../validation/messages.ts";
 import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "../validation/values.ts";
@@ -63,23 +64,17 @@ export function coerce(field: Field, value: unknown): Coerced {
  */
 export function parseKey(field: Field, text: string): unknown {
   // One spelling for each key: `05` and `+5` are not the record 5.
-  const { type, scale = 0 } = field;
+  const { type, scale } = field;
   const isNumber = type === "Int" || type === "BigInt";
   if (text === "" || (isNumber && !/^(?:0|-?[1-9]\d{0,18})$/.test(text))) return undefined;
   if (type === "Boolean") return text === "true" ? true : text === "false" ? false : undefined;
   if (type === "Instant") return isInstantText(text) ? text : undefined;
   if (type === "Decimal" && isNoNumber(text)) return text;
-  if (type === "Decimal" && !isDecimalText(text, scale)) return undefined;
+  if (type === "Decimal" && !(isNumeric(text) && decimalText(toDecimal(text), scale) === text))
+    return undefined;
   if (type === "Date" && isBeyondDays(text)) return text;
   const converted = converters[field.type](text, field);
   return "value" in converted ? converted.value : undefined;
-}
-
-/** Returns whether a decimal is written as answers do: with the digits of the scale, or more. */
-function isDecimalText(text: string, scale: number): boolean {
-  if (!isNumeric(text)) return false;
-  const number = toDecimal(text);
-  return (number.decimalPlaces() > scale ? number.toFixed() : number.toFixed(scale)) === text;
 }
 
 function nullOf(field: Field): Coerced {
