@@ -8,7 +8,7 @@ import { createTransform } from "../querying/transform.ts";
 import type { Where } from "./access.ts";
 import { allOf } from "./query.ts";
 import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
-import { readPage, type ListPart, type RecordPage, type Total } from "./list-page.ts";
+import { exactly, readPage, type ListPart, type RecordPage, type Total } from "./list-page.ts";
 import type { Found, Guard, Include, ListQuery, RecordStore, Shape, Written } from "./record-store.ts";
 
 export interface PrismaStoreOptions {
@@ -53,10 +53,7 @@ async function list(
     const rows = await delegate.findMany(args);
     return rows.map((row) => JSON.stringify(transform(row)));
   };
-  const count = async (): Promise<Total> => ({
-    total: await delegate.count({ where }),
-    isEstimate: false,
-  });
+  const count = async (): Promise<Total> => exactly(await delegate.count({ where }));
   return readPage(part, { read, count });
 }
 
