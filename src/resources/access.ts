@@ -9,7 +9,7 @@ import {
   type Definitions,
   type Field,
 } from "../mapping/definition.ts";
-import { allOf as all, always, isNever, never, type Condition } from "../querying/condition.ts";
+import { allOf, always, isNever, never, type Condition } from "../querying/condition.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
 import { bindCondition } from "../querying/user-values.ts";
 
@@ -92,7 +92,7 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
       const conditions = rules
         .filter((rule, index) => rules.findIndex((other) => isSame(rule, other)) === index)
         .map((rule) => conditionOfRule(rule, definition, caller));
-      return conditions.some(isNever) ? never : all(conditions);
+      return conditions.some(isNever) ? never : allOf(conditions);
     },
     readFilter: ({ access: { read } }) => filters.get(read),
     withinReach(condition, caller) {
@@ -107,7 +107,7 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
           const { link, of } = condition;
           const { target } = link;
           const readable = isUnguarded(target) ? always : access.of(target, ["read"], caller);
-          return { ...condition, of: all([readable, access.withinReach(of, caller)]) };
+          return { ...condition, of: allOf([readable, access.withinReach(of, caller)]) };
         }
         case "compare":
         case "in":

@@ -6,7 +6,7 @@ import { isAlways, type Condition } from "../querying/condition.ts";
 import { prismaData, prismaValue, prismaWhereOf } from "../querying/to-prisma.ts";
 import { createTransform } from "../querying/transform.ts";
 import type { Where } from "./access.ts";
-import { allOf } from "./query.ts";
+import { whereAll } from "./query.ts";
 import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
 import { exactly, readPage, type ListPart, type RecordPage, type Total } from "./list-page.ts";
 import type { Found, Guard, Include, ListQuery, RecordStore, Shape, Written } from "./record-store.ts";
@@ -68,7 +68,7 @@ async function find(
 ): Promise<Found | undefined> {
   const { definition, models } = context;
   const delegate = models.delegate(definition.model);
-  const filter = allOf([keyIs(definition, key), where]);
+  const filter = whereAll([keyIs(definition, key), where]);
   try {
     const row = await delegate.findFirst({
       where: filter,
@@ -196,7 +196,7 @@ function guardedKey(definition: Definition, key: unknown, where: Where): Where {
 function guardedBy(access: Condition, where: Where): Where {
   const filter = prismaWhereOf(access);
   if (filter === undefined) throw new Error("A rule of access cannot be said to the Prisma client");
-  return filter === "nothing" ? { OR: [] } : allOf([where, filter]);
+  return filter === "nothing" ? { OR: [] } : whereAll([where, filter]);
 }
 
 /** Throws when a request asks for what only the compiler of queries gives. */

@@ -47,7 +47,7 @@ export function baseQueryOf(definition: Definition): BaseQuery {
 }
 
 /** One filter that asks for all of them at once, so that none can widen another. */
-export function allOf(filters: readonly (Where | undefined)[]): Where {
+export function whereAll(filters: readonly (Where | undefined)[]): Where {
   const present = filters.filter((filter) => filter !== undefined && Object.keys(filter).length > 0);
   return present.length === 1 ? (present[0] as Where) : present.length === 0 ? {} : { AND: present };
 }
@@ -71,7 +71,7 @@ function searchedQuery({
   // error.
   const contains = { contains: escapeLike(search), mode: "insensitive" };
   const matches = definition.searchableColumns.map((name) => ({ [name]: contains }));
-  return { ...base, where: allOf([base.where, { OR: matches }]) };
+  return { ...base, where: whereAll([base.where, { OR: matches }]) };
 }
 
 function totalOrder(

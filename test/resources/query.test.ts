@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { BaseQuery, Definition } from "../../src/mapping/definition.ts";
-import { allOf, baseQueryOf, listQuery } from "../../src/resources/query.ts";
+import { whereAll, baseQueryOf, listQuery } from "../../src/resources/query.ts";
 import { definition, field } from "../support/definitions.ts";
 
 const orders = (overrides: Partial<Definition> = {}): Definition =>
@@ -112,7 +112,7 @@ describe("baseQueryOf", () => {
   });
 });
 
-describe("allOf", () => {
+describe("whereAll", () => {
   for (const [filters, where] of [
     [[], {}],
     [[undefined, {}], {}],
@@ -120,7 +120,7 @@ describe("allOf", () => {
     [[{ a: 1 }, { a: 2 }], { AND: [{ a: 1 }, { a: 2 }] }],
   ] as const) {
     it(`makes ${JSON.stringify(filters)} into ${JSON.stringify(where)}`, () => {
-      expect(allOf(filters)).to.deep.equal(where);
+      expect(whereAll(filters)).to.deep.equal(where);
     });
   }
 });
