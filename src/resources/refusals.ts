@@ -76,11 +76,11 @@ export function refuseWrite(definition: Definition, error: unknown): never {
   const fault = faultOf(error);
   switch (fault.kind) {
     case "unique":
-      throw refusal(definition, fault.fields, (name) => `The ${name} has already been taken.`, error);
+      throw refusedFields(definition, fault.fields, (name) => `The ${name} has already been taken.`, error);
     case "foreign_key":
-      throw refusal(definition, columnsIn(fault), (name) => `The selected ${name} is invalid.`, error);
+      throw refusedFields(definition, columnsIn(fault), (name) => `The selected ${name} is invalid.`, error);
     case "not_null":
-      throw refusal(definition, columnsIn(fault), missingIn(definition), error);
+      throw refusedFields(definition, columnsIn(fault), missingIn(definition), error);
     // Which column it is, the server does not say.
     case "check":
       throw refused(
@@ -132,7 +132,7 @@ function refusedTypeOf(message: string): (native: string) => boolean {
   return (native) => native === type || (kind !== undefined && /(?:multi)?range$/.exec(native)?.[0] === kind);
 }
 
-/** A 422 that no field is named for. */
+/** A 422 that names no field. */
 function refused(message: string, cause?: unknown): AppError {
   return new AppError("validation.failed", message, { errors: {}, cause });
 }
@@ -170,7 +170,8 @@ function columnsIn({ field }: { readonly field?: string }): readonly string[] {
   return field === undefined ? [] : [field];
 }
 
-function refusal(
+/** A 422 that names the fields of the columns. */
+function refusedFields(
   definition: Definition,
   columns: readonly string[],
   messageFor: (attribute: string, name: string) => string,
