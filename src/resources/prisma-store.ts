@@ -9,7 +9,7 @@ import type { Where } from "./access.ts";
 import { whereAll } from "./query.ts";
 import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
 import { exactly, readPage, type ListPart, type RecordPage, type Total } from "./list-page.ts";
-import type { Found, Guard, Include, ListQuery, RecordStore, Shape, Written } from "./record-store.ts";
+import type { Found, Guard, Include, ListQuery, RecordStore, Shape, RecordWrite } from "./record-store.ts";
 
 export interface PrismaStoreOptions {
   readonly definition: Definition;
@@ -84,7 +84,7 @@ async function find(
   }
 }
 
-async function create<T>(context: Context, { data, ...rest }: Written<T>): Promise<T> {
+async function create<T>(context: Context, { data, ...rest }: RecordWrite<T>): Promise<T> {
   const { definition } = context;
   const insert = async (by: Delegate): Promise<Row> => {
     const row = await by.create({ data: prismaData(definition, data) });
@@ -102,7 +102,7 @@ async function create<T>(context: Context, { data, ...rest }: Written<T>): Promi
 async function update<T>(
   context: Context,
   key: unknown,
-  { where, version, data, ...rest }: Written<T> & Guard,
+  { where, version, data, ...rest }: RecordWrite<T> & Guard,
 ): Promise<T | undefined> {
   const { definition } = context;
   if (version !== undefined) throw noVersions(definition);
@@ -140,7 +140,7 @@ async function remove(
 async function written<T>(
   context: Context,
   write: (by: Delegate) => Promise<Row>,
-  { include, present, isUndone }: Omit<Written<T>, "data">,
+  { include, present, isUndone }: Omit<RecordWrite<T>, "data">,
 ): Promise<T> {
   const { definition, models } = context;
   const act = async (by: Delegate): Promise<T> =>

@@ -34,7 +34,8 @@ export interface Found {
   json(): string;
 }
 
-export interface Written<T> {
+/** What a create or an update is to do. */
+export interface RecordWrite<T> {
   readonly data: Row;
   /** The user who writes it. */
   readonly userId: number;
@@ -73,13 +74,13 @@ export interface RecordStore {
    * @throws AppError `record.forbidden` when the new record does not meet `access`; it is not there
    *   then.
    */
-  create<T>(options: Written<T>): Promise<T>;
+  create<T>(options: RecordWrite<T>): Promise<T>;
   /** A text that changes with any column of the record. Undefined when it is gone. */
   version(key: unknown): Promise<string | undefined>;
   /**
    * Undefined when the record is gone, of another version, or left out by the filter or `access`.
    */
-  update<T>(key: unknown, options: Written<T> & Guard): Promise<T | undefined>;
+  update<T>(key: unknown, options: RecordWrite<T> & Guard): Promise<T | undefined>;
   /** False when there was nothing to delete, or nothing of that version. */
   remove(key: unknown, where: Where, access: Condition, version?: string): Promise<boolean>;
 }
@@ -89,7 +90,7 @@ export interface ManyStore {
   /** Returns undefined when they have to be created one by one. */
   createMany<T>(
     many: readonly Row[],
-    options: Omit<Written<T>, "data" | "isUndone" | "userId">,
+    options: Omit<RecordWrite<T>, "data" | "isUndone" | "userId">,
   ): Promise<readonly T[] | undefined>;
   /** Returns whether all of them were there; else those that were are deleted. */
   removeMany(keys: readonly unknown[], where: Where, access: Condition): Promise<boolean>;

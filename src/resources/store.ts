@@ -39,7 +39,7 @@ import {
   type RecordPage,
 } from "./list-page.ts";
 import { createPrismaStore } from "./prisma-store.ts";
-import type { Found, Guard, ListQuery, ManyStore, RecordStore, Shape, Written } from "./record-store.ts";
+import type { Found, Guard, ListQuery, ManyStore, RecordStore, Shape, RecordWrite } from "./record-store.ts";
 import type { RelatedList } from "./related-lists.ts";
 import { forbidden, leftOut, refuseDelete, refuseList, refuseUnsupported, refuseWrite } from "./refusals.ts";
 import { accessOf, type View, type Views } from "./view.ts";
@@ -168,7 +168,7 @@ async function find(
   }
 }
 
-async function create<T>(context: Context, options: Written<T>): Promise<T> {
+async function create<T>(context: Context, options: RecordWrite<T>): Promise<T> {
   const { views, database, fallback } = context;
   const view = views.of(options.include);
   if (view === undefined) return fallback().create(options);
@@ -187,7 +187,7 @@ const mostRelated = 25;
 async function createMany<T>(
   { views, database }: Context,
   many: readonly Row[],
-  { include, access, present }: Omit<Written<T>, "data" | "isUndone" | "userId">,
+  { include, access, present }: Omit<RecordWrite<T>, "data" | "isUndone" | "userId">,
 ): Promise<readonly T[] | undefined> {
   const view = views.of(include);
   // Whether a new record fits its rule of access may depend on those before it.
@@ -203,7 +203,7 @@ async function createMany<T>(
 async function update<T>(
   context: Context,
   key: unknown,
-  options: Written<T> & Guard,
+  options: RecordWrite<T> & Guard,
 ): Promise<T | undefined> {
   const { definition, definitions, views, database, fallback } = context;
   const [view, filter] = [views.of(options.include), conditionOf(definition, definitions, options.where)];
