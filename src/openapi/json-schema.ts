@@ -1,6 +1,9 @@
 /** A JSON Schema of draft 2020-12, which OpenAPI 3.1 takes as it is. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
+/** An object without keys. */
+export const emptyObject: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
+
 /** Refers to a schema of the document's components. */
 export function schemaNamed(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
@@ -33,6 +36,7 @@ export function objectOf(
   return { type: "object", ...(required.length > 0 && { required }), properties };
 }
 
+/** Returns the schema of a list; `limits` are those of its length, or of its items together. */
 export function listOf(items: JsonSchema, limits: JsonSchema = {}): JsonSchema {
   return { type: "array", items, ...limits };
 }

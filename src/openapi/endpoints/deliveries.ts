@@ -2,7 +2,7 @@ import { deliveredEvents, deliveryStatuses } from "../../deliveries/delivery.ts"
 import { deliveryShape } from "../../deliveries/list-filter.ts";
 import { listSchema } from "../envelopes.ts";
 import { ofIdempotency, ofBody } from "../faults.ts";
-import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
@@ -145,7 +145,7 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
       id: "svc.deliveries.retry",
       summary: "Makes a new delivery of one at its end, or the next attempt of a retrying one now",
       parameters: [id, ...idempotencyKey],
-      body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
+      body: { schema: emptyObject, isOptional: true },
       answers: {
         200: {
           description: "The retrying delivery, which is due now.",
@@ -167,7 +167,7 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
       id: "svc.webhooks.discardHeld",
       summary: "Drops the deliveries that are held for a subscription",
       parameters: [idParameter, ...idempotencyKey],
-      body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
+      body: { schema: emptyObject, isOptional: true },
       answers: {
         202: {
           description: "How many are held now, counted up to 10,000.",

@@ -3,7 +3,7 @@ import { auditShape } from "../../operations/audit-page.ts";
 import { deadLetterShape } from "../../operations/dead-letters.ts";
 import { cursorPageSchema } from "../envelopes.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
-import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { cursorParameters } from "../list-parameters.ts";
 import type { Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
@@ -224,7 +224,7 @@ const reloadOperation: Operation = {
   path: "/configuration/reload",
   id: "svc.configuration.reload",
   summary: "Checks the files, and has every process load them",
-  body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
+  body: { schema: emptyObject, isOptional: true },
   parameters: idempotencyKey,
   answers: {
     200: {

@@ -4,7 +4,7 @@ import { replayShape } from "../../deliveries/replay/replay-list.ts";
 import { listSchema } from "../envelopes.ts";
 import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
-import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime } from "../value-schemas.ts";
@@ -69,7 +69,6 @@ const asked: JsonSchema = {
   },
   additionalProperties: false,
 };
-const nothing: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
 
 /** The operations of replays. */
 export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
@@ -83,7 +82,7 @@ export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }
     id: `svc.replays.${name}`,
     summary,
     parameters: [id, ...idempotencyKey],
-    body: { schema: nothing, isOptional: true },
+    body: { schema: emptyObject, isOptional: true },
     answers: { 200: { ...replay, headers: ["Idempotent-Replayed"] } },
     errors: ["replay.not_found", "replay.conflict", ...ofBody, ...ofIdempotency],
   });

@@ -1,6 +1,6 @@
 import { longestGrace, usualGrace } from "../../subscriptions/rotate-secret.ts";
 import { ofBody, ofIdempotency } from "../faults.ts";
-import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { emptyObject, listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 
@@ -47,7 +47,7 @@ export function webhookActions(): readonly Operation[] {
       id: "svc.webhooks.test",
       summary: "Sends a ping to the receiver, and answers the attempt",
       parameters: [idParameter, ...idempotencyKey],
-      body: { schema: { type: "object", properties: {}, additionalProperties: false }, isOptional: true },
+      body: { schema: emptyObject, isOptional: true },
       answers: {
         200: {
           headers: ["Idempotent-Replayed"],
