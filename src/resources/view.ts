@@ -46,10 +46,7 @@ export interface Views {
 export function createViews(definition: Definition, definitions: Definitions): Views {
   const byInclude = new WeakMap<object, View>();
   const none = {};
-  const always = [
-    ...definition.keys.map(({ name }) => name),
-    ...(definition.ownerColumn === undefined ? [] : [definition.ownerColumn]),
-  ];
+  const always = accessNames(definition);
   const transform = createTransform(definition, definitions);
 
   function compile(include: Include, { fields, related }: ShownPart = whole): View | undefined {
@@ -106,12 +103,14 @@ function without(shown: unknown, names: readonly string[]): unknown {
   return Object.fromEntries(Object.entries(shown).filter(([name]) => !names.includes(name)));
 }
 
+function accessNames({ keys, ownerColumn }: Definition): readonly string[] {
+  return [...keys.map(({ name }) => name), ...(ownerColumn === undefined ? [] : [ownerColumn])];
+}
+
 /** Returns the key and the owner in Prisma's types. */
 export function accessOf({ columns, definition }: SelectionStatement["root"], raw: Raw): Row {
-  const { keys, ownerColumn } = definition;
-  const names = [...keys.map(({ name }) => name), ...(ownerColumn === undefined ? [] : [ownerColumn])];
   return Object.fromEntries(
-    names.map((name) => {
+    accessNames(definition).map((name) => {
       const column = columns.get(name);
       if (column === undefined) throw new Error(`The view of ${definition.name} lacks ${name}`);
       return [name, valueOf(column.field, raw[column.position] as string | null)];
