@@ -8,6 +8,7 @@ import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
 import type { ApiContext, Turn } from "./state.ts";
 
+/** A JSON object whose members nothing has checked yet. */
 export type JsonObject = Record<string, unknown>;
 
 /**

@@ -21,11 +21,13 @@ export interface KeptAnswer {
   readonly isSealed: boolean;
 }
 
+/** How many answers are kept of a user, and the bytes of their bodies. */
 export interface Usage {
   readonly keys: number;
   readonly bytes: number;
 }
 
+/** How long the first answer to a key is kept. */
 export const keptForHours = 24;
 
 /** The status of a key whose first request is not answered yet. */

@@ -27,6 +27,7 @@ export interface Seal {
   decrypt(sealed: Uint8Array): string;
 }
 
+/** A POST whose body has been read, and how to do what it asks for. */
 export interface Post {
   readonly inTransaction: InTransaction;
   /**

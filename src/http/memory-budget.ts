@@ -4,6 +4,7 @@ import { overloadedError } from "../kit/errors.ts";
 import { leastBudgetOf } from "../kit/memory-weights.ts";
 import type { ApiMiddleware, RequestMemory } from "./state.ts";
 
+/** The memory that all requests in flight share. */
 export interface MemoryBudget {
   open(userId: number): OpenRequest;
 }

@@ -10,6 +10,7 @@ import { createInOrder, type InOrder } from "./in-order.ts";
 import { answerClientErrors } from "./refusal.ts";
 import { joinSmallChunks } from "./small-chunks.ts";
 
+/** A server that listens. */
 export interface HttpServer {
   /** The port it listens on, also when 0 was asked for. */
   readonly port: number;

@@ -37,6 +37,7 @@ export function objectOf(
 }
 
 /** Returns the schema of a list; `limits` are those of its length, or of its items together. */
+/** Returns the schema of a list; `limits` are keywords of the list itself, such as `minItems`. */
 export function listOf(items: JsonSchema, limits: JsonSchema = {}): JsonSchema {
   return { type: "array", items, ...limits };
 }

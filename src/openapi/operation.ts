@@ -48,7 +48,7 @@ export function pathParameter(name: string, schema: JsonSchema, example: unknown
   return { name, in: "path", required: true, schema, example };
 }
 
-/** Reads the id of a record of the service's own. */
+/** The parameter `{id}` of a path to a record of the service's own. */
 export const idParameter: Parameter = pathParameter(
   "id",
   { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },

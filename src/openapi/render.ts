@@ -5,6 +5,7 @@ import type { JsonSchema } from "./json-schema.ts";
 import type { Operation, OperationAnswer, Parameter } from "./operation.ts";
 import { rateLimitHeaders, sharedHeaders } from "./shared-parameters.ts";
 
+/** What the operations are rendered with: the components, and the settings that answers show. */
 export interface Rendering {
   readonly schemas: Readonly<Record<string, JsonSchema>>;
   readonly takesJwts: boolean;

@@ -37,6 +37,7 @@ function dayOf(text: string): number {
   return ((text.endsWith(" BC") ? 1 - year : year) * 12 + month) * 31 + day;
 }
 
+/** How the values of each type are compared. */
 export const comparisons: Readonly<Record<FieldType, Comparison>> = {
   Int: byNumber,
   BigInt: by((value) => BigInt(String(value)), 30, 4),

@@ -28,6 +28,7 @@ export function createParameters(): Parameters {
   };
 }
 
+/** Writes the column of a field, quoted, behind the alias of its table. */
 export function columnText(alias: string, field: Field): string {
   return `${alias}.${quoteName(field.column)}`;
 }
@@ -114,7 +115,7 @@ export function fromText(
   return `FROM ${quoteTable(table)} AS t ${whereText(condition, parameters)}`;
 }
 
-/** Writes the WHERE of a statement on the table with the alias `t`; empty when every row meets it. */
+/** Writes the WHERE of a statement on the table with the alias `t`; empty for every row. */
 export function whereText(condition: Condition, parameters: Parameters): string {
   return isAlways(condition) ? "" : `WHERE ${conditionText(condition, "t", parameters)}`;
 }

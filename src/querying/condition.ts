@@ -58,13 +58,16 @@ export type Condition =
   /** The whole row is still the one that `rowVersion` was read of. */
   | { readonly kind: "version"; readonly version: string };
 
+/** A test of the text at a path of a Json field. */
 export type JsonTest =
   | { readonly kind: "compare"; readonly operator: Comparison; readonly value: string }
   | { readonly kind: "in"; readonly values: readonly string[] }
   | { readonly kind: "null" }
   | { readonly kind: "like"; readonly pattern: string; readonly isCaseSensitive: boolean };
 
+/** Met by every record. */
 export const always: Condition = { kind: "all", of: [] };
+/** Met by no record. */
 export const never: Condition = { kind: "any", of: [] };
 
 /** Returns one condition that asks for all of them; undefined ones ask for nothing. */

@@ -11,6 +11,7 @@ export interface Position {
   readonly isInclusive: boolean;
 }
 
+/** Makes the cursors that clients get, and reads them back. */
 export interface Cursors {
   /** @param binding What the cursor is for: resource, sort, filter, search and user. */
   seal(position: Position, binding: string): string;

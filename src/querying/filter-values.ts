@@ -16,6 +16,7 @@ import type { Parameter } from "./condition.ts";
 import { textOperators, type Operator } from "./operators.ts";
 import type { ShownPath } from "./shown-paths.ts";
 
+/** Limit of the values of one condition. */
 export const mostValues = 100;
 
 /**

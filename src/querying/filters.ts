@@ -5,6 +5,7 @@ import { mostValues, readValue, splitValues } from "./filter-values.ts";
 import { countFault, isOperator, operators, operatorsOf, type Operator } from "./operators.ts";
 import { findPath, meant, pathFault, type ListShape, type ShownPath } from "./shown-paths.ts";
 
+/** Limit of the conditions of one filter, in all of its groups. */
 export const mostConditions = 50;
 /** Groups within groups. */
 export const mostDepth = 3;
@@ -34,6 +35,7 @@ export function conditionOf({ kind, conditions, groups }: Group): Condition {
 
 const bracketed = /^filter((?:\[[^[\]]*\])+)$/;
 
+/** Returns whether a parameter of this name is a filter, well written or not. */
 export function isFilter(name: string): boolean {
   return name === "filter" || name.startsWith("filter[");
 }

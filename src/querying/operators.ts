@@ -6,6 +6,7 @@ const order = ["lt", "lte", "gt", "gte", "between"] as const;
 const text = ["contains", "starts_with", "ends_with"] as const;
 const lists = ["has", "has_any", "has_all", "null"] as const;
 
+/** Every operator, whatever types it is for. */
 export const operators = [...new Set([...equality, ...order, ...text, ...lists])];
 export type Operator = (typeof operators)[number];
 /** Those that look for a part of a text. */

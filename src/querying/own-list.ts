@@ -27,6 +27,7 @@ export interface OwnList {
   readonly source: (parameters: Parameters, given: ReadonlyMap<string, string>) => string;
 }
 
+/** What the lists of the service's own rows need, whichever list it is. */
 export interface OwnListOptions {
   /** Gives statements no names: clients make many shapes of texts. */
   readonly listText: TextSql;

@@ -18,6 +18,7 @@ export interface Need {
   readonly related: ReadonlyMap<string, RelatedNeed>;
 }
 
+/** Which records of a relation are to be read, and which parts of each. */
 export interface RelatedNeed {
   readonly need: Need;
   /** The rest is for relations to many. */
@@ -36,6 +37,7 @@ export interface Selection {
   readonly manys: ReadonlyMap<string, ManySelection>;
 }
 
+/** A related record that is read by the same statement, through a join. */
 export interface JoinedSelection extends Selection {
   readonly link: Link;
   /** Position of a column that is null only where there is no such record. */
@@ -78,7 +80,7 @@ interface Building {
   readonly withManys: Selection[];
   /** Positions that are taken, those of to-many relations included. */
   positions: number;
-  /** Give the to-many relations their positions: behind all columns, where no statement puts any. */
+  /** Give the to-many relations their positions, behind all columns of the statement. */
   readonly later: (() => void)[];
 }
 

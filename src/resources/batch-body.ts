@@ -21,6 +21,7 @@ interface OfRecord {
 
 type Method = BatchOperation["method"];
 
+/** Limit of the operations of one batch. */
 export const maxOperations = 1000;
 
 /** More faults than this are not listed: an answer is no larger than it is of use. */

@@ -8,6 +8,7 @@ import type { RecordOperations, WriteRequest } from "./record-operations.ts";
 /** How long a batch may hold its connection. */
 const limitMs = 30_000;
 
+/** The operations of a batch, and what they are done with. */
 export interface Batch {
   readonly operations: readonly BatchOperation[];
   readonly records: RecordOperations;

@@ -16,6 +16,7 @@ import {
   isTimeText,
 } from "../mapping/temporal.ts";
 
+/** A value as Prisma takes it, or why the field cannot hold it. */
 export type Coerced =
   | { readonly kind: "ok"; readonly value: unknown }
   /**

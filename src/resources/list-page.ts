@@ -11,6 +11,7 @@ export interface ListPart {
   readonly count: CountMode;
 }
 
+/** A page by number. */
 export interface RecordPage {
   /** JSON of each record. */
   readonly records: readonly string[];
@@ -31,6 +32,7 @@ export interface CursorPart {
   readonly likely?: number | undefined;
 }
 
+/** A page that was read from a position on, with the positions of those around it. */
 export interface CursorPage {
   readonly records: readonly string[];
   readonly size: number;
@@ -38,17 +40,20 @@ export interface CursorPage {
   readonly previous: Position | undefined;
 }
 
+/** How many records there are. */
 export interface Total {
   readonly total: number;
   readonly isEstimate: boolean;
 }
 
+/** Records that were read, and counted in the same statement. */
 export interface CountedRecords {
   readonly records: readonly string[];
   /** Undefined where nothing was counted. */
   readonly total?: number | undefined;
 }
 
+/** Returns a total that was counted. */
 export function exactly(total: number): Total {
   return { total, isEstimate: false };
 }

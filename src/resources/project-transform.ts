@@ -2,6 +2,7 @@ import type { Definition, TransformNode } from "../mapping/definition.ts";
 
 type ObjectNode = Extract<TransformNode, { kind: "object" }>;
 
+/** The part of a transform that shows the paths that were asked for. */
 export interface ProjectedTransform {
   readonly transform: ObjectNode;
   /** False when a path leads to a part of what a node shows: the rest is still in the transform. */

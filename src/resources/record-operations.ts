@@ -32,6 +32,7 @@ export interface Reach {
   readonly together?: Together;
 }
 
+/** What creates and deletes several records at a time. */
 export interface Together extends ManyStore {
   /** Returns undefined when `work` failed; nothing of it is left. */
   attempt<T>(work: () => Promise<T>): Promise<T | undefined>;
@@ -43,6 +44,7 @@ export interface Request {
   readonly caller: Caller;
 }
 
+/** A request that creates or changes a record. */
 export interface WriteRequest extends Request {
   /**
    * Whether what was sent, with what the record has already, may make it too large for an event.
@@ -82,6 +84,7 @@ export interface RecordOperations {
   remove(request: Request, target: Target): Promise<void>;
 }
 
+/** The record after an update. */
 export interface Updated {
   readonly json: string;
   /** False when nothing was to be changed. */

@@ -6,6 +6,7 @@ import type { CursorPage, CursorPart, ListPart, RecordPage } from "./list-page.t
 import type { PrismaQuery } from "./query.ts";
 import type { RelatedList } from "./related-lists.ts";
 
+/** The relations that the base query reads with a record, as Prisma has them. */
 export type Include = PrismaQuery["include"];
 
 /** What a request asks of a list. */

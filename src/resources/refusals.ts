@@ -5,6 +5,7 @@ import type { Definition } from "../mapping/definition.ts";
 import { isUnsupported } from "../mapping/models.ts";
 import { reachedFields } from "./unreachable.ts";
 
+/** Makes the 403 of a record that is not for the caller. */
 export function forbidden(): AppError {
   return new AppError("record.forbidden", "This action is unauthorized.");
 }

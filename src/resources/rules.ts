@@ -55,6 +55,7 @@ export interface ValidateOptions {
   readonly now?: Date;
 }
 
+/** The values that passed, or the messages by field. */
 export type Validation =
   | { readonly kind: "valid"; readonly values: Record<string, unknown> }
   | { readonly kind: "invalid"; readonly errors: FieldErrors };

@@ -30,6 +30,7 @@ export interface ShownPart {
   readonly related: readonly Link[];
 }
 
+/** The views of one resource. */
 export interface Views {
   /**
    * Returns the view of the resource's own transform.
