@@ -1,19 +1,19 @@
 import { maxPresentedBytes } from "../broker/message-limit.ts";
 import type { JsonObject } from "../http/body.ts";
-import { entityTagOf, recordChanged } from "../http/conditional.ts";
 import type { Caller } from "../kit/caller.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { callCode } from "../mapping/code-module.ts";
 import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
-import { isNever, type Condition } from "../querying/condition.ts";
+import { isNever } from "../querying/condition.ts";
 import { isAdminFor, ownerFieldOf, ownerValue, type AccessConditions } from "./access.ts";
 import { dataOf } from "./data.ts";
 import { baseQueryOf } from "./query.ts";
-import { idOf, parseId } from "./record-id.ts";
+import { keyOf, permitted, permittedVersion, refuseWritten, type Target } from "./permitted.ts";
+import { idOf } from "./record-id.ts";
 import { checkReferences } from "./references.ts";
-import { forbidden, leftOut } from "./refusals.ts";
+import { forbidden } from "./refusals.ts";
 import { areCheckedTogether, refuseEqual } from "./together.ts";
-import type { Found, ManyStore, RecordStore, Shape } from "./record-store.ts";
+import type { Found, ManyStore, RecordStore } from "./record-store.ts";
 import {
   compileRules,
   createRulesOf,
@@ -50,13 +50,6 @@ export interface WriteRequest extends Request {
    * Whether what was sent, with what the record has already, may make it too large for an event.
    */
   readonly isLarge: boolean;
-}
-
-/** A record by its key as a text, and what it must be like. */
-export interface Target {
-  readonly id: string;
-  /** Throws when the record with this entity tag is not the one that the caller means. */
-  readonly check?: ((tag: string) => void) | undefined;
 }
 
 /**
@@ -256,73 +249,6 @@ function lazily<T>(compute: () => T): () => T {
   return () => (known ??= { value: compute() }).value;
 }
 
-function keyOf(definition: Definition, id: string): unknown {
-  const key = parseId(definition, id);
-  if (key === undefined) throw unknownRecord(definition, id);
-  return key;
-}
-
-/** A record, and what the caller may do with it. */
-interface Permission {
-  readonly id: string;
-  readonly allowed: Condition;
-}
-
-/** Reads the record; throws when it is not there (404) or not for the caller (403). */
-async function permitted(
-  definition: Definition,
-  { reach }: Request,
-  { id, allowed }: Permission,
-  shape: Shape,
-): Promise<Found> {
-  const found = await reach.store.find(keyOf(definition, id), baseQueryOf(definition).where, shape, allowed);
-  if (found === undefined) throw unknownRecord(definition, id);
-  if (!found.isAllowed) throw forbidden();
-  return found;
-}
-
-/**
- * Makes sure that the caller may change the record, and that it is the one that is meant.
- *
- * @returns Its version, for the statement that writes; undefined without a condition.
- */
-async function permittedVersion(
-  definition: Definition,
-  request: Request,
-  { id, check, allowed }: Permission & Target,
-): Promise<string | undefined> {
-  if (check === undefined) {
-    await permitted(definition, request, { id, allowed }, "access");
-    return undefined;
-  }
-  // Before the record: what changes in between is then of another version.
-  const version = await request.reach.store.version(keyOf(definition, id));
-  const { include } = baseQueryOf(definition);
-  check(entityTagOf((await permitted(definition, request, { id, allowed }, { include })).json()));
-  // One that has just been made has no version, and nothing is of that one.
-  return version ?? "";
-}
-
-/** Says why a write found nothing to change, or was left out by the table. */
-async function refuseWritten(
-  definition: Definition,
-  request: Request,
-  {
-    id,
-    allowed,
-    version,
-    done,
-  }: Permission & {
-    readonly version: string | undefined;
-    readonly done: "change" | "delete";
-  },
-): Promise<never> {
-  await permitted(definition, request, { id, allowed }, "access");
-  const isSame =
-    version === undefined || (await request.reach.store.version(keyOf(definition, id))) === version;
-  throw isSame ? leftOut(definition.table, done) : recordChanged();
-}
-
 /** Returns the part of a body that may be written. */
 async function validated(
   { definition, definitions }: Resource,
@@ -370,8 +296,4 @@ function sendable({ code, triggers }: Definition, record: Found, isLarge: boolea
     `The record would be ${bytes} bytes of JSON, and one that webhooks report may be ${maxPresentedBytes}. ` +
       "Nothing was written. Send less, or keep large values elsewhere and their address here.",
   );
-}
-
-function unknownRecord({ name }: Definition, id: string): AppError {
-  return new AppError("record.not_found", `The ${name} record ${id} could not be found.`);
 }

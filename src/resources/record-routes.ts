@@ -15,12 +15,12 @@ import type { AccessConditions } from "./access.ts";
 import { refuseDelete, refuseWrite, refusingAtCommit } from "./refusals.ts";
 import { readBatch } from "./batch-body.ts";
 import { runBatch } from "./batch.ts";
+import type { Target } from "./permitted.ts";
 import { idInPath, pathOfId } from "./record-id.ts";
 import {
   createRecordOperations,
   type Reach,
   type RecordOperations,
-  type Target,
   type WriteRequest,
 } from "./record-operations.ts";
 

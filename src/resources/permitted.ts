@@ -1,0 +1,92 @@
+import { entityTagOf, recordChanged } from "../http/conditional.ts";
+import { AppError } from "../kit/errors.ts";
+import type { Definition } from "../mapping/definition.ts";
+import type { Condition } from "../querying/condition.ts";
+import { baseQueryOf } from "./query.ts";
+import { parseId } from "./record-id.ts";
+import type { Found, RecordStore, Shape } from "./record-store.ts";
+import { forbidden, leftOut } from "./refusals.ts";
+
+/** A record by its key as a text, and what it must be like. */
+export interface Target {
+  readonly id: string;
+  /** Throws when the record with this entity tag is not the one that the caller means. */
+  readonly check?: ((tag: string) => void) | undefined;
+}
+
+/** What reaches the database. */
+interface Reaching {
+  readonly reach: { readonly store: RecordStore };
+}
+
+/** Returns the key that an id means; throws `record.not_found` when no record can have it. */
+export function keyOf(definition: Definition, id: string): unknown {
+  const key = parseId(definition, id);
+  if (key === undefined) throw unknownRecord(definition, id);
+  return key;
+}
+
+/** A record, and what the caller may do with it. */
+interface Permission {
+  readonly id: string;
+  readonly allowed: Condition;
+}
+
+/** Reads the record; throws when it is not there (404) or not for the caller (403). */
+export async function permitted(
+  definition: Definition,
+  { reach }: Reaching,
+  { id, allowed }: Permission,
+  shape: Shape,
+): Promise<Found> {
+  const found = await reach.store.find(keyOf(definition, id), baseQueryOf(definition).where, shape, allowed);
+  if (found === undefined) throw unknownRecord(definition, id);
+  if (!found.isAllowed) throw forbidden();
+  return found;
+}
+
+/**
+ * Makes sure that the caller may change the record, and that it is the one that is meant.
+ *
+ * @returns Its version, for the statement that writes; undefined without a condition.
+ */
+export async function permittedVersion(
+  definition: Definition,
+  request: Reaching,
+  { id, check, allowed }: Permission & Target,
+): Promise<string | undefined> {
+  if (check === undefined) {
+    await permitted(definition, request, { id, allowed }, "access");
+    return undefined;
+  }
+  // Before the record: what changes in between is then of another version.
+  const version = await request.reach.store.version(keyOf(definition, id));
+  const { include } = baseQueryOf(definition);
+  check(entityTagOf((await permitted(definition, request, { id, allowed }, { include })).json()));
+  // One that has just been made has no version, and nothing is of that one.
+  return version ?? "";
+}
+
+/** Says why a write found nothing to change, or was left out by the table. */
+export async function refuseWritten(
+  definition: Definition,
+  request: Reaching,
+  {
+    id,
+    allowed,
+    version,
+    done,
+  }: Permission & {
+    readonly version: string | undefined;
+    readonly done: "change" | "delete";
+  },
+): Promise<never> {
+  await permitted(definition, request, { id, allowed }, "access");
+  const isSame =
+    version === undefined || (await request.reach.store.version(keyOf(definition, id))) === version;
+  throw isSame ? leftOut(definition.table, done) : recordChanged();
+}
+
+function unknownRecord({ name }: Definition, id: string): AppError {
+  return new AppError("record.not_found", `The ${name} record ${id} could not be found.`);
+}
