@@ -5,7 +5,6 @@ import { mostValues, readValue } from "./filter-values.ts";
 import { mostConditions, mostDepth, operatorOf } from "./filters.ts";
 import { countFault, type Operator } from "./operators.ts";
 import { findPath, pathFault, type PathTable, type ShownPath } from "./shown-paths.ts";
-import { isObject } from "../kit/is-object.ts";
 
 /** One comparison of a filter that is written as JSON. */
 export interface JsonTest {

@@ -4,7 +4,6 @@ import { linkOf } from "./links.ts";
 import type { OrderItem } from "./order.ts";
 import { conditionOf } from "./prisma-where.ts";
 import type { Need, RelatedNeed } from "./selection.ts";
-import { isObject } from "../kit/is-object.ts";
 
 type Args = Readonly<Record<string, unknown>>;
 

@@ -6,7 +6,6 @@ import { isObject } from "../kit/is-object.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { fill } from "../validation/messages.ts";
-import { isObject } from "../kit/is-object.ts";
 
 /** One operation of a batch, as it was sent. */
 export type BatchOperation =
