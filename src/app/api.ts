@@ -5,7 +5,7 @@ import type { Definitions } from "../mapping/definition.ts";
 import { serviceResource } from "../events/event.ts";
 import { isAdminFor } from "../resources/access.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
-import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { databaseFaultOf } from "../db/database-fault.ts";
 import { createBatchedSql } from "../db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";

@@ -4,7 +4,7 @@ import { configDirOf, loadConfig, settingIn, type Config } from "../config/load.
 import { fixedSettings, placeOf, settingKeys } from "../config/settings.ts";
 import type { ProgramName } from "../config/programs.ts";
 import { createLazyModelsClient, type ModelsClient } from "../db/models-client.ts";
-import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { databaseFaultOf } from "../db/database-fault.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Storage } from "./storage.ts";
 import { applyMigration, migrationDue } from "./migrate.ts";

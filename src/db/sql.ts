@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { DatabaseError, type ClientBase, type Pool, type QueryResultRow } from "pg";
-import { databaseFaultOf } from "./prisma-errors.ts";
+import { databaseFaultOf } from "./database-fault.ts";
 import { lockLimitOf, runDescribed } from "./statement-batch.ts";
 
 /** Runs one statement and answers its rows. */

@@ -2,7 +2,7 @@ import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import type { Seal } from "../broker/seal.ts";
 import { queues } from "../broker/topology.ts";
 import { eventOf, holderOfMessage, resourceOf } from "../events/event-message.ts";
-import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { databaseFaultOf } from "../db/database-fault.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { EventMetrics } from "../telemetry/metrics/events.ts";

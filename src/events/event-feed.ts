@@ -1,4 +1,4 @@
-import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { databaseFaultOf } from "../db/database-fault.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";

@@ -1,7 +1,7 @@
 import { rowOfSnapshot } from "./snapshot-row.ts";
 import { serviceResource } from "./event.ts";
 import type { OutboxEvent } from "./outbox.ts";
-import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { databaseFaultOf } from "../db/database-fault.ts";
 import type { TextSql } from "../db/text-sql.ts";
 import { findRelatedRecords } from "./related-records.ts";
 import { messageOf } from "../kit/errors.ts";

@@ -1,4 +1,4 @@
-import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { databaseFaultOf } from "../db/database-fault.ts";
 import type { CountMode } from "../mapping/definition.ts";
 import type { Position } from "../querying/cursor.ts";
 

@@ -1,5 +1,5 @@
 import type { Delegate, ModelsClient } from "../db/models-client.ts";
-import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { databaseFaultOf } from "../db/database-fault.ts";
 import { validationError, type AppError } from "../kit/errors.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
 import { isAlways, type Condition } from "../querying/condition.ts";

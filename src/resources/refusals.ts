@@ -1,4 +1,4 @@
-import { databaseFaultOf, type DatabaseFault } from "../db/prisma-errors.ts";
+import { databaseFaultOf, type DatabaseFault } from "../db/database-fault.ts";
 import type { InTransaction } from "../db/transaction.ts";
 import { AppError, codeOf, messageOf, validationError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";

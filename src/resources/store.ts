@@ -1,5 +1,5 @@
 import type { ModelsClient } from "../db/models-client.ts";
-import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { databaseFaultOf } from "../db/database-fault.ts";
 import type { SqlOf } from "../db/batched-sql.ts";
 import type { ManySql, TextSql, TextTransact } from "../db/text-sql.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";

@@ -3,7 +3,7 @@ import type { Caller } from "../kit/caller.ts";
 import { codeOf } from "../kit/errors.ts";
 import { idOf } from "../kit/ids.ts";
 import type { Sql } from "../db/sql.ts";
-import { databaseFaultOf } from "../db/prisma-errors.ts";
+import { databaseFaultOf } from "../db/database-fault.ts";
 import type { AccessRule, Definition, Definitions } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
 import { isAdminFor, type AccessConditions } from "../resources/access.ts";

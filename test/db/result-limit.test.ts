@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
+import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const rowsOf = (count: number, bytes: number): string =>

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type Database, openDatabase, waitForDatabase } from "../../src/db/client.ts";
-import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
+import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { type Proxy, startProxy, through } from "../support/proxy.ts";

@@ -1,7 +1,7 @@
 import { EventEmitter, once } from "node:events";
 import { randomBytes } from "node:crypto";
 import type { Database } from "../../src/db/client.ts";
-import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
+import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
 import { createStatementNames } from "../../src/db/text-sql.ts";
 import { createInTransaction } from "../../src/db/transaction.ts";

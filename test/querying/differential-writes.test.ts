@@ -2,7 +2,7 @@ import { always } from "../../src/querying/condition.ts";
 import { Decimal, DbNull } from "@prisma/client/runtime/client";
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
+import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import type { ModelsClient } from "../../src/db/models-client.ts";
 import { openModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { AppError } from "../../src/kit/errors.ts";

@@ -1,5 +1,5 @@
 import { fullGrant, makeCaller } from "../support/callers.ts";
-import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
+import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import { AppError } from "../../src/kit/errors.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { createApp } from "../../src/http/app.ts";

@@ -1,7 +1,7 @@
 import { createBatcher, type Batcher } from "../../kit/batcher.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { pause } from "../../kit/worker.ts";
-import { databaseFaultOf } from "../../db/prisma-errors.ts";
+import { databaseFaultOf } from "../../db/database-fault.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { land, landingOf, type Flight } from "../flights.ts";
 import type { DeliveryStatus } from "../delivery.ts";

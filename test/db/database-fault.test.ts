@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { type Database, openDatabase } from "../../src/db/client.ts";
 import type { Delegate } from "../../src/db/models-client.ts";
-import { databaseFaultOf } from "../../src/db/prisma-errors.ts";
+import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
