@@ -8,6 +8,7 @@ import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { createBatchedSql } from "../db/batched-sql.ts";
 import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
+import type { StatementNames } from "../db/statement-name.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql } from "../db/sql.ts";
@@ -168,7 +169,7 @@ function createRecordDatabase(
     listTurns,
   }: {
     readonly models: Configuration["models"];
-    readonly names: (text: string) => string | undefined;
+    readonly names: StatementNames;
     readonly listTurns: Turns;
   },
 ): RecordDatabase {
@@ -192,7 +193,7 @@ function createRecordDatabase(
 function createRelayOf(
   { log, metrics, tracing, database, broker, seal, isEmbedded }: Infrastructure,
   { config, definitions, models }: Configuration,
-  names: (text: string) => string | undefined,
+  names: StatementNames,
 ): Relay {
   const sql = createSql({ pool: database.relay, isEmbedded });
   const shownAsCaptured = [...definitions.values()].filter(isShownAsCaptured).map(({ name }) => name);

@@ -1,6 +1,7 @@
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createScheduleOf } from "./schedules.ts";
+import type { StatementNames } from "../db/statement-name.ts";
 import { createIndexSql, createTransact } from "../db/sql.ts";
 import { createTextSql } from "../db/text-sql.ts";
 import { createReplayStore } from "../deliveries/replay/replay-store.ts";
@@ -26,7 +27,7 @@ export function addReplays(
     "sql" | "listSql" | "listText" | "transact" | "isResource" | "onRunning"
   > & {
     readonly filters: Pick<WebhookFilters, "passing">;
-    readonly names: (text: string) => string | undefined;
+    readonly names: StatementNames;
   },
 ): ReplayWorker {
   const { database, sql, log } = infrastructure;

@@ -11,6 +11,7 @@ import {
   type Statement,
   type TextRow,
 } from "./statement-batch.ts";
+import type { StatementNames } from "./statement-name.ts";
 import { createTextSql, type TextSql } from "./text-sql.ts";
 
 /** Most statements of one batch; of a text that is new, whose time is not known yet. */
@@ -25,7 +26,7 @@ export type SqlOf<Holder> = (holder: Holder) => TextSql;
 export interface BatchedSqlOptions<Holder> {
   readonly pool: Pool;
   /** See `createStatementNames`. What gets none is run alone. */
-  readonly names: (text: string) => string | undefined;
+  readonly names: StatementNames;
   /** Returns the same key for holders whose statements may share a batch. */
   readonly keyOf: (holder: Holder) => string;
   /** Runs a batch, or a statement that is alone, when the holder has its turn. */

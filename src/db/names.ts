@@ -4,8 +4,8 @@ import { escapeIdentifier, escapeLiteral } from "pg";
 /** The PostgreSQL schema of a table whose mapping file names none. */
 export const tablesSchema = "public";
 
-/** PostgreSQL cuts longer identifiers without a word, and then two may become one. */
-const maxNameBytes = 63;
+/** PostgreSQL cuts longer identifiers without a warning, and then two may become one. */
+export const maxNameBytes = 63;
 
 /** An identifier, quoted for SQL. */
 export function quoteName(name: string): string {

@@ -1,7 +1,8 @@
-import { createHash } from "node:crypto";
 import { DatabaseError, type ClientBase, type Pool, type QueryResultRow } from "pg";
+import { getOrSet } from "../kit/group-by.ts";
 import { databaseFaultOf } from "./database-fault.ts";
 import { lockLimitOf, runDescribed } from "./statement-batch.ts";
+import { nameForPg, statementName, type StatementNames } from "./statement-name.ts";
 
 /** Runs one statement and answers its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
@@ -32,14 +33,7 @@ export function createSql({
 }): Sql {
   const before = lockLimitMs === undefined ? undefined : lockLimitOf(lockLimitMs);
   const names = new Map<string, string>();
-  const nameOf = (text: string): string => {
-    let name = names.get(text);
-    if (name === undefined) {
-      name = `svc_${createHash("sha256").update(text).digest("hex").slice(0, 16)}`;
-      names.set(text, name);
-    }
-    return name;
-  };
+  const nameOf = (text: string): string => getOrSet(names, text, () => statementName(text));
   return async (text, values = []) =>
     isEmbedded
       ? (await pool.query({ text, values: [...values] })).rows
@@ -51,14 +45,12 @@ export function createTransact(pool: Pool, settings = ""): Transact {
   return (work) => inTransaction(pool, settings, (client) => work(sqlOver(client)));
 }
 
-/** Runs statements over a connection: without `nameOf`, or where it gives none, unnamed ones. */
-export function sqlOver(client: ClientBase, nameOf?: (text: string) => string | undefined): Sql {
+/** Runs statements over a connection: without `names`, or where it gives none, unnamed ones. */
+export function sqlOver(client: ClientBase, names?: StatementNames): Sql {
   return async (text, values = []) => {
     // Without parameters it may be several in one.
-    const name = values.length === 0 ? undefined : nameOf?.(text);
-    // A statement that `runBatch` prepared under the name is not known to pg.
-    const query = { text, values: [...values], ...(name === undefined ? {} : { name: `${name}_` }) };
-    return (await client.query(query)).rows;
+    const name = values.length === 0 ? undefined : names?.(text);
+    return (await client.query({ text, values: [...values], ...nameForPg(name) })).rows;
   };
 }
 

@@ -7,6 +7,7 @@ import pg, {
   type QueryResultRow,
   type Submittable,
 } from "pg";
+import { statementName } from "./statement-name.ts";
 
 /** A row as PostgreSQL's texts of its values. */
 export type TextRow = (string | null)[];
@@ -29,7 +30,8 @@ export interface StatementBatch extends Statement {
 
 /** Returns what has the statements after it wait no longer for a lock. */
 export function lockLimitOf(ms: number): Statement {
-  return { name: `svc_lock_limit_${ms}`, text: `SELECT set_config('lock_timeout', '${ms}', true)` };
+  const text = `SELECT set_config('lock_timeout', '${ms}', true)`;
+  return { name: statementName(text), text };
 }
 
 /** Returns what pg would send; undefined for values that pg has to write, such as lists. */

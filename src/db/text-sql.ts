@@ -1,7 +1,7 @@
-import { createHash } from "node:crypto";
 import { Pool, type ClientBase } from "pg";
 import { inTransaction } from "./sql.ts";
 import { isStalePlan, runBatch, sentOf, type TextRow } from "./statement-batch.ts";
+import { nameForPg, statementName, type StatementNames } from "./statement-name.ts";
 import { unsampledComment } from "./traceparent.ts";
 
 /** Runs one statement. Its rows are PostgreSQL's texts of the values, by position. */
@@ -28,7 +28,7 @@ const maxCharacters = 500_000;
  * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
  *   names would collide.
  */
-export function createStatementNames(isEmbedded: boolean): (text: string) => string | undefined {
+export function createStatementNames(isEmbedded: boolean): StatementNames {
   const names = new Map<string, string>();
   let characters = 0;
   return (text) => {
@@ -41,7 +41,7 @@ export function createStatementNames(isEmbedded: boolean): (text: string) => str
       characters + text.length <= maxCharacters &&
       (!text.endsWith("*/") || text.endsWith(unsampledComment))
     ) {
-      name = `svc_${createHash("sha256").update(text).digest("base64url").slice(0, 24)}`;
+      name = statementName(text);
       names.set(text, name);
       characters += text.length;
     }
@@ -50,7 +50,7 @@ export function createStatementNames(isEmbedded: boolean): (text: string) => str
 }
 
 /** @param names Of all pools of the process together, see `createStatementNames`. */
-export function createTextSql(over: Pool | ClientBase, names: (text: string) => string | undefined): TextSql {
+export function createTextSql(over: Pool | ClientBase, names: StatementNames): TextSql {
   return async (text, values) => {
     const name = names(text);
     if (name === undefined) return runByPg(over, text, values);
@@ -78,7 +78,7 @@ export type ManySql = (
  *
  * @param names See `createStatementNames`. What gets none is sent one by one.
  */
-export function createManySql(over: ClientBase, names: (text: string) => string | undefined): ManySql {
+export function createManySql(over: ClientBase, names: StatementNames): ManySql {
   return async (text, lists) => {
     const name = names(text);
     const values = lists.map(sentOf).filter((sent) => sent !== undefined);
@@ -100,13 +100,12 @@ async function runByPg(
     values: [...values],
     rowMode: "array",
     types: asText,
-    // A statement that `runBatch` prepared is not known to pg.
-    ...(name === undefined ? {} : { name: `${name}_` }),
+    ...nameForPg(name),
   });
   return result.rows;
 }
 
 /** @param names Of all pools of the process together, see `createStatementNames`. */
-export function createTextTransact(pool: Pool, names: (text: string) => string | undefined): TextTransact {
+export function createTextTransact(pool: Pool, names: StatementNames): TextTransact {
   return (work) => inTransaction(pool, "", (client) => work(createTextSql(client, names)));
 }

@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import { inTransaction, sqlOver, type Sql } from "./sql.ts";
+import type { StatementNames } from "./statement-name.ts";
 import { createManySql, createTextSql, type ManySql, type TextSql } from "./text-sql.ts";
 
 /** One transaction, for statements of every kind. */
@@ -13,7 +14,7 @@ export interface Transaction {
 export type InTransaction = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>;
 
 /** @param names Of all pools of the process together, see `createStatementNames`. */
-export function createInTransaction(pool: Pool, names: (text: string) => string | undefined): InTransaction {
+export function createInTransaction(pool: Pool, names: StatementNames): InTransaction {
   return (work) =>
     inTransaction(pool, "", (client) =>
       work({

@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import type { StatementNames } from "../db/statement-name.ts";
 import { createBatchedSql, type SqlOf } from "../db/batched-sql.ts";
 import type { Turns } from "../kit/turns.ts";
 
@@ -30,7 +31,7 @@ export function createListDatabase({
   resources,
 }: {
   readonly pool: Pool;
-  readonly names: (text: string) => string | undefined;
+  readonly names: StatementNames;
   readonly users: Turns;
   readonly resources: Turns<string>;
 }): ListDatabase {

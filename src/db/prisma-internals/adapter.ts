@@ -1,10 +1,10 @@
-import { createHash } from "node:crypto";
 import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlDriverAdapterFactory } from "@prisma/client/runtime/client";
 import type { SqlQuery, SqlQueryable } from "@prisma/driver-adapter-utils";
 import { DatabaseError, type Pool, types } from "pg";
 import { noTracing, type Tracing } from "../../telemetry/tracing.ts";
 import { columnsOf } from "../fault-columns.ts";
+import { statementName } from "../statement-name.ts";
 import { traceComment, unsampledComment } from "../traceparent.ts";
 
 const textListOid: number = 1009;
@@ -70,7 +70,7 @@ export function createStatementNamer(): (query: {
     if (known !== undefined) return known;
     const isOnce = sql.endsWith("*/") && !sql.endsWith(unsampledComment);
     if (isOnce || args.length > maxStatementParameters || names.size >= maxStatements) return "";
-    const name = `svc_${createHash("sha256").update(sql).digest("base64url").slice(0, 24)}`;
+    const name = statementName(sql);
     names.set(sql, name);
     return name;
   };
