@@ -9,7 +9,7 @@ import { checkCode } from "./read/check-code.ts";
 import { loadCode } from "./read/code.ts";
 import { checkConstraintNames } from "./read/constraint-names.ts";
 import { compileMappingSchema, createDraft, findField, type Draft, type Drafts } from "./read/draft.ts";
-import { readFields } from "./read/fields.ts";
+import { ownerTypes, readFields } from "./read/fields.ts";
 import { checkNames } from "./read/check-names.ts";
 import { checkIncludes, checkListPaths } from "./read/list-keys.ts";
 import { linkRelations } from "./read/relations.ts";
@@ -203,8 +203,6 @@ function toDefinition({
 function toAdminRule(given: "flag" | "nobody" | readonly string[]): AdminRule {
   return typeof given === "string" ? { kind: given } : { kind: "emails", emails: given };
 }
-
-const ownerTypes: readonly string[] = ["Int", "BigInt", "String"];
 
 function checkOwnerColumn(draft: Draft): void {
   const { ownerColumn } = draft.content;

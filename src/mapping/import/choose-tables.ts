@@ -11,7 +11,7 @@ import {
   type KnownNames,
   type LeftOut,
 } from "./imported-table.ts";
-import { fieldNameOf, freeName, modelNameOf, resourceNameOf } from "./names.ts";
+import { fieldNameOf, freeName, longestResource, modelNameOf, resourceNameOf } from "./names.ts";
 import { chooseKey, type TableKey } from "./table-key.ts";
 import type { FindTable } from "./view-sources.ts";
 
@@ -156,7 +156,7 @@ function isFitting({ relation: { name } }: Candidate): boolean {
 function freeResource({ schema, name }: CatalogRelation, taken: ReadonlySet<string>): string {
   const plain = resourceNameOf(name, "table");
   const long = resourceNameOf(`${schema}_${plain}`, plain);
-  return freeName([plain, long], (one) => taken.has(one), 48);
+  return freeName([plain, long], (one) => taken.has(one), longestResource);
 }
 
 function freeModel({ schema }: CatalogRelation, resource: string, taken: ReadonlySet<string>): string {

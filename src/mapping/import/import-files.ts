@@ -1,7 +1,8 @@
+import { shortTable } from "../../db/names.ts";
 import { groupBy } from "../../kit/group-by.ts";
-import type { Trigger } from "../definition.ts";
-import { triggers } from "../definition.ts";
+import { triggers, type Trigger } from "../definition.ts";
 import type { FileField } from "../read/draft.ts";
+import { ownerTypes } from "../read/fields.ts";
 import type { Catalog, CatalogRelation } from "./catalog.ts";
 import { chooseTables } from "./choose-tables.ts";
 import type { ImportedColumn } from "./column.ts";
@@ -101,7 +102,7 @@ function fileOf(parts: FileParts): ImportedFile {
   const content: FileContent = {
     name: resource,
     model,
-    table: relation.schema === "public" ? relation.name : `${relation.schema}.${relation.name}`,
+    table: shortTable(table.table),
     managed: false,
     ...(isView && { view: true }),
     fields: Object.fromEntries(fields.map(({ name, field }) => [name, field])),
@@ -219,8 +220,6 @@ function isSearchable({ field, imported: { baseType, column } }: FieldOfColumn):
   const isText = field.type === "String" && field.list !== true && searchedTypes.includes(baseType);
   return isText && !isSecret(column.name);
 }
-
-const ownerTypes: readonly string[] = ["Int", "BigInt", "String"];
 
 /** Returns the field of the owner column, or a remark where its type holds no id of a user. */
 function ownerOf(

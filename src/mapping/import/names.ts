@@ -39,7 +39,8 @@ export function wordsOf(name: string): readonly string[] {
     .map((word) => word.toLowerCase());
 }
 
-const longestResource = 48;
+/** Most characters of the name of a resource. */
+export const longestResource = 48;
 const longestName = 63;
 
 /** Returns the name of a resource for a table. A table that fits keeps its name. */

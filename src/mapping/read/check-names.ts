@@ -1,6 +1,6 @@
-import { partsOfTable, shortTable } from "../../db/names.ts";
+import { maxNameBytes, partsOfTable, shortTable } from "../../db/names.ts";
 import type { Draft } from "./draft.ts";
-import { isReserved, maxNameBytes } from "./fields.ts";
+import { isReserved } from "./fields.ts";
 
 /** Words that Prisma reserves: its types, and names that generated JavaScript cannot use. */
 const reservedModels = new Set(

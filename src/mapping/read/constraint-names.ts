@@ -1,8 +1,7 @@
 import type { Field } from "../definition.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
-import { fittingName, partsOfTable, shortTable } from "../../db/names.ts";
+import { fittingName, maxNameBytes, partsOfTable, shortTable } from "../../db/names.ts";
 import { keysOf, type Draft } from "./draft.ts";
-import { maxNameBytes } from "./fields.ts";
 
 /**
  * Refuses mapping files whose tables would have two indexes or keys of one name. Names such as

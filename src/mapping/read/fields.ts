@@ -1,9 +1,7 @@
+import { maxNameBytes } from "../../db/names.ts";
 import type { Field } from "../definition.ts";
 import { readDefault } from "./defaults.ts";
 import { hasFields, type Draft, type FileField } from "./draft.ts";
-
-/** PostgreSQL cuts longer names. */
-export const maxNameBytes = 63;
 
 /** Types whose values have one text each, which is then the id of a record. */
 export const keyTypes: readonly string[] = [
@@ -18,6 +16,10 @@ export const keyTypes: readonly string[] = [
   "Uuid",
   "Enum",
 ];
+
+/** Types that can hold the id of a user. */
+export const ownerTypes: readonly string[] = ["Int", "BigInt", "String"];
+
 /** Words of Prisma's filters. */
 const filterWords = new Set(["AND", "OR", "NOT"]);
 
