@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 import { dollarQuoted, fittingName, quoteName, quoteTable, quoteText } from "../db/names.ts";
-import type { Definition, Field, FieldType } from "../mapping/definition.ts";
-import type { Trigger } from "../mapping/definition.ts";
+import type { Definition, Field, Trigger } from "../mapping/definition.ts";
 import { createMoves, dropMoves, foldsMoves, noteMoved, unlessMoved } from "./capture-moves.ts";
 import { recordIdOf } from "./record-id-sql.ts";
+import { snapshotOf } from "./snapshot-sql.ts";
 
 /**
  * SQL that records the changes of one resource in `svc.events`, in the writer's own transaction.
@@ -23,9 +23,6 @@ const operations: Readonly<Record<Trigger, string>> = {
   on_update: "UPDATE",
   on_delete: "DELETE",
 };
-
-/** PostgreSQL passes at most 100 arguments to a function, and a pair takes two. */
-const maxPairs = 50;
 
 /**
  * Returns the names of the triggers that a resource's table, and every table below it, must have:
@@ -317,68 +314,4 @@ function sameRecord({ keys }: Definition, snapshot: string, previous: string): s
 function declarationsOf(definition: Definition): string {
   const isFolded = foldsMoves(definition);
   return `${isFolded || definition.keepsPrevious ? "\n  svc_before jsonb;" : ""}${isFolded ? "\n  svc_moved bigint;" : ""}`;
-}
-
-function snapshotOf(definition: Definition, row: string): string {
-  const pairs = definition.fields.map(
-    (field) => `${quoteText(field.name)}, ${encoded(field, `${row}.${quoteName(field.column)}`)}`,
-  );
-  const chunks: string[] = [];
-  for (let start = 0; start < pairs.length; start += maxPairs)
-    chunks.push(`jsonb_build_object(${pairs.slice(start, start + maxPairs).join(", ")})`);
-  return `(${chunks.join(" || ")})`;
-}
-
-/**
- * Encoding of a column in the snapshot; `decoders` reverse it. Numbers of arbitrary size are text,
- * since JSON numbers lose digits in JavaScript. JSON documents are text too, since `json` may hold
- * what `jsonb` refuses (`\u0000`), which would fail the writer.
- */
-const encodings: Readonly<Record<FieldType, "json" | "text" | "base64">> = {
-  Int: "json",
-  BigInt: "text",
-  Float: "json",
-  Decimal: "text",
-  String: "json",
-  Boolean: "json",
-  DateTime: "json",
-  Instant: "json",
-  Date: "json",
-  Time: "json",
-  Interval: "json",
-  Json: "text",
-  Bytes: "base64",
-  Uuid: "json",
-  Enum: "json",
-};
-
-function encoded({ type, isList, native }: Field, column: string): string {
-  const encoding = encodings[type];
-  if (native !== undefined) return isList ? nativeListOf(column) : nativeOf(column);
-  if (encoding === "json") return column;
-  if (encoding === "text") return `${column}::${isList ? "text[]" : "text"}`;
-  return isList ? base64ListOf(column) : base64Of(column);
-}
-
-/**
- * Writes the text that reads give. JSON would show some types in parts, and a cast to text adds the
- * mask to an `inet`.
- */
-function nativeOf(value: string): string {
-  return `CASE WHEN ${value} IS NOT NULL THEN format('%s', ${value}) END`;
-}
-
-function nativeListOf(list: string): string {
-  const items = `SELECT ${nativeOf("item")} FROM unnest(${list}) WITH ORDINALITY AS items (item, place) ORDER BY place`;
-  return `CASE WHEN ${list} IS NOT NULL THEN ARRAY(${items}) END`;
-}
-
-/** `encode` breaks lines after 76 characters, which `Buffer` ignores. */
-function base64Of(bytes: string): string {
-  return `encode(${bytes}, 'base64')`;
-}
-
-function base64ListOf(list: string): string {
-  const items = `SELECT ${base64Of("item")} FROM unnest(${list}) WITH ORDINALITY AS items (item, place) ORDER BY place`;
-  return `CASE WHEN ${list} IS NOT NULL THEN ARRAY(${items}) END`;
 }
