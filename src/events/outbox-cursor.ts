@@ -129,10 +129,10 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
   const first = firstYoung(state);
   const read = new Set<string>();
   for (const { scan, last, hasMore } of scanned) {
-    const { resource, range, isNew: isFresh } = scan;
+    const { resource, range, isNew } = scan;
     const ranges = rests.get(resource) ?? [];
-    const left = hasMore ? restOf(last ?? range.from, isFresh ? visible : range.to) : [];
-    if (isFresh) {
+    const left = hasMore ? restOf(last ?? range.from, isNew ? visible : range.to) : [];
+    if (isNew) {
       read.add(resource);
       for (const rest of left) leaveOver(state, resource, rest);
     } else {

@@ -27,8 +27,6 @@ export interface PublishWindow {
    * their own: the fan-out may take long over them, and the others do not wait for that.
    */
   roomOf(resource: string): number;
-  /** Returns how many more events and bytes fit. */
-  room(): { readonly events: number; readonly bytes: number };
   enter(event: WindowedEvent & { readonly isLeftOver?: boolean }): void;
   leave(id: string): void;
   /**
@@ -124,7 +122,6 @@ export function createPublishWindow({
       };
     },
     roomOf,
-    room: () => ({ events: mostEvents - shared.count, bytes: mostBytes - shared.bytes }),
     enter({ id, uuid, transaction, resource, ownerId, bytes: size, isLeftOver = false }) {
       leave(id);
       const event = { id, uuid, transaction, resource, ownerId, bytes: size };

@@ -168,7 +168,13 @@ async function probe(state: RelayState, share: Share): Promise<void> {
   for (const resource of resting.due()) {
     if (busy.has(resource)) continue;
     const scans = cursor.leftOver(resource);
-    const { events } = await options.outbox.read({ scans, share, known: [], limit: 2, maxBytes: 1024 ** 2 });
+    const { events } = await options.outbox.read({
+      scans,
+      share,
+      known: [],
+      limit: 2,
+      maxBytes: mostBytesRead,
+    });
     const fresh = events.filter((event) => isNew(state, event));
     if (fresh.length === 0) resting.wake(resource);
     else begin(state, resource, fresh, { isProbe: true });
@@ -194,7 +200,7 @@ async function reportStrangers(state: RelayState): Promise<void> {
  */
 async function readNext(state: RelayState, share: Share): Promise<boolean> {
   const { window, cursor, busy, resting, sessions, pace, options } = state;
-  const room = window.room();
+  const shares = window.shares();
   const isReadable = (resource: string): boolean =>
     !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
   const readable = options.resources.filter(isReadable);
@@ -204,9 +210,9 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
     scans,
     share,
     known: window.idsKnown(cursor.firstNew()),
-    shares: window.shares(),
-    limit: Math.max(1, Math.min(options.batchSize, room.events)),
-    maxBytes: Math.min(room.bytes, mostBytesRead),
+    shares,
+    limit: Math.max(1, Math.min(options.batchSize, shares.free.events)),
+    maxBytes: Math.min(shares.free.bytes, mostBytesRead),
   });
   if (!sessions.has(session)) {
     const isFirst = sessions.size === 0;
