@@ -1,5 +1,5 @@
 import type { Client } from "pg";
-import { keyOf } from "./live-objects.ts";
+import { keyOfObject } from "./live-objects.ts";
 import { readMade, type MadeObject } from "./made.ts";
 import { quoteTable, tableSql } from "../db/names.ts";
 
@@ -39,11 +39,11 @@ export async function watchRenames(client: Client): Promise<() => Promise<void>>
   );
   const ids = tables.map(({ id }) => id);
   const readParts = async (): Promise<readonly Part[]> => (await client.query<Part>(partsQuery, [ids])).rows;
-  const before = new Map((await readParts()).map((part) => [keyOf(part.kind, part.table, part.name), part]));
+  const before = new Map((await readParts()).map((part) => [keyOfObject(part), part]));
   return async () => {
     const after = new Map((await readParts()).map((part) => [`${part.kind} ${part.id}`, part]));
     const moved = made.flatMap((one) => {
-      const was = before.get(keyOf(one.kind, one.table, one.name));
+      const was = before.get(keyOfObject(one));
       const is = after.get(`${was?.kind} ${was?.id}`);
       if (was === undefined || is === undefined) return [];
       // With a column, the text of its indexes and constraints changes.

@@ -5,6 +5,7 @@ import type { ClientBase, Pool } from "pg";
 import { quoteText } from "../db/names.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 import type { AppliedMigrations, Step } from "./core-migrations.ts";
+import { hasTable } from "./live-tables.ts";
 
 /** One file of `migrations` in the configuration folder. */
 export interface HandMigration {
@@ -77,10 +78,7 @@ function migrationOf(file: string, given: string): HandMigration | string {
 
 /** Reads what was applied; nothing in a database of a version that knew no migrations by hand. */
 export async function appliedByHand(client: ClientBase | Pool): Promise<AppliedMigrations> {
-  const { rows: found } = await client.query<{ isThere: boolean }>(
-    `SELECT to_regclass('svc.hand_migrations') IS NOT NULL AS "isThere"`,
-  );
-  if (found[0]?.isThere !== true) return {};
+  if (!(await hasTable(client, "svc.hand_migrations"))) return {};
   const { rows } = await client.query<{ name: string; checksum: string }>(
     "SELECT name, checksum FROM svc.hand_migrations",
   );

@@ -1,5 +1,6 @@
 import type { ClientBase, Pool } from "pg";
 import type { AppliedMigrations } from "./core-migrations.ts";
+import { hasTable } from "./live-tables.ts";
 import { tableSql } from "../db/names.ts";
 import { codeOf } from "../kit/errors.ts";
 
@@ -96,8 +97,5 @@ const unmigratedCodes: readonly string[] = ["42P01", "3F000"];
 
 /** Does the same inside a transaction, which an error would end. */
 export async function findInstalledInTransaction(client: ClientBase): Promise<Installed> {
-  const { rows } = await client.query<{ isThere: boolean }>(
-    `SELECT to_regclass('svc.migrations') IS NOT NULL AS "isThere"`,
-  );
-  return rows[0]?.isThere === true ? readInstalled(client) : nothingInstalled;
+  return (await hasTable(client, "svc.migrations")) ? readInstalled(client) : nothingInstalled;
 }

@@ -1,5 +1,5 @@
 import { partsOfTable } from "../db/names.ts";
-import { keyOf, type LiveObject, type OwnedSequence } from "./live-objects.ts";
+import { keyOf, keyOfObject, type LiveObject, type OwnedSequence } from "./live-objects.ts";
 import { type ColumnWish, isSame, type MadeObject } from "./made.ts";
 import { type Clause, type Statement, withClauses } from "./statements.ts";
 
@@ -69,7 +69,7 @@ export function judgeChanges({
   readonly sequences: readonly OwnedSequence[];
   readonly again: ReadonlySet<string>;
 }): Verdict {
-  const live = new Map(objects.map((object) => [keyOf(object.kind, object.table, object.name), object]));
+  const live = new Map(objects.map((object) => [keyOfObject(object), object]));
   const deeds = statements.flatMap((statement) =>
     statement.clauses.map((clause) => deedOf(statement, clause, live, objects)),
   );
@@ -84,17 +84,17 @@ export function judgeChanges({
   const named = new Set(kept.filter(({ clause }) => clause.action === "drop").map(({ key }) => key));
   const droppedColumns = kept.filter(({ clause }) => clause.action === "drop" && clause.kind === "column");
   const along = objects.filter(
-    ({ kind, table, name, columns }) =>
-      kind !== "column" &&
-      !named.has(keyOf(kind, table, name)) &&
-      droppedColumns.some((one) => one.table === table && columns.includes(one.clause.name)),
+    (object) =>
+      object.kind !== "column" &&
+      !named.has(keyOfObject(object)) &&
+      droppedColumns.some((one) => one.table === object.table && object.columns.includes(one.clause.name)),
   );
-  const dropped = new Set([...named, ...along.map(({ kind, table, name }) => keyOf(kind, table, name))]);
+  const dropped = new Set([...named, ...along.map(keyOfObject)]);
   const renamed = new Set(kept.filter(({ clause }) => renaming.test(clause.sql)).map(({ key }) => key));
-  const gone = objects.filter(({ kind, table, name }) => {
-    const key = keyOf(kind, table, name);
+  const gone = objects.filter((object) => {
+    const key = keyOfObject(object);
     const stays = added.has(key) || again.has(key) || renamed.has(key);
-    return kind !== "column" && dropped.has(key) && !stays;
+    return object.kind !== "column" && dropped.has(key) && !stays;
   });
   return {
     statements: statements.flatMap(
@@ -222,7 +222,7 @@ function originIn({
   readonly tables: ReadonlyMap<string, WantedTable>;
   readonly made: ReadonlyMap<string, MadeObject>;
 }): Origin {
-  const known = made.get(keyOf(object.kind, object.table, object.name));
+  const known = made.get(keyOfObject(object));
   if (known !== undefined) return isSame(object, known) ? (known.isMade ? "made" : "found") : "remade";
   const table = tables.get(object.table);
   const isNamed =
@@ -259,10 +259,10 @@ function secondKeys(
   );
   return objects
     .filter(
-      ({ what, kind, table, name }) =>
-        what === "primary key" &&
-        !dropped.has(keyOf(kind, table, name)) &&
-        asked.some((deed) => deed.table === table),
+      (object) =>
+        object.what === "primary key" &&
+        !dropped.has(keyOfObject(object)) &&
+        asked.some((deed) => deed.table === object.table),
     )
     .map(
       (object) =>

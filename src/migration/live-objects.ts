@@ -32,6 +32,15 @@ export function keyOf(kind: ObjectKind | "table", table: string, name: string): 
   return JSON.stringify([kind, table, name]);
 }
 
+/** Returns the key of an object, of a live one or one on record. */
+export function keyOfObject({
+  kind,
+  table,
+  name,
+}: Pick<LiveObject, "table" | "name"> & { readonly kind: ObjectKind | "table" }): string {
+  return keyOf(kind, table, name);
+}
+
 // A foreign key to a partitioned table has one more for each partition, with it as the parent.
 const liveQuery = `
   WITH tables AS (

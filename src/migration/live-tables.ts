@@ -32,6 +32,14 @@ export interface LiveColumn {
   readonly isPrimary: boolean;
 }
 
+/** Returns whether the database has a table of the service, which is written with its schema. */
+export async function hasTable(client: ClientBase | Pool, table: string): Promise<boolean> {
+  const { rows } = await client.query<{ isThere: boolean }>(
+    `SELECT to_regclass('${table}') IS NOT NULL AS "isThere"`,
+  );
+  return rows[0]?.isThere === true;
+}
+
 /** The tables, views and enums in the schemas of the resources. */
 export interface LiveSchema {
   readonly relations: readonly LiveRelation[];

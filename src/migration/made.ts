@@ -1,5 +1,6 @@
 import type { ClientBase } from "pg";
-import { keyOf, type LiveObject, type ObjectKind } from "./live-objects.ts";
+import { keyOfObject, type LiveObject, type ObjectKind } from "./live-objects.ts";
+import { hasTable } from "./live-tables.ts";
 import { partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { ColumnPart } from "./statements.ts";
 
@@ -26,10 +27,7 @@ export type ColumnWish = Readonly<Record<ColumnPart, string>>;
 
 /** Reads the whole record. Empty in a database of a version that kept none. */
 export async function readMade(client: ClientBase): Promise<readonly MadeObject[]> {
-  const { rows: found } = await client.query<{ isThere: boolean }>(
-    `SELECT to_regclass('svc.made') IS NOT NULL AS "isThere"`,
-  );
-  if (found[0]?.isThere !== true) return [];
+  if (!(await hasTable(client, "svc.made"))) return [];
   const { rows } = await client.query<MadeObject>(
     `SELECT "table", kind, name, is_made AS "isMade", definition FROM svc.made ORDER BY "table", kind, name`,
   );
@@ -38,7 +36,7 @@ export async function readMade(client: ClientBase): Promise<readonly MadeObject[
 
 /** Returns the record by `keyOf`. */
 export function byKey(made: readonly MadeObject[]): ReadonlyMap<string, MadeObject> {
-  return new Map(made.map((one) => [keyOf(one.kind, one.table, one.name), one]));
+  return new Map(made.map((one) => [keyOfObject(one), one]));
 }
 
 /**

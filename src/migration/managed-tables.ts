@@ -2,6 +2,7 @@ import type { Client } from "pg";
 import { judgeChanges, sentenceStart, type Deed, type Verdict, type WantedTable } from "./judge-changes.ts";
 import {
   keyOf,
+  keyOfObject,
   readObjects,
   readRelations,
   readSequences,
@@ -256,7 +257,7 @@ async function findTaken(
 ): Promise<readonly string[]> {
   const names = [...added].flatMap(([key, table]) => {
     const [kind, , name] = JSON.parse(key) as [string, string, string];
-    const isRefused = objects.some((one) => keyOf(one.kind, one.table, one.name) === key);
+    const isRefused = objects.some((one) => keyOfObject(one) === key);
     const place = shortTable(`${partsOfTable(table).schema}.${name}`);
     return kind === "index" && !dropped.has(key) && !isRefused ? [{ name, place, table }] : [];
   });

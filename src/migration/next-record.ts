@@ -1,5 +1,5 @@
 import type { Verdict, WantedTable } from "./judge-changes.ts";
-import { keyOf, type LiveObject } from "./live-objects.ts";
+import { keyOf, keyOfObject, type LiveObject } from "./live-objects.ts";
 import type { MadeObject } from "./made.ts";
 import { isTableIndex } from "./table-indexes.ts";
 import type { ChecksPlan } from "./value-checks.ts";
@@ -41,9 +41,7 @@ export function nextRecord({
     const live = objects.filter((object) => object.table === table);
     const next = rowsOf({ table, columns, before, live, made, seen, verdict, valueChecks });
     const kept = new Set(next.map(({ kind, name }) => keyOf(kind, table, name)));
-    const asked = new Set(
-      valueChecks.checks.filter(({ isMade }) => isMade).map((one) => keyOf(one.kind, one.table, one.name)),
-    );
+    const asked = new Set(valueChecks.checks.filter(({ isMade }) => isMade).map(keyOfObject));
     const isGone = (key: string): boolean => verdict.dropped.has(key) || valueChecks.dropped.has(key);
     const found = next.filter(({ kind, name, isMade }) => !isMade && !made.has(keyOf(kind, table, name)));
     if (before !== undefined)
@@ -56,9 +54,9 @@ export function nextRecord({
       ...(wholeTable.length > 0 ? wholeTable : found).map(({ kind, name }) => foundNote(table, kind, name)),
     );
     leftAlone.push(
-      ...live.filter(({ kind, name, isPlain }) => {
-        const key = keyOf(kind, table, name);
-        return (!kept.has(key) || (!isPlain && !asked.has(key))) && !isGone(key);
+      ...live.filter((object) => {
+        const key = keyOfObject(object);
+        return (!kept.has(key) || (!object.isPlain && !asked.has(key))) && !isGone(key);
       }),
     );
     return isDue({ table, next, made, live, verdict, valueChecks }) ? [[table, next] as const] : [];

@@ -1,5 +1,5 @@
 import type { Client } from "pg";
-import { keyOf, type LiveObject } from "./live-objects.ts";
+import { keyOf, keyOfObject, type LiveObject } from "./live-objects.ts";
 import { isSame, type MadeObject } from "./made.ts";
 import type { SchemaChange, Sight } from "../db/prisma-internals/schema-engine.ts";
 import { readStatement, topLevelParts, type Statement, withQuotedSequences } from "./statements.ts";
@@ -65,17 +65,13 @@ export async function compareOwn({
   return compare(objects.filter((object) => isOwn(object) || isLacking(object)));
 }
 
-function keyOfObject({ kind, table, name }: LiveObject): string {
-  return keyOf(kind, table, name);
-}
-
 function isSeen({ kind, table, name }: LiveObject, sight: Sight): boolean {
   if (kind === "index") return sight.index(table, name);
   return kind === "constraint" ? sight.foreignKey(table, name) : sight.column(table, name);
 }
 
 function sightOf(managed: readonly string[], shown: readonly LiveObject[]): Sight {
-  const keys = new Map(shown.map((object) => [keyOf(object.kind, object.table, object.name), object]));
+  const keys = new Map(shown.map((object) => [keyOfObject(object), object]));
   const column = (table: string, name: string): boolean =>
     !managed.includes(table) || keys.has(keyOf("column", table, name));
   const isWhole = (kind: "index" | "constraint", table: string, name: string): boolean => {
