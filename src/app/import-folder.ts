@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { OperatorError, codeOf } from "../kit/errors.ts";
 import { parseYaml } from "../config/yaml-source.ts";
-import { delegateOf } from "../mapping/read/check-names.ts";
+import { delegateNameOf } from "../mapping/read/check-names.ts";
 import type { FileComments, FileContent, KnownFile, KnownNames } from "../mapping/import/imported-table.ts";
 import { isObject } from "../kit/is-object.ts";
 
@@ -96,7 +96,7 @@ export function knownNames({ present }: ImportFolder, isReplaced: boolean): Know
     others.flatMap(({ content }) => (typeof content?.[key] === "string" ? [content[key]] : []));
   return {
     resources: new Set([...texts("name"), ...others.map(({ file }) => file.replace(/\.ya?ml$/, ""))]),
-    models: new Set(texts("model").map(delegateOf)),
+    models: new Set(texts("model").map(delegateNameOf)),
     managed: new Map(
       others.flatMap(({ file, content = {} }): [string, string][] => {
         const table = tableOf(content);

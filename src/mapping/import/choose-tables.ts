@@ -1,6 +1,6 @@
 import { tablesSchema } from "../../db/names.ts";
 import { groupBy } from "../../kit/group-by.ts";
-import { delegateOf, isReservedModel } from "../read/check-names.ts";
+import { delegateNameOf, isReservedModel } from "../read/check-names.ts";
 import { isReserved } from "../read/fields.ts";
 import type { Catalog, CatalogColumn, CatalogRelation, UniqueIndex } from "./catalog.ts";
 import { importColumns, type ImportedColumns } from "./column.ts";
@@ -131,7 +131,7 @@ function createFinder(
 function withNames(candidates: readonly Candidate[], known: KnownNames): readonly ChosenTable[] {
   const kept = [...known.files.values()];
   const resources = new Set([...known.resources, ...kept.map(({ resource }) => resource)]);
-  const models = new Set([...known.models, ...kept.map(({ model }) => delegateOf(model))]);
+  const models = new Set([...known.models, ...kept.map(({ model }) => delegateNameOf(model))]);
   // A table whose own name fits keeps it, whatever the order.
   const first = candidates.toSorted((a, b) => Number(isFitting(b)) - Number(isFitting(a)));
   const named = new Map<CatalogRelation, ChosenTable>();
@@ -141,7 +141,7 @@ function withNames(candidates: readonly Candidate[], known: KnownNames): readonl
     const resource = before?.resource ?? freeResource(relation, resources);
     const model = before?.model ?? freeModel(relation, resource, models);
     resources.add(resource);
-    models.add(delegateOf(model));
+    models.add(delegateNameOf(model));
     const file = before?.file ?? `${resource}.yaml`;
     const fields = fieldNames(columns, before?.fields ?? new Map());
     named.set(relation, { relation, table, columns, key, resource, model, file, fields });
@@ -164,7 +164,7 @@ function freeModel({ schema }: CatalogRelation, resource: string, taken: Readonl
   const candidates = [plain, modelNameOf(`${schema}_${resource}`), `${plain}Record`].filter((name) =>
     /^[A-Za-z]/.test(name),
   );
-  return freeName(candidates, (name) => taken.has(delegateOf(name)) || isReservedModel(name));
+  return freeName(candidates, (name) => taken.has(delegateNameOf(name)) || isReservedModel(name));
 }
 
 function fieldNames(

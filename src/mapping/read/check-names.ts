@@ -31,7 +31,7 @@ export function checkNames(drafts: readonly Draft[]): void {
   // Two files with one name also have one table by default, which needs no second fault.
   const distinct = checkUnique(drafts, "name", ({ content }) => content.name);
   // The client has the same name for Order and order.
-  checkUnique(drafts, "model", ({ content }) => content.model && delegateOf(content.model));
+  checkUnique(drafts, "model", ({ content }) => content.model && delegateNameOf(content.model));
   checkUnique(distinct, "table", ({ content, faultyKeys }) => {
     const table = content.table ?? (faultyKeys.has("table") ? undefined : content.name);
     return table && shortTable(table);
@@ -40,11 +40,11 @@ export function checkNames(drafts: readonly Draft[]): void {
 
 /** Returns whether no model can have the name. */
 export function isReservedModel(model: string): boolean {
-  return reservedModels.has(model) || isReserved(delegateOf(model));
+  return reservedModels.has(model) || isReserved(delegateNameOf(model));
 }
 
 /** Returns the client's name of a model, which is the same for Order and order. */
-export function delegateOf(model: string): string {
+export function delegateNameOf(model: string): string {
   return `${model.charAt(0).toLowerCase()}${model.slice(1)}`;
 }
 
