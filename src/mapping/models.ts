@@ -109,7 +109,7 @@ function withName(attribute: string, name: string): string {
  * Returns whether the field needs an index. Unique columns and the first of the key have one;
  * PostgreSQL makes none for a foreign key.
  */
-export function isIndexDue(field: Field, { key }: Pick<Definition, "key">): boolean {
+function isIndexDue(field: Field, { key }: Pick<Definition, "key">): boolean {
   const isServed = field.name === key.name || field.isUnique;
   return !isServed && (field.isIndexed || field.references !== undefined);
 }

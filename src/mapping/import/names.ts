@@ -108,7 +108,7 @@ const irregular = new Map(
 );
 
 /** Returns the singular of an English word; any other word as it is. */
-export function singularOf(word: string): string {
+function singularOf(word: string): string {
   const known = irregular.get(word);
   if (known !== undefined) return known;
   if (unchanged.has(word) || word.length < 4) return word;
