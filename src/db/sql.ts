@@ -94,6 +94,7 @@ async function isRolledBack(client: ClientBase): Promise<boolean> {
  */
 export const withoutDiskWait = "(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL";
 
+/** `SET LOCAL` statements that leave the planner only plans in the order of an index. */
 export const onlyIndexes = ["seqscan", "bitmapscan", "sort", "incremental_sort"]
   .map((way) => `SET LOCAL enable_${way} = off`)
   .join("; ");

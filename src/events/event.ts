@@ -5,6 +5,8 @@ import type { Trigger } from "../mapping/definition.ts";
  * (docs/webhooks.md, "Operational events").
  */
 export const serviceEvents = ["webhook.failing", "webhook.disabled", "delivery.failed"] as const;
+
+/** The resource that these events name. */
 export const serviceResource = "service";
 
 /** What an event is about: a trigger of a resource, or an operational event. */

@@ -189,7 +189,7 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
       !isUserValue(inner, operand)
     )
       report(inner, "expected a list of values");
-    // Taken for the text itself, it is in no record, which a NOT makes true for everybody.
+    // These would compare with the text `$user.id` itself, which NOT makes true for every user.
     else if (textComparisons.includes(operator) && isUserValue(inner, operand))
       report(inner, `${operator} takes no value of who asks; expected equals or in`);
     else for (const one of [operand].flat()) checkUserValue(inner, field, one);
