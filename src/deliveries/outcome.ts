@@ -1,4 +1,5 @@
 import type { AttemptResult, AttemptTrigger, DeliveryStatus } from "./delivery.ts";
+import type { TakenDelivery } from "./taken.ts";
 
 /** Result of an attempt, or of the decision not to make one. */
 export interface Outcome {
@@ -32,8 +33,16 @@ export interface Return {
   readonly delayMs: number | undefined;
   /** Its UUID, where only other dispatchers have a share of its receiver: they get a message. */
   readonly uuidForOthers?: string;
-  /** Whether a person waits for the outcome. Only for one with a delay. */
+  /** Whether a person has asked for the attempt. */
   readonly isHurried?: boolean;
+}
+
+/** Returns a delivery to the queue without an attempt. One that a person asked for stays so. */
+export function returnOf(
+  { id, trigger }: Pick<TakenDelivery, "id" | "trigger">,
+  delayMs: number | undefined,
+): Return {
+  return { id, delayMs, ...(trigger === "manual" && { isHurried: true }) };
 }
 
 /** The fence: only deliveries that the flight still has are put back. */

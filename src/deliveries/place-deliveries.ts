@@ -9,7 +9,7 @@ import type { Attempts } from "./attempt/attempts.ts";
 import type { DeliveryInFlight } from "./attempt/delivery-in-flight.ts";
 import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
 import type { Flight } from "./flights.ts";
-import type { Outcome } from "./outcome.ts";
+import { returnOf, type Outcome } from "./outcome.ts";
 import type { Taken, TakenDelivery } from "./taken.ts";
 
 export interface PlaceOptions {
@@ -111,7 +111,7 @@ function place(
   },
 ): boolean {
   const { admission, attempts } = options;
-  const { id, attempt, subscription } = delivery;
+  const { attempt, subscription } = delivery;
   const cancel = (lastError: string): false => {
     attempts.settle({ flight }, { ...outcomeOf(delivery), status: "cancelled", lastError });
     return false;
@@ -124,7 +124,7 @@ function place(
   const verdict = judged(delivery);
   // Other dispatchers may know who reads an unknown resource; this one knows the owners alone.
   if (verdict === undefined || (!verdict && !options.isKnown(delivery.resource))) {
-    attempts.putBack({ flight }, { id, delayMs: unjudgedMs });
+    attempts.putBack({ flight }, returnOf(delivery, unjudgedMs));
     return false;
   }
   if (!verdict)
@@ -140,7 +140,7 @@ function place(
   };
   if (!grants.use(delivery.subscriptionId, subscription.rateLimit)) {
     options.metrics.postponed("rate");
-    attempts.putBack({ flight }, { id, delayMs: undefined });
+    attempts.putBack({ flight }, returnOf(delivery, undefined));
     return false;
   }
   const reserved = admission.reserve(request);
@@ -168,14 +168,14 @@ function postponeOrFail(
     if (request.isUrgent) {
       // It stays due. If it waited for a slot, it would wait for the breaker too.
       onPassedOn?.(id);
-      return attempts.putBack({ flight }, { id, delayMs: 0, isHurried: true, uuidForOthers: uuid });
+      return attempts.putBack({ flight }, { ...returnOf(delivery, 0), uuidForOthers: uuid });
     }
     if (reason === "busy")
-      return attempts.putBack({ flight }, { id, delayMs: undefined, uuidForOthers: uuid });
+      return attempts.putBack({ flight }, { ...returnOf(delivery, undefined), uuidForOthers: uuid });
   }
   const { backoffMs } = scheduleOf(resource);
   if (reason !== "silent" || waitedMs <= longestPostponementMs({ attempt, maxAttempts, backoffMs }))
-    return attempts.putBack({ flight }, { id, delayMs: undefined });
+    return attempts.putBack({ flight }, returnOf(delivery, undefined));
   const lastError = `Given up after ${attempt} of ${maxAttempts} attempts: ${hostOf(request.url)} has not answered anything for too long.`;
   attempts.settle({ flight }, { ...outcomeOf(delivery), status: "failed", lastError });
 }

@@ -153,6 +153,21 @@ describe("createSweep", () => {
       expect(scene.returns).to.deep.equal([{ id: String(id), delayMs: undefined, uuidForOthers: uuid }]);
     });
 
+    it("makes one that a person asked for theirs also after a wait for a slot", async () => {
+      scene.admission.refuses = () => "busy";
+      const { id } = await scene.work.addDelivery(scene.subscription, { status: "retrying" });
+      await scene.core.sql("UPDATE svc.delivery_queue SET is_hurried = true");
+      const sweep = start({ intervalMs: never });
+      await until(async () => (await scene.work.queued(id))?.dueAt === null, { what: "the return" });
+
+      scene.admission.refuses = () => undefined;
+      sweep.onQueued(undefined);
+      sweep.onFree();
+      await untilStarted(1);
+
+      expect(scene.started[0]?.trigger).to.equal("manual");
+    });
+
     it("leaves one due for which a person waits when only others have slots, and takes it no more", async () => {
       scene.admission.refuses = () => "silent";
       scene.admission.isForOthers = true;

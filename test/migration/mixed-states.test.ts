@@ -69,12 +69,6 @@ const replay: Row = {
 };
 
 const others: readonly (readonly [table: string, row: Row, columns: Row, constraint: string])[] = [
-  [
-    "delivery_queue",
-    { delivery_id: "1", subscription_id: "1", user_id: "1" },
-    { is_hurried: "true" },
-    "delivery_queue_hurried_check",
-  ],
   ["replays", replay, { state: "'lost'" }, "replays_state_check"],
   ["replays", replay, { reason: "'gone'" }, "replays_reason_check"],
   ["replays", replay, { reason: "'gone'", state: "'paused'" }, "replays_reason_check"],

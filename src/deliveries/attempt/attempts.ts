@@ -20,7 +20,7 @@ import { signedHeaders } from "./sign.ts";
 import { sendInSpan } from "./spans.ts";
 import type { SubscriptionHealth } from "../subscription-health.ts";
 import type { DeliveryStore } from "../store.ts";
-import type { Outcome, Return } from "../outcome.ts";
+import { returnOf, type Outcome, type Return } from "../outcome.ts";
 
 /** Makes attempts: sign, POST, decide, record. */
 export interface Attempts extends Worker {
@@ -123,7 +123,7 @@ async function readData(
 function start(state: State, delivery: DeliveryInFlight, place: Place): void {
   const { writer, options } = state;
   const { id, flight } = delivery;
-  const putBack = (delayMs: number | undefined): void => writer.putBack(flight, { id, delayMs });
+  const putBack = (delayMs: number | undefined): void => writer.putBack(flight, returnOf(delivery, delayMs));
   if (state.isStopping) {
     place.leave();
     return putBack(0);
@@ -145,13 +145,13 @@ function start(state: State, delivery: DeliveryInFlight, place: Place): void {
 
 async function attemptInTurn(state: State, delivery: DeliveryInFlight, done: Done): Promise<void> {
   const { writer, turns } = state;
-  const { id, flight, subscription, payload } = delivery;
+  const { flight, subscription, payload } = delivery;
   const cost = Math.max(1, (payload?.data.length ?? 0) / bytesOfAttempt);
   const turn = turns.next(String(subscription.user.id), cost);
   if (turn !== undefined) await turn;
   if (!state.isStopping) return attempt(state, delivery, done);
   done();
-  writer.putBack(flight, { id, delayMs: 0 });
+  writer.putBack(flight, returnOf(delivery, 0));
 }
 
 async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Promise<void> {
@@ -168,7 +168,7 @@ async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Pr
   }
   if (made === undefined) {
     metrics.postponed("busy");
-    return writer.putBack(delivery.flight, { id: delivery.id, delayMs: unmadeDelayMs });
+    return writer.putBack(delivery.flight, returnOf(delivery, unmadeDelayMs));
   }
   if (made === "erased") {
     const { id, uuid, attempt: attemptsBefore } = delivery;
