@@ -132,13 +132,13 @@ describe("GET /webhooks", () => {
     expect(status).to.equal(422);
     expect(errors).to.deep.equal({
       resource: [
-        "There is no parameter resource; expected one of filter, sort, fields, include, cursor, count, page, per_page, user_id.",
+        "There is no parameter resource; expected one of filter, sort, fields, cursor, count, page, per_page, user_id.",
       ],
       "filter[masked_secret]": ["The field masked_secret cannot be filtered: it is a secret."],
       "filter[urll]": ["There is no field urll; did you mean url?"],
       sort: ["The field events cannot be sorted."],
       search: [
-        "There is no parameter search; expected one of filter, sort, fields, include, cursor, count, page, per_page, user_id.",
+        "There is no parameter search; expected one of filter, sort, fields, cursor, count, page, per_page, user_id.",
       ],
       include: ["There is no relation user to include."],
     });
