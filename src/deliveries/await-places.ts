@@ -2,18 +2,30 @@ import type { Lane } from "../broker/topology.ts";
 import type { PlaceOptions } from "./place-deliveries.ts";
 
 /** Options of `placeDeliveries` for a lane that waits for its own attempts. */
-export interface AwaitedPlaces extends Pick<PlaceOptions, "admission" | "lane"> {
-  /** Resolves when every attempt that was started is over, or was given up. */
+export interface AwaitedPlaces extends Pick<PlaceOptions, "admission" | "attempts" | "lane"> {
+  /** Resolves when every attempt that was started is over or given up, and what was settled written. */
   ended(): Promise<void>;
 }
 
 const doNothing = (): void => undefined;
 
 /** Makes places whose attempts can be waited for: a lane starts no more than it waits for. */
-export function awaitPlaces({ admission }: Pick<PlaceOptions, "admission">, lane: Lane): AwaitedPlaces {
+export function awaitPlaces(
+  { admission, attempts }: Pick<PlaceOptions, "admission" | "attempts">,
+  lane: Lane,
+): AwaitedPlaces {
   const open: Promise<void>[] = [];
   return {
     lane,
+    attempts: {
+      start: (delivery, place) => attempts.start(delivery, place),
+      putBack: (delivery, back) => attempts.putBack(delivery, back),
+      settle(delivery, outcome) {
+        const written = attempts.settle(delivery, outcome);
+        open.push(written);
+        return written;
+      },
+    },
     admission: {
       refusalOf: (request) => admission.refusalOf(request),
       hasShareOf: (url) => admission.hasShareOf(url),

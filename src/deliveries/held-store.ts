@@ -36,6 +36,8 @@ export interface HeldStore {
     readonly flightMs: number;
     readonly limit: number;
   }): Promise<Taken>;
+  /** Whether deliveries of a subscription wait in the queue for a slot, or for its rate. */
+  isPassed(subscriptionId: number): Promise<boolean>;
   /** Lets others take those of a subscription. */
   leave(options: { readonly subscriptionId: number; readonly holder: string }): Promise<void>;
   /** Cancels held deliveries of a subscription, the oldest first. Returns how many. */
@@ -73,6 +75,8 @@ const findText = `
   LEFT JOIN svc.discards AS discard ON discard.subscription_id = found.subscription_id
   ORDER BY found.subscription_id`;
 
+const parkedText = `SELECT FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = $1 LIMIT 1`;
+
 const cancelText = `
   WITH gone AS (
     UPDATE svc.deliveries SET status = 'cancelled', held_at = NULL, last_error = $3, updated_at = now()
@@ -91,6 +95,9 @@ export function createHeldStore({ sql }: { readonly sql: Sql }): HeldStore {
     },
     async takeOldest({ subscriptionId, holder, flightMs, limit }) {
       return takenIn(await sql<TakenRow>(takeHeldText, [subscriptionId, holder, flightMs, limit]));
+    },
+    async isPassed(subscriptionId) {
+      return (await sql(parkedText, [subscriptionId])).length > 0;
     },
     async leave({ subscriptionId, holder }) {
       await sql("DELETE FROM svc.lanes WHERE subscription_id = $1 AND holder = $2", [subscriptionId, holder]);

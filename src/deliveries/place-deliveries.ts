@@ -15,6 +15,8 @@ import type { Taken, TakenDelivery } from "./taken.ts";
 export interface PlaceOptions {
   /** Whose slots the attempts take; default: by the attempts made so far. */
   readonly lane?: Lane;
+  /** Whether one that its rate refuses is held again, at its place in the order of events. */
+  readonly keepsOrder?: boolean;
   readonly admission: Pick<Admission, "reserve" | "refusalOf" | "hasShareOf" | "inTurn">;
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack">;
   readonly rates: Pick<Rates, "take" | "waitMs">;
@@ -113,14 +115,15 @@ function place(
   const { admission, attempts } = options;
   const { attempt, subscription } = delivery;
   const cancel = (lastError: string): false => {
-    attempts.settle({ flight }, { ...outcomeOf(delivery), status: "cancelled", lastError });
+    void attempts.settle({ flight }, { ...outcomeOf(delivery), status: "cancelled", lastError });
     return false;
   };
   if (subscription === null) return cancel("The subscription was deleted.");
-  if (!subscription.isActive) {
-    attempts.settle({ flight }, { ...outcomeOf(delivery), status: "held" });
+  const hold = (): false => {
+    void attempts.settle({ flight }, { ...outcomeOf(delivery), status: "held" });
     return false;
-  }
+  };
+  if (!subscription.isActive) return hold();
   const verdict = judged(delivery);
   // Other dispatchers may know who reads an unknown resource; this one knows the owners alone.
   if (verdict === undefined || (!verdict && !options.isKnown(delivery.resource))) {
@@ -140,6 +143,7 @@ function place(
   };
   if (!grants.use(delivery.subscriptionId, subscription.rateLimit)) {
     options.metrics.postponed("rate");
+    if (options.keepsOrder === true) return hold();
     attempts.putBack({ flight }, returnOf(delivery, undefined));
     return false;
   }
@@ -177,7 +181,7 @@ function postponeOrFail(
   if (reason !== "silent" || waitedMs <= longestPostponementMs({ attempt, maxAttempts, backoffMs }))
     return attempts.putBack({ flight }, returnOf(delivery, undefined));
   const lastError = `Given up after ${attempt} of ${maxAttempts} attempts: ${hostOf(request.url)} has not answered anything for too long.`;
-  attempts.settle({ flight }, { ...outcomeOf(delivery), status: "failed", lastError });
+  void attempts.settle({ flight }, { ...outcomeOf(delivery), status: "failed", lastError });
 }
 
 function outcomeOf({ id, uuid, attempt }: TakenDelivery): Pick<Outcome, "id" | "uuid" | "attemptsBefore"> {

@@ -1,6 +1,8 @@
 import { expect } from "chai";
 import type { SubscriptionModel } from "../support/generated/models.ts";
+import type { Rates } from "../../src/deliveries/admission/rates.ts";
 import type { Place } from "../../src/deliveries/admission/admission.ts";
+import type { Attempts } from "../../src/deliveries/attempt/attempts.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createHeldLane } from "../../src/deliveries/held-lane.ts";
 import { createHeldStore } from "../../src/deliveries/held-store.ts";
@@ -16,10 +18,14 @@ const never = 600_000;
 describe("createHeldLane", () => {
   const scene = useWorkerScene();
   let admission: WatchedAdmission;
+  let rates: Rates;
+  let settle: Attempts["settle"];
   let started: { readonly delivery: DeliveryInFlight; readonly place: Place }[];
 
   beforeEach(() => {
     admission = createWatchedAdmission();
+    rates = unlimited;
+    settle = () => expect.fail("settled");
     started = [];
   });
 
@@ -27,10 +33,10 @@ describe("createHeldLane", () => {
     scene.run(
       createHeldLane({
         admission,
-        rates: unlimited,
+        rates,
         attempts: {
           start: (delivery, place) => void started.push({ delivery, place }),
-          settle: () => expect.fail("settled"),
+          settle: (delivery, outcome) => settle(delivery, outcome),
           putBack: () => expect.fail("put back"),
         },
         eligibility: notesEligibility(),
@@ -103,6 +109,45 @@ describe("createHeldLane", () => {
     expect(started.length).to.equal(1);
     endAll();
     await untilStarted(1);
+    endAll();
+  });
+
+  it("holds again what the rate refuses, and begins with it", async () => {
+    const subscription = await scene.work.addSubscription({ rateLimit: 1_000 });
+    const ids = [await hold(subscription), await hold(subscription)];
+    const grants = [0, 1, 1];
+    rates = {
+      waitMs: () => 0,
+      take: async (asked) => new Map(asked.map((one) => [one.subscriptionId, grants.shift() ?? 0])),
+    };
+    settle = async (_, { id, status }) => {
+      await scene.core.sql("SELECT pg_sleep(0.1)");
+      await scene.core.sql("UPDATE svc.deliveries SET status = $2, held_at = now() WHERE id = $1", [
+        id,
+        status,
+      ]);
+    };
+
+    start();
+    await untilStarted(1);
+    expect(startedIds()).to.deep.equal(ids.slice(0, 1));
+    endAll();
+    await untilStarted(1);
+    expect(startedIds()).to.deep.equal(ids.slice(1));
+    endAll();
+  });
+
+  it("leaves the rate of a webhook to what waits in the queue", async () => {
+    const subscription = await scene.work.addSubscription({ rateLimit: 1_000 });
+    const held = await hold(subscription);
+    await scene.work.addDelivery(subscription, { due: "parked" });
+
+    start();
+    await scene.core.sql("SELECT pg_sleep(0.2)");
+    expect(startedIds()).to.deep.equal([]);
+    await scene.core.sql("DELETE FROM svc.delivery_queue");
+    await untilStarted(1);
+    expect(startedIds()).to.deep.equal([held]);
     endAll();
   });
 

@@ -100,7 +100,7 @@ function notingAttempts({
   const writes: Promise<unknown>[] = [];
   return {
     start: (delivery) => void started.push(delivery),
-    settle(_, outcome) {
+    async settle(_, outcome) {
       outcomes.push(outcome);
       writes.push(store.record({ outcomes: [outcome], landed: [] }));
     },

@@ -26,8 +26,8 @@ import { returnOf, type Outcome, type Return } from "../outcome.ts";
 export interface Attempts extends Worker {
   /** Makes an attempt when the place has a slot, or puts the delivery back into the queue. */
   start(delivery: DeliveryInFlight, place: Place): void;
-  /** Writes an outcome that was decided without an attempt. */
-  settle(delivery: Pick<DeliveryInFlight, "flight">, outcome: Outcome): void;
+  /** Writes an outcome that was decided without an attempt. Resolves when that was tried. */
+  settle(delivery: Pick<DeliveryInFlight, "flight">, outcome: Outcome): Promise<void>;
   /** Puts a delivery back into the queue. */
   putBack(delivery: Pick<DeliveryInFlight, "flight">, back: Return): void;
   /** Resolves when no delivery is in flight. */
@@ -94,7 +94,11 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   return {
     name: "deliver",
     start: (delivery, place) => start(state, delivery, place),
-    settle: ({ flight }, outcome) => writer.keep(outcome.id, writer.record(flight, outcome)),
+    async settle({ flight }, outcome) {
+      const written = writer.record(flight, outcome);
+      writer.keep(outcome.id, written);
+      await written.catch(() => undefined);
+    },
     putBack: ({ flight }, back) => writer.putBack(flight, back),
     drain: () => writer.drain(),
     async run(signal) {

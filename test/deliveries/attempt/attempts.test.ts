@@ -200,8 +200,8 @@ describe("createAttempts", () => {
     const [one] = (await take()) as [DeliveryInFlight];
     const { id, uuid } = one;
 
-    scene.attempts.settle(one, { id, uuid, attemptsBefore: 0, status: "cancelled", lastError: "no right" });
-    await scene.attempts.drain();
+    const outcome = { id, uuid, attemptsBefore: 0, status: "cancelled", lastError: "no right" } as const;
+    await scene.attempts.settle(one, outcome);
 
     expect(await current()).to.include({ status: "cancelled", attempt: 0, lastError: "no right" });
     expect(await scene.work.flights()).to.deep.equal([]);
