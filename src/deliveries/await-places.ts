@@ -3,7 +3,7 @@ import type { PlaceOptions } from "./place-deliveries.ts";
 
 /** Options of `placeDeliveries` for a lane that waits for its own attempts. */
 export interface AwaitedPlaces extends Pick<PlaceOptions, "admission" | "attempts" | "lane"> {
-  /** Resolves when every attempt that was started is over or given up, and what was settled written. */
+  /** Resolves when each started attempt is over or given up, and what was settled is written. */
   ended(): Promise<void>;
 }
 
