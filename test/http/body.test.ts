@@ -1,4 +1,4 @@
-import { gzipSync } from "node:zlib";
+import { deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
@@ -113,6 +113,7 @@ describe("readJsonBody", () => {
       415,
       /^The content encoding gzip is not supported\.$/,
     ],
+    ["deflate", deflateSync('{"a":1}'), { ...json, "Content-Encoding": "deflate" }, 415, /encoding deflate/],
   ] as const) {
     it(`refuses ${what} with ${status}`, async () => {
       const answer = await post(body, headers);
@@ -191,11 +192,23 @@ describe("readJsonBody", () => {
   describe("with a memory budget", () => {
     const budgetBytes = 24_000_000;
     let bounded: HttpServer;
+    let [held, end] = [(): void => undefined, (): void => undefined];
+    const isHeld = new Promise<void>((resolve) => (held = resolve));
+    const over = new Promise<void>((resolve) => (end = resolve));
 
     before(async () => {
       const router = createRouter("");
       router.post("/echo", async (ctx) => {
         ctx.body = { length: JSON.stringify(await readJsonBody(ctx, 1_000_000)).length };
+      });
+      router.post("/short", async (ctx) => {
+        ctx.body = await readJsonBody(ctx, 1000);
+      });
+      router.post("/answered", async (ctx) => {
+        ctx.state.memory.hold(budgetBytes);
+        held();
+        await over;
+        ctx.body = {};
       });
       const app = createApp({
         log: createMemoryLog().log,
@@ -287,6 +300,28 @@ describe("readJsonBody", () => {
         ]);
       });
     }
+
+    it("refuses one over the limit for its size, whatever it holds", async () => {
+      const body = "[".repeat(100_000);
+      const headers = { ...json, "Transfer-Encoding": "chunked" };
+      const answer = await call(bounded.port, "/short", { method: "POST", headers, body });
+
+      expect(answer.json)
+        .to.have.property("message")
+        .that.matches(/larger than 1000 bytes/);
+    });
+
+    it("refuses one that came while the answers to writes took what the user may have", async () => {
+      const late = await openRaw(bounded.port);
+      late.send(`${head}Content-Length: 7\r\n\r\n{`);
+      const write = call(bounded.port, "/answered", { method: "POST" });
+      await isHeld;
+      late.send('"a":1}');
+
+      expect((await late.untilAnswers(1))[0]?.status).to.equal(503);
+      end();
+      expect((await write).status).to.equal(200);
+    });
 
     it("takes what stands in texts for text", async () => {
       const body = JSON.stringify({ a: '{},[]"\\'.repeat(40_000) });

@@ -117,6 +117,7 @@ describe("createMemoryBudget", () => {
     gone.release();
     gone.hold(1000);
 
+    expect(() => gone.settle(10)).to.throw(AppError);
     expect(await isGranted(budget.open(ada).reserve(50))).to.equal(true);
   });
 
