@@ -76,6 +76,8 @@ describe("createRelay", () => {
   });
 
   it("goes on after the database failed, and after a present that rejects", async () => {
+    // What is in flight for five seconds would count as lost, and go out again for that.
+    scene.stoppedAtMs = performance.now();
     await scene.core.sql("ALTER TABLE svc.outbox RENAME TO outbox_away");
     let isBroken = true;
     const relay = start({
@@ -353,6 +355,8 @@ describe("createRelay", () => {
     await until(() => go, { what: "the present" });
 
     const stopped = scene.stop();
+    for (let turn = 0; turn < 10; turn += 1) await scene.core.sql("SELECT");
+    expect(await scene.core.sql("SELECT name FROM svc.relays")).to.deep.equal([{ name: "svc" }]);
     go?.();
     await stopped;
 

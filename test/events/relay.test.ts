@@ -18,6 +18,8 @@ describe("createRelay", () => {
       [resource],
     );
   const tooLarge = (): number => scene.lines.filter(({ event }) => event === "relay.too_large").length;
+  const bringBack = (row: unknown): Promise<unknown> =>
+    scene.core.sql("INSERT INTO svc.outbox SELECT * FROM jsonb_populate_record(NULL::svc.outbox, $1)", [row]);
   const routingKeys = (): readonly string[] => scene.broker.published.map(({ routingKey }) => routingKey);
 
   it("publishes an event as the sealed envelope of the contract, once", async () => {
@@ -181,6 +183,7 @@ describe("createRelay", () => {
       });
 
       it("is read where a transform may make less of it, and published when it does", async () => {
+        scene.stoppedAtMs = performance.now();
         let most = 20_000_000;
         await addLarge("notes");
         start({
@@ -193,8 +196,13 @@ describe("createRelay", () => {
         });
         await untilLine("relay.too_large");
 
+        for (const waitMs of [290_000, 9_000]) {
+          scene.skewMs += waitMs;
+          await untilTurns(3);
+        }
+        expect(tooLarge()).to.equal(1);
         most = 10;
-        scene.skewMs += 300_000;
+        scene.skewMs += 1_000;
         await untilPublished(1);
         expect(published()).to.deep.equal(["large"]);
       });
@@ -285,5 +293,70 @@ describe("createRelay", () => {
     scene.skewMs += 1_000;
     await untilPublished(3);
     expect(published()).to.deep.equal(["1", "2", "1"]);
+  });
+
+  it("publishes an event that failed also when the database fails at its retry", async () => {
+    let [isAway, fails] = [false, 0];
+    scene.broker.refuses = () => true;
+    await addEvents(1);
+    const { outbox } = scene;
+    start({
+      outbox: {
+        ...outbox,
+        async find(ids) {
+          if (isAway) throw new Error(`away ${(fails += 1)}`);
+          return outbox.find(ids);
+        },
+      },
+    });
+    await untilLine("relay.unconfirmed");
+    isAway = true;
+    scene.skewMs += 1_000;
+    await until(() => fails === 1, { what: "a retry" });
+    scene.broker.refuses = () => false;
+    isAway = false;
+    scene.skewMs += 2_000;
+
+    await untilPublished(2);
+  });
+
+  it("forgets an event that failed and has left the outbox, which a crash may bring back", async () => {
+    scene.broker.refuses = () => true;
+    await addEvents(1);
+    const [row] = await scene.core.sql("SELECT * FROM svc.outbox");
+    start();
+    await untilLine("relay.unconfirmed");
+    await scene.core.sql("DELETE FROM svc.outbox");
+    scene.broker.refuses = () => false;
+    scene.skewMs += 1_000;
+    await untilTurns(3);
+    await bringBack(row);
+
+    scene.skewMs += 301_000;
+
+    await untilPublished(2);
+  });
+
+  it("reads all again once another session answers: a crash may have brought back an event", async () => {
+    const { outbox } = scene;
+    let session = "first";
+    await addEvents(1);
+    const [row] = await scene.core.sql("SELECT * FROM svc.outbox");
+    await scene.core.sql("DELETE FROM svc.outbox");
+    let reads = 0;
+    start({
+      outbox: {
+        ...outbox,
+        async read(options) {
+          reads += 1;
+          return { ...(await outbox.read(options)), session };
+        },
+      },
+    });
+    await until(() => reads > 2, { what: "some reads" });
+    await bringBack(row);
+    session = "second";
+
+    await untilPublished(1);
   });
 });
