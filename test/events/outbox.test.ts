@@ -1,7 +1,13 @@
 import { expect } from "chai";
 import type { PoolClient } from "pg";
 import { createOutboxCursor, type OutboxCursor } from "../../src/events/outbox-cursor.ts";
-import { createOutbox, type FoundEvent, type Outbox, type Share } from "../../src/events/outbox.ts";
+import {
+  createOutbox,
+  positionOf,
+  type FoundEvent,
+  type Outbox,
+  type Share,
+} from "../../src/events/outbox.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import { createSql, sqlOver } from "../../src/db/sql.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
@@ -244,6 +250,15 @@ describe("createOutbox", () => {
       expect(recordsOf(await read({ of: ["papers"] }))).to.deep.equal(["1", "2"]);
       await addEvents(1);
       expect(await readAll()).to.deep.equal(["1", "1", "2"].toSorted());
+    });
+
+    it("gives an event again that was given back, which is the last of its range", async () => {
+      await addEvents(2);
+      const [event] = await read();
+      const at = positionOf(event!);
+      cursor.giveBack("notes", { from: { ...at, event: at.event - 1n }, to: at });
+
+      expect(recordsOf(await read({ known: [] }))).to.deep.equal(["1"]);
     });
 
     it("passes an event whose row somebody deleted by hand", async () => {
