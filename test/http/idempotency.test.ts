@@ -274,19 +274,21 @@ describe("Idempotency-Key", () => {
   for (const [what, fill] of [
     [
       "100,000 keys",
-      `SELECT 7, sha256(n::text::bytea), '', 201, '{}', '', 0, false, now() FROM generate_series(1, ${most.keys}) AS n`,
+      `SELECT 7, sha256(n::text::bytea), '', 201, '{}', '', 0, false, now() FROM generate_series(2, ${most.keys}) AS n`,
     ],
-    ["256 MiB", `SELECT 7, 'x', '', 201, '{}', '', ${most.bytes}, false, now()`],
+    ["256 MiB", `SELECT 7, 'x', '', 201, '{}', '', ${most.bytes - 1}, false, now()`],
   ] as const) {
-    it(`refuses the keys of a user who has ${what}, and of nobody else`, async () => {
+    it(`refuses the keys of a user who has ${what} a moment after the last one, and of nobody else`, async () => {
       await core.sql(
         `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at) ${fill}`,
       );
 
+      const last = await post(scene, { text: "last" }, { key: "last" });
       const refused = await post(scene, { text: "a" });
 
+      expect(last.status).to.equal(201);
       expect([refused.status, codeOf(refused)]).to.deep.equal([429, "idempotency.exhausted"]);
-      expect(await countOf(scene, "notes")).to.equal(0);
+      expect(await countOf(scene, "notes")).to.equal(1);
       expect((await post(scene, { text: "a" }, { user: 8 })).status).to.equal(201);
       expect((await post(scene, { text: "b" }, { key: "" })).status).to.equal(201);
     });
