@@ -5,7 +5,7 @@ import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import type { EmbeddedDatabase } from "../../src/embedded/embedded.ts";
 import { most } from "../../src/http/idempotency.ts";
-import { createExpiry, deleteExpired } from "../../src/http/idempotency-keys.ts";
+import { createExpiry, deleteExpired, usageOf } from "../../src/http/idempotency-keys.ts";
 import { openNewEmbedded } from "../support/embedded.ts";
 import { migrateCore, openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { openSlowReader, type SlowReader } from "../support/slow-reader.ts";
@@ -78,6 +78,7 @@ describe("Idempotency-Key", () => {
       const again = await post(scene, { text: "a" }, waits);
 
       expect([again.status, again.text]).to.deep.equal([status, text]);
+      expect(await usageOf(core.sql, 7)).to.deep.equal({ keys: 1, bytes: text.length });
       expect(again.headers["idempotent-replayed"]).to.equal("true");
       expect(await countOf(scene, "notes")).to.equal(1);
     });
@@ -256,8 +257,10 @@ describe("Idempotency-Key", () => {
       "SELECT extract(epoch FROM expires_at - created_at)::int / 3600 AS hours FROM svc.idempotency_keys",
     );
     await core.sql("UPDATE svc.idempotency_keys SET expires_at = now()");
-    const second = await post(scene, { text: "b" });
+    const second = await post(scene, { text: "b" }, { path: "/secrets" });
+    const again = await post(scene, { text: "b" }, { path: "/secrets" });
 
+    expect(again.text).to.equal(second.text);
     expect(kept?.hours).to.equal(24);
     expect([second.status, second.headers["idempotent-replayed"]]).to.deep.equal([201, undefined]);
     expect(await countOf(scene, "svc.idempotency_keys")).to.equal(1);
