@@ -113,7 +113,7 @@ export function startProcess({
       clearTimeout(timer);
     },
     output() {
-      return failure ?? readFileSync(logFile, "utf8").split("\n").slice(-30).join("\n");
+      return failure ?? readFileSync(logFile, "utf8").split("\n").slice(-100).join("\n");
     },
   };
 }
