@@ -41,16 +41,6 @@ function comparedText(alias: string, field: Field): string {
 }
 
 /**
- * Writes the items of a list as values are compared with them. Records show times to the
- * millisecond, and the array of an existing table may have microseconds.
- */
-function itemsText(alias: string, field: Field): string {
-  const items = comparedText(alias, field);
-  if (field.type !== "DateTime" || field.native !== undefined) return items;
-  return `ARRAY(SELECT date_trunc('milliseconds', item) FROM unnest(${items}) AS item)`;
-}
-
-/**
  * Writes the text that answers show: a cast to text adds the mask to an `inet`. PostgreSQL refuses
  * LIKE under a collation in which different texts are equal, which the database's own never is.
  */
@@ -95,7 +85,7 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return `${searchedText(alias, condition.field)} ${likeText(condition, parameters)}`;
     case "list": {
       const { field, operator, values } = condition;
-      return `${itemsText(alias, field)} ${operator} ${parameters.add(values)}`;
+      return `${comparedText(alias, field)} ${operator} ${parameters.add(values)}`;
     }
     case "json":
       return jsonText(condition, alias, parameters);

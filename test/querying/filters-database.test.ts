@@ -2,8 +2,6 @@ import { expect } from "chai";
 import { Client } from "pg";
 import { conditionText, createParameters } from "../../src/querying/condition-text.ts";
 import { readListParameters } from "../../src/querying/list-parameters.ts";
-import { findPath } from "../../src/querying/shown-paths.ts";
-import type { Field } from "../../src/mapping/definition.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { listShop } from "../support/list-shop.ts";
 import { shopTables } from "../support/shop-tables.ts";
@@ -25,25 +23,6 @@ describe("filters on a PostgreSQL", () => {
     await client.end();
     await database.drop();
   });
-
-  for (const type of ["timestamptz", "timestamp"])
-    it(`finds an item of a ${type}[] by what records show of it, without its microseconds`, async () => {
-      const due = findPath(shape.sortable, "due_at")?.field as Field;
-      const field = { ...due, column: "times", isList: true };
-      const idsWith = async (operator: "@>" | "&&", ...values: string[]): Promise<readonly number[]> => {
-        const parameters = createParameters();
-        const text = conditionText({ kind: "list", field, operator, values }, "r", parameters);
-        const { rows } = await client.query<{ id: number }>(
-          `SELECT id FROM (VALUES (1, '{2026-03-28T12:30:00.123456Z,infinity}'::${type}[]), (2, '{}'), (3, NULL)) AS r (id, times) WHERE ${text}`,
-          [...parameters.values],
-        );
-        return rows.map(({ id }) => id);
-      };
-
-      expect(await idsWith("@>", "2026-03-28T12:30:00.123Z")).to.deep.equal([1]);
-      expect(await idsWith("&&", "2026-03-28T12:30:00.124Z", "infinity")).to.deep.equal([1]);
-      expect(await idsWith("@>", "2026-03-28T12:30:00.124Z")).to.deep.equal([]);
-    });
 
   for (const [query, ...ids] of [
     ["filter[status]=open", 1, 4],
