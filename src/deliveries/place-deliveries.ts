@@ -193,7 +193,6 @@ function toInFlight(
   subscription: TakenSubscription,
   flight: Flight,
 ): DeliveryInFlight {
-  const takenAtMs = performance.now();
-  const happenedAtMs = takenAtMs - delivery.eventAgeMs;
-  return { ...delivery, subscription, happenedAtMs, takenAtMs, payload: undefined, flight };
+  const happenedAtMs = performance.now() - delivery.eventAgeMs;
+  return { ...delivery, subscription, happenedAtMs, payload: undefined, flight };
 }

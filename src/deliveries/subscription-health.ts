@@ -16,14 +16,6 @@ export interface SubscriptionHealth extends Worker {
     subscription: { readonly id: number; readonly url: string },
     result: Pick<AttemptResult, "error" | "statusCode">,
   ): void;
-  /**
-   * Whether the URL has answered 410, and the delivery was taken before that was written. The write
-   * is up to 2 s late.
-   */
-  isGone(
-    subscription: { readonly id: number; readonly url: string },
-    { takenAtMs }: { readonly takenAtMs: number },
-  ): boolean;
 }
 
 export interface SubscriptionHealthOptions {
@@ -51,8 +43,6 @@ interface Entry {
   failureAtMs: number | undefined;
   /** URL that answered 410. */
   goneUrl: string | undefined;
-  /** The last such URL that was written, and when. */
-  off: { readonly url: string; readonly atMs: number } | undefined;
 }
 
 interface State extends SubscriptionHealthOptions {
@@ -65,7 +55,6 @@ interface State extends SubscriptionHealthOptions {
 /** Without a change between success and failure, the times are written once a minute. */
 const writeEveryMs = 60_000;
 const flushEveryMs = 1_000;
-const takingMs = 1_000;
 const mostAtOnce = 500;
 const mostEntries = 20_000;
 /** Share of `disableAfter` after which `webhook.failing` is due: a day, by default. */
@@ -79,11 +68,6 @@ export function createSubscriptionHealth(options: SubscriptionHealthOptions): Su
     note(subscription, result) {
       note(state, subscription, result);
       alarm.wake();
-    },
-    isGone({ id, url }, { takenAtMs }) {
-      const { goneUrl, off } = state.entries.get(id) ?? {};
-      // The statement that takes begins somewhat before that time.
-      return goneUrl === url || (off?.url === url && takenAtMs < off.atMs + takingMs);
     },
     async run(signal) {
       while (!signal.aborted) {
@@ -111,7 +95,6 @@ function note(
     successAtMs: undefined,
     failureAtMs: undefined,
     goneUrl: undefined,
-    off: undefined,
   };
   const isNews = entry.isFailing !== isFailing || entry.url !== url || statusCode === 410;
   entry.url = url;
@@ -189,7 +172,7 @@ async function flush(state: State): Promise<void> {
         disableAfterMs * tellShare,
         actorText(actor),
       ]);
-      for (const { entry, seen } of taken) forget(entry, seen, { atMs, endedAtMs: now() });
+      for (const { entry, seen } of taken) forget(entry, seen, atMs);
       for (const { id: subscriptionId, userId, reason } of disabled)
         log.warn({ event: "webhook.disabled", subscriptionId, userId, reason }, "webhook switched off");
     } catch (error) {
@@ -201,13 +184,8 @@ async function flush(state: State): Promise<void> {
 }
 
 /** Forgets what was written, and keeps what was noted in the meantime. */
-function forget(
-  entry: Entry,
-  seen: Entry,
-  { atMs, endedAtMs }: { readonly atMs: number; readonly endedAtMs: number },
-): void {
+function forget(entry: Entry, seen: Entry, atMs: number): void {
   entry.writtenAtMs = atMs;
-  if (seen.goneUrl !== undefined) entry.off = { url: seen.goneUrl, atMs: endedAtMs };
   if (entry.successAtMs === seen.successAtMs) entry.successAtMs = undefined;
   if (entry.failureAtMs === seen.failureAtMs) entry.failureAtMs = undefined;
   if (entry.goneUrl === seen.goneUrl) entry.goneUrl = undefined;

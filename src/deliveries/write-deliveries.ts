@@ -224,9 +224,8 @@ async function writePortion(
     if (one.place === undefined) continue;
     if (id === undefined) one.place.leave();
     else {
-      const takenAtMs = performance.now();
-      const happenedAtMs = takenAtMs - databaseTimeMs + Date.parse(one.received.event.timestamp);
-      attempts.start(toDelivery(one, { id, flight, happenedAtMs, takenAtMs }, scheduleOf), one.place);
+      const happenedAtMs = performance.now() - databaseTimeMs + Date.parse(one.received.event.timestamp);
+      attempts.start(toDelivery(one, { id, flight, happenedAtMs }, scheduleOf), one.place);
     }
   }
   return { eventCount, isStale };
@@ -254,7 +253,7 @@ function toNewDelivery(
 
 function toDelivery(
   { received: { event, span }, subscriber, uuid, hasPrevious }: Planned,
-  rest: Pick<DeliveryInFlight, "id" | "flight" | "happenedAtMs" | "takenAtMs">,
+  rest: Pick<DeliveryInFlight, "id" | "flight" | "happenedAtMs">,
   scheduleOf: ScheduleOf,
 ): DeliveryInFlight {
   const { url, signing, rateLimit, user, subscriptionId } = subscriber;

@@ -34,14 +34,7 @@ describe("createFanOut", () => {
       (first, other) => first.subscriptionId - other.subscriptionId,
     );
     expect(more).to.have.length(1);
-    const {
-      flight,
-      payload,
-      happenedAtMs,
-      takenAtMs,
-      subscription: target,
-      ...rest
-    } = one as DeliveryInFlight;
+    const { flight, payload, happenedAtMs, subscription: target, ...rest } = one as DeliveryInFlight;
     expect(rest).to.deep.equal({
       id: String(rows[0]?.id),
       uuid: rows[0]?.uuid,
@@ -67,7 +60,6 @@ describe("createFanOut", () => {
     expect(target.user).to.include({ id: scene.subscription.userId, name: "Ada", isAdmin: false });
     expect(String(payload?.data)).to.equal('{"text":"é"}');
     const ageMs = Date.now() - Date.parse("2026-03-28T14:30:00.123Z");
-    expect(performance.now() - takenAtMs).to.be.within(0, 10_000);
     expect(performance.now() - happenedAtMs).to.be.closeTo(ageMs, 10_000);
     const [row, ...flights] = await scene.work.flights();
     expect(flights).to.deep.equal([]);

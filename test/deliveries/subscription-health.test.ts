@@ -158,21 +158,6 @@ describe("createSubscriptionHealth", () => {
     expect(await current()).to.include({ disabledReason: "gone" });
   });
 
-  it("knows a URL as gone from its answer on, for what was taken before that was written", async () => {
-    const health = open();
-    const { id, url } = subscription;
-    const isGone = (takenAtMs: number, at = url): boolean => health.isGone({ id, url: at }, { takenAtMs });
-    health.note(subscription, failed);
-    expect(isGone(nowMs)).to.equal(false);
-
-    health.note(subscription, gone);
-
-    expect([isGone(nowMs + 10_000), isGone(nowMs, `${url}/new`)]).to.deep.equal([true, false]);
-    await until(async () => !(await current()).isActive, { what: "the subscription to be off" });
-    await until(() => !isGone(nowMs + 10_000), { what: "what is taken later to go out" });
-    expect(isGone(nowMs - 1)).to.equal(true);
-  });
-
   it("begins anew with the subscriptions of a user who is enabled again, and of no other", async () => {
     const another = await scene.work.addSubscription();
     await scene.core.sql("UPDATE svc.users SET disabled_at = now()");

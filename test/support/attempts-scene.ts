@@ -56,7 +56,6 @@ export function inFlight({ flightId, deliveries }: Taken): readonly DeliveryInFl
     ...taken,
     subscription: taken.subscription as DeliveryInFlight["subscription"],
     happenedAtMs: performance.now(),
-    takenAtMs: performance.now(),
     payload: undefined,
     flight,
   }));
@@ -78,7 +77,7 @@ export function useAttemptsScene(): AttemptsScene {
           scene.posts.push(post);
           return { kind: "made", result: await answer(post) };
         },
-        health: { note: () => undefined, isGone: () => false },
+        health: { note: () => undefined },
         figures: { attempted: () => undefined },
         openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [60_000] }),

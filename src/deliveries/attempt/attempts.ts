@@ -44,7 +44,7 @@ export interface AttemptsOptions extends OutcomeWriterOptions {
   readonly jitter: number;
   readonly metrics: DeliveryMetrics;
   readonly tracing?: Tracing;
-  readonly health: Pick<SubscriptionHealth, "note" | "isGone">;
+  readonly health: Pick<SubscriptionHealth, "note">;
   readonly figures: Pick<Figures, "attempted">;
   /** Called when a slot is free again. */
   readonly onFree: () => void;
@@ -190,8 +190,6 @@ async function recordAttempt(
   { result, body, payload }: MadeAttempt,
 ): Promise<void> {
   const { metrics, log, onQueued } = options;
-  // Before the outcome is written, and its retry due.
-  options.health.note({ id: delivery.subscriptionId, url: delivery.subscription.url }, result);
   const bytesOut = sizeOf(body);
   const lagMs = performance.now() - delivery.happenedAtMs;
   const step = decideStep(options, delivery, result);
@@ -210,6 +208,7 @@ async function recordAttempt(
   else log.warn(line, "delivery attempt failed");
   if (!isWritten) return;
   options.figures.attempted(delivery.subscription.user.id, result.error === undefined);
+  options.health.note({ id: delivery.subscriptionId, url: delivery.subscription.url }, result);
   if (step.kind === "retry") onQueued(step.delayMs);
   // One that was cancelled during its POST has no dead letter: its record may be erased.
   if (status === "failed") {
@@ -225,8 +224,8 @@ interface MadeAttempt {
 }
 
 /**
- * Signs and POSTs a delivery. Returns undefined when the POST could not be made, or its receiver is
- * gone. Returns `erased` when there is no record any more.
+ * Signs and POSTs a delivery. Returns undefined when the POST could not be made, and `erased` when
+ * there is no record any more.
  */
 async function post(
   { options, data }: State,
@@ -235,8 +234,6 @@ async function post(
   const { event, resource, timestamp, uuid, eventUuid, subscription } = delivery;
   const found = delivery.payload ?? (await data.add(delivery.eventId));
   if (found === undefined) return "erased";
-  if (options.health.isGone({ id: delivery.subscriptionId, url: subscription.url }, delivery))
-    return undefined;
   const payload = { data: found.data, previous: delivery.hasPrevious ? found.previous : undefined };
   const body = deliveryBody({ event, resource, eventUuid, deliveryUuid: uuid, ...payload, timestamp });
   const signing = options.openSigning(subscription.signing);

@@ -12,8 +12,6 @@ export interface DeliveryInFlight extends Omit<
    * database, whose time of day may differ from this machine's.
    */
   readonly happenedAtMs: number;
-  /** Time of the answer to the statement that took it, on the same clock. */
-  readonly takenAtMs: number;
   /** Undefined while it is only in the database. */
   readonly payload: PayloadBytes | undefined;
   readonly flight: Flight;

@@ -28,7 +28,6 @@ const delivery: DeliveryInFlight = {
     user: { id: 7, name: "canary", email: "canary@example.com", isAdmin: false },
   },
   happenedAtMs: 0,
-  takenAtMs: 0,
   payload: { data: Buffer.from("canary"), previous: Buffer.from("canary") },
   hasPrevious: true,
   flight: { id: "1", unwritten: 1 },

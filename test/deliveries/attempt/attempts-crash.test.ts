@@ -65,7 +65,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
             resolve({ kind: "made", result: success() satisfies AttemptResult }),
           ),
         ),
-      health: { note: () => undefined, isGone: () => false },
+      health: { note: () => undefined },
       figures: { attempted: () => undefined },
       openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
       scheduleOf: () => ({ maxAttempts: 3, backoffMs: [60_000] }),

@@ -63,25 +63,6 @@ describe("createAttempts", () => {
     expect([scene.done, scene.freed, await scene.work.flights()]).to.deep.equal([[[undefined]], 1, []]);
   });
 
-  it("puts back what goes to a receiver that is gone, and posts nothing", async () => {
-    const asked: unknown[] = [];
-    const isGone: AttemptsOptions["health"]["isGone"] = (...about) => {
-      asked.push(about);
-      return true;
-    };
-    open(success, { health: { note: () => undefined, isGone } });
-
-    const [one] = await take();
-    scene.attempts.start(one as DeliveryInFlight, free);
-    await scene.attempts.drain();
-
-    const { id, url } = scene.subscription;
-    expect(asked).to.deep.equal([[{ id, url }, one]]);
-    expect(scene.posts).to.deep.equal([]);
-    expect(await current()).to.include({ status: "pending", attempt: 0 });
-    expect(scene.queued).to.deep.equal([2_000]);
-  });
-
   it("posts the record that it is given, without a question to the database", async () => {
     open(success, { store: { ...scene.store, dataOf: () => expect.fail("asked") } });
     const [one] = await take();
