@@ -204,7 +204,7 @@ async function send(
     const waitMs = options.rates.waitMs(subscriptionId);
     if (waitMs > longestWaitMs) break;
     if (waitMs > 0) await pause(waitMs, signal);
-    // The next attempt is theirs: behind a long replay, an event would wait for hours.
+    // New events go first: behind a long replay they would wait for hours.
     if (hasRateLimit && (await held.isPassed(subscriptionId))) {
       if (performance.now() - startedAt > longestTurnMs) break;
       await pause(giveWayMs, signal);

@@ -5,8 +5,8 @@ import type { Sql } from "../db/sql.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /**
- * Those made with a token go before it: its revocation reaches them through it. Past what another
- * process deletes.
+ * Deletes tokens before the one that they were made with, whose revocation reaches them through it.
+ * Skips the rows that another process deletes.
  */
 const pruneText = `
   WITH ${actingCte("$3")}, gone AS (
@@ -24,7 +24,7 @@ export interface TokensPrunerOptions {
   readonly log: Log;
   /** Recorded in the audit trail. */
   readonly actor: Actor;
-  /** After a token was revoked or has expired. 0: none is removed. */
+  /** Time for which a token is kept after its end. 0: for ever. */
   readonly keepForMs: number;
   /** Between two turns. A turn reads the whole table. */
   readonly intervalMs?: number;
