@@ -86,9 +86,13 @@ describe("startServer, to slow clients", () => {
       });
       expect(answer?.headers).to.include({ connection: "close", "x-content-type-options": "nosniff" });
       expect(others).to.deep.equal([]);
-      const logged = lines.filter((line) => line["requestId"] === answer?.headers["x-request-id"]);
       const events = what === "headers" ? ["request.refused"] : ["request.refused", "request"];
-      expect(logged.map(({ event, status }) => [event, status])).to.deep.equal(
+      const id = answer?.headers["x-request-id"];
+      const logged = (): readonly (typeof lines)[number][] =>
+        lines.filter((line) => line["requestId"] === id);
+      // The client may see the end of the connection before the server does.
+      await until(() => logged().length >= events.length, { what: "the lines of the log" });
+      expect(logged().map(({ event, status }) => [event, status])).to.deep.equal(
         events.map((event) => [event, 408]),
       );
     });
