@@ -58,7 +58,10 @@ function byControlGroup(bytes: number): MemoryLimit | undefined {
         usageFiles
           .map((file) => `${file}: ${readFileSync(`${group}/${file}`, "utf8").trim().replaceAll("\n", ", ")}`)
           .join("; "),
-      remove: () => rmdirSync(group),
+      remove() {
+        // A program that a measurement has stopped is stopped once more at the end.
+        if (existsSync(group)) rmdirSync(group);
+      },
     };
   }
   return undefined;

@@ -25,6 +25,7 @@ export interface Outcome {
 export async function measure(scene: Scene, attack: Attack, durationMs: number): Promise<Outcome> {
   await attack.prepare?.(scene);
   await scene.settle();
+  await scene.settleAttacker();
   const before = await scene.observe(durationMs / 2);
   scene.resetPeak();
   const attacker = createAttacker(scene);

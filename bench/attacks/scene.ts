@@ -15,6 +15,8 @@ export interface Scene {
   observe(durationMs: number): Promise<VictimReport>;
   /** Waits until ten requests in a row are answered quickly, and tells how long that took. */
   settle(): Promise<number>;
+  /** Waits likewise for the attacker's requests, which wait for some time after what an attack has read. */
+  settleAttacker(): Promise<void>;
   /** How many of the created records are not in the database. */
   countLost(created: readonly string[]): Promise<number>;
   /** Runs a statement on the database, as an operator. */
@@ -120,6 +122,7 @@ export async function createScene({
         await untilQuick(`${program.origin}${prefix}/whoami`, ada);
         return performance.now() - startedAt;
       },
+      settleAttacker: () => untilQuick(`${program.origin}${prefix}/whoami`, eve),
       async countLost(created) {
         const { rows } = await client.query<{ there: string }>(
           "SELECT count(*) AS there FROM notes WHERE reference = ANY($1)",
