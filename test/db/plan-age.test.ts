@@ -7,12 +7,14 @@ const text = "SELECT kind FROM things WHERE id = $1";
 
 describe("plans of prepared statements", () => {
   const realNow = performance.now.bind(performance);
+  // Only what a test adds passes: ten seconds may go by on a busy machine.
+  const startedAt = realNow();
   let created: TestDatabase;
   let pool: Pool;
   let skewMs = 0;
 
   before(async () => {
-    performance.now = () => realNow() + skewMs;
+    performance.now = () => startedAt + skewMs;
     created = await createTestDatabase();
     const options = "-c enable_seqscan=off -c enable_bitmapscan=off -c plan_cache_mode=force_generic_plan";
     pool = new Pool({ connectionString: created.url, max: 1, options });
