@@ -33,7 +33,7 @@ export function conditionOf({ kind, conditions, groups }: Group): Condition {
   return kind === "not" ? { kind: "not", of: joined } : joined;
 }
 
-const bracketed = /^filter((?:\[[^[\]]*\])+)$/;
+const bracketed = /^filter((?:\[[^[\]]+\])+)$/;
 
 /** Returns whether a parameter of this name is a filter, well written or not. */
 export function isFilter(name: string): boolean {

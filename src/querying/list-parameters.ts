@@ -123,8 +123,7 @@ function readSort(
   const paths = names.slice(0, mostSorted).map((name) => (name.startsWith("-") ? name.slice(1) : name));
   return paths.flatMap((path, index): readonly OrderItem[] => {
     const shown = findPath(sortable, path);
-    if (path === "") addFault(faults, "sort", "A path is missing.");
-    else if (shown === undefined) addFault(faults, "sort", pathFault(sortable, path, "sorted"));
+    if (shown === undefined) addFault(faults, "sort", pathFault(sortable, path, "sorted"));
     else if (paths.indexOf(path) < index) addFault(faults, "sort", `The field ${path} is in it twice.`);
     if (shown === undefined) return [];
     const { links, field } = shown;

@@ -127,6 +127,7 @@ export function findPath({ paths, faults }: PathTable, path: string): ShownPath 
 
 /** Returns the message for a path that may not be named. */
 export function pathFault(table: PathTable, path: string, verb: "filtered" | "sorted"): string {
+  if (path === "") return "A path is missing.";
   const fault = table.faults.get(path);
   if (fault !== undefined)
     return `The field ${path} cannot be ${verb}${fault === "" ? "" : `: it is ${fault}`}.`;

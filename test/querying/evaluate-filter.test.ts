@@ -215,6 +215,7 @@ describe("readJsonFilter", () => {
     [many, "", "A filter may have at most 50 conditions."],
     [nested, "not.not.not.not", "Groups may be at most 3 deep."],
     [{ or: [] }, "or", "The group or is empty."],
+    [{ "": 5 }, "", "A path is missing."],
     [{ amuont: 5 }, "amuont", "There is no field amuont; did you mean amount?"],
     [{ or: [{ hidden: 1 }] }, "or.0.hidden", "There is no field hidden"],
     [{ amount: { gtt: 5 } }, "amount.gtt", "There is no operator gtt; did you mean gt?"],

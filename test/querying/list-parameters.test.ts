@@ -45,6 +45,11 @@ describe("a list refuses", () => {
         ],
       },
     ],
+    ["filter[]=1", { "filter[]": ["A filter is written as filter[path] or filter[path][operator]."] }],
+    [
+      "filter[amount][]=1",
+      { "filter[amount][]": ["A filter is written as filter[path] or filter[path][operator]."] },
+    ],
     ["filter[amuont]=1", { "filter[amuont]": ["There is no field amuont; did you mean amount?"] }],
     ["filter=1", { filter: [written] }],
     ["filter[id=1", { "filter[id": [written] }],
