@@ -4,7 +4,7 @@ import { setBounded } from "../kit/bounded-map.ts";
 import { overloadedError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { addressBlock, type ClientAddresses } from "./client-address.ts";
-import { createCountedReport } from "./counted-report.ts";
+import { createCountedReport } from "../kit/counted-report.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /** How many of something each address has. */

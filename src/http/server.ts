@@ -5,7 +5,7 @@ import type { Log } from "../telemetry/log.ts";
 import { addAcceptors } from "./acceptors.ts";
 import { limitConnections } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";
-import { createCountedReport } from "./counted-report.ts";
+import { createCountedReport } from "../kit/counted-report.ts";
 import { createInOrder, type InOrder } from "./in-order.ts";
 import { answerClientErrors } from "./refusal.ts";
 import { joinSmallChunks } from "./small-chunks.ts";

@@ -6,6 +6,7 @@ import { signedHeaders } from "../../../src/deliveries/attempt/sign.ts";
 import { createSecretBox } from "../../../src/subscriptions/secret.ts";
 import { openSigning } from "../../../src/subscriptions/signing.ts";
 import { useAttemptsScene } from "../../support/attempts-scene.ts";
+import { until } from "../../support/wait.ts";
 import { failure, success } from "../../support/work.ts";
 
 describe("createAttempts", () => {
@@ -157,6 +158,26 @@ describe("createAttempts", () => {
       expect([scene.posts, scene.queued]).to.deep.equal([[], [undefined]]);
       expect(await scene.work.flights()).to.deep.equal([]);
     });
+  });
+
+  it("logs what it cannot sign once a second, with how many there were and which keys it has", async () => {
+    for (let count = 1; count < 3; count += 1) await scene.work.addDelivery(scene.subscription);
+    const wrong = createSecretBox(Buffer.alloc(32, 8));
+    open(success, { openSigning: (sealed) => openSigning(wrong, sealed, 0) });
+
+    await startAll();
+    await scene.attempts.drain();
+    await until(() => scene.lines.length > 0, { what: "the report" });
+
+    const [line, ...more] = scene.lines;
+    expect(more).to.deep.equal([]);
+    expect(line).to.include({
+      level: 50,
+      event: "delivery.unsigned",
+      deliveries: 3,
+      subscriptionId: scene.subscription.id,
+    });
+    expect(line?.["reason"]).to.match(/another key \(id [0-9a-f]{8}\) than the secret key in use/);
   });
 
   it("tells other dispatchers of one that only they may attempt, once it waits in the queue", async () => {
