@@ -145,7 +145,7 @@ function keep({ pending, log }: State, id: string, work: Promise<unknown>): void
     .then(
       () => undefined,
       (error: unknown) =>
-        log.error({ err: error, delivery: id }, "delivery not handled; it is due again when its flight ends"),
+        log.error({ err: error, delivery: id }, "delivery not handled; it is due again soon"),
     )
     .finally(() => pending.delete(done));
   pending.add(done);
