@@ -66,7 +66,9 @@ function nameFault(name: string, seen: ReadonlySet<string>): string | undefined 
   if (!nameForm.test(name)) return "The name of a header has letters, digits and -.";
   const lower = name.toLowerCase();
   if (seen.has(lower)) return `The header ${name} is there twice: names are the same in any case.`;
-  if (reserved.some((form) => form.test(lower)))
+  // CGI, WSGI and PHP make one variable of both: the receiver would read the user's value.
+  const spelled = lower.replaceAll("_", "-");
+  if (reserved.some((form) => form.test(spelled)))
     return `The header ${name} is reserved: the service or the connection sets it.`;
   return undefined;
 }

@@ -43,6 +43,10 @@ const cases: readonly (readonly [unknown, string?])[] = [
     "webhook-id",
     "X-Forwarded-For",
     "Metadata-Flavor",
+    // CGI, WSGI and PHP make one variable of both spellings.
+    "x_service_signature",
+    "Webhook_Signature",
+    "X_Forwarded_For",
   ].map((name) => [{ [name]: "x" }, "is reserved"] as const),
 ];
 
