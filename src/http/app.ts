@@ -135,9 +135,7 @@ function guard({
   const openRoutes =
     openRouter !== undefined && openRouter.stack.length > 0 ? openRouter.routes() : undefined;
   return (ctx, next) => {
-    // RFC 9112, 3.2.
-    if (ctx.req.headers.host === undefined && ctx.req.httpVersion === "1.1")
-      throw new AppError("request.malformed", "The request has no Host header.");
+    checkHost(ctx);
     // Names and values in turn.
     if (ctx.req.rawHeaders.length / 2 > maxHeaders)
       throw new AppError(
@@ -150,6 +148,15 @@ function guard({
     if (openRoutes === undefined) return authenticate(ctx, next);
     return openRoutes(ctx as Parameters<typeof openRoutes>[0], () => authenticate(ctx, next));
   };
+}
+
+/** Throws where RFC 9112, 3.2 wants a 400: a proxy may have gone by the other one of two hosts. */
+function checkHost({ req }: ApiContext): void {
+  if (req.headers.host === undefined && req.httpVersion === "1.1")
+    throw new AppError("request.malformed", "The request has no Host header.");
+  // Node keeps the first one.
+  if ((req.headersDistinct["host"]?.length ?? 0) > 1)
+    throw new AppError("request.malformed", "The request has more than one Host header.");
 }
 
 /** Returns the path. Throws for a malformed target, so that later middleware may use `ctx.path`. */

@@ -56,6 +56,12 @@ describe("startServer, to what is not quite HTTP", () => {
   for (const [what, bytes, status, message] of [
     ["another protocol", "\u0016\u0003\u0001\u0002\u0000\u0001", 400, /^The request is not valid HTTP\.$/],
     ["no host", "GET /here HTTP/1.1\r\nConnection: close\r\n\r\n", 400, /^The request has no Host header\.$/],
+    [
+      "two hosts",
+      "GET /here HTTP/1.1\r\nHost: x\r\nHost: y\r\nConnection: close\r\n\r\n",
+      400,
+      /^The request has more than one Host header\.$/,
+    ],
     ["a space in a header's name", "GET /here HTTP/1.1\r\nHost: x\r\nA b: c\r\n\r\n", 400, /not valid HTTP/],
     ["a folded header", "GET /here HTTP/1.1\r\nHost: x\r\n folded\r\n\r\n", 400, /not valid HTTP/],
     ["bare line feeds", "GET /here HTTP/1.1\nHost: x\n\n", 400, /not valid HTTP/],
