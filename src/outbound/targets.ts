@@ -28,12 +28,20 @@ export interface TargetPolicy {
 export function createTargetPolicy(allowedNetworks: readonly string[]): TargetPolicy {
   const networks = allowedNetworks.map((network) => ipaddr.parseCIDR(network));
 
+  /** Returns the kind of an address that may not be connected to. */
+  function refusedKind(address: Address | undefined): string | undefined {
+    const own = networks.filter(
+      ([network, bits]) => network.kind() === address?.kind() && address.match(network, bits),
+    );
+    if (address === undefined || own.length === 0) return specialKind(address);
+    const translated = translatedHost(address);
+    // The whole prefix stands for every IPv4 host, those of the operator's network too.
+    const isWhole = own.every(([, bits]) => bits <= translatedPrefixBits);
+    return translated !== undefined && isWhole ? refusedKind(translated) : undefined;
+  }
+
   function refusalOf(address: string): string | undefined {
-    const parsed = parseAddress(address);
-    const isAllowed =
-      parsed !== undefined &&
-      networks.some(([network, bits]) => network.kind() === parsed.kind() && parsed.match(network, bits));
-    const kind = isAllowed ? undefined : specialKind(parsed);
+    const kind = refusedKind(parseAddress(address));
     return kind === undefined ? undefined : `${kind}, which is outside the allowed networks`;
   }
 
@@ -83,7 +91,18 @@ function literalAddresses(hostname: string): readonly string[] {
   return /(^|\.)localhost\.?$/.test(host) ? ["127.0.0.1", "::1"] : [];
 }
 
-function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
+type Address = ipaddr.IPv4 | ipaddr.IPv6;
+
+/** RFC 6052, 2.1: `64:ff9b::/96`, behind which NAT64 reaches IPv4 hosts. */
+const translatedPrefixBits = 96;
+
+/** Returns the IPv4 host that NAT64 reaches by an address; undefined for any other address. */
+function translatedHost(address: Address): ipaddr.IPv4 | undefined {
+  if (address.range() !== "rfc6052") return undefined;
+  return new ipaddr.IPv4(address.toByteArray().slice(translatedPrefixBits / 8));
+}
+
+function parseAddress(address: string): Address | undefined {
   // ipaddr.js reads the obsolete `::1.2.3.4` as `::ffff:1.2.3.4`, which is another address.
   if (isIP(address) === 0 || /^::\d+\.\d/.test(address)) return undefined;
   // Judges the IPv4 host inside a mapped address, since the connection reaches that host.
@@ -94,7 +113,7 @@ function parseAddress(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
  * Returns the kind of a special address; undefined for public unicast. An address that ipaddr.js
  * has no name for is public only in IPv4 and in 2000::/3 (RFC 4291).
  */
-function specialKind(address: ipaddr.IPv4 | ipaddr.IPv6 | undefined): string | undefined {
+function specialKind(address: Address | undefined): string | undefined {
   if (address !== undefined && metadataAddresses.has(address.toString())) return "a cloud metadata address";
   const range = address?.range();
   if (address !== undefined && range === "unicast" && (address.kind() === "ipv4" || isGlobalUnicast(address)))
@@ -125,6 +144,6 @@ const commonKinds: Readonly<Record<string, string>> = {
   multicast: "multicast",
 };
 
-function isGlobalUnicast(address: ipaddr.IPv4 | ipaddr.IPv6): boolean {
+function isGlobalUnicast(address: Address): boolean {
   return ((address.toByteArray()[0] ?? 0) & 0xe0) === 0x20;
 }

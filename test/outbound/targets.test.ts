@@ -91,6 +91,16 @@ describe("createTargetPolicy: refusalOf", () => {
     expect(refused.filter((address) => policy.refusalOf(address) === undefined)).to.deep.equal([]);
   });
 
+  it("judges the IPv4 host behind the prefix of NAT64, unless a network names it", () => {
+    const policy = createTargetPolicy(["64:ff9b::/96", "10.1.0.0/16", "64:ff9b::ac10:0/112"]);
+
+    const passed = ["64:ff9b::808:808", "64:ff9b::a01:1", "64:ff9b::ac10:1"];
+    const refused = ["64:ff9b::7f00:1", "64:ff9b::a02:1", "64:ff9b::a9fe:a9fe", "64:ff9b::a83f:8110"];
+    expect(passed.filter((address) => policy.refusalOf(address) !== undefined)).to.deep.equal([]);
+    expect(refused.filter((address) => policy.refusalOf(address) === undefined)).to.deep.equal([]);
+    expect(policy.refusalOf("64:ff9b::7f00:1")).to.contain("a loopback address");
+  });
+
   it("lets an address of cloud metadata pass when a network names it", () => {
     expect(createTargetPolicy(["168.63.129.16/32"]).refusalOf("168.63.129.16")).to.equal(undefined);
   });
