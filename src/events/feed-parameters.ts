@@ -4,6 +4,7 @@ import { requireScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { nearest } from "../kit/did-you-mean.ts";
+import { isUuid } from "../kit/ids.ts";
 import { includesScope } from "../kit/scopes.ts";
 import { triggers } from "../mapping/definition.ts";
 import { idOfUuid, type FeedQuery } from "./event-feed.ts";
@@ -22,7 +23,6 @@ const listNames = ["resource", "event", "record_id", "after", "before", "per_pag
 const streamNames = ["resource", "event", "record_id", "after"];
 /** Longer than any key that a resource has. */
 const longestKey = 4_096;
-const uuidPattern = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 
 /**
  * Reads the parameters of `GET /events` and its stream.
@@ -97,13 +97,13 @@ export function readableResources(
 /** Reads the id or the UUID of an event; undefined without one. */
 export function readPosition(text: string | undefined): bigint | undefined | "wrong" {
   if (text === undefined || text === "") return undefined;
-  if (uuidPattern.test(text)) return idOfUuid(text);
+  if (isUuid(text)) return idOfUuid(text);
   return /^\d{1,18}$/.test(text) ? BigInt(text) : "wrong";
 }
 
 /** @throws AppError `event.not_found` for a text that is no UUID. */
 export function uuidOf(text: string | undefined): string {
-  if (text !== undefined && uuidPattern.test(text)) return text;
+  if (text !== undefined && isUuid(text)) return text;
   throw unknownEvent();
 }
 

@@ -15,3 +15,8 @@ export function rowIdOf(text: string | undefined): string | undefined {
   if (text === undefined || !/^[1-9]\d{0,18}$/.test(text)) return undefined;
   return BigInt(text) < 2n ** 63n ? text : undefined;
 }
+
+/** Returns whether the text is a UUID of any version, in its usual form with hyphens. */
+export function isUuid(text: string): boolean {
+  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(text);
+}

@@ -1,3 +1,4 @@
+import { isUuid } from "../kit/ids.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";
 import { isNoNumber, textFault } from "../mapping/storable.ts";
 import {
@@ -117,8 +118,6 @@ function readTemporal(
     isFine(text) ? { value: text } : { fault: `be ${what}, such as ${temporalExamples[type]}` };
 }
 
-const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
 const readers: Readonly<Record<Exclude<FieldType, "Enum">, (text: string) => Read>> = {
   Int: (text) => readInteger(text, int32),
   BigInt: (text) => readInteger(text, int64),
@@ -138,5 +137,5 @@ const readers: Readonly<Record<Exclude<FieldType, "Enum">, (text: string) => Rea
   Interval: readTemporal("a duration of ISO 8601", "Interval", isIntervalText),
   Json: readText,
   Bytes: readText,
-  Uuid: (text) => (uuid.test(text) ? { value: text.toLowerCase() } : { fault: "be a UUID" }),
+  Uuid: (text) => (isUuid(text) ? { value: text.toLowerCase() } : { fault: "be a UUID" }),
 };

@@ -1,4 +1,5 @@
 import { DbNull, JsonNull } from "../kit/prisma-values.ts";
+import { isUuid } from "../kit/ids.ts";
 import type { FieldErrors } from "../kit/errors.ts";
 import { parseDateText } from "../validation/dates.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";
@@ -187,8 +188,8 @@ function toBytes(value: unknown): Converted {
 }
 
 function toUuid(value: unknown): Converted {
-  const isUuid = typeof value === "string" && /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i.test(value);
-  return isUuid ? ok(value.toLowerCase()) : refuse("must be a valid UUID.");
+  const isFine = typeof value === "string" && isUuid(value);
+  return isFine ? ok(value.toLowerCase()) : refuse("must be a valid UUID.");
 }
 
 function toEnum(value: unknown, { values = [] }: Field): Converted {

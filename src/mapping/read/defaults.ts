@@ -1,3 +1,4 @@
+import { isUuid } from "../../kit/ids.ts";
 import type { Field, FieldDefault, FieldType } from "../definition.ts";
 import { defaultLength, jsonFault } from "../storable.ts";
 import { isDateText, isIntervalText, isTimeText } from "../temporal.ts";
@@ -65,7 +66,6 @@ export function readDefault(field: Typed, given: unknown): DefaultOutcome {
 
 const int32 = 2n ** 31n;
 const int64 = 2n ** 63n;
-const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const dateTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
@@ -100,7 +100,7 @@ const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed)
     return fault === undefined ? undefined : `a value that does not ${fault}`;
   },
   Bytes: unless("base64", (value) => matches(value, base64)),
-  Uuid: unless("uuid, or a UUID", (value) => matches(value, uuid)),
+  Uuid: unless("uuid, or a UUID", (value) => isText(value, isUuid)),
   Enum: (value, { values = [] }) =>
     values.some((known) => known === value) ? undefined : `one of ${values.join(", ")}`,
 };
