@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceName } from "../config/programs.ts";
 import { readConfiguration, type CheckedConfiguration } from "./configuration.ts";
 import { messageOf } from "../kit/errors.ts";
@@ -13,7 +14,7 @@ import { createMetrics } from "../telemetry/metrics.ts";
 import { finishLimitMs } from "./generations.ts";
 import { startService, type Service } from "./service.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
-import { aborted, endsWithin, pause } from "../kit/worker.ts";
+import { aborted, endsWithin } from "../kit/worker.ts";
 
 /** What a program gets from its process. */
 export interface ServeOptions {
@@ -177,8 +178,7 @@ async function stop({
 }): Promise<boolean> {
   const { config } = program.configuration();
   program.drain();
-  if (program.port !== undefined && config.http.drainDelayMs > 0)
-    await pause(config.http.drainDelayMs, new AbortController().signal);
+  if (program.port !== undefined && config.http.drainDelayMs > 0) await sleep(config.http.drainDelayMs);
 
   const limitMs = finishLimitMs(name, config);
   const isFinished = await endsWithin(limitMs, program.stop());

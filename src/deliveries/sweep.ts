@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -185,7 +186,7 @@ async function tidy(state: State): Promise<void> {
   state.orphansAtMs = now;
   for (const subscriptionId of await store.findOrphaned(batchSize))
     while ((await store.cancelOrphans({ subscriptionId, limit: batchSize })) === batchSize)
-      await pause(leastGapMs, neverAborted);
+      await sleep(leastGapMs);
 }
 
 /** Makes forgotten deliveries due: a safety net under the queue and the flights. */

@@ -1,5 +1,5 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Sql } from "../db/sql.ts";
-import { pause } from "../kit/worker.ts";
 
 /**
  * Returns the id up to which every event is there: no transaction that is still open can add one.
@@ -55,7 +55,7 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
     for (let tried = 1; ; tried += 1) {
       await look();
       if (horizon !== undefined || tried === firstWait.tries) return horizon ?? 0n;
-      await pause(firstWait.pauseMs, new AbortController().signal);
+      await sleep(firstWait.pauseMs);
     }
   }
 

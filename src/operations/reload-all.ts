@@ -1,6 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Actor } from "../kit/actor.ts";
 import type { Sql } from "../db/sql.ts";
-import { pause } from "../kit/worker.ts";
 import { askForReload, findProcesses, type ProcessRow } from "./processes.ts";
 
 /** The outcome for one process. */
@@ -36,7 +36,7 @@ export async function reloadAll({
     const answers = asked.map((one) => answerOf(one, now.get(one.id)));
     const isOver = performance.now() > deadline || answers.every(({ outcome }) => outcome !== "no answer");
     if (isOver) return answers.toSorted((a, b) => (placeOf(a) < placeOf(b) ? -1 : 1));
-    await pause(lookEveryMs, new AbortController().signal);
+    await sleep(lookEveryMs);
   }
 }
 

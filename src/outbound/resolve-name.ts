@@ -1,6 +1,6 @@
 import { promises, type LookupAddress } from "node:dns";
 import { isIP } from "node:net";
-import { setTimeout as pause } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import { codeOf } from "../kit/errors.ts";
 import { LookupError } from "./outbound-errors.ts";
 import { candidatesOf, createNameFiles, type NameFiles } from "./name-files.ts";
@@ -163,7 +163,7 @@ async function ask(channel: promises.Resolver, name: string): Promise<ResolvedNa
       throw error;
     }
   });
-  const enough = Promise.any(questions).then(() => pause(otherFamilyMs, undefined, { ref: false }));
+  const enough = Promise.any(questions).then(() => sleep(otherFamilyMs, undefined, { ref: false }));
   await Promise.race([Promise.allSettled(questions), enough.catch(() => undefined)]);
   if (found.length === 0) return new LookupError(tellingOf(codes));
   return {

@@ -1,8 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { AppError } from "../kit/errors.ts";
 import type { FailureLimit } from "../http/failure-limit.ts";
 import type { ApiContext, ApiMiddleware } from "../http/state.ts";
 import type { Caller } from "../kit/caller.ts";
-import { pause } from "../kit/worker.ts";
 import { unauthenticated, type Identity } from "./identity.ts";
 import type { TokenProvider } from "./provider.ts";
 import { parseBearer, type Credentials } from "./token.ts";
@@ -45,7 +45,7 @@ export function createAuthenticate({
     if (waitSeconds !== undefined && known?.wasFound() !== true) {
       // A thousand refusals a second would otherwise take all places from others.
       ctx.state.leavePlace?.();
-      await pause(refusalDelayMs, new AbortController().signal);
+      await sleep(refusalDelayMs);
       throw new AppError("rate.exceeded", "Too many failed authentications.", {
         headers: { "Retry-After": String(waitSeconds) },
       });

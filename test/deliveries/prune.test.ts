@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
 import { createTransact, type Transact } from "../../src/db/sql.ts";
@@ -234,7 +235,7 @@ describe("pruneEvents and createRetention", () => {
     const stop = await transact(async (sql) => {
       await sql("SELECT pg_advisory_xact_lock(7002)");
       const started = run(30);
-      await pause(100, new AbortController().signal);
+      await sleep(100);
       expect(await eventCount()).to.equal(4);
       return started;
     });

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
-import { pause } from "../../src/kit/worker.ts";
 import { useStoreScene } from "../support/store-scene.ts";
 
 // What others do to an event meanwhile; store.test.ts has the rest.
@@ -20,7 +20,7 @@ describe("createDeliveryStore, insert", () => {
       await other.query("SELECT FROM svc.outbox FOR UPDATE");
       const portion = insert([event], [first], false);
       // A moment in which it could pass the event over.
-      await Promise.race([portion, pause(200, new AbortController().signal)]);
+      await Promise.race([portion, sleep(200)]);
       await other.query("ROLLBACK");
       await portion;
       await insert([event], [last]);

@@ -1,9 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel } from "../support/generated/models.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import type { Sweep } from "../../src/deliveries/sweep.ts";
-import { pause } from "../../src/kit/worker.ts";
 import { never, useSweepScene } from "../support/sweep-scene.ts";
 import { createOwnSlots } from "../support/shared-slots.ts";
 import { until } from "../support/wait.ts";
@@ -135,10 +135,10 @@ describe("createSweep", () => {
           },
         });
         await until(() => looks > 0, { what: "the first look" });
-        await pause(100, new AbortController().signal);
+        await sleep(100);
 
         sweep.onFree();
-        await pause(100, new AbortController().signal);
+        await sleep(100);
 
         expect(looks).to.equal(1);
       });

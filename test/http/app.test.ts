@@ -1,12 +1,12 @@
 import { makeCaller } from "../support/callers.ts";
 import { connect } from "node:net";
 import { Readable } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { AppError, validationError } from "../../src/kit/errors.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
-import { pause } from "../../src/kit/worker.ts";
 import { call, createMemoryLog } from "../support/http.ts";
 import { openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
@@ -23,7 +23,7 @@ const authenticate: ApiMiddleware = async (ctx, next) => {
 async function* endless(): AsyncGenerator<string> {
   for (;;) {
     yield "more";
-    await pause(5, new AbortController().signal);
+    await sleep(5);
   }
 }
 

@@ -1,6 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { createBatcher, type Batcher } from "../../src/kit/batcher.ts";
-import { pause } from "../../src/kit/worker.ts";
 
 /** A batcher that doubles numbers, one batch at each `release`. */
 function createGated(
@@ -124,13 +124,13 @@ describe("createBatcher", () => {
       async handle(items) {
         startedAtMs.push(performance.now());
         batches.push(items);
-        await pause(20, new AbortController().signal);
+        await sleep(20);
         return items;
       },
     });
 
     const first = batcher.add(1);
-    await pause(10, new AbortController().signal);
+    await sleep(10);
     const second = batcher.add(2);
     await Promise.all([first, second, first.then(() => batcher.add(3))]);
 
@@ -151,7 +151,7 @@ describe("createBatcher", () => {
     await batcher.add(1);
 
     const second = batcher.add(2);
-    await pause(20, new AbortController().signal);
+    await sleep(20);
     expect(batches).to.deep.equal([[1]]);
     await Promise.all([second, ...[3, 4, 5, 6, 7].map((item) => batcher.add(item))]);
 

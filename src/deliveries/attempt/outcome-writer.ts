@@ -1,6 +1,6 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { createBatcher, type Batcher } from "../../kit/batcher.ts";
 import { messageOf } from "../../kit/errors.ts";
-import { pause } from "../../kit/worker.ts";
 import { databaseFaultOf } from "../../db/database-fault.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { land, landingOf, type Flight } from "../flights.ts";
@@ -135,7 +135,7 @@ async function persist<T>(state: State, id: string, write: () => Promise<T>): Pr
       const isAway = databaseFaultOf(error).kind === "unavailable";
       if (!isAway || state.isStopping || performance.now() > giveUpAt) throw error;
       state.log.warn({ reason: messageOf(error), delivery: id }, "outcome not written; trying again");
-      await pause(recordRetryMs, new AbortController().signal);
+      await sleep(recordRetryMs);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { setTimeout } from "node:timers/promises";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
 import type { Pool } from "pg";
 import { parseCount, parseId, parseTime } from "../../kit/cli-arguments.ts";
@@ -201,7 +201,7 @@ const lookEveryMs = 500;
 async function follow(sql: Sql, terminal: Terminal, made: Replay): Promise<Replay> {
   let now = made;
   while (now.state === "running") {
-    await setTimeout(lookEveryMs);
+    await sleep(lookEveryMs);
     now = (await findReplay(sql, made.id)) ?? { ...now, state: "cancelled" };
     const share = now.total === 0 ? 1 : Math.min(1, now.done / now.total);
     const bar = "#".repeat(Math.floor(share * barWidth)).padEnd(barWidth, ".");
