@@ -188,7 +188,7 @@ function summaryOf(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
 
 function filterOf(given: Omit<ListOptions, "limit" | "json">): DeliveryFilter {
   const {
-    status,
+    status: statuses,
     webhook,
     resource,
     event,
@@ -201,7 +201,7 @@ function filterOf(given: Omit<ListOptions, "limit" | "json">): DeliveryFilter {
   return {
     subscriptionId: webhook,
     eventId,
-    ...(status?.length === 1 ? { status: status[0] } : { statuses: status }),
+    statuses,
     narrowing: narrowingOf({ resource, event, recordId, url, createdAfter, createdBefore }),
   };
 }

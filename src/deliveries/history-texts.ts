@@ -7,8 +7,7 @@ export interface DeliveryFilter {
   /** Undefined: of all users. */
   readonly userId?: number | undefined;
   readonly subscriptionId?: number | undefined;
-  readonly status?: DeliveryStatus | undefined;
-  /** Several of them, instead of `status`. */
+  /** One at least. */
   readonly statuses?: readonly DeliveryStatus[] | undefined;
   /** What no index serves. */
   readonly narrowing?: Narrowing | undefined;
@@ -67,7 +66,6 @@ export function countText(filter: DeliveryFilter): ListStatement {
 export function estimateText({
   userId,
   subscriptionId,
-  status,
   statuses,
   eventId,
   fromId,
@@ -81,7 +79,6 @@ export function estimateText({
     // Not both: the planner would multiply the two shares, but a subscription has one user.
     subscriptionId === undefined ? [] : `subscription_id = ${parameters.add(subscriptionId)}`,
     userId === undefined || subscriptionId !== undefined ? [] : `user_id = ${parameters.add(userId)}`,
-    status === undefined ? [] : `status = ${parameters.add(status)}`,
     statuses === undefined ? [] : `status = ANY(${parameters.add(statuses)}::text[])`,
   ].flat();
   return {
@@ -103,12 +100,14 @@ export function idsText(
   page: PageText = askedFor,
 ): ListStatement {
   const parameters = createParameters(3);
-  const { statuses } = filter;
-  if (statuses === undefined)
-    return { text: idsOfOne(filter, order, page, parameters), values: parameters.values };
+  const { statuses, ...others } = filter;
+  if (statuses === undefined || statuses.length === 1) {
+    const text = idsOfOne({ ...others, status: statuses?.[0] }, order, page, parameters);
+    return { text, values: parameters.values };
+  }
   // Each by its own index, and no more of any than the page can show.
   const upToPage = { skip: "0", take: `(${page.skip} + ${page.take})` };
-  const parts = statuses.map((status) => `(${idsOfOne({ ...filter, status }, order, upToPage, parameters)})`);
+  const parts = statuses.map((status) => `(${idsOfOne({ ...others, status }, order, upToPage, parameters)})`);
   return {
     text: `SELECT id FROM (${parts.join(" UNION ALL ")}) AS of_some ORDER BY id ${order.toUpperCase()}
       OFFSET ${page.skip} LIMIT ${page.take}`,
@@ -124,8 +123,13 @@ interface PageText {
 
 const askedFor: PageText = { skip: "$1::bigint", take: "$2::bigint" };
 
+/** A filter by one status, or by none. */
+interface FilterOfOne extends Omit<DeliveryFilter, "statuses"> {
+  readonly status: DeliveryStatus | undefined;
+}
+
 function idsOfOne(
-  filter: DeliveryFilter,
+  filter: FilterOfOne,
   order: DeliveryOrder,
   { skip, take }: PageText,
   parameters: Parameters,

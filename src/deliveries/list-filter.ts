@@ -127,16 +127,14 @@ export function deliveryFilter(
   const [subscriptionId] = subscriptionIds;
   const [eventId] = eventIds;
   const some = given.get("status")?.split(",") ?? deliveryStatuses;
-  const [status, ...others] = deliveryStatuses.filter(
+  const wanted = deliveryStatuses.filter(
     (one) => some.includes(one) && (statuses.size === 0 || statuses.has(one)),
   );
-  if (status === undefined) return undefined;
-  const isAny = 1 + others.length === deliveryStatuses.length;
+  if (wanted.length === 0) return undefined;
   return {
     userId: caller.isAdmin ? undefined : caller.id,
     subscriptionId: subscriptionId === undefined ? undefined : Number(subscriptionId),
-    status: isAny || others.length > 0 ? undefined : status,
-    ...(!isAny && others.length > 0 && { statuses: [status, ...others] }),
+    statuses: wanted.length === deliveryStatuses.length ? undefined : wanted,
     narrowing: askedNarrowing(given),
     eventId,
     fromId: from === 1n ? undefined : String(from),

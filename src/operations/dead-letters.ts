@@ -52,7 +52,7 @@ export async function readDeadLetters(
   const from = position === undefined ? undefined : BigInt(position.values[0] ?? "0");
   const { rows } = await history.read({
     filter: {
-      status: "failed",
+      statuses: ["failed"],
       subscriptionId: webhookId === undefined ? undefined : Number(webhookId),
       ...(from !== undefined && (isBackwards ? { fromId: String(from + 1n) } : { toId: String(from - 1n) })),
     },

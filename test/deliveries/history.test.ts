@@ -81,16 +81,17 @@ describe("createDeliveryHistory", () => {
 
       expect(await found({ userId: other })).to.deep.equal([theirs.id]);
       expect(await found({ subscriptionId: other })).to.deep.equal([theirs.id]);
-      expect(await found({ status: "failed" })).to.deep.equal([theirs.id, mine.id]);
+      expect(await found({ statuses: ["failed"] })).to.deep.equal([theirs.id, mine.id]);
       expect(await found({ eventId: mine.eventId })).to.deep.equal([mine.id]);
       expect(
-        await found({ userId: subscriptionId, subscriptionId, status: "failed", eventId: mine.eventId }),
+        await found({ userId: subscriptionId, subscriptionId, statuses: ["failed"], eventId: mine.eventId }),
       ).to.deep.equal([mine.id]);
     });
 
     it("gives each status under every other filter, also while it is being attempted", async () => {
       const other = await addSubscription();
       for (const status of deliveryStatuses) {
+        const statuses = [status];
         const expected = [await add({ status })];
         if (status === "pending" || status === "retrying")
           expected.unshift(await add({ status, isInHand: true }));
@@ -98,13 +99,13 @@ describe("createDeliveryHistory", () => {
         await add({ of: other, status });
         const [{ eventId } = { eventId: "" }] = expected;
 
-        expect(await found({ userId: subscriptionId, status })).to.deep.equal(ids);
-        expect(await found({ subscriptionId, status })).to.deep.equal(ids);
-        expect(await found({ userId: subscriptionId, subscriptionId, status })).to.deep.equal(ids);
-        expect(await found({ eventId, status })).to.deep.equal(ids.slice(0, 1));
-        expect(await found({ userId: other, subscriptionId, status })).to.deep.equal([]);
-        expect(await found({ userId: other, eventId, status })).to.deep.equal([]);
-        expect((await list({ status })).total).to.equal(ids.length + 1);
+        expect(await found({ userId: subscriptionId, statuses })).to.deep.equal(ids);
+        expect(await found({ subscriptionId, statuses })).to.deep.equal(ids);
+        expect(await found({ userId: subscriptionId, subscriptionId, statuses })).to.deep.equal(ids);
+        expect(await found({ eventId, statuses })).to.deep.equal(ids.slice(0, 1));
+        expect(await found({ userId: other, subscriptionId, statuses })).to.deep.equal([]);
+        expect(await found({ userId: other, eventId, statuses })).to.deep.equal([]);
+        expect((await list({ statuses })).total).to.equal(ids.length + 1);
       }
       expect(await found({ userId: other, subscriptionId })).to.deep.equal([]);
     });
@@ -114,7 +115,7 @@ describe("createDeliveryHistory", () => {
       await add({ status: "retrying", count: 3, isInHand: true });
       await core.sql("INSERT INTO svc.flights (delivery_ids, ends_at) VALUES ('{2,3}', now())");
 
-      const pages = await Promise.all([0, 2, 4, 6].map((skip) => list({ status: "retrying" }, skip, 2)));
+      const pages = await Promise.all([0, 2, 4, 6].map((skip) => list({ statuses: ["retrying"] }, skip, 2)));
 
       expect(pages.flatMap(({ rows }) => rows.map(({ id }) => id))).to.deep.equal([
         "6",

@@ -8,7 +8,7 @@ const noBounds = { fromId: undefined, toId: undefined };
 const nothing = {
   userId: 7,
   subscriptionId: undefined,
-  status: undefined,
+  statuses: undefined,
   narrowing: undefined,
   eventId: undefined,
   ...noBounds,
@@ -17,13 +17,13 @@ const nothing = {
 describe("deliveryFilter", () => {
   for (const [query, expected] of [
     ["", {}],
-    ["webhook_id=3&status=failed&event_id=9", { subscriptionId: 3, status: "failed", eventId: "9" }],
+    ["webhook_id=3&status=failed&event_id=9", { subscriptionId: 3, statuses: ["failed"], eventId: "9" }],
     ["webhook_id=3&webhook_id=4", { subscriptionId: 4 }],
     [
       "filter[subscription_id]=3&filter[status]=failed&filter[event_id]=9",
-      { subscriptionId: 3, status: "failed", eventId: "9" },
+      { subscriptionId: 3, statuses: ["failed"], eventId: "9" },
     ],
-    ["filter[status]=failed&status=failed", { status: "failed" }],
+    ["filter[status]=failed&status=failed", { statuses: ["failed"] }],
     ["filter[status]=failed&status=pending", undefined],
     ["filter[status]=failed&filter[status][eq]=pending", undefined],
     ["filter[id]=5", { fromId: "5", toId: "5" }],

@@ -229,7 +229,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
         pool: "lists",
         isByIndex: true,
         mostRead: (isBehind ? 25 : 2) * 10_001 + inHand + 60,
-        run: (sql) => list(sql, { ...filter, status }),
+        run: (sql) => list(sql, { ...filter, statuses: status && [status] }),
       };
     }),
   );
@@ -249,7 +249,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
         mostRead: 200 + 2 * inHand + (scope === "all" ? 0 : 1_000),
         run: (sql) =>
           createDeliveryHistory({ sql, listSql: sql, transact: (work) => work(sql) }).read({
-            filter: { ...filter, ...bound, status },
+            filter: { ...filter, ...bound, statuses: status && [status] },
             order,
             skip: 0,
             take: 16,
