@@ -1,4 +1,4 @@
-import { AppError } from "../kit/errors.ts";
+import { AppError, unauthorizedError } from "../kit/errors.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
@@ -68,7 +68,7 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
 
   router.post("/webhook-deliveries/:id/retry", async (ctx) => {
     const delivery = await findDelivery(ctx.params["id"]);
-    if (!isOwn(ctx, delivery)) throw new AppError("delivery.forbidden", "This action is unauthorized.");
+    if (!isOwn(ctx, delivery)) throw unauthorizedError("delivery.forbidden");
     refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
     // Before the transaction: the embedded database works for one connection at a time.
     if (!(await options.readRight.ofSubscriber(delivery)))

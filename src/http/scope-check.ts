@@ -1,4 +1,4 @@
-import { AppError } from "../kit/errors.ts";
+import { AppError, unauthorizedError } from "../kit/errors.ts";
 import { includesScope } from "../kit/scopes.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
 
@@ -67,6 +67,11 @@ export function requireScope(ctx: ApiContext, needed: string): void {
     // RFC 6750, section 3.1.
     headers: { "WWW-Authenticate": `Bearer error="insufficient_scope", scope="${needed}"` },
   });
+}
+
+/** Throws 403 `user.forbidden` unless the user is an admin. */
+export function requireAdmin(ctx: ApiContext): void {
+  if (!ctx.state.caller.isAdmin) throw unauthorizedError("user.forbidden");
 }
 
 /**

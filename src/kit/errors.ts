@@ -99,6 +99,13 @@ export function validationError(errors: FieldErrors, cause?: unknown): AppError 
   return new AppError("validation.failed", summary, { errors, cause });
 }
 
+/** Returns the 403 of a request that its user may not make, in Laravel's words. */
+export function unauthorizedError(
+  code: "user.forbidden" | "record.forbidden" | "delivery.forbidden",
+): AppError {
+  return new AppError(code, "This action is unauthorized.");
+}
+
 /** Returns the 503 of a request for which there is no room now. */
 export function overloadedError(retryAfterSeconds = 1): AppError {
   const headers = { "Retry-After": String(retryAfterSeconds) };

@@ -6,10 +6,11 @@ import type { DeliveryHistory } from "../deliveries/history.ts";
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
-import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { requireAdmin } from "../http/scope-check.ts";
+import type { ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Actor } from "../kit/actor.ts";
-import { AppError, OperatorError } from "../kit/errors.ts";
+import { OperatorError } from "../kit/errors.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import { includesScope } from "../kit/scopes.ts";
 import type { Turns } from "../kit/turns.ts";
@@ -75,14 +76,16 @@ export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOp
   });
 
   router.get("/audit", async (ctx) => {
-    const userId = adminOf(ctx);
+    requireAdmin(ctx);
+    const userId = ctx.state.caller.id;
     const parameters = readListParameters(ctx.querystring, auditShape, { maxPerPage });
     const page = { sql: listSql, cursors, userId, url: urlOf(ctx) };
     ctx.body = await listTurns.run(userId, () => readAuditPage(parameters, page));
   });
 
   router.get("/dead-letters", async (ctx) => {
-    const userId = adminOf(ctx);
+    requireAdmin(ctx);
+    const userId = ctx.state.caller.id;
     const parameters = readListParameters(ctx.querystring, deadLetterShape, { maxPerPage });
     const page = { sql, history, cursors, userId, url: urlOf(ctx) };
     const list = await listTurns.run(userId, () => readDeadLetters(parameters, page));
@@ -90,12 +93,12 @@ export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOp
   });
 
   router.get("/configuration", (ctx) => {
-    adminOf(ctx);
+    requireAdmin(ctx);
     ctx.body = shownConfiguration(options);
   });
 
   router.post("/configuration/reload", async (ctx) => {
-    adminOf(ctx);
+    requireAdmin(ctx);
     refuseFields(await readJsonBody(ctx, options.bodyLimitBytes), []);
     await options.answerPost(ctx, {
       inTransaction: options.inTransaction,
@@ -110,13 +113,6 @@ export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOp
       },
     });
   });
-}
-
-/** @throws AppError for any other user. */
-function adminOf(ctx: ApiContext): number {
-  const { caller } = ctx.state;
-  if (!caller.isAdmin) throw new AppError("user.forbidden", "This action is unauthorized.");
-  return caller.id;
 }
 
 function shownConfiguration({ configuration }: OperationRoutesOptions): Readonly<Record<string, unknown>> {

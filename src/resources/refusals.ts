@@ -1,13 +1,13 @@
 import { databaseFaultOf, type DatabaseFault } from "../db/database-fault.ts";
 import type { InTransaction } from "../db/transaction.ts";
-import { AppError, codeOf, messageOf, validationError } from "../kit/errors.ts";
+import { AppError, codeOf, messageOf, validationError, unauthorizedError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { isUnsupported } from "../mapping/models.ts";
 import { reachedFields } from "./unreachable.ts";
 
 /** Makes the 403 of a record that is not for the caller. */
 export function forbidden(): AppError {
-  return new AppError("record.forbidden", "This action is unauthorized.");
+  return unauthorizedError("record.forbidden");
 }
 
 /** Throws for a resource with a field that the Prisma client, which would have to answer, lacks. */

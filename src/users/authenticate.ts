@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { AppError } from "../kit/errors.ts";
+import { AppError, unauthorizedError } from "../kit/errors.ts";
 import type { FailureLimit } from "../http/failure-limit.ts";
 import type { ApiContext, ApiMiddleware } from "../http/state.ts";
 import type { Caller } from "../kit/caller.ts";
@@ -64,8 +64,7 @@ export function createAuthenticate({
       const { isAdmin } = ctx.state.caller;
       await identify();
       // Decisions before the body came were made for an admin.
-      if (isAdmin && !ctx.state.caller.isAdmin)
-        throw new AppError("user.forbidden", "This action is unauthorized.");
+      if (isAdmin && !ctx.state.caller.isAdmin) throw unauthorizedError("user.forbidden");
     };
     await next();
   };

@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import { AppError } from "../kit/errors.ts";
+import { unauthorizedError } from "../kit/errors.ts";
 import { disabledUser, revokedToken, unauthenticated } from "./identity.ts";
 
 /** The credential of a request. */
@@ -35,6 +35,5 @@ export async function refuseSpent(
   if (user === undefined) return;
   if (user.isRevoked) throw unauthenticated(revokedToken.code, revokedToken.reason);
   if (user.isDisabled) throw unauthenticated(disabledUser.code, disabledUser.reason);
-  if (isForAdmins && tokenId !== undefined && !user.isAdmin)
-    throw new AppError("user.forbidden", "This action is unauthorized.");
+  if (isForAdmins && tokenId !== undefined && !user.isAdmin) throw unauthorizedError("user.forbidden");
 }

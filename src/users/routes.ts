@@ -1,6 +1,6 @@
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
-import { requireScope } from "../http/scope-check.ts";
+import { requireAdmin, requireScope } from "../http/scope-check.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import { urlBelow } from "../http/url-of.ts";
@@ -204,10 +204,6 @@ async function answerNewToken(
 function requireScopes(ctx: ApiContext, scopes: readonly string[]): void {
   const missing = missingScope(ctx.state.grant.scopes, scopes);
   if (missing !== undefined) requireScope(ctx, missing);
-}
-
-function requireAdmin(ctx: ApiContext): void {
-  if (!ctx.state.caller.isAdmin) throw new AppError("user.forbidden", "This action is unauthorized.");
 }
 
 function jwtOf({ subject }: UserBody, issuer: string | undefined): Partial<JwtSubject> {
