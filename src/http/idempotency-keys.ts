@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import { pause, type Worker } from "../kit/worker.ts";
+import { createPeriodicWorker, type Worker } from "../kit/worker.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 
@@ -136,17 +136,12 @@ const intervalMs = 60_000;
 
 /** Deletes expired answers every minute, in portions. */
 export function createExpiry({ sql, log }: { readonly sql: Sql; readonly log: Log }): Worker {
-  return {
+  return createPeriodicWorker({
     name: "idempotency",
-    async run(signal) {
-      while (!signal.aborted) {
-        try {
-          while (!signal.aborted && (await deleteExpired(sql)) === portion);
-        } catch (error) {
-          log.warn({ reason: messageOf(error) }, "expired answers were not deleted");
-        }
-        await pause(intervalMs, signal);
-      }
+    intervalMs,
+    async turn(signal) {
+      while (!signal.aborted && (await deleteExpired(sql)) === portion);
     },
-  };
+    onError: (error) => log.warn({ reason: messageOf(error) }, "expired answers were not deleted"),
+  });
 }

@@ -6,6 +6,37 @@ export interface Worker {
   run(signal: AbortSignal): Promise<void>;
 }
 
+/**
+ * Creates a worker that takes a turn, waits for `intervalMs`, and begins again.
+ *
+ * @param onError Gets the error of a turn that failed. The next turn comes all the same.
+ */
+export function createPeriodicWorker({
+  name,
+  intervalMs,
+  turn,
+  onError,
+}: {
+  readonly name: string;
+  readonly intervalMs: number;
+  readonly turn: (signal: AbortSignal) => Promise<void>;
+  readonly onError: (error: unknown) => void;
+}): Worker {
+  return {
+    name,
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          await turn(signal);
+        } catch (error) {
+          onError(error);
+        }
+        await pause(intervalMs, signal);
+      }
+    },
+  };
+}
+
 /** Waits `ms`, or less when `signal` aborts. Never rejects. */
 export function pause(ms: number, signal: AbortSignal): Promise<void> {
   return createAlarm().wait(ms, signal);

@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import { pause, type Worker } from "../kit/worker.ts";
+import { createPeriodicWorker, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { KnownAt } from "./known-subscribers.ts";
 import { isBeforeSession, sessionCte } from "./session-since.ts";
@@ -43,20 +43,15 @@ export function createChangesPruner({
   intervalMs = 60_000,
   portion = 1_000,
 }: ChangesPrunerOptions): Worker {
-  return {
+  let seen: KnownAt | undefined;
+  return createPeriodicWorker({
     name: "subscription-changes",
-    async run(signal) {
-      let seen: KnownAt | undefined;
-      while (!signal.aborted) {
-        try {
-          seen = await prune({ sql, portion }, seen, signal);
-        } catch (error) {
-          log.error({ err: error }, "changes of subscriptions not pruned; trying again");
-        }
-        await pause(intervalMs, signal);
-      }
+    intervalMs,
+    async turn(signal) {
+      seen = await prune({ sql, portion }, seen, signal);
     },
-  };
+    onError: (error) => log.error({ err: error }, "changes of subscriptions not pruned; trying again"),
+  });
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Actor } from "../kit/actor.ts";
-import { pause, type Worker } from "../kit/worker.ts";
+import { createPeriodicWorker, type Worker } from "../kit/worker.ts";
 import { actingCte, actorText } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -44,21 +44,16 @@ export function createTokensPruner({
   intervalMs = 3_600_000,
   portion = 500,
 }: TokensPrunerOptions): Worker {
-  return {
+  return createPeriodicWorker({
     name: "tokens",
-    async run(signal) {
-      while (!signal.aborted) {
-        try {
-          for (let count = 1; keepForMs > 0 && count > 0 && !signal.aborted;) {
-            const values = [keepForMs, portion, actorText(actor)];
-            const [row] = await sql<{ readonly count: number }>(pruneText, values);
-            count = row?.count ?? 0;
-          }
-        } catch (error) {
-          log.error({ err: error }, "ended tokens not removed; trying again");
-        }
-        await pause(intervalMs, signal);
+    intervalMs,
+    async turn(signal) {
+      for (let count = 1; keepForMs > 0 && count > 0 && !signal.aborted;) {
+        const values = [keepForMs, portion, actorText(actor)];
+        const [row] = await sql<{ readonly count: number }>(pruneText, values);
+        count = row?.count ?? 0;
       }
     },
-  };
+    onError: (error) => log.error({ err: error }, "ended tokens not removed; trying again"),
+  });
 }

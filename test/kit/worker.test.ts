@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { getEventListeners } from "node:events";
-import { aborted, createAlarm, pause, endsWithin } from "../../src/kit/worker.ts";
+import { aborted, createAlarm, createPeriodicWorker, pause, endsWithin } from "../../src/kit/worker.ts";
 
 const never = 60_000;
 
@@ -30,6 +30,29 @@ describe("pause", () => {
 
     await paused;
     await pause(never, stopping.signal);
+  });
+});
+
+describe("createPeriodicWorker", () => {
+  it("takes a turn after each interval, also after one that failed, until the signal aborts", async () => {
+    const stopping = new AbortController();
+    const errors: unknown[] = [];
+    let turns = 0;
+    const worker = createPeriodicWorker({
+      name: "counter",
+      intervalMs: 1,
+      async turn() {
+        turns += 1;
+        if (turns === 3) stopping.abort();
+        if (turns === 1) throw new Error("away");
+      },
+      onError: (error) => errors.push(error),
+    });
+
+    await worker.run(stopping.signal);
+
+    expect(turns).to.equal(3);
+    expect(errors.map(String)).to.deep.equal(["Error: away"]);
   });
 });
 
