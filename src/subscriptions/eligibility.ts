@@ -21,7 +21,7 @@ export interface JudgedEvent extends Pick<EventEnvelope, "resource" | "owner_id"
 }
 
 /** A group of users that may include readers of an event. */
-export type Audience =
+export type UserGroup =
   | { readonly kind: "owner"; readonly userId: number }
   | { readonly kind: "email"; readonly email: string }
   | { readonly kind: "flag" | "everybody" };
@@ -34,14 +34,17 @@ export interface Readers {
   readonly ofEach: readonly EventReaders[];
 }
 
-/** Who may get some events of one resource. */
-export interface Circle {
+/**
+ * Selects who gets some events of one resource, in two steps: a statement reads the subscriptions
+ * of the groups, and `choose` judges their users.
+ */
+export interface ReaderSelector {
   /**
    * Returns groups that together include every user who gets any of these events.
    *
    * @param places Of the events, in the order in which they were given.
    */
-  audiencesOf(places: readonly number[]): readonly Audience[];
+  groupsOf(places: readonly number[]): readonly UserGroup[];
   /** Judges users of these groups, each user once. */
   choose(users: readonly Caller[]): Readers;
 }
@@ -58,8 +61,8 @@ export interface Eligibility {
    * what a filter looks up.
    */
   isCostly(resource: string): boolean;
-  /** Finds out who may get some events of one resource. A filter takes a statement. */
-  circleOf(resource: string, events: readonly JudgedEvent[]): Promise<Circle>;
+  /** Creates the selector of some events of one resource. A filter takes a statement. */
+  readerSelectorOf(resource: string, events: readonly JudgedEvent[]): Promise<ReaderSelector>;
   /**
    * Returns for each pair whether the user gets the event; undefined when the filter fails, so that
    * it cannot be said now.
@@ -102,14 +105,14 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
   };
   return {
     isCostly: (resource) => isCostly(definitions.get(resource)),
-    async circleOf(resource, events) {
+    async readerSelectorOf(resource, events) {
       const filter = filterOf(resource);
       const ofEach = filter === undefined ? undefined : await filteredReaders(options, filter, events);
       return {
-        audiencesOf: (places) => {
+        groupsOf: (places) => {
           const asked = places.flatMap((place) => events[place] ?? []);
           const readers = ofEach && places.flatMap((place) => [ofEach[place] ?? []]);
-          return audiencesOf(options, resource, asked, readers);
+          return groupsOf(options, resource, asked, readers);
         },
         choose(users) {
           const isOfAll = (user: Caller): boolean =>
@@ -154,19 +157,19 @@ export function isCostly(definition: Definition | undefined): boolean {
   return access.read.kind === "everyone" || access.read.kind === "filter" || code.isAdmin !== undefined;
 }
 
-function audiencesOf(
+function groupsOf(
   { definitions }: EligibilityOptions,
   resource: string,
   events: readonly JudgedEvent[],
   ofEach: readonly EventReaders[] | undefined,
-): readonly Audience[] {
+): readonly UserGroup[] {
   const rule = definitions.get(resource)?.access.read.kind ?? "owner";
-  const admins = adminsOf(definitions, resource);
+  const admins = adminGroupsOf(definitions, resource);
   const isForAll = rule === "everyone" || ofEach?.includes("everybody") === true;
   if (isForAll || admins.some(({ kind }) => kind === "everybody")) return [{ kind: "everybody" }];
-  if (ofEach === undefined) return rule === "admin" ? admins : [...admins, ...ownersOf(events)];
+  if (ofEach === undefined) return rule === "admin" ? admins : [...admins, ...ownerGroupsOf(events)];
   const ids = new Set(ofEach.flatMap((readers) => (readers === "everybody" ? [] : readers)));
-  return [...admins, ...[...ids].map((userId): Audience => ({ kind: "owner", userId }))];
+  return [...admins, ...[...ids].map((userId): UserGroup => ({ kind: "owner", userId }))];
 }
 
 /** Returns for each event the owner, where it is one of the users. */
@@ -325,7 +328,7 @@ function isAdminOf(
   }
 }
 
-function adminsOf(definitions: Definitions, resource: string): readonly Audience[] {
+function adminGroupsOf(definitions: Definitions, resource: string): readonly UserGroup[] {
   const definition = definitions.get(resource);
   if (definition === undefined) return [];
   // Only the code module knows its answer: every user may be an admin.
@@ -337,7 +340,7 @@ function adminsOf(definitions: Definitions, resource: string): readonly Audience
   return [];
 }
 
-function ownersOf(events: readonly JudgedEvent[]): readonly Audience[] {
+function ownerGroupsOf(events: readonly JudgedEvent[]): readonly UserGroup[] {
   const ids = new Set(events.flatMap(({ owner_id: owner }) => userIdOf(owner) ?? []));
   return [...ids].map((userId) => ({ kind: "owner", userId }));
 }

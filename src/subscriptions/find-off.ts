@@ -39,7 +39,7 @@ const mostPairs = 10_000;
 
 /**
  * Returns which of the subscriptions that are off would get each event, in the events' order. Each
- * pair is judged for itself: the way by circles knows active subscriptions only.
+ * pair is judged for itself: a `ReaderSelector` knows active subscriptions only.
  */
 export async function matchOff<S extends OffSubscriber>({
   events,

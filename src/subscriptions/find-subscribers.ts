@@ -1,7 +1,7 @@
 import type { Sql } from "../db/sql.ts";
 import { serviceResource } from "../events/event.ts";
 import { noClaims, type Caller } from "../kit/caller.ts";
-import type { Audience, Circle, Eligibility } from "./eligibility.ts";
+import type { UserGroup, ReaderSelector, Eligibility } from "./eligibility.ts";
 import type { FilteredEvent } from "./filter-answers.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { groupBy } from "../kit/group-by.ts";
@@ -33,13 +33,11 @@ const answerText = `
   SELECT (SELECT pg_current_snapshot()::text) AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs", found.*
   FROM (SELECT 1) AS always LEFT JOIN (${findText}) AS found ON true`;
 
-/**
- * A row of the arguments of `svc.possible_subscribers`: a trigger of a resource, and an audience.
- */
+/** A row of the arguments of `svc.possible_subscribers`: a trigger and a group of users. */
 type Question = readonly [
   resource: string,
   trigger: string,
-  kind: Audience["kind"],
+  kind: UserGroup["kind"],
   userId: number | null,
   email: string | null,
 ];
@@ -70,7 +68,7 @@ export interface SubscriberFinder {
 /** What a finder needs. */
 export interface SubscriberFinderOptions {
   readonly sql: Sql;
-  readonly eligibility: Pick<Eligibility, "isCostly" | "circleOf" | "judge">;
+  readonly eligibility: Pick<Eligibility, "isCostly" | "readerSelectorOf" | "judge">;
   readonly filters: Pick<WebhookFilters, "passing">;
   /** How long a subscription that is off still gets deliveries. */
   readonly holdForMs: number;
@@ -99,32 +97,32 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
   return {
     async find(events) {
       if (events.length === 0) return [];
-      const circles = await circlesOf(options, events);
-      const questions = questionsOf(events, circles);
+      const selectors = await selectorsOf(options, events);
+      const questions = questionsOf(events, selectors);
       const asked = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
-      const values = [...asked, holdForMs, [...circles.keys()]];
+      const values = [...asked, holdForMs, [...selectors.keys()]];
       if (!isKept(events)) {
         const rows = await sql<FoundRow & Row>(findText, values);
-        const matched = await match(options, { events, circles, found: rows.map(foundOf) });
+        const matched = await match(options, { events, selectors, found: rows.map(foundOf) });
         return options.filters.passing(events, matched);
       }
       const askedAtMs = now();
       const answer = await sql<AnswerRow & Row>(answerText, values);
       const found = answer.flatMap((row) => (row.subscriptionId === null ? [] : [foundOf(row)]));
-      const answers = answersTo(questions, [...circles.keys()], found);
+      const answers = answersTo(questions, [...selectors.keys()], found);
       if (answer[0] !== undefined) {
         const { snapshot, readAtMs } = answer[0];
         known.keep(answers, { knownAt: { snapshot, readAtMs }, askedAtMs });
       }
-      return options.filters.passing(events, await match(options, { events, circles, found }));
+      return options.filters.passing(events, await match(options, { events, selectors, found }));
     },
     async findKnown(events, most) {
       if (!isKept(events)) return undefined;
-      const circles = await circlesOf(options, events);
-      const keys = [...questionsOf(events, circles).map(keyOf), ...[...circles.keys()].map(offKeyOf)];
+      const selectors = await selectorsOf(options, events);
+      const keys = [...questionsOf(events, selectors).map(keyOf), ...[...selectors.keys()].map(offKeyOf)];
       const answer = known.find(keys);
       if (answer === undefined) return undefined;
-      const matched = await match(options, { events, circles, found: answer.rows });
+      const matched = await match(options, { events, selectors, found: answer.rows });
       // Filters are the costly part: they are not applied for nothing.
       if (sum(matched.map(({ length }) => length)) > most) return undefined;
       return { subscribers: await options.filters.passing(events, matched), knownAt: answer.knownAt };
@@ -135,14 +133,14 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
 
 type Row = Record<string, unknown>;
 
-async function circlesOf(
+async function selectorsOf(
   { eligibility }: Pick<SubscriberFinderOptions, "eligibility">,
   events: readonly FinderEvent[],
-): Promise<ReadonlyMap<string, Circle>> {
-  const circles = new Map<string, Circle>();
+): Promise<ReadonlyMap<string, ReaderSelector>> {
+  const selectors = new Map<string, ReaderSelector>();
   for (const [resource, own] of groupBy(events, (event) => event.resource))
-    circles.set(resource, await eligibility.circleOf(resource, own));
-  return circles;
+    selectors.set(resource, await eligibility.readerSelectorOf(resource, own));
+  return selectors;
 }
 
 /** Decides who of the found ones gets each event, but for their filters. */
@@ -150,15 +148,15 @@ async function match(
   { eligibility }: Pick<SubscriberFinderOptions, "eligibility">,
   {
     events,
-    circles,
+    selectors,
     found,
   }: {
     readonly events: readonly FinderEvent[];
-    readonly circles: ReadonlyMap<string, Circle>;
+    readonly selectors: ReadonlyMap<string, ReaderSelector>;
     readonly found: readonly Found[];
   },
 ): Promise<readonly (readonly Found[])[]> {
-  const active = matchEvents({ events, candidates: found.filter(({ isActive }) => isActive), circles });
+  const active = matchEvents({ events, candidates: found.filter(({ isActive }) => isActive), selectors });
   const off = found.filter(({ isActive }) => !isActive);
   if (off.length === 0) return active;
   const held = await matchOff({ events, off, eligibility });
@@ -226,18 +224,18 @@ function foundOf(row: FoundRow & Partial<KnownAt>): Found {
 
 function questionsOf(
   events: readonly MatchedEvent[],
-  circles: ReadonlyMap<string, Circle>,
+  selectors: ReadonlyMap<string, ReaderSelector>,
 ): readonly Question[] {
-  return [...circles].flatMap(([resource, circle]) => {
+  return [...selectors].flatMap(([resource, selector]) => {
     const own = events.filter((event) => event.resource === resource);
     return [...new Set(own.map(({ event }) => event))].flatMap((trigger) => {
       const places = own.flatMap(({ event }, place) => (event === trigger ? [place] : []));
       // The function takes `service` for operational events, which those to all do not get.
       const names = resource === serviceResource ? [resource, everyResource] : [resource];
-      return circle.audiencesOf(places).flatMap((audience) => {
-        const userId = audience.kind === "owner" ? audience.userId : null;
-        const email = audience.kind === "email" ? audience.email : null;
-        return names.map((name): Question => [name, trigger, audience.kind, userId, email]);
+      return selector.groupsOf(places).flatMap((group) => {
+        const userId = group.kind === "owner" ? group.userId : null;
+        const email = group.kind === "email" ? group.email : null;
+        return names.map((name): Question => [name, trigger, group.kind, userId, email]);
       });
     });
   });

@@ -1,7 +1,7 @@
 import type { EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
 import { getOrSet, groupBy } from "../kit/group-by.ts";
-import type { Circle } from "./eligibility.ts";
+import type { ReaderSelector } from "./eligibility.ts";
 import type { EventReaders } from "./find-readers.ts";
 import { everyResource } from "./subscription.ts";
 
@@ -36,12 +36,12 @@ interface Listeners<C> {
 export function matchEvents<C extends Candidate>({
   events,
   candidates,
-  circles,
+  selectors,
 }: {
   readonly events: readonly MatchedEvent[];
   readonly candidates: readonly C[];
   /** By resource; made of its events in the same order. */
-  readonly circles: ReadonlyMap<string, Pick<Circle, "choose">>;
+  readonly selectors: ReadonlyMap<string, Pick<ReaderSelector, "choose">>;
 }): readonly (readonly C[])[] {
   const answers: (readonly C[])[] = events.map(() => []);
   const eventsOf = groupBy(
@@ -55,7 +55,7 @@ export function matchEvents<C extends Candidate>({
     const own = together(named.get(resource) ?? [], ofEvery);
     if (own.length === 0) continue;
     const users = [...new Map(own.map(({ user }) => [user.id, user])).values()];
-    const { ofAll = new Set<number>(), ofEach = [] } = circles.get(resource)?.choose(users) ?? {};
+    const { ofAll = new Set<number>(), ofEach = [] } = selectors.get(resource)?.choose(users) ?? {};
     const listeners = listenersOf(own, ofAll);
     const known = new Map<string, readonly C[]>();
     judged.forEach(({ event, index }, place) => {

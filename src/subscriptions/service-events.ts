@@ -46,10 +46,10 @@ export function refusalOfService({ isAdmin }: Pick<Caller, "isAdmin">): string |
 export function withServiceEvents(definitions: Definitions, own: Eligibility): Eligibility {
   return {
     isCostly: (resource) => !isService(definitions, resource) && own.isCostly(resource),
-    async circleOf(resource, events) {
-      if (!isService(definitions, resource)) return own.circleOf(resource, events);
+    async readerSelectorOf(resource, events) {
+      if (!isService(definitions, resource)) return own.readerSelectorOf(resource, events);
       return {
-        audiencesOf: () => [{ kind: "flag" }],
+        groupsOf: () => [{ kind: "flag" }],
         choose: (users) => ({
           ofAll: new Set(users.filter(({ isAdmin }) => isAdmin).map(({ id }) => id)),
           ofEach: events.map(() => []),

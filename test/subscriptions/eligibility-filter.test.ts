@@ -130,7 +130,7 @@ describe("createEligibility, by a filter", () => {
         const eligibility = eligibilityOf(resourceWith(filter(where)), { sql: core.sql });
         const events = asEvents(ids);
 
-        const { ofAll, ofEach } = (await eligibility.circleOf("reports", events)).choose([ada, bob]);
+        const { ofAll, ofEach } = (await eligibility.readerSelectorOf("reports", events)).choose([ada, bob]);
         const judged = await eligibility.judge(
           [ada, bob].flatMap((user) => events.map((event) => ({ event, user }))),
         );
@@ -152,7 +152,7 @@ describe("createEligibility, by a filter", () => {
   it("asks nobody who has no active subscription to the trigger", async () => {
     const eligibility = eligibilityOf(resourceWith(filter({ lead_id: "$user.id" })), { sql: core.sql });
     const readersNow = async (): Promise<unknown> =>
-      (await eligibility.circleOf("reports", asEvents(ids))).audiencesOf([0, 1]);
+      (await eligibility.readerSelectorOf("reports", asEvents(ids))).groupsOf([0, 1]);
 
     const before = await readersNow();
     await core.sql("UPDATE svc.subscriptions SET is_active = false WHERE user_id = 7");
@@ -181,7 +181,10 @@ describe("createEligibility, by a filter", () => {
     };
     const countFor = async (where: Readonly<Record<string, unknown>>): Promise<number> => {
       statements = 0;
-      await eligibilityOf(resourceWith(filter(where)), { sql: counting }).circleOf("reports", asEvents(ids));
+      await eligibilityOf(resourceWith(filter(where)), { sql: counting }).readerSelectorOf(
+        "reports",
+        asEvents(ids),
+      );
       return statements;
     };
 
@@ -202,10 +205,10 @@ describe("createEligibility, by a filter", () => {
     const right = await Promise.all(Array.from({ length: 60 }, () => addEvent({ ...wrong, team_id: 1 })));
     const eligibility = eligibilityOf(resourceWith(filter({ team_id: { gt: 0 } })), { sql: counting, log });
 
-    const circle = await eligibility.circleOf("reports", asEvents([...unfit, ...right]));
+    const selector = await eligibility.readerSelectorOf("reports", asEvents([...unfit, ...right]));
 
     const readers = [...unfit.map(() => []), ...right.map(() => "everybody")];
-    expect(circle.choose([ada]).ofEach).to.deep.equal(readers);
+    expect(selector.choose([ada]).ofEach).to.deep.equal(readers);
     expect(statements).to.be.lessThan(20);
     expect(lines).to.have.lengthOf(1);
     expect(lines[0]).to.include({ msg: "access.read failed", resource: "reports", events: 2 });
@@ -222,7 +225,9 @@ describe("createEligibility, by a filter", () => {
     try {
       expect(await eligibility.judge([{ event: event as never, user: ada }])).to.deep.equal([undefined]);
       let failure: unknown;
-      await eligibility.circleOf("reports", asEvents(ids)).catch((error: unknown) => (failure = error));
+      await eligibility
+        .readerSelectorOf("reports", asEvents(ids))
+        .catch((error: unknown) => (failure = error));
       expect(failure).to.be.instanceOf(Error);
     } finally {
       await core.sql("ALTER TABLE moved_teams RENAME TO teams");
@@ -311,8 +316,8 @@ describe("createEligibility, by a filter", () => {
         return answer.rows;
       };
       const eligibility = eligibilityOf(resourceWith(filter(where)), { sql: measuring });
-      const circle = await eligibility.circleOf("reports", asEvents(ids));
-      return { blocks, rows, found: circle.audiencesOf([0, 1, 2]).length };
+      const selector = await eligibility.readerSelectorOf("reports", asEvents(ids));
+      return { blocks, rows, found: selector.groupsOf([0, 1, 2]).length };
     } finally {
       client.release();
     }

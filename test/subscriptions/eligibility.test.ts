@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Caller } from "../../src/kit/caller.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
-import type { Audience } from "../../src/subscriptions/eligibility.ts";
+import type { UserGroup } from "../../src/subscriptions/eligibility.ts";
 import { definition, definitionsOf } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
 import { createMemoryLog } from "../support/http.ts";
@@ -30,11 +30,11 @@ const rules: readonly (readonly [string, Partial<Definition>, typeof none])[] = 
   ["code throws", { code: { isAdmin: throws } }, none],
 ];
 
-const includes = (audience: Audience, user: Caller): boolean =>
-  audience.kind === "everybody" ||
-  (audience.kind === "flag" && user.isAdmin) ||
-  (audience.kind === "email" && audience.email === user.email.toLowerCase()) ||
-  (audience.kind === "owner" && audience.userId === user.id);
+const includes = (group: UserGroup, user: Caller): boolean =>
+  group.kind === "everybody" ||
+  (group.kind === "flag" && user.isAdmin) ||
+  (group.kind === "email" && group.email === user.email.toLowerCase()) ||
+  (group.kind === "owner" && group.userId === user.id);
 
 describe("createEligibility", () => {
   for (const [what, overrides, expected] of rules) {
@@ -53,7 +53,7 @@ describe("createEligibility", () => {
       });
 
       it("finds the same readers for many events at once", async () => {
-        const { ofAll, ofEach } = (await eligibility.circleOf("orders", events)).choose(users);
+        const { ofAll, ofEach } = (await eligibility.readerSelectorOf("orders", events)).choose(users);
 
         for (const user of users) {
           const got = owners.filter(
@@ -63,16 +63,16 @@ describe("createEligibility", () => {
         }
       });
 
-      it("has every reader in the audiences that a statement narrows by", async () => {
+      it("has every reader in the groups that a statement narrows by", async () => {
         for (const event of events) {
-          const audiences = (await eligibility.circleOf("orders", [event])).audiencesOf([0]);
+          const groups = (await eligibility.readerSelectorOf("orders", [event])).groupsOf([0]);
           const judged = await eligibility.judge(users.map((user) => ({ event, user })));
 
           const readers = users.filter((_, index) => judged[index]);
-          const missed = readers.filter((user) => !audiences.some((audience) => includes(audience, user)));
+          const missed = readers.filter((user) => !groups.some((group) => includes(group, user)));
           expect(missed, String(event.owner_id)).to.deep.equal([]);
           // The statement takes ids as int.
-          expect(audiences).to.not.deep.include({ kind: "owner", userId: 2 ** 31 });
+          expect(groups).to.not.deep.include({ kind: "owner", userId: 2 ** 31 });
         }
       });
     });
@@ -83,8 +83,8 @@ describe("createEligibility", () => {
     const event = { resource: "gone", owner_id: "7" };
 
     expect(await eligibility.judge(users.map((user) => ({ event, user })))).to.deep.equal([true, false]);
-    const circle = await eligibility.circleOf("gone", [event, event]);
-    expect(circle.audiencesOf([0, 1])).to.deep.equal([{ kind: "owner", userId: 7 }]);
+    const selector = await eligibility.readerSelectorOf("gone", [event, event]);
+    expect(selector.groupsOf([0, 1])).to.deep.equal([{ kind: "owner", userId: 7 }]);
   });
 
   it("logs the fault of a code module", async () => {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { makeCaller } from "../support/callers.ts";
 import { matchEvents, type MatchedEvent } from "../../src/subscriptions/match.ts";
-import type { Circle } from "../../src/subscriptions/eligibility.ts";
+import type { ReaderSelector } from "../../src/subscriptions/eligibility.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { definition, definitionsOf } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
@@ -24,16 +24,16 @@ async function match(
   const candidates = given.map((candidate, index) => ({ ...candidate, subscriptionId: index }));
   const resources = ["orders", "notes"].map((name) => definition({ name, fields: [], code: { isAdmin } }));
   const eligibility = eligibilityOf(definitionsOf(...resources));
-  const circles = new Map<string, Circle>();
+  const selectors = new Map<string, ReaderSelector>();
   for (const { resource } of events)
-    circles.set(
+    selectors.set(
       resource,
-      await eligibility.circleOf(
+      await eligibility.readerSelectorOf(
         resource,
         events.filter((one) => one.resource === resource),
       ),
     );
-  const found = matchEvents({ events, candidates, circles });
+  const found = matchEvents({ events, candidates, selectors });
   return found.map((group) => group.map(({ subscriptionId }) => subscriptionId));
 }
 
