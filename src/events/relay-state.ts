@@ -49,7 +49,7 @@ export interface RelayState {
   /** When all of the window was checked, also what has left the outbox. */
   checkedAllAtMs: number;
   nextDepthMs: number;
-  nextStrangersMs: number;
+  nextUnknownMs: number;
   nextWholeMs: number;
 }
 
@@ -81,7 +81,7 @@ export function createRelayState(options: RelayOptions): RelayState {
     checksInVain: 0,
     checkedAllAtMs: -Infinity,
     nextDepthMs: 0,
-    nextStrangersMs: 0,
+    nextUnknownMs: 0,
     nextWholeMs: now() + wholeEveryMs,
   };
 }

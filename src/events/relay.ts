@@ -40,7 +40,7 @@ const lostAfterMs = 5_000;
  * failing.
  */
 const failingFrom = 10;
-const strangersEveryMs = 300_000;
+const unknownEveryMs = 300_000;
 /** After this time, an event that was read is looked for in the outbox again. */
 const freshForMs = 100;
 
@@ -89,7 +89,7 @@ async function turn(state: RelayState): Promise<boolean> {
   if (now() > state.nextWholeMs) readWhole(state);
   await retryFailed(state);
   await probe(state, share);
-  await reportStrangers(state);
+  await reportUnknown(state);
   return readNext(state, share);
 }
 
@@ -182,12 +182,12 @@ async function probe(state: RelayState, share: Share): Promise<void> {
 }
 
 /** Logs now and then which resources have events in the outbox but are not in the mapping files. */
-async function reportStrangers(state: RelayState): Promise<void> {
-  if (now() < state.nextStrangersMs) return;
-  state.nextStrangersMs = now() + strangersEveryMs;
+async function reportUnknown(state: RelayState): Promise<void> {
+  if (now() < state.nextUnknownMs) return;
+  state.nextUnknownMs = now() + unknownEveryMs;
   const { outbox, resources, log } = state.options;
-  const strangers = (await outbox.resources()).filter((resource) => !resources.includes(resource));
-  for (const resource of strangers)
+  const unknown = (await outbox.resources()).filter((resource) => !resources.includes(resource));
+  for (const resource of unknown)
     log.warn(
       { event: "relay.unknown_resource", resource },
       `Events of the resource ${resource} wait in the outbox: it is not in the mapping files.`,
