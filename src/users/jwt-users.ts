@@ -63,13 +63,13 @@ export function createJwtIdentifier({
 
   return {
     async identify(token) {
-      const verdict = await verifier.verify(token);
-      if (verdict.kind === "no_keys")
+      const result = await verifier.verify(token);
+      if (result.kind === "no_keys")
         throw new AppError("issuer.unavailable", "Server Error", { headers: { "Retry-After": "5" } });
-      if (verdict.kind === "expired") return refusals.expired;
-      const subject = verdict.kind === "verified" ? subjectOf(verdict, userClaim) : undefined;
-      if (verdict.kind !== "verified" || subject === undefined) return invalidToken;
-      const { claims, scopes, expiresAt } = verdict;
+      if (result.kind === "expired") return refusals.expired;
+      const subject = result.kind === "verified" ? subjectOf(result, userClaim) : undefined;
+      if (result.kind !== "verified" || subject === undefined) return invalidToken;
+      const { claims, scopes, expiresAt } = result;
       const found = await findUser(subject, claims);
       const user = "isDisabled" in found && found.isDisabled ? disabledUser : found;
       if ("kind" in user) {

@@ -22,12 +22,12 @@ export interface VerifiedJwt {
 }
 
 /** What a verification finds. `no_keys`: the keys of the issuer could not be fetched yet. */
-export type JwtVerdict = VerifiedJwt | { readonly kind: "expired" | "invalid" | "no_keys" };
+export type JwtResult = VerifiedJwt | { readonly kind: "expired" | "invalid" | "no_keys" };
 
 /** Verifies JWTs of one issuer. */
 export interface JwtVerifier {
   /** Checks the signature of a token once, as long as the keys are the same. */
-  verify(token: string): Promise<JwtVerdict>;
+  verify(token: string): Promise<JwtResult>;
   /** Whether the token was verified lately. */
   wasVerified(token: string): boolean;
   /** For a token that its user may not use: it counts as one that was never verified. */
@@ -76,7 +76,7 @@ export function createJwtVerifier({
     return getKey;
   }
 
-  async function check(token: string, set: KeySet): Promise<JwtVerdict | "unknown key"> {
+  async function check(token: string, set: KeySet): Promise<JwtResult | "unknown key"> {
     try {
       const { payload } = await jwtVerify(token, take(set), {
         issuer,
@@ -86,7 +86,7 @@ export function createJwtVerifier({
         currentDate: new Date(now()),
         requiredClaims: ["exp"],
       });
-      return verdictOf(payload);
+      return resultOf(payload);
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey) return "unknown key";
       // jose checks the signature, the issuer and the audience first.
@@ -103,13 +103,13 @@ export function createJwtVerifier({
       take(set);
       const known = verified.recall(token);
       if (known !== undefined) return known;
-      let verdict = await check(token, set);
-      if (verdict === "unknown key") {
+      let result = await check(token, set);
+      if (result === "unknown key") {
         const renewed = await keys.renew();
-        if (renewed !== undefined && renewed.version !== set.version) verdict = await check(token, renewed);
+        if (renewed !== undefined && renewed.version !== set.version) result = await check(token, renewed);
       }
-      if (verdict === "unknown key") return { kind: "invalid" };
-      return verdict.kind === "verified" ? verified.remember(token, verdict) : verdict;
+      if (result === "unknown key") return { kind: "invalid" };
+      return result.kind === "verified" ? verified.remember(token, result) : result;
     },
     forget: (token) => verified.forget(token),
     wasVerified: (token) => verified.has(token),
@@ -165,7 +165,7 @@ function isAcceptable(token: string, algorithms: readonly string[]): boolean {
   }
 }
 
-function verdictOf(payload: JWTPayload): JwtVerdict {
+function resultOf(payload: JWTPayload): JwtResult {
   const expiresAt = new Date(Math.min((payload.exp ?? 0) * 1000, lastMs));
   return { kind: "verified", claims: claimsOf(payload), scopes: scopesOf(payload), expiresAt };
 }

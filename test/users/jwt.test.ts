@@ -28,14 +28,14 @@ describe("createJwtVerifier", () => {
           keysOf(issuer, () => 0),
         );
 
-        const verdict = await verifier.verify(await issuer.token("ada", "read"));
+        const result = await verifier.verify(await issuer.token("ada", "read"));
 
-        expect(verdict).to.include({ kind: "verified" });
-        if (verdict.kind !== "verified") return;
-        expect(verdict.scopes).to.deep.equal(["read"]);
-        expect(verdict.claims).to.include({ tier: "gold", sub: "ada" });
-        expect(Object.getPrototypeOf(verdict.claims)).to.equal(null);
-        expect(Object.isFrozen(verdict.claims)).to.equal(true);
+        expect(result).to.include({ kind: "verified" });
+        if (result.kind !== "verified") return;
+        expect(result.scopes).to.deep.equal(["read"]);
+        expect(result.claims).to.include({ tier: "gold", sub: "ada" });
+        expect(Object.getPrototypeOf(result.claims)).to.equal(null);
+        expect(Object.isFrozen(result.claims)).to.equal(true);
       } finally {
         await issuer.stop();
       }
@@ -53,9 +53,9 @@ describe("createJwtVerifier", () => {
         `{"iss":"${issuer.url}","aud":"${audience}","exp":${exp},"__proto__":{"a":1},"constructor":"x"}`,
       );
 
-      const verdict = await verifier.verify(token);
+      const result = await verifier.verify(token);
 
-      const claims = verdict.kind === "verified" ? verdict.claims : {};
+      const claims = result.kind === "verified" ? result.claims : {};
       expect(Object.keys(claims).toSorted()).to.deep.equal(["aud", "constructor", "exp", "iss"]);
       expect([claims["constructor"], claims["toString"], claims["a"]]).to.deep.equal([
         "x",
