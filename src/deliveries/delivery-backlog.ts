@@ -2,8 +2,8 @@ import type { Sql } from "../db/sql.ts";
 import { countLimit, type DeliveryBacklog } from "../telemetry/metrics/backlog-gauges.ts";
 
 // No part reads more rows than the limit. A delivery without a due time waits for a slot, or for
-// its subscription or user to be active. The age leaves out deliveries whose receiver fails:
-// operators alert on it, and shall hear of it when the service itself is late.
+// its subscription or user to be active. The age leaves out deliveries whose receiver fails: an
+// alert on it is to mean that the service itself is late.
 const backlogText = `
   WITH parked AS MATERIALIZED (
     SELECT delivery_id, subscription_id FROM svc.delivery_queue WHERE due_at IS NULL ORDER BY subscription_id, delivery_id LIMIT $1

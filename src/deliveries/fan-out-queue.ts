@@ -17,11 +17,12 @@ const bytesOfDelivery = 4096;
 const mostKnown = 10_000;
 
 /**
- * Runs batches, one after the other. Holders have their turns: what an event takes is known by how
- * many deliveries the holder's last events made. One that is not known has one event in a batch.
+ * Runs batches, one after the other. Holders take turns. The cost of an event is estimated by the
+ * deliveries that the holder's last events made. A holder without an estimate has one event in a
+ * batch.
  *
  * @param handle Fans out a batch. Never rejects.
- * @param mostCost Of a batch: deliveries.
+ * @param mostCost Most deliveries of a batch.
  */
 export function createFanOutQueue({
   handle,

@@ -194,7 +194,7 @@ async function fanOut(options: FanOut, messages: readonly Received[]): Promise<v
   // An event that was published again while it was in the queue counts once.
   const batch = [...new Map(messages.map((one) => [one.event.id, one])).values()];
   const { written, eventCount } = await findAndWrite(options, batch);
-  // Of a batch in which some were fanned out before, it may count other owners than theirs.
+  // Where some events of the batch were fanned out before, it may count the wrong owners.
   figures.changed(batch.slice(0, eventCount).map(({ event }) => event.owner_id));
   // Repeats make no deliveries.
   if (eventCount === batch.length) noteDeliveries(queue, batch, written);

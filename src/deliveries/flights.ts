@@ -19,7 +19,7 @@ export function landingOf(flights: readonly Flight[]): readonly string[] {
 
 /**
  * Counts these deliveries as written, and the flights of `landed` as ended. Returns the other
- * flights that have ended too: of two writes at the same time, each left the end to the other.
+ * flights that have ended too: two writes at the same time each left the end to the other.
  */
 export function land(flights: readonly Flight[], landed: readonly string[]): readonly string[] {
   for (const flight of flights) {

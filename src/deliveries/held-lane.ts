@@ -55,7 +55,7 @@ const longestTurnMs = 5_000;
 const replayedAtOnce = 10;
 /** A subscription whose rate has it wait for longer leaves its place to another. */
 const longestWaitMs = 1_000;
-/** Between two looks whether what waits in the queue has gone. */
+/** Time between two checks whether the deliveries in the queue are gone. */
 const giveWayMs = 50;
 /** Between two portions, in which others write. */
 const restMs = 20;

@@ -13,7 +13,7 @@ export interface DeliveryFilter {
   readonly narrowing?: Narrowing | undefined;
   /** Row id, as a decimal string. */
   readonly eventId?: string | undefined;
-  /** A record with few events: theirs, by the index of events. */
+  /** A record with few events: its deliveries are found by the index of events. */
   readonly record?: { readonly resources: readonly string[]; readonly recordId: string } | undefined;
   /** Least and greatest id, as decimal strings. */
   readonly fromId?: string | undefined;

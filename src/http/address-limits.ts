@@ -37,7 +37,7 @@ function createCounts(limit: number): Counts {
 export interface ConnectionLimit {
   /**
    * Closes all connections of the address that this one comes from, and new ones for a minute. A
-   * trusted proxy carries others too: of it, only this one is closed.
+   * trusted proxy carries other clients too: only this one of its connections is closed.
    *
    * @param reason For the log: what the client did.
    */

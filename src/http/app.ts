@@ -102,8 +102,8 @@ export function createApp({
 }
 
 /**
- * Returns whether the client left, as each of a stream of events does at last. The line of the
- * request says so.
+ * Returns whether the client left, as every client of an event stream does in the end. The line of
+ * the request says so.
  */
 function isOfLeaving(error: unknown, { req, res }: ApiContext): boolean {
   const isEndOfStream =

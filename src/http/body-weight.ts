@@ -21,7 +21,7 @@ const [quote, backslash, comma, brace, bracket] = [0x22, 0x5c, 0x2c, 0x7b, 0x5b]
 /** For each chunk, which is a buffer of its own; small ones were put together. */
 const perChunk = 512;
 
-/** By bytes: in UTF-8 those of a character outside ASCII are none of the five. */
+/** Looks at bytes: in UTF-8, no byte of a character outside ASCII is one of the five. */
 export function createBodyWeight(): BodyWeight {
   let weight = 0;
   let isInText = false;

@@ -17,7 +17,7 @@ export type JsonObject = Record<string, unknown>;
  */
 const spareBytes = 256 * 1024;
 
-/** How long it counts who sent the head of a request whose body is still coming. */
+/** Time for which the sender of a head is believed while its body is still coming. */
 const longestTrustMs = 1000;
 
 /** Bytes expected of a body of unknown length before its first chunk. */
@@ -56,7 +56,7 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
   const body = await ctx.state.turn.pause(() => read(ctx, limitBytes));
   // A body may take 30 s, in which a token is revoked, or a user disabled.
   if (performance.now() - ctx.state.identifiedAt > longestTrustMs) await ctx.state.identifyAgain();
-  // The answers to writes before it may leave nothing for the one to this.
+  // The answers to earlier writes may leave no memory for the answer to this one.
   await ctx.state.memory.reserve(0);
   if (ctx.request.rawBody === "") return {};
   if (!isObject(body)) throw new AppError("request.malformed", "The request body must be a JSON object.");

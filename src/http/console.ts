@@ -120,7 +120,7 @@ function namesIn(folder: string): ReadonlySet<string> {
       .map((entry) => join(entry.parentPath, entry.name).slice(folder.length));
     if (names.includes(pageName)) return new Set(names);
   } catch {
-    // No such folder: as one without the page.
+    // A missing folder counts as one without the page.
   }
   throw new AppError(
     "route.not_found",

@@ -38,7 +38,7 @@ export function createErrorRenderer({
         ctx.state.log().error({ err: error.cause ?? error }, "request failed");
       ctx.state.errorCode = error.code;
       ctx.status = error.status;
-      // Of the answer that the error takes the place of.
+      // The tag is that of the answer that the error replaces.
       ctx.remove("ETag");
       ctx.set(error.headers);
       ctx.body = errorBodyOf(error);

@@ -85,8 +85,8 @@ export interface EligibilityOptions {
 }
 
 /**
- * How long a rule is not asked after it took too long, as with a lock on its table. Each try holds
- * up the deliveries of other resources.
+ * Time for which a rule is not applied after it took too long, as with a lock on its table. Each
+ * try holds up the deliveries of other resources.
  */
 const restMs = 10_000;
 

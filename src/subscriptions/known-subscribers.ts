@@ -26,7 +26,7 @@ export interface KnownSubscribers<Row> {
     answers: Iterable<readonly [key: string, rows: readonly Row[]]>,
     given: { readonly knownAt: KnownAt; readonly askedAtMs: number },
   ): void;
-  /** Forgets all, and answers nothing for a moment: who changes a webhook may go on so. */
+  /** Forgets all answers, and keeps none for a moment: more changes may follow. */
   forget(): void;
 }
 
@@ -37,8 +37,8 @@ export interface KnownSubscribers<Row> {
  */
 const keepForMs = 1_000;
 /**
- * After a change. A user who changes webhooks without end would else have each write of everybody
- * fail once.
+ * Time after a change for which nothing is kept. Without it, a user who keeps changing webhooks
+ * would make each write of all users fail once.
  */
 const restMs = 100;
 const mostRows = 100;

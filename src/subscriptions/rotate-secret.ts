@@ -30,9 +30,9 @@ interface Stored {
 }
 
 /**
- * Gives a subscription a new secret, in a transaction of the caller's. The one before signs beside
- * it until the grace is over, as those before that one do. Without a grace, none does: it may be
- * known to others.
+ * Gives a subscription a new secret, in a transaction of the caller's. The previous secret signs
+ * beside it until the grace period is over, as earlier ones do. Without a grace period, none does:
+ * others may know them.
  *
  * @returns The new secret in clear text, for the only time. Undefined when there is no such
  *   subscription.

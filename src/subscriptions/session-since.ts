@@ -1,8 +1,8 @@
 /**
- * Since when a session of the database is known to be there: from its first statement with this on.
- * A crash of the database gives out numbers of transactions twice, and a fail-over may. No session
- * survives either. So what was read after that time, and is used in the session, lies in one life
- * of the database. With PgBouncer, the session is that of the server.
+ * The time since which a session of the database is known to exist: that of its first statement
+ * with this CTE. A crash of the database gives out numbers of transactions twice, and a fail-over
+ * may. No session survives either. So what was read after that time, and is used in the session,
+ * lies in one life of the database. With PgBouncer, the session is that of the server.
  */
 export const sessionCte = `
   session AS MATERIALIZED (

@@ -26,7 +26,7 @@ export interface Signing {
   readonly headers: OwnHeaders;
 }
 
-/** More rotations within one grace end that of the oldest. */
+/** With more rotations within one grace period, the oldest secret stops signing. */
 const mostPrevious = 5;
 
 /** Decrypts what an attempt needs. Throws when a part was encrypted with another key. */

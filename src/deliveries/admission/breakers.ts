@@ -12,7 +12,7 @@ export type AttemptCost =
   /** No attempt was made. */
   | "unmade";
 
-/** Whether an attempt may be made. Of a probe, the result decides about the breaker. */
+/** Whether an attempt may be made. The result of a probe closes the breaker or opens it again. */
 type Permission = { readonly kind: "go"; readonly isProbe: boolean } | { readonly kind: "wait" };
 
 /**
@@ -135,7 +135,7 @@ export function createBreakers({
     },
     openOf: (receiver) => openOf(breakers.get(receiver), now() + 2 * firstPauseMs),
     adopt(receiver, pauseMs) {
-      // Of two pauses the longer one is the later one: it doubles with each probe.
+      // The longer of two pauses is the later one: a pause doubles with each probe.
       const state = breakers.get(receiver);
       if (state?.kind !== "probing" && !(state?.kind === "open" && state.pauseMs >= pauseMs))
         remember(receiver, { kind: "open", pauseMs, untilMs: now() });
