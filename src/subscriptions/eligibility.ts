@@ -1,18 +1,15 @@
 import type { EventEnvelope } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
-import { codeOf } from "../kit/errors.ts";
 import { idOf } from "../kit/ids.ts";
 import type { Sql } from "../db/sql.ts";
-import { databaseFaultOf } from "../db/database-fault.ts";
 import type { AccessRule, Definition, Definitions } from "../mapping/definition.ts";
-import type { Condition } from "../querying/condition.ts";
 import { isAdminFor, type AccessConditions } from "../resources/access.ts";
 import { groupBy } from "../kit/group-by.ts";
-import { alternativesOf } from "../querying/alternatives.ts";
-import { findReaders, type EventReaders } from "./find-readers.ts";
-import { judgeSnapshots, pairKey } from "./snapshot-judge.ts";
+import type { EventReaders } from "./find-readers.ts";
+import { filteredReaders, judgeFilter, type ReadFilter } from "./read-filter.ts";
+import { pairKey } from "./snapshot-judge.ts";
 import type { SnapshotColumn } from "./snapshot-row.ts";
-import { idsForLog, type Log } from "../telemetry/log.ts";
+import type { Log } from "../telemetry/log.ts";
 
 /** The part of an event that decides who may get it. */
 export interface JudgedEvent extends Pick<EventEnvelope, "resource" | "owner_id"> {
@@ -84,12 +81,6 @@ export interface EligibilityOptions {
   readonly log: Log;
 }
 
-/**
- * Time for which a rule is not applied after it took too long, as with a lock on its table. Each
- * try holds up the deliveries of other resources.
- */
-const restMs = 10_000;
-
 /** Creates the decision of one configuration. */
 export function createEligibility(options: EligibilityOptions): Eligibility {
   const { definitions, access } = options;
@@ -98,7 +89,7 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
   const ruleOf = (resource: string): AccessRule["kind"] =>
     definitions.get(resource)?.access.read.kind ?? "owner";
   /** Undefined for a resource whose rule is no filter. */
-  const filterOf = (resource: string): Filter | undefined => {
+  const filterOf = (resource: string): ReadFilter | undefined => {
     const definition = definitions.get(resource);
     const condition = definition && access.readFilter(definition);
     return definition && condition && { definition, condition };
@@ -145,11 +136,6 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
   };
 }
 
-interface Filter {
-  readonly definition: Definition;
-  readonly condition: Condition;
-}
-
 /** See `Eligibility`. */
 export function isCostly(definition: Definition | undefined): boolean {
   if (definition === undefined) return false;
@@ -191,57 +177,6 @@ function within(readers: EventReaders, users: readonly Caller[]): EventReaders {
   return users.flatMap(({ id }) => (ids.has(id) ? [id] : []));
 }
 
-/** Returns the readers of each event by the filter. */
-async function filteredReaders(
-  options: EligibilityOptions,
-  { definition, condition }: Filter,
-  events: readonly JudgedEvent[],
-): Promise<readonly EventReaders[]> {
-  const alternatives = alternativesOf(condition);
-  const ids = events.flatMap(({ id }) => id ?? []);
-  if (alternatives.length === 0 || ids.length === 0) return events.map(() => []);
-  const find = (eventIds: readonly string[]): ReturnType<typeof findReaders> =>
-    findReaders({ sql: options.sql, definition, eventIds }, alternatives);
-  const found = await withoutUnfit(options, { definition, ids }, find);
-  const readers = new Map(found.flatMap((one) => [...one]));
-  return events.map(({ id = "" }) => readers.get(id) ?? []);
-}
-
-/**
- * Returns the keys of the pairs that pass the filter of `access.read`; undefined when it fails, and
- * while it rests.
- */
-async function judgeFilter(
-  options: EligibilityOptions & { readonly resting: Map<string, number> },
-  { definition, condition }: Filter,
-  pairs: readonly { readonly event: JudgedEvent; readonly user: Caller }[],
-  which: SnapshotColumn,
-): Promise<ReadonlySet<string> | undefined> {
-  const { resting } = options;
-  if (performance.now() < (resting.get(definition.name) ?? 0)) return undefined;
-  const known = pairs.flatMap(({ event: { id }, user }) => (id === undefined ? [] : [{ eventId: id, user }]));
-  const ids = [...new Set(known.map(({ eventId }) => eventId))];
-  try {
-    const found = await withoutUnfit(options, { definition, ids }, (some) => {
-      const own = known.filter(({ eventId }) => some.includes(eventId));
-      return judgeSnapshots(options.sql, definition, condition, own, which);
-    });
-    return new Set(found.flatMap((one) => [...one]));
-  } catch (error) {
-    // The deliveries of other resources must not wait for this one.
-    if (isTooSlow(error)) resting.set(definition.name, performance.now() + restMs);
-    else if (databaseFaultOf(error).kind === "unavailable") throw error;
-    options.log.error({ err: error, resource: definition.name }, "access.read failed");
-    return undefined;
-  }
-}
-
-/** Returns whether a statement met PostgreSQL's limit for locks (55P03) or for its time (57014). */
-function isTooSlow(error: unknown): boolean {
-  const code = codeOf(error);
-  return code === "55P03" || code === "57014";
-}
-
 const ownersBeforeText = `
   SELECT event.id, event.previous ->> given.field AS owner
   FROM unnest($1::bigint[], $2::text[]) AS given (id, field) JOIN svc.events AS event ON event.id = given.id`;
@@ -266,43 +201,6 @@ async function withOwnersBefore<P extends { readonly event: JudgedEvent }>(
     ...pair,
     event: { ...pair.event, owner_id: owners.get(pair.event.id ?? "") ?? null },
   }));
-}
-
-/**
- * Asks for all events together, and for ever smaller parts of them when a snapshot no longer fits
- * the table: the type of a column has changed. Only admins read such an event.
- */
-async function withoutUnfit<T>(
-  { log }: Pick<EligibilityOptions, "log">,
-  { definition, ids }: { readonly definition: Definition; readonly ids: readonly string[] },
-  ask: (ids: readonly string[]) => Promise<T>,
-): Promise<readonly T[]> {
-  const unfit: string[] = [];
-  let fault: unknown;
-  const askFor = async (some: readonly string[]): Promise<readonly T[]> => {
-    try {
-      return [await ask(some)];
-    } catch (error) {
-      if (databaseFaultOf(error).kind !== "bad_value") throw error;
-      if (some.length <= 1) {
-        fault = error;
-        unfit.push(...some);
-        return [];
-      }
-    }
-    const half = Math.ceil(some.length / 2);
-    return [...(await askFor(some.slice(0, half))), ...(await askFor(some.slice(half)))];
-  };
-  const answers = await askFor(ids);
-  // Each read of the feed finds them again: a line for each would be thousands a second.
-  if (unfit.length > 0) {
-    const { name: resource } = definition;
-    log.error(
-      { err: fault, resource, events: unfit.length, eventIds: idsForLog(unfit) },
-      "access.read failed",
-    );
-  }
-  return answers;
 }
 
 /** Returns the `owner_id` of the events of a user's records. */

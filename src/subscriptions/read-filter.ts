@@ -1,0 +1,123 @@
+import type { Sql } from "../db/sql.ts";
+import { databaseFaultOf } from "../db/database-fault.ts";
+import type { Caller } from "../kit/caller.ts";
+import { codeOf } from "../kit/errors.ts";
+import type { Definition } from "../mapping/definition.ts";
+import { alternativesOf } from "../querying/alternatives.ts";
+import type { Condition } from "../querying/condition.ts";
+import { idsForLog, type Log } from "../telemetry/log.ts";
+import { findReaders, type EventReaders } from "./find-readers.ts";
+import { judgeSnapshots } from "./snapshot-judge.ts";
+import type { SnapshotColumn } from "./snapshot-row.ts";
+
+/** The filter of `access.read` of a resource. */
+export interface ReadFilter {
+  readonly definition: Definition;
+  readonly condition: Condition;
+}
+
+/** An event, by whose id the filter finds the snapshot. */
+interface FilteredEvent {
+  /** Row id, as a decimal string. */
+  readonly id?: string;
+}
+
+interface ReadFilterOptions {
+  /** Reads the snapshots of events. */
+  readonly sql: Sql;
+  readonly log: Log;
+}
+
+/**
+ * Time for which a rule is not applied after it took too long, as with a lock on its table. Each
+ * try holds up the deliveries of other resources.
+ */
+const restMs = 10_000;
+
+/** Returns the readers of each event by the filter. */
+export async function filteredReaders(
+  options: ReadFilterOptions,
+  { definition, condition }: ReadFilter,
+  events: readonly FilteredEvent[],
+): Promise<readonly EventReaders[]> {
+  const alternatives = alternativesOf(condition);
+  const ids = events.flatMap(({ id }) => id ?? []);
+  if (alternatives.length === 0 || ids.length === 0) return events.map(() => []);
+  const find = (eventIds: readonly string[]): ReturnType<typeof findReaders> =>
+    findReaders({ sql: options.sql, definition, eventIds }, alternatives);
+  const found = await withoutUnfit(options, { definition, ids }, find);
+  const readers = new Map(found.flatMap((one) => [...one]));
+  return events.map(({ id = "" }) => readers.get(id) ?? []);
+}
+
+/**
+ * Returns the keys of the pairs that pass the filter of `access.read`; undefined when it fails, and
+ * while it rests.
+ */
+export async function judgeFilter(
+  options: ReadFilterOptions & { readonly resting: Map<string, number> },
+  { definition, condition }: ReadFilter,
+  pairs: readonly { readonly event: FilteredEvent; readonly user: Caller }[],
+  which: SnapshotColumn,
+): Promise<ReadonlySet<string> | undefined> {
+  const { resting } = options;
+  if (performance.now() < (resting.get(definition.name) ?? 0)) return undefined;
+  const known = pairs.flatMap(({ event: { id }, user }) => (id === undefined ? [] : [{ eventId: id, user }]));
+  const ids = [...new Set(known.map(({ eventId }) => eventId))];
+  try {
+    const found = await withoutUnfit(options, { definition, ids }, (some) => {
+      const own = known.filter(({ eventId }) => some.includes(eventId));
+      return judgeSnapshots(options.sql, definition, condition, own, which);
+    });
+    return new Set(found.flatMap((one) => [...one]));
+  } catch (error) {
+    // The deliveries of other resources must not wait for this one.
+    if (isTooSlow(error)) resting.set(definition.name, performance.now() + restMs);
+    else if (databaseFaultOf(error).kind === "unavailable") throw error;
+    options.log.error({ err: error, resource: definition.name }, "access.read failed");
+    return undefined;
+  }
+}
+
+/** Returns whether a statement met PostgreSQL's limit for locks (55P03) or for its time (57014). */
+function isTooSlow(error: unknown): boolean {
+  const code = codeOf(error);
+  return code === "55P03" || code === "57014";
+}
+
+/**
+ * Asks for all events together, and for ever smaller parts of them when a snapshot no longer fits
+ * the table: the type of a column has changed. Only admins read such an event.
+ */
+async function withoutUnfit<T>(
+  { log }: Pick<ReadFilterOptions, "log">,
+  { definition, ids }: { readonly definition: Definition; readonly ids: readonly string[] },
+  ask: (ids: readonly string[]) => Promise<T>,
+): Promise<readonly T[]> {
+  const unfit: string[] = [];
+  let fault: unknown;
+  const askFor = async (some: readonly string[]): Promise<readonly T[]> => {
+    try {
+      return [await ask(some)];
+    } catch (error) {
+      if (databaseFaultOf(error).kind !== "bad_value") throw error;
+      if (some.length <= 1) {
+        fault = error;
+        unfit.push(...some);
+        return [];
+      }
+    }
+    const half = Math.ceil(some.length / 2);
+    return [...(await askFor(some.slice(0, half))), ...(await askFor(some.slice(half)))];
+  };
+  const answers = await askFor(ids);
+  // Each read of the feed finds them again: a line for each would be thousands a second.
+  if (unfit.length > 0) {
+    const { name: resource } = definition;
+    log.error(
+      { err: fault, resource, events: unfit.length, eventIds: idsForLog(unfit) },
+      "access.read failed",
+    );
+  }
+  return answers;
+}
