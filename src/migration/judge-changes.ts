@@ -278,7 +278,7 @@ function changedTables(
 ): readonly string[] {
   const isForeign = (table: string): boolean =>
     tables.get(table)?.before === undefined &&
-    !made.has(keyOf("table", table, table)) &&
+    made.get(keyOf("table", table, table))?.isMade !== true &&
     objects.some((object) => object.table === table);
   const changed = new Set(kept.map(({ table }) => table).filter(isForeign));
   return [...changed].map(

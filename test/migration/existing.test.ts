@@ -1,13 +1,19 @@
 import { expect } from "chai";
 import { type Client, Pool } from "pg";
 import { migrationDue } from "../../src/app/migrate.ts";
-import type { Definition } from "../../src/mapping/definition.ts";
+import type { Definition, Definitions, Field } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
 import { customers, orders } from "../support/shop.ts";
 
 function unmanaged(name: string): Definition {
   return definition({ name, isManaged: false, fields: [] });
+}
+
+/** Customers whose name may be null and has at most this many characters. */
+function named(length: number, ...more: readonly Field[]): Definitions {
+  const name = field("name", "String", { length, isOptional: true });
+  return definitionsOf({ ...customers, fields: [keyField(), name, ...more] });
 }
 
 describe("applyMigration beside tables that exist", () => {
@@ -67,6 +73,19 @@ describe("applyMigration beside tables that exist", () => {
     await scene.migrate(definitionsOf(customers), true);
 
     expect(await scene.columns("customers")).to.have.keys(["id", "extra", "name"]);
+  });
+
+  it("changes a table of others only when that is allowed, also once it is used", async () => {
+    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name varchar(20))");
+    expect(await scene.apply(named(20))).to.equal("done");
+    const was = await scene.columns("customers");
+
+    for (const next of [named(40), named(20, field("city", "String", { isOptional: true }))]) {
+      expect(await scene.apply(next)).to.match(/The table customers exists and was not made by/);
+      expect(await scene.columns("customers")).to.deep.equal(was);
+    }
+    expect(await scene.apply(named(40), true)).to.equal("done");
+    expect(await scene.apply(named(40))).to.equal("done");
   });
 
   it("takes over a table that is as the mapping file says", async () => {
