@@ -10,7 +10,7 @@ export interface LiveObject {
   /** `index` includes primary keys and unique constraints, which have one. */
   readonly kind: ObjectKind;
   readonly name: string;
-  /** For people: `unique index`. */
+  /** For people: `unique index`. Has "invalid" and "deferrable", which `definition` lacks. */
   readonly what: string;
   /** In PostgreSQL's own words. */
   readonly definition: string;
@@ -56,8 +56,9 @@ const liveQuery = `
   LEFT JOIN pg_attrdef AS def ON def.adrelid = att.attrelid AND def.adnum = att.attnum
   UNION ALL
   SELECT tables.name, CASE WHEN con.contype = 'x' THEN 'other' ELSE 'index' END, cls.relname,
-    CASE con.contype WHEN 'p' THEN 'primary key' WHEN 'u' THEN 'unique constraint' WHEN 'x' THEN 'exclusion constraint'
-      ELSE CASE WHEN ind.indisunique THEN 'unique index' ELSE 'index' END END,
+    CASE con.contype WHEN 'p' THEN 'primary key' WHEN 'x' THEN 'exclusion constraint'
+      WHEN 'u' THEN CASE WHEN ind.indimmediate THEN 'unique constraint' ELSE 'deferrable unique constraint' END
+      ELSE concat(CASE WHEN NOT ind.indisvalid THEN 'invalid ' END, CASE WHEN ind.indisunique THEN 'unique ' END, 'index') END,
     CASE WHEN con.contype = 'x' THEN pg_get_constraintdef(con.oid) ELSE pg_get_indexdef(ind.indexrelid) END,
     ARRAY(
       SELECT attname::text FROM pg_attribute WHERE attrelid = tables.oid AND (attnum = ANY(ind.indkey) OR attnum IN (

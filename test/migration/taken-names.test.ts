@@ -1,6 +1,15 @@
 import { expect } from "chai";
-import { field } from "../support/definitions.ts";
-import { market, marketWith, openScene, withField, type Scene } from "../support/migration-scene.ts";
+import { definitionsOf, field } from "../support/definitions.ts";
+import {
+  buyers,
+  market,
+  marketWith,
+  openScene,
+  ordersWith,
+  withField,
+  type Scene,
+} from "../support/migration-scene.ts";
+import { customers, withFields } from "../support/shop.ts";
 
 const paidAt = marketWith((one) => one, field("paid_at", "DateTime", { isOptional: true }));
 const indexed = withField("user_id", { isIndexed: true });
@@ -173,4 +182,43 @@ describe("applyMigration, where somebody else has taken a name that a mapping fi
       expect(await scene.shape()).to.equal(was);
     });
   }
+
+  it("refuses indexes and foreign keys that only look like what the file asks for, each by its name", async () => {
+    expect(await scene.apply(market)).to.equal("done");
+    await scene.client.query("INSERT INTO customers (name) VALUES ('Ann'), ('Ann')");
+    await scene.client.query(`
+      ALTER TABLE orders ADD CONSTRAINT orders_user_id_key UNIQUE (user_id) DEFERRABLE;
+      CREATE UNIQUE INDEX orders_amount_key ON orders (amount) INCLUDE (notes);
+      CREATE UNIQUE INDEX orders_notes_key ON orders (notes COLLATE "C");
+      CREATE UNIQUE INDEX orders_status_key ON orders ((status || 'x'));
+      ALTER TABLE orders ADD FOREIGN KEY (user_id) REFERENCES buyers ON UPDATE CASCADE ON DELETE RESTRICT NOT VALID`);
+    // The two of one name leave an index that PostgreSQL could not finish, and that holds nobody back.
+    await scene.client
+      .query("CREATE UNIQUE INDEX CONCURRENTLY customers_name_key ON customers (name)")
+      .catch(() => undefined);
+    await scene.client.query("UPDATE customers SET name = concat(name, id)");
+    const was = await scene.shape();
+    const alone = ["user_id", "amount", "notes", "status"];
+    const wanted = ordersWith((one) => ({
+      ...one,
+      ...(alone.includes(one.name) && { isUnique: true }),
+      ...(one.name === "user_id" && {
+        references: { resource: "buyers", field: "id", as: "buyer", onDelete: "restrict" },
+      }),
+    }));
+    const named = withFields(customers, [field("name", "String", { isUnique: true })]);
+
+    const message = await scene.apply(definitionsOf(named, buyers, wanted), true);
+
+    for (const name of [
+      ...alone.map((column) => `orders_${column}_key`),
+      "customers_name_key",
+      "orders_user_id_fkey",
+    ])
+      expect(message).to.match(new RegExp(` ${name} of the table .* svc did not make it`));
+    expect(message)
+      .to.include("The deferrable unique constraint orders_user_id_key")
+      .and.include("The invalid unique index customers_name_key");
+    expect(await scene.shape()).to.equal(was);
+  });
 });

@@ -83,9 +83,10 @@ export function titlesOf({ steps }: MigrationPlan): readonly string[] {
   return steps.map(({ title }) => title);
 }
 
-const buyers = definition({ name: "buyers", fields: [] });
+/** Somebody else whom an order may refer to. */
+export const buyers = definition({ name: "buyers", fields: [] });
 
-/** The shop of shop.ts, and somebody else whom an order may refer to. */
+/** The shop of shop.ts, and buyers. */
 export const market = definitionsOf(customers, buyers, orders);
 
 /** Orders with other fields; the function gives undefined to leave one out. */
