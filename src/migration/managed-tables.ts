@@ -75,7 +75,6 @@ export async function planTables({
     ({ table, before }) =>
       before !== undefined && there.includes(table) && !made.has(keyOf("table", table, table)),
   );
-  const unrecordedTables = new Set(unrecorded.map(({ table }) => table));
   const compared = objects.filter((object) => !isTableIndex(object));
   const change = await compareManaged({ client, schemaText, live, managed, objects: compared, made });
   const sequences = await readSequences(client, managed);
@@ -90,7 +89,7 @@ export async function planTables({
     again,
   });
   const valueChecks = joinedPlans(
-    planValueChecks({ checks, objects, made, unrecorded: unrecordedTables }),
+    planValueChecks({ checks, objects, made, unrecorded: new Set(unrecorded.map(({ table }) => table)) }),
     planTableIndexes({ indexes, objects, made, dropped: verdict.dropped }),
   );
   const concerns = concernsOf(verdict);
@@ -103,6 +102,7 @@ export async function planTables({
   const gone = await findGone(client, record, managed);
   const open = warnings.filter((warning) => !unfit.some(({ settled }) => settled.includes(warning)));
   const lost = open.filter((warning) => !harmless.test(warning));
+  const unsure = open.filter((warning) => harmless.test(warning));
 
   return {
     steps: [
@@ -125,7 +125,7 @@ export async function planTables({
       ...unfit.flatMap(({ impossible }) => impossible),
       ...(await findUnlisted({ client, checks, plan: valueChecks, objects })),
     ],
-    notes: [...open.filter((warning) => harmless.test(warning)), ...next.notes, ...inTheWay(wanted, objects)],
+    notes: [...unsure, ...next.notes, ...inTheWay(wanted, objects, verdict)],
     leftAlone: [...next.leftAlone.map((object) => shownAs(object)), ...changedByHand(verdict.left)],
   };
 }
@@ -272,12 +272,18 @@ async function findTaken(
 }
 
 /** Finds columns of others that must have a value and that no record of the API can fill. */
-function inTheWay(wanted: readonly WantedTable[], objects: readonly LiveObject[]): readonly string[] {
+function inTheWay(
+  wanted: readonly WantedTable[],
+  objects: readonly LiveObject[],
+  { dropped }: Verdict,
+): readonly string[] {
   return objects
-    .filter(({ kind, table, name, isNeeded }) => {
+    .filter((object) => {
+      const { kind, table, name, isNeeded } = object;
       const target = wanted.find((one) => one.table === table);
       const isMapped = target?.columns.some((one) => one.name === name);
-      return kind === "column" && isNeeded && isMapped === false && target?.supportsCreate === true;
+      const isHarmless = target?.supportsCreate !== true || dropped.has(keyOfObject(object));
+      return kind === "column" && isNeeded && isMapped === false && !isHarmless;
     })
     .map(
       (object) =>

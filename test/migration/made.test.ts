@@ -209,6 +209,7 @@ describe("svc.made", () => {
 
     const { notes } = await scene.plan(market);
 
+    expect((await scene.plan(without("amount"))).notes).to.deep.equal(notes);
     expect(notes).to.deep.equal([
       "The column extra of the table orders must have a value and has no default: no record can be created unless a field maps it, or it gets a default.",
     ]);
