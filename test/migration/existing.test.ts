@@ -4,7 +4,7 @@ import { migrationDue } from "../../src/app/migrate.ts";
 import type { Definition, Definitions, Field } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
-import { customers, orders } from "../support/shop.ts";
+import { customers, orders, withFields } from "../support/shop.ts";
 
 function unmanaged(name: string): Definition {
   return definition({ name, isManaged: false, fields: [] });
@@ -86,6 +86,33 @@ describe("applyMigration beside tables that exist", () => {
     }
     expect(await scene.apply(named(40), true)).to.equal("done");
     expect(await scene.apply(named(40))).to.equal("done");
+  });
+
+  it("never makes a column of others anew, whose values would go", async () => {
+    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
+    expect(await scene.apply(definitionsOf(customers))).to.equal("done");
+    await client.query("INSERT INTO customers (name) VALUES ('12')");
+    const numbered = withFields(customers, [field("name", "Int")]);
+
+    expect(await scene.apply(definitionsOf(numbered), true)).to.match(
+      /do not allow the migration[^]*The column name of the table customers .* svc did not make it/,
+    );
+    expect(await scene.rows("SELECT name FROM customers")).to.deep.equal([{ name: "12" }]);
+  });
+
+  it("keeps the counter of a table of others when its key counts no longer", async () => {
+    await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
+    expect(await scene.apply(definitionsOf(customers))).to.equal("done");
+    const { default: _, ...key } = customers.key;
+    const uncounted = definitionsOf({ ...customers, fields: [key, field("name", "String")], key });
+
+    expect(await scene.apply(uncounted, true)).to.equal("done");
+
+    expect(
+      await scene.rows(`SELECT pg_get_serial_sequence('customers', 'id') AS counter, column_default
+        FROM information_schema.columns WHERE table_name = 'customers' AND column_name = 'id'`),
+    ).to.deep.equal([{ counter: "public.customers_id_seq", column_default: null }]);
+    expect((await scene.plan(uncounted)).steps).to.deep.equal([]);
   });
 
   it("takes over a table that is as the mapping file says", async () => {

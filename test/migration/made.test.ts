@@ -1,16 +1,23 @@
 import { expect } from "chai";
+import type { Definition } from "../../src/mapping/definition.ts";
 import { customers } from "../support/shop.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import {
+  buyers,
   market,
   marketWith,
   openScene,
+  ordersWith,
   recordOfOrders,
   titlesOf,
   without,
   withField,
   type Scene,
 } from "../support/migration-scene.ts";
+
+function indexed(given: Definition, column: string): Definition {
+  return { ...given, indexes: [{ fields: [column], type: "btree" }] };
+}
 
 describe("svc.made", () => {
   let scene: Scene;
@@ -92,6 +99,29 @@ describe("svc.made", () => {
       expect((await scene.plan(fewer)).steps).to.deep.equal([]);
     });
   }
+
+  it("counts a check and an index as losses although other columns, here or elsewhere, get new ones", async () => {
+    const status = field("status", "Enum", { values: ["a"], isOptional: true });
+    const before = ordersWith((one) => one);
+    expect(await scene.apply(definitionsOf(customers, buyers, indexed(before, "status")))).to.equal("done");
+    const after = ordersWith((one) => {
+      if (one.name === "status") return field("status", "String");
+      return one.name === "notes" ? { ...status, name: "notes", column: "notes" } : one;
+    });
+
+    const { losses } = await scene.plan(
+      definitionsOf(
+        { ...indexed(customers, "status"), fields: [...customers.fields, status] },
+        buyers,
+        indexed(after, "notes"),
+      ),
+    );
+
+    expect(losses.map((loss) => loss.slice(0, loss.indexOf(" (")))).to.have.members([
+      "The check orders_status_svc_values of the table orders",
+      "The index orders_status_svc_idx of the table orders",
+    ]);
+  });
 
   it("replaces what the file still has without a loss", async () => {
     expect(await scene.apply(market)).to.equal("done");

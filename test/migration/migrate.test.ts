@@ -143,6 +143,7 @@ describe("applyMigration", () => {
         field("tags", "String", { length: 9, isList: true }),
         field("amount", "Decimal", { precision: 12, scale: 2 }),
         field("count", "BigInt"),
+        field("rough", "Float", { default: { kind: "literal", value: 1.5 } }),
       ],
     });
     const narrow = withFields(wide, [
@@ -151,18 +152,20 @@ describe("applyMigration", () => {
       field("tags", "String", { length: 3, isList: true }),
       field("amount", "Decimal", { precision: 5, scale: 2 }),
       field("count", "Int"),
+      field("rough", "Int", { default: { kind: "literal", value: 1 } }),
     ]);
     await scene.migrate(definitionsOf(wide));
     await client.query(`INSERT INTO things (code, free, tags, amount, count) VALUES
-      ('abcd', 'éèêë', '{abcd}', 1000, 3000000000), ('ab  ', 'éèê', '{a}', 999.99, 1), ('abc', NULL, '{}', 1, 2)`);
+      ('abcd', 'éèêë', '{abcd}', 1000, 2147483648), ('ab  ', 'éèê', '{a}', 999.99, 2147483647),
+      ('abc', NULL, '{}', -999.99, -2147483648), ('a', NULL, '{}', -1000, -2147483649)`);
 
     const message = await scene.apply(definitionsOf(narrow), true);
     expect(message.split("\n").slice(1)).to.have.members([
       "  - The column code of the table things is to hold at most 3 characters, and 2 rows have a value beyond that. Change the values first; none is cut.",
       "  - The column free of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Change the values first; none is cut.",
       "  - The column tags of the table things is to hold at most 3 characters, and 1 row has a value beyond that. Change the values first; none is cut.",
-      "  - The column amount of the table things is to hold at most 3 digits before the decimal point, and 1 row has a value beyond that. Change the values first; none is cut.",
-      "  - The column count of the table things is to hold whole numbers of 32 bits, and 1 row has a value beyond that. Change the values first; none is cut.",
+      "  - The column amount of the table things is to hold at most 3 digits before the decimal point, and 2 rows have a value beyond that. Change the values first; none is cut.",
+      "  - The column count of the table things is to hold whole numbers of 32 bits, and 2 rows have a value beyond that. Change the values first; none is cut.",
     ]);
     await client.query("UPDATE things SET code = 'a', free = 'b', tags = '{a}', amount = 1, count = 1");
     const shorter = withFields(wide, [...narrow.fields.slice(1, 4), ...wide.fields.slice(4)]);
@@ -173,6 +176,10 @@ describe("applyMigration", () => {
       free: "character varying(3)",
       tags: "character varying(3)[]",
     });
+    expect((await scene.plan(definitionsOf(narrow))).losses.join("\n"))
+      .to.match(/`amount`/)
+      .and.match(/`count`/)
+      .and.match(/`rough`/);
     expect(await scene.apply(definitionsOf(narrow))).to.match(/would lose data/);
     await scene.migrate(definitionsOf(narrow), true);
     expect(await scene.columns("things")).to.include({ amount: "numeric(5,2)", count: "integer" });

@@ -130,6 +130,16 @@ describe("applyMigration of tables in schemas of their own", () => {
     expect(titlesOf(await scene.plan(items("Int")))).to.deep.equal([]);
   });
 
+  it("names an index of somebody else that goes together with a column that is made anew, also of an empty table", async () => {
+    await scene.migrate(items("String"), true);
+    await scene.client.query(`DELETE FROM sales.items; DROP INDEX sales.items_area_svc_idx;
+      CREATE INDEX items_area_svc_idx ON sales.items (area) WHERE at <> ''`);
+
+    expect(await scene.apply(items("Int"))).to.match(
+      /would lose data[^]*The index items_area_svc_idx .* was not made by svc, and would go together with a column/,
+    );
+  });
+
   it("refuses an index of somebody else under the name that it would give", async () => {
     await scene.client.query("CREATE INDEX lines_done_svc_idx ON sales.lines (done)");
     const wanted = lines({ indexes: [{ fields: ["done"], type: "btree" }] });
@@ -254,6 +264,21 @@ describe("applyMigration of tables of one name in two schemas", () => {
     );
 
     expect(await scene.apply(both(required, required))).to.equal("done");
+  });
+
+  it("drops an index of the one, and keeps that of the same name of the other", async () => {
+    const code = field("code", "String");
+    const indexed = [{ ...code, isIndexed: true }];
+    await scene.migrate(both(indexed, indexed));
+
+    const { losses } = await scene.plan(both(indexed, [code]));
+    await scene.migrate(both(indexed, [code]), true);
+
+    expect(losses.join("\n")).to.match(/^The index orders_code_idx of the table sales\.orders [^\n]*$/);
+    expect((await scene.record()).filter((line) => line.includes(" index orders_code_idx"))).to.deep.equal([
+      "orders index orders_code_idx",
+    ]);
+    expect((await scene.plan(both(indexed, [code]))).steps).to.deep.equal([]);
   });
 
   it("counts the values in the one that changes", async () => {
