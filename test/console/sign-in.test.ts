@@ -136,6 +136,19 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
+  it("gives the token to no other tab", async () => {
+    const shown = await scene.open(ada.token, "/resources");
+    const { page } = shown;
+    await page.getByRole("button", { name: /Ada/ }).click();
+    const opened = page.context().waitForEvent("page");
+    await page.getByRole("menuitem", { name: "API reference" }).click();
+    const reference = await opened;
+    await reference.waitForURL("**/docs");
+
+    expect(await reference.evaluate("JSON.stringify({ ...sessionStorage })")).to.equal("{}");
+    await shown.close();
+  });
+
   it("signs out, and forgets the token", async () => {
     const shown = await scene.open(ada.token, "/resources");
     const { page } = shown;

@@ -41,7 +41,8 @@ export function UserMenu(): JSX.Element {
               {
                 title: "API reference",
                 icon: "book" as const,
-                act: () => void window.open(docsPath, "_blank"),
+                // Without an opener it gets no copy of the session, whose token is for this tab.
+                act: () => void window.open(docsPath, "_blank", "noopener"),
               },
             ]),
         {
