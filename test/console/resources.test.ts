@@ -186,4 +186,30 @@ describe("the resources of the console", function () {
     await expectSound(shown);
     await shown.close();
   });
+
+  it("searches what is typed with a pause between its words, and undoes nothing that is chosen meanwhile", async () => {
+    await createOrder(ada);
+    const shown = await scene.open(ada.token, "/resources/customers");
+    const { page } = shown;
+    const box = page.getByRole("searchbox", { name: "Search customers" });
+    await box.pressSequentially("Grace ");
+    await page.waitForURL("**/customers?search=Grace");
+    await box.pressSequentially("Hopper");
+    await page.waitForURL("**/customers?search=Grace+Hopper");
+
+    // The search waits for a pause in typing, and the order is chosen before it.
+    await page
+      .getByRole("row", { name: /Grace Hopper/ })
+      .first()
+      .waitFor();
+    await page.evaluate(`(() => {
+      const box = document.querySelector("input[type=search]");
+      Object.getOwnPropertyDescriptor(HTMLInputElement.prototype, "value").set.call(box, "Gr");
+      box.dispatchEvent(new InputEvent("input", { bubbles: true }));
+      [...document.querySelectorAll("th button")].find((one) => one.textContent === "name").click();
+    })()`);
+    await page.waitForURL(/search=Gr(&|$)/);
+    expect(new URL(page.url()).searchParams.get("sort")).to.equal("name");
+    await shown.close();
+  });
 });

@@ -21,7 +21,8 @@ export function SearchBox({
   // Back, or a link, has brought another text.
   if (value !== given) {
     setGiven(value);
-    setText(value);
+    // A space at its end is typed on the way to a word.
+    if (value !== text.trim()) setText(value);
   }
   useEffect(() => {
     const listen = (event: KeyboardEvent): void => {

@@ -28,7 +28,8 @@ export function useUrlState(): UrlState {
     search,
     replace,
     change: (changes, isPage = false) => {
-      const next = new URLSearchParams(search);
+      // What is there now: a search that waits for a pause is behind what was chosen since.
+      const next = new URLSearchParams(location.search);
       for (const [name, value] of Object.entries(changes))
         if (value === null) next.delete(name);
         else next.set(name, value);
