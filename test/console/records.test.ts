@@ -286,4 +286,19 @@ describe("a record in the console", function () {
     expect(await shown.page.getByLabel("name").inputValue()).to.equal("Mary Jackson");
     await shown.close();
   });
+
+  it("shows a conflict of long texts to their end", async () => {
+    const start = "long ".repeat(200);
+    const order = await createOrder(ada, { notes: start });
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    await page.getByLabel("notes").fill(`${start}mine`);
+    await ada.request("PATCH", `/resources/orders/${order.id}`, { notes: `${start}theirs` });
+    await page.getByRole("button", { name: "Save" }).click();
+
+    await page.getByRole("cell", { name: /mine$/ }).waitFor();
+    await page.getByRole("cell", { name: /theirs$/ }).waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
 });

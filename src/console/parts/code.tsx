@@ -62,12 +62,31 @@ export function JsonView({
   return <CodeBlock text={JSON.stringify(value, null, 2) ?? "undefined"} label={label} />;
 }
 
-/** Shows a value of a record in one line: texts as they are, null as a dash, the rest as JSON. */
-export function Value({ value }: { readonly value: Json | undefined }): JSX.Element {
+const mostShown = 400;
+
+/** Cuts a long text, and shows that it did. */
+export function shortened(text: string): string {
+  if (text.length <= mostShown) return text;
+  // A character of two halves is not cut in its middle.
+  return `${text.slice(0, mostShown).replace(/[\uD800-\uDBFF]$/, "")}…`;
+}
+
+/**
+ * Shows a value of a record in one line: texts as they are, each in its own direction, null as a
+ * dash, the rest as JSON. `isWhole`: however long it is.
+ */
+export function Value({
+  value,
+  isWhole = false,
+}: {
+  readonly value: Json | undefined;
+  readonly isWhole?: boolean;
+}): JSX.Element {
+  const cut = isWhole ? (text: string) => text : shortened;
   if (value === null || value === undefined) return <span className="muted">–</span>;
   if (typeof value === "boolean") return <span>{value ? "yes" : "no"}</span>;
   if (typeof value === "number") return <span className="numeric">{value}</span>;
   if (typeof value === "string")
-    return value === "" ? <span className="muted">empty</span> : <span>{value.slice(0, 400)}</span>;
-  return <code>{JSON.stringify(value).slice(0, 400)}</code>;
+    return value === "" ? <span className="muted">empty</span> : <bdi>{cut(value)}</bdi>;
+  return <code>{cut(JSON.stringify(value))}</code>;
 }

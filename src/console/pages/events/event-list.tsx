@@ -4,6 +4,7 @@ import { api } from "../../api/client.ts";
 import type { CursorPage, JsonRecord, ServiceEvent } from "../../api/types.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
+import { shortened } from "../../parts/code.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
 import { Card, Page } from "../../parts/page.tsx";
@@ -183,5 +184,5 @@ function Short({
   readonly problem: string | undefined;
 }): JSX.Element {
   if (data === null) return <span className="muted">{problem ?? "no data"}</span>;
-  return <code>{JSON.stringify(data).slice(0, 400)}</code>;
+  return <code>{shortened(JSON.stringify(data))}</code>;
 }

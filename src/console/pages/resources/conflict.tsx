@@ -1,6 +1,6 @@
-import { useMutation } from "@tanstack/react-query";
 import type { JSX } from "react";
 import type { Json, JsonRecord } from "../../api/types.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
 import { Value } from "../../parts/code.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -32,7 +32,7 @@ export function ConflictDialog({
   readonly onTakeTheirs: () => void;
   readonly onClose: () => void;
 }): JSX.Element {
-  const overwrite = useMutation({ mutationFn: onOverwrite });
+  const overwrite = useWrite({ mutationFn: onOverwrite });
   return (
     <Dialog title="Somebody changed this record in the meantime" isWide onClose={onClose}>
       <p className="muted">
@@ -55,13 +55,17 @@ export function ConflictDialog({
               <tr key={name}>
                 <th scope="row">{name}</th>
                 <td>
-                  <Value value={before} />
+                  <Value value={before} isWhole />
                 </td>
                 <td className={isSame(before, theirs) ? undefined : "theirs"}>
-                  <Value value={theirs} />
+                  <Value value={theirs} isWhole />
                 </td>
                 <td>
-                  {mine === undefined ? <span className="muted">unchanged</span> : <Value value={mine} />}
+                  {mine === undefined ? (
+                    <span className="muted">unchanged</span>
+                  ) : (
+                    <Value value={mine} isWhole />
+                  )}
                 </td>
               </tr>
             ))}
