@@ -380,4 +380,17 @@ describe("the webhooks of the console", function () {
       await shown.close();
     }
   });
+
+  it("try a filter on nothing while no event is chosen", async () => {
+    await createOrder(ada);
+    const shown = await scene.open(ada.token, "/webhooks/new");
+    const { page } = shown;
+    await page.getByLabel("Resource").selectOption("orders");
+    await page.getByText("of the last 1 would be sent").waitFor();
+    for (const box of await page.getByRole("checkbox").all()) await box.uncheck();
+    await page.getByText("Choose an event first.").waitFor();
+
+    expect(await page.getByText(/would be sent|Nothing of the kind/).count()).to.equal(0);
+    await shown.close();
+  });
 });

@@ -55,7 +55,9 @@ export function FilterField({ draft, onChange, error }: FieldsProps): JSX.Elemen
         {preview.error !== null && faults.length === 0 && (
           <ErrorNote error={preview.error} onRetry={preview.refetch} />
         )}
-        {preview.data !== undefined && preview.error === null && <Tried draft={draft} events={events} />}
+        {draft.events.length > 0 && preview.data !== undefined && preview.error === null && (
+          <Tried draft={draft} events={events} />
+        )}
       </section>
     </div>
   );
