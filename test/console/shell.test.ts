@@ -153,6 +153,24 @@ describe("the shell of the console", function () {
     await shown.close();
   });
 
+  it("says so when a section did not load, and when the part for admins has no figures", async () => {
+    const admin = await scene.service.createUser({ isAdmin: true });
+    const shown = await scene.open(admin.token, "/");
+    const { page } = shown;
+    await page.getByRole("link", { name: "Admin" }).waitFor();
+    await page.route("**/assets/events-page*.js", (route) => route.abort());
+    await page.getByRole("link", { name: "Events" }).click();
+    await page.getByText("This page did not load").waitFor();
+    await page.unroute("**/assets/events-page*.js");
+    await page.getByRole("button", { name: "Load the page again" }).click();
+    await page.getByRole("heading", { name: "Events" }).waitFor();
+
+    await page.route("**/svc-api/stats", (route) => route.fulfill({ status: 500, body: "{}" }));
+    await page.goto(new URL("/console/admin/users", page.url()).href);
+    await page.getByText("The service had a fault").waitFor();
+    await shown.close();
+  });
+
   it("shows data within a second of having it", async () => {
     await createOrder(ada, { amount: 1 });
     await createOrder(ada, { amount: 2 });

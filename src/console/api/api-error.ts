@@ -27,6 +27,14 @@ export class ApiError extends Error {
   }
 }
 
+/** Files of the console that did not come. */
+export class LoadError extends Error {
+  constructor(cause: unknown) {
+    const why = "The service does not answer, or has another version since the console was opened.";
+    super(`${why} Load the page again.`, { cause });
+  }
+}
+
 /** Says whether the service did not answer, or could not: what may work again by itself. */
 export function isAway(error: unknown): boolean {
   return error instanceof ApiError && (error.status === 0 || error.status >= 502);

@@ -1,4 +1,5 @@
 import { lazy, type ComponentType } from "react";
+import { LoadError } from "../api/api-error.ts";
 import type { IconName } from "../parts/icon.tsx";
 
 /** A section of the console: its pages are loaded when they are needed. */
@@ -10,54 +11,52 @@ export interface Section {
   readonly component: ComponentType;
 }
 
+function page(load: () => Promise<ComponentType>): ComponentType {
+  return lazy(async () => {
+    try {
+      return { default: await load() };
+    } catch (error) {
+      throw new LoadError(error);
+    }
+  });
+}
+
 export const sections: readonly Section[] = [
   {
     path: "/",
     title: "Overview",
     icon: "overview",
-    component: lazy(async () => ({
-      default: (await import("../pages/overview/overview-page.tsx")).OverviewPage,
-    })),
+    component: page(async () => (await import("../pages/overview/overview-page.tsx")).OverviewPage),
   },
   {
     path: "/resources",
     title: "Resources",
     icon: "resources",
-    component: lazy(async () => ({
-      default: (await import("../pages/resources/resources-page.tsx")).ResourcesPage,
-    })),
+    component: page(async () => (await import("../pages/resources/resources-page.tsx")).ResourcesPage),
   },
   {
     path: "/webhooks",
     title: "Webhooks",
     icon: "webhooks",
-    component: lazy(async () => ({
-      default: (await import("../pages/webhooks/webhooks-page.tsx")).WebhooksPage,
-    })),
+    component: page(async () => (await import("../pages/webhooks/webhooks-page.tsx")).WebhooksPage),
   },
   {
     path: "/deliveries",
     title: "Deliveries",
     icon: "deliveries",
-    component: lazy(async () => ({
-      default: (await import("../pages/deliveries/deliveries-page.tsx")).DeliveriesPage,
-    })),
+    component: page(async () => (await import("../pages/deliveries/deliveries-page.tsx")).DeliveriesPage),
   },
   {
     path: "/events",
     title: "Events",
     icon: "events",
-    component: lazy(async () => ({
-      default: (await import("../pages/events/events-page.tsx")).EventsPage,
-    })),
+    component: page(async () => (await import("../pages/events/events-page.tsx")).EventsPage),
   },
   {
     path: "/admin",
     title: "Admin",
     icon: "admin",
     isForAdmins: true,
-    component: lazy(async () => ({
-      default: (await import("../pages/admin/admin-page.tsx")).AdminPage,
-    })),
+    component: page(async () => (await import("../pages/admin/admin-page.tsx")).AdminPage),
   },
 ];

@@ -1,6 +1,6 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { JSX, ReactNode } from "react";
-import { ApiError, isAway, isStatus } from "../api/api-error.ts";
+import { ApiError, isAway, isStatus, LoadError } from "../api/api-error.ts";
 import { Button } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import "./state.css";
@@ -59,6 +59,7 @@ export function ErrorNote({
 }
 
 function describe(error: unknown): { readonly title: string; readonly text: string } {
+  if (error instanceof LoadError) return { title: "This page did not load", text: error.message };
   if (!(error instanceof ApiError))
     return { title: "The console had a fault", text: error instanceof Error ? error.message : String(error) };
   const text = error.message;

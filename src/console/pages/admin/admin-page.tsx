@@ -3,7 +3,7 @@ import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { useRights, useStats } from "../../app/caller.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { Page } from "../../parts/page.tsx";
-import { Empty, Loading } from "../../parts/state.tsx";
+import { Empty, QueryView } from "../../parts/state.tsx";
 import { AuditPage } from "./audit-page.tsx";
 import { ConfigurationPage } from "./configuration-page.tsx";
 import { DeadLettersPage } from "./dead-letters-page.tsx";
@@ -27,12 +27,12 @@ const parts = [
  */
 export function AdminPage(): JSX.Element {
   const { isAdmin } = useRights();
-  const isKnown = useStats().data !== undefined;
+  const stats = useStats();
   const [path] = useLocation();
-  if (!isKnown)
+  if (stats.data === undefined)
     return (
       <Page title="Admin">
-        <Loading />
+        <QueryView query={stats}>{() => null}</QueryView>
       </Page>
     );
   // Everybody has tokens; the rest is for admins.
