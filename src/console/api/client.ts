@@ -31,7 +31,7 @@ export async function api<T>(path: string, options: RequestOptions = {}): Promis
 /** Does what `api` does, and gives status and entity tag, too. */
 export async function apiAnswer<T>(path: string, options: RequestOptions = {}): Promise<Answer<T>> {
   const response = await apiResponse(path, options);
-  const text = await response.text();
+  const text = await response.text().catch(noAnswer);
   return {
     data: (text === "" ? undefined : parseJson(text)) as T,
     etag: response.headers.get("ETag"),
@@ -72,9 +72,14 @@ async function send(path: string, options: RequestOptions, token: string): Promi
       ...(options.signal === undefined ? {} : { signal: options.signal }),
     });
   } catch (error) {
-    if (error instanceof DOMException && error.name === "AbortError") throw error;
-    throw new ApiError({ status: 0, message: "The service does not answer." });
+    return noAnswer(error);
   }
+}
+
+/** Throws what it means that an answer, or the rest of one, did not come. */
+function noAnswer(error: unknown): never {
+  if (error instanceof DOMException && error.name === "AbortError") throw error;
+  throw new ApiError({ status: 0, message: "The service does not answer." });
 }
 
 function parseJson(text: string): unknown {
