@@ -13,9 +13,9 @@ export interface Session {
 }
 
 const key = "svc-console.session";
+const none: Session = { token: null, refreshToken: null, ended: null, user: 0 };
 
 function readStored(): Session {
-  const none: Session = { token: null, refreshToken: null, ended: null, user: 0 };
   try {
     return { ...none, ...(JSON.parse(sessionStorage.getItem(key) ?? "{}") as Partial<Session>) };
   } catch {
@@ -38,6 +38,11 @@ export function currentToken(): string | null {
   return session.token;
 }
 
+/** Counts the users of this page. Another count than before: somebody has signed out. */
+export function currentUser(): number {
+  return session.user;
+}
+
 /** Stores a token that the API accepts. `isOther`: it belongs to another user than the last one. */
 export function startSession(tokens: IssuedTokens, isOther = false): void {
   const user = isOther ? session.user + 1 : session.user;
@@ -56,7 +61,7 @@ export function endSession(token: string | null, reason: string): void {
 
 /** Signs out: nothing of the session is left, on the page either. */
 export function leaveSession(): void {
-  set({ ...session, token: null, refreshToken: null, ended: null });
+  set({ ...none, user: session.user + 1 });
   queryClient.clear();
 }
 
@@ -66,10 +71,12 @@ export function leaveSession(): void {
  */
 export async function renewToken(token: string | null): Promise<string | null> {
   if (session.token !== token) return session.token;
-  const { refreshToken } = session;
+  const { refreshToken, user } = session;
   if (refreshToken === null) return null;
   renewal ??= refreshTokens(refreshToken)
     .then((tokens) => {
+      // Signed out meanwhile: that stays.
+      if (session.user !== user) return null;
       startSession(tokens);
       return tokens.token;
     })

@@ -10,7 +10,7 @@ import { navigate } from "wouter/use-browser-location";
 import { Logo } from "./logo.tsx";
 import { finishSignIn, signInByRedirect, signInByWindow, type IssuedTokens } from "./pkce.ts";
 import { place } from "./place.ts";
-import { leaveSession, startSession } from "./session.ts";
+import { currentUser, leaveSession, startSession } from "./session.ts";
 import "./sign-in.css";
 
 /** Asks for a token before there is a page. */
@@ -158,7 +158,10 @@ async function takeTokens(tokens: IssuedTokens): Promise<void> {
   // No request is sent with other characters, which looks as if the service were away.
   if (!/^[!-~]+$/.test(tokens.token)) throw new Error("That is no token. Copy it again, all of it.");
   const before = queryClient.getQueryData<Caller>(["whoami"]);
+  const user = currentUser();
   const caller = await api<Caller>("/whoami", { token: tokens.token });
+  // Signed out meanwhile: that stays.
+  if (currentUser() !== user) return;
   const isOther = before !== undefined && before.id !== caller.id;
   if (isOther) {
     queryClient.clear();
