@@ -128,7 +128,7 @@ describe("the console's pages for admins", function () {
       const back = page.evaluate("history.back()");
       await (await asks).dismiss();
       await back;
-      await page.getByRole("button", { name: "I have copied it" }).click();
+      await page.getByRole("button", { name: "I have stored it" }).click();
       await page.getByText("orders:read").waitFor();
       expect(await page.content()).not.to.include(token);
     });

@@ -1,10 +1,12 @@
-import { useMutation } from "@tanstack/react-query";
 import type { JSX, ReactNode } from "react";
 import { Dialog as AriaDialog } from "react-aria-components/Dialog";
 import { Heading } from "react-aria-components/Heading";
 import { Modal, ModalOverlay } from "react-aria-components/Modal";
+import { useWrite } from "../api/use-write.ts";
 import { Button } from "./button.tsx";
-import { ErrorLine } from "./state.tsx";
+import { useIsShown } from "./leaving.ts";
+import { ErrorLine, messageOf } from "./state.tsx";
+import { toast } from "./toast.tsx";
 import "./dialog.css";
 
 /** Asks or shows something over the page. Escape closes it, and focus goes back to where it was. */
@@ -46,7 +48,7 @@ export function Dialog({
 
 /**
  * Asks before something is done that matters, and says what it will do. What goes wrong is said
- * here, and the dialog stays.
+ * here, and the dialog stays; in a toast when it was closed meanwhile.
  */
 export function ConfirmDialog({
   title,
@@ -64,7 +66,14 @@ export function ConfirmDialog({
   readonly onConfirm: () => Promise<unknown>;
   readonly onClose: () => void;
 }): JSX.Element {
-  const confirm = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
+  const isShown = useIsShown();
+  const confirm = useWrite({
+    mutationFn: onConfirm,
+    onSuccess: onClose,
+    onError: (error) => {
+      if (!isShown()) toast(messageOf(error), { isBad: true });
+    },
+  });
   return (
     <Dialog title={title} onClose={onClose}>
       <div className="stack">{children}</div>

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef } from "react";
-import type { AroundNavHandler } from "wouter";
+import { useLocation, type AroundNavHandler } from "wouter";
 
 interface Guard {
   readonly question: string;
@@ -32,10 +32,31 @@ export function useLeaveQuestion(question: string | null): () => void {
   return release;
 }
 
-/** Asks nothing any more of what is on the page: it is sent, or no longer there. */
-export function dropLeaveQuestions(): void {
-  guards.clear();
-  window.removeEventListener("beforeunload", askAtUnload);
+/** Gives whether what uses it is still shown: an answer may come when the page was left. */
+export function useIsShown(): () => boolean {
+  const isShown = useRef(false);
+  useEffect(() => {
+    isShown.current = true;
+    return () => {
+      isShown.current = false;
+    };
+  }, []);
+  return useCallback(() => isShown.current, []);
+}
+
+/**
+ * Gives a way on from a page whose work is done: what is on it is sent, or no longer there, so
+ * nothing is asked. Who has left it meanwhile stays where they are, with what they have typed.
+ */
+export function useWayOn(): (to: string) => void {
+  const [, navigate] = useLocation();
+  const isShown = useIsShown();
+  return (to) => {
+    if (!isShown()) return;
+    guards.clear();
+    window.removeEventListener("beforeunload", askAtUnload);
+    navigate(to);
+  };
 }
 
 /** Whether nothing is lost by leaving, or the user wants to leave all the same. */

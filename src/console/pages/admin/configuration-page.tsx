@@ -1,7 +1,8 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
 import type { Json } from "../../api/types.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { useStats } from "../../app/caller.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -18,7 +19,7 @@ export function ConfigurationPage(): JSX.Element {
   const query = useConfiguration();
   const client = useQueryClient();
   const [answer, setAnswer] = useState<ReloadAnswer | null>(null);
-  const reload = useMutation({
+  const reload = useWrite({
     mutationFn: () => api<ReloadAnswer>("/configuration/reload", { method: "POST" }),
     onSuccess: async (given) => {
       setAnswer(given);

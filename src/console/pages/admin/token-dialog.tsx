@@ -1,8 +1,9 @@
-import { useMutation, useQuery } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState, type JSX, type SubmitEvent } from "react";
 import { ApiError } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import type { ResourceEntry } from "../../api/types.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -25,6 +26,8 @@ const lives = [
   { value: "365", title: "in a year" },
 ];
 
+const leaveQuestion = "The token is shown this once. Leave it without having stored it?";
+
 /** Makes a token, and shows it this once. */
 export function TokenDialog({
   path,
@@ -36,17 +39,17 @@ export function TokenDialog({
   readonly onClose: () => void;
 }): JSX.Element {
   const [made, setMade] = useState<string | null>(null);
-  useLeaveQuestion(made === null ? null : "The token is shown this once. Leave it without having copied it?");
+  useLeaveQuestion(made === null ? null : leaveQuestion);
   if (made !== null)
     return (
       <Dialog title="The new token" isRequired onClose={onClose}>
         <div className="stack">
-          <p>Copy it now: it is shown this once, and cannot be found again.</p>
+          <p>Store it now: it is shown this once, and cannot be found again.</p>
           <CodeBlock text={made} label="Token" />
         </div>
         <div className="dialog-actions">
           <Button kind="primary" onPress={onClose}>
-            I have copied it
+            I have stored it
           </Button>
         </div>
       </Dialog>
@@ -71,7 +74,7 @@ function TokenForm({
   const [isAll, setAll] = useState(true);
   const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set());
   const [days, setDays] = useState("");
-  const { error, isPending, mutate } = useMutation({
+  const { error, isPending, mutate } = useWrite({
     // The answer has a secret, which goes with the page that shows it.
     gcTime: 0,
     mutationFn: () =>
@@ -87,13 +90,15 @@ function TokenForm({
       }),
     onSuccess: ({ token }) => onMade(token),
   });
+  // A token that is made and not shown cannot be used, and stays valid.
+  useLeaveQuestion(isPending ? leaveQuestion : null);
   const fields = error instanceof ApiError ? error.fields : {};
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     mutate();
   };
   return (
-    <Dialog title="New token" onClose={onClose}>
+    <Dialog title="New token" isRequired={isPending} onClose={onClose}>
       <form className="stack" onSubmit={submit} noValidate>
         <TextField
           label="Name"
@@ -120,7 +125,9 @@ function TokenForm({
         />
         {Object.keys(fields).length === 0 && <ErrorLine error={error} />}
         <div className="dialog-actions">
-          <Button onPress={onClose}>Cancel</Button>
+          <Button isDisabled={isPending} onPress={onClose}>
+            Cancel
+          </Button>
           <Button kind="primary" type="submit" isBusy={isPending}>
             Make the token
           </Button>

@@ -1,7 +1,7 @@
-import { useMutation } from "@tanstack/react-query";
 import { useState, type JSX, type SubmitEvent } from "react";
 import { ApiError } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { CheckField, TextField } from "../../parts/field.tsx";
@@ -21,7 +21,7 @@ export function UserDialog({
   const [name, setName] = useState(user?.name ?? "");
   const [email, setEmail] = useState(user?.email ?? "");
   const [isAdmin, setAdmin] = useState(user?.is_admin ?? false);
-  const { error, isPending, mutate } = useMutation({
+  const { error, isPending, mutate } = useWrite({
     mutationFn: () => {
       const body = { name, email, is_admin: isAdmin };
       return user === undefined

@@ -1,9 +1,9 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
-import { useLocation } from "wouter";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
+import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -19,7 +19,7 @@ export function UsersPage(): JSX.Element {
   const query = useNumbered<User>("/users", url.search);
   const client = useQueryClient();
   const [isMaking, setMaking] = useState(false);
-  const [, navigate] = useLocation();
+  const goOn = useWayOn();
   const create = (
     <Button kind="primary" icon="plus" onPress={() => setMaking(true)}>
       New user
@@ -60,7 +60,7 @@ export function UsersPage(): JSX.Element {
           onSaved={async (user) => {
             await client.invalidateQueries({ queryKey: ["/users"] });
             toast(`${user.name} was created. Next, create a token for them.`);
-            navigate(`/admin/users/${user.id}`);
+            goOn(`/admin/users/${user.id}`);
           }}
         />
       )}

@@ -1,13 +1,15 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { JSX } from "react";
-import { Link, useLocation } from "wouter";
+import { Link } from "wouter";
 import { apiAnswer, api } from "../../api/client.ts";
 import type { Delivery } from "../../api/types.ts";
 import type { DeliveryDetail } from "../../api/webhook-types.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { headerLines } from "../../parts/attempt.tsx";
 import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { CodeBlock, CopyButton } from "../../parts/code.tsx";
+import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { ErrorLine, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -110,13 +112,13 @@ function chainOf({
 
 function Actions({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Element {
   const client = useQueryClient();
-  const [, navigate] = useLocation();
-  const retry = useMutation({
+  const goOn = useWayOn();
+  const retry = useWrite({
     mutationFn: () => apiAnswer<Delivery>(`/webhook-deliveries/${delivery.id}/retry`, { method: "POST" }),
     onSuccess: async ({ data, status }) => {
       if (status === 201) {
         toast(`Delivery ${data.id} goes out now.`);
-        navigate(`/deliveries/${data.id}`);
+        goOn(`/deliveries/${data.id}`);
       } else toast("Its next attempt is made now.");
       await client.invalidateQueries({ queryKey: ["/webhook-deliveries"] });
     },

@@ -1,11 +1,10 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
-import { useLocation } from "wouter";
 import { mayBeDone } from "../../api/api-error.ts";
 import { api, newIdempotencyKey } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { LinkButton } from "../../parts/button.tsx";
-import { dropLeaveQuestions } from "../../parts/leaving.ts";
+import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
@@ -17,7 +16,7 @@ import type { ResourceShape } from "./shape.ts";
 export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX.Element {
   const { name, create } = shape;
   const draft = useDraft(create ?? [], null);
-  const [, navigate] = useLocation();
+  const goOn = useWayOn();
   const queries = useQueryClient();
   const [key, setKey] = useState<string | null>(null);
   const list = `/resources/${name}`;
@@ -39,8 +38,7 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
       const id = idOf(record, shape);
       toast(id === null ? "Created." : `Created ${name} ${id}.`);
       void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(name)}`] });
-      dropLeaveQuestions();
-      navigate(id === null ? list : `${list}/${encodeURIComponent(id)}`);
+      goOn(id === null ? list : `${list}/${encodeURIComponent(id)}`);
     } catch (error) {
       if (!mayBeDone(error)) setKey(null);
       throw error;

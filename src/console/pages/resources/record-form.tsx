@@ -1,5 +1,5 @@
-import { useMutation } from "@tanstack/react-query";
 import { useEffect, useRef, useState, type JSX, type ReactNode } from "react";
+import { useWrite } from "../../api/use-write.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
@@ -37,7 +37,7 @@ export function RecordForm({
   /** Stands beside the button that sends. */
   readonly children?: ReactNode;
 }): JSX.Element {
-  const { error, isPending, mutate } = useMutation({ mutationFn: onSubmit });
+  const { error, isPending, mutate } = useWrite({ mutationFn: onSubmit });
   const form = useRef<HTMLFormElement>(null);
   useLeaveQuestion(draft.hasChanges ? "Leave this form? What you have typed in it is lost." : null);
   useEffect(() => {

@@ -1,13 +1,12 @@
 import { useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
-import { useLocation } from "wouter";
 import { isStatus } from "../../api/api-error.ts";
 import { apiAnswer, type Answer } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { useRights } from "../../app/caller.ts";
 import { Button } from "../../parts/button.tsx";
 import { JsonView } from "../../parts/code.tsx";
-import { dropLeaveQuestions } from "../../parts/leaving.ts";
+import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { QueryView } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
@@ -33,7 +32,7 @@ export function RecordPage({
   const { name } = shape;
   const query = useRecord(name, id);
   const [isDeleting, setDeleting] = useState(false);
-  const [, navigate] = useLocation();
+  const goOn = useWayOn();
   const rights = useRights();
   const list = `/resources/${name}`;
   const label = query.data === undefined ? null : labelOf(query.data.data);
@@ -76,8 +75,7 @@ export function RecordPage({
           onClose={() => setDeleting(false)}
           onDeleted={() => {
             toast(`Deleted ${name} ${id}.`);
-            dropLeaveQuestions();
-            navigate(list);
+            goOn(list);
           }}
         />
       )}
@@ -153,7 +151,8 @@ function Editor({
   const begin = (next: Answer<JsonRecord>): void => {
     setBase(next);
     draft.reset(next.data);
-    queries.setQueryData(recordKey(name, id), next);
+    // Only where it is shown: a later visit does not begin with it.
+    queries.setQueriesData({ queryKey: recordKey(name, id), exact: true }, next);
   };
   const send = async (body: JsonRecord, etag: string | null): Promise<void> => {
     const saved = await apiAnswer<JsonRecord>(recordPath(name, id), {

@@ -1,14 +1,16 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX, type SubmitEvent } from "react";
 import { useLocation } from "wouter";
 import { api } from "../../api/client.ts";
 import type { WebhookWithSecret } from "../../api/webhook-types.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
+import { useLeaveQuestion } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
 import { bodyOf, emptyDraft, isFaultOfWhat, parseFilter, type Draft } from "./draft.ts";
-import { SecretStep } from "./secret-step.tsx";
+import { leaveQuestion, SecretStep } from "./secret-step.tsx";
 import { WhatFields } from "./what-fields.tsx";
 import { WhereFields } from "./where-fields.tsx";
 
@@ -20,7 +22,7 @@ export function NewWebhookPage(): JSX.Element {
   const client = useQueryClient();
   const [draft, setDraft] = useState<Draft>(emptyDraft);
   const [step, setStep] = useState(0);
-  const create = useMutation({
+  const create = useWrite({
     // The answer has a secret, which goes with the page that shows it.
     gcTime: 0,
     mutationFn: () => {
@@ -36,6 +38,7 @@ export function NewWebhookPage(): JSX.Element {
       if (isFaultOfWhat(error)) setStep(0);
     },
   });
+  useLeaveQuestion(create.isPending ? leaveQuestion : null);
   const made = create.data;
   const change = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
   const isWhatDone =

@@ -1,13 +1,14 @@
-import { useMutation } from "@tanstack/react-query";
 import { useRef, useState, type JSX, type SubmitEvent } from "react";
-import { Link, useLocation } from "wouter";
+import { Link } from "wouter";
 import { ApiError, isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import type { Replay, ReplayCount, Webhook } from "../../api/webhook-types.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { CheckField, SelectField, TextField } from "../../parts/field.tsx";
 import { toLocal } from "../../parts/filters.tsx";
+import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { ErrorLine, messageOf, QueryView } from "../../parts/state.tsx";
 import { useResources } from "../deliveries/delivery-list.tsx";
@@ -54,7 +55,7 @@ export function ReplayFormPage({ id }: { readonly id: string }): JSX.Element {
 }
 
 function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
-  const [, navigate] = useLocation();
+  const goOn = useWayOn();
   const [asked, setAsked] = useState<Asked>(() => ({
     since: hoursAgo(24),
     until: "",
@@ -64,12 +65,12 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
   }));
   const form = useRef<HTMLFormElement>(null);
   const path = `/webhooks/${webhook.id}/replay`;
-  const count = useMutation({
+  const count = useWrite({
     mutationFn: () => api<ReplayCount>(path, { method: "POST", body: { ...bodyOf(asked), dry_run: true } }),
   });
-  const start = useMutation({
+  const start = useWrite({
     mutationFn: () => api<Replay>(path, { method: "POST", body: bodyOf(asked) }),
-    onSuccess: (replay) => navigate(`${path}/${replay.id}`),
+    onSuccess: (replay) => goOn(`${path}/${replay.id}`),
   });
   const change = (changes: Partial<Asked>): void => {
     setAsked((before) => ({ ...before, ...changes }));

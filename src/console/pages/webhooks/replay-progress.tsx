@@ -1,8 +1,9 @@
-import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { Link } from "wouter";
 import { api } from "../../api/client.ts";
 import type { Replay } from "../../api/webhook-types.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { StatusBadge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
@@ -84,7 +85,7 @@ function hasEnded({ state }: Replay): boolean {
 function Steer({ replay }: { readonly replay: Replay }): JSX.Element {
   const client = useQueryClient();
   const [isAsked, setAsked] = useState(false);
-  const move = useMutation({
+  const move = useWrite({
     mutationFn: (to: "pause" | "resume" | "cancel") =>
       api<Replay>(`${path}/${replay.id}/${to}`, { method: "POST" }),
     onSuccess: (moved) => client.setQueryData([path, String(replay.id)], moved),

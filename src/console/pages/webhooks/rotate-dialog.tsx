@@ -1,7 +1,8 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
 import type { Webhook, WebhookWithSecret } from "../../api/webhook-types.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { SelectField } from "../../parts/field.tsx";
@@ -27,7 +28,7 @@ export function RotateDialog({
 }): JSX.Element {
   const client = useQueryClient();
   const [grace, setGrace] = useState("86400");
-  const rotate = useMutation({
+  const rotate = useWrite({
     // The answer has a secret, which goes with the page that shows it.
     gcTime: 0,
     mutationFn: () =>
@@ -38,7 +39,8 @@ export function RotateDialog({
     onSuccess: () => client.invalidateQueries({ queryKey: ["/webhooks"] }),
   });
   const made = rotate.data;
-  useLeaveQuestion(made === undefined ? null : leaveQuestion);
+  // A secret that is made and not shown is lost, and the receiver refuses what it signs.
+  useLeaveQuestion(made !== undefined || rotate.isPending ? leaveQuestion : null);
   if (made !== undefined)
     return (
       <Dialog title="The new secret" isWide isRequired onClose={onClose}>
@@ -63,7 +65,7 @@ export function RotateDialog({
       </Dialog>
     );
   return (
-    <Dialog title="Rotate the secret?" onClose={onClose}>
+    <Dialog title="Rotate the secret?" isRequired={rotate.isPending} onClose={onClose}>
       <div className="stack">
         <p>
           Deliveries are signed with the old and the new secret while the grace lasts, so that none is
@@ -76,7 +78,9 @@ export function RotateDialog({
         <ErrorLine error={rotate.error} />
       </div>
       <div className="dialog-actions">
-        <Button onPress={onClose}>Cancel</Button>
+        <Button isDisabled={rotate.isPending} onPress={onClose}>
+          Cancel
+        </Button>
         <Button kind="primary" isBusy={rotate.isPending} onPress={() => rotate.mutate()}>
           Rotate
         </Button>

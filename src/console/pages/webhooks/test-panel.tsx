@@ -1,7 +1,7 @@
-import { useMutation } from "@tanstack/react-query";
 import type { JSX } from "react";
 import { api } from "../../api/client.ts";
 import type { TestedAttempt, Webhook } from "../../api/webhook-types.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { AttemptBadge, AttemptView } from "../../parts/attempt.tsx";
 import { Button } from "../../parts/button.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
@@ -14,7 +14,7 @@ export function TestPanel({
 }: {
   readonly webhook: Pick<Webhook, "id" | "url" | "resource">;
 }): JSX.Element {
-  const test = useMutation({
+  const test = useWrite({
     mutationFn: () => api<TestedAttempt>(`/webhooks/${id}/test`, { method: "POST" }),
   });
   return (

@@ -1,14 +1,9 @@
-import {
-  useMutation,
-  useQuery,
-  useQueryClient,
-  type UseMutationResult,
-  type UseQueryResult,
-} from "@tanstack/react-query";
+import { useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from "@tanstack/react-query";
 import { ApiError, isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import type { CursorPage } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
+import { useWrite } from "../../api/use-write.ts";
 
 /** A webhook, and whether it is the caller's own: those of others can be looked at only. */
 export interface FoundWebhook {
@@ -53,7 +48,7 @@ export function useChangeWebhook(
   id: number,
 ): UseMutationResult<Webhook, unknown, Readonly<Record<string, unknown>>> {
   const client = useQueryClient();
-  return useMutation({
+  return useWrite({
     mutationFn: (body) => api<Webhook>(`/webhooks/${id}`, { method: "PATCH", body }),
     onSuccess: () => client.invalidateQueries({ queryKey: ["/webhooks"] }),
   });

@@ -1,10 +1,11 @@
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
-import { useLocation } from "wouter";
 import { api } from "../../api/client.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
+import { useWayOn } from "../../parts/leaving.ts";
 import { Menu } from "../../parts/menu.tsx";
 import { messageOf } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
@@ -24,20 +25,21 @@ export function WebhookActions({
 }): JSX.Element {
   const [asked, setAsked] = useState<Asked | null>(null);
   const change = useChangeWebhook(webhook.id);
+  const goOn = useWayOn();
   const replay = (
     <LinkButton href={`/webhooks/${webhook.id}/replay`} icon="refresh">
       Replay
     </LinkButton>
   );
   if (!isOwn) return replay;
-  const resume = async (): Promise<void> => {
-    try {
-      await change.mutateAsync({ is_active: true });
-      toast("The webhook is active. What was held goes out now.");
-    } catch (error) {
-      toast(messageOf(error), { isBad: true });
-    }
-  };
+  const resume = (): void =>
+    change.mutate(
+      { is_active: true },
+      {
+        onSuccess: () => toast("The webhook is active. What was held goes out now."),
+        onError: (error) => toast(messageOf(error), { isBad: true }),
+      },
+    );
   return (
     <>
       {webhook.is_active ? (
@@ -45,7 +47,7 @@ export function WebhookActions({
           Pause
         </Button>
       ) : (
-        <Button kind="primary" icon="play" isBusy={change.isPending} onPress={() => void resume()}>
+        <Button kind="primary" icon="play" isBusy={change.isPending} onPress={resume}>
           Resume
         </Button>
       )}
@@ -65,7 +67,14 @@ export function WebhookActions({
       {asked === "rotate" ? (
         <RotateDialog webhook={webhook} onClose={() => setAsked(null)} />
       ) : (
-        asked !== null && <Confirm asked={asked} webhook={webhook} onClose={() => setAsked(null)} />
+        asked !== null && (
+          <Confirm
+            asked={asked}
+            webhook={webhook}
+            onDeleted={() => goOn("/webhooks")}
+            onClose={() => setAsked(null)}
+          />
+        )
       )}
     </>
   );
@@ -74,16 +83,17 @@ export function WebhookActions({
 function Confirm({
   asked,
   webhook,
+  onDeleted,
   onClose,
 }: {
   readonly asked: "pause" | "discard" | "delete";
   readonly webhook: Webhook;
+  readonly onDeleted: () => void;
   readonly onClose: () => void;
 }): JSX.Element {
-  const [, navigate] = useLocation();
   const client = useQueryClient();
   const change = useChangeWebhook(webhook.id);
-  const discard = useMutation({
+  const discard = useWrite({
     mutationFn: () =>
       api<{ readonly held: number }>(`/webhooks/${webhook.id}/discard-held`, { method: "POST" }),
   });
@@ -127,7 +137,7 @@ function Confirm({
       onClose={onClose}
       onConfirm={async () => {
         await api(`/webhooks/${webhook.id}`, { method: "DELETE" });
-        navigate("/webhooks");
+        onDeleted();
         await client.invalidateQueries({ queryKey: ["/webhooks"] });
         toast("The webhook is deleted.");
       }}

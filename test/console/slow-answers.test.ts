@@ -1,0 +1,204 @@
+import { expect } from "chai";
+import type { Page } from "playwright-core";
+import type { TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { startConsole, type ConsoleScene } from "./console-scene.ts";
+import { createOrder, shopResources, subscribeOrders } from "./console-shop.ts";
+
+/** Requests of one kind that are held on their way. */
+interface Held {
+  readonly count: () => number;
+  /** Resolves when the first of them is there. */
+  readonly came: () => Promise<unknown>;
+  readonly letGo: () => void;
+}
+
+/** A promise, and what resolves it. */
+function gate(): { readonly opens: Promise<void>; readonly open: () => void } {
+  const waiting: (() => void)[] = [];
+  const opens = new Promise<void>((resolve) => waiting.push(resolve));
+  return { opens, open: () => waiting.forEach((resolve) => resolve()) };
+}
+
+async function hold(page: Page, url: string, method: string): Promise<Held> {
+  let count = 0;
+  const way = gate();
+  await page.route(url, async (route) => {
+    if (route.request().method() !== method) return route.fallback();
+    count += 1;
+    await way.opens;
+    return route.continue();
+  });
+  return {
+    count: () => count,
+    came: () => until(() => count > 0, { what: `a ${method} of ${url}` }),
+    letGo: () => way.open(),
+  };
+}
+
+/** Presses twice in one turn of the page, as a double click on a page that is busy does. */
+async function pressTwice(page: Page, name: string): Promise<void> {
+  await page.evaluate(`(() => {
+    const button = [...document.querySelectorAll("button")].findLast((one) => one.textContent === ${JSON.stringify(name)});
+    button.click();
+    button.click();
+  })()`);
+}
+
+describe("the console while an answer is slow", function () {
+  this.timeout(240_000);
+  let scene: ConsoleScene;
+  let ada: TestUser;
+
+  before(async () => {
+    scene = await startConsole({ resources: shopResources });
+  });
+  after(() => scene?.stop());
+  beforeEach(async () => {
+    ada = await scene.service.createUser();
+  });
+
+  it("makes one webhook of a double click, and does not leave its secret without a question", async () => {
+    const shown = await scene.open(ada.token, "/webhooks/new");
+    const { page } = shown;
+    await page.getByLabel("Resource").selectOption("orders");
+    await page.getByRole("button", { name: "Next: where" }).click();
+    await page.getByLabel("URL").fill(scene.receiver.url);
+    const posts = await hold(page, "**/svc-api/webhooks", "POST");
+    await pressTwice(page, "Make the webhook");
+    await posts.came();
+    const asks = page.waitForEvent("dialog");
+    const left = page.getByRole("link", { name: "Overview" }).click();
+    await (await asks).dismiss();
+    await left;
+    posts.letGo();
+    await page.getByText("This is shown once").waitFor();
+
+    expect(posts.count()).to.equal(1);
+    expect((await ada.request("GET", "/webhooks")).body.data).to.have.length(1);
+    await shown.close();
+  });
+
+  it("makes one token, however often Enter is pressed, and shows it whatever is pressed", async () => {
+    const shown = await scene.open(ada.token, "/admin/tokens");
+    const { page } = shown;
+    await page.getByRole("button", { name: "New token" }).click();
+    const posts = await hold(page, "**/svc-api/tokens", "POST");
+    await page.getByLabel("Name").fill("of an impatient one");
+    await page.keyboard.press("Enter");
+    await posts.came();
+    await page.getByRole("dialog").locator(".spinner").waitFor();
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Escape");
+    expect(await page.getByRole("button", { name: "Cancel" }).isDisabled()).to.equal(true);
+    posts.letGo();
+    await page.getByRole("dialog", { name: "The new token" }).waitFor();
+
+    await page.getByRole("button", { name: "I have stored it" }).click();
+    expect((await ada.request("GET", "/tokens")).body.data).to.have.length(2);
+    expect(posts.count()).to.equal(1);
+    await shown.close();
+  });
+
+  it("rotates a secret once, and shows it whatever is pressed", async () => {
+    const { id } = await subscribeOrders(ada, scene.receiver.url);
+    const shown = await scene.open(ada.token, `/webhooks/${id}`);
+    const { page } = shown;
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
+    const posts = await hold(page, "**/rotate-secret", "POST");
+    await pressTwice(page, "Rotate");
+    await page.getByRole("dialog").locator(".spinner").waitFor();
+    await page.keyboard.press("Escape");
+    posts.letGo();
+    await page.getByRole("dialog", { name: "The new secret" }).waitFor();
+
+    expect(posts.count()).to.equal(1);
+    await shown.close();
+  });
+
+  it("stays on the page that was gone to meanwhile", async () => {
+    const shown = await scene.open(ada.token, "/resources/customers/-/new");
+    const { page } = shown;
+    page.on("dialog", (dialog) => void dialog.accept());
+    await page.getByLabel("name").fill("Late");
+    await page.getByLabel("email").fill(`late-${ada.id}@example.com`);
+    const posts = await hold(page, "**/svc-api/resources/customers", "POST");
+    await page.getByRole("button", { name: "Create" }).click();
+    await posts.came();
+    await page.getByRole("link", { name: "Webhooks" }).click();
+    await page.getByRole("heading", { level: 1, name: "Webhooks" }).waitFor();
+    posts.letGo();
+    await page.getByText(/Created customers \d+/).waitFor();
+
+    expect(new URL(page.url()).pathname).to.equal("/console/webhooks");
+    await shown.close();
+  });
+
+  it("says what became of an act whose question was closed", async () => {
+    const { id } = await subscribeOrders(ada, scene.receiver.url);
+    const shown = await scene.open(ada.token, `/webhooks/${id}`);
+    const { page } = shown;
+    await page.getByRole("button", { name: "Pause" }).click();
+    const held = gate();
+    await page.route(`**/svc-api/webhooks/${id}`, async (route) => {
+      if (route.request().method() !== "PATCH") return route.fallback();
+      await held.opens;
+      return route.fulfill({ status: 429, json: { message: "Too many." } });
+    });
+    await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click();
+    await page.getByRole("dialog").locator(".spinner").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    held.open();
+
+    await page.locator(".toast.bad").getByText("Too many.").waitFor();
+    await shown.close();
+  });
+
+  it("stays signed out when an answer to a sign-in comes after it", async () => {
+    const { body: other } = await ada.request("POST", "/tokens", { name: "second" });
+    const shown = await scene.open(other.token, "/resources/orders");
+    const { page } = shown;
+    await page.getByText("There are no orders").waitFor();
+    await ada.request("DELETE", `/tokens/${other.id}`);
+    await page.getByRole("button", { name: "Load again" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Token").fill(ada.token);
+    const asked = await hold(page, "**/whoami", "GET");
+    await page.keyboard.press("Enter");
+    await asked.came();
+    await dialog.getByRole("button", { name: "Sign out" }).click();
+    await page.getByRole("heading", { name: "Sign in to svc" }).waitFor();
+    const answered = page.waitForResponse("**/whoami");
+    asked.letGo();
+    await (await answered).finished();
+
+    expect(await page.evaluate("JSON.stringify({ ...sessionStorage })")).to.equal("{}");
+    expect(await page.getByRole("heading", { name: "Sign in to svc" }).count()).to.equal(1);
+    await shown.close();
+  });
+
+  it("asks again for a list whose answer broke off", async () => {
+    await createOrder(ada);
+    const shown = await scene.open(ada.token, "/resources");
+    const { page } = shown;
+    await page.getByRole("link", { name: "orders" }).waitFor();
+    await page.evaluate(`(() => {
+      const real = window.fetch;
+      let isBroken = true;
+      window.fetch = (url, options) => {
+        if (!isBroken || !String(url).includes("/resources/orders?")) return real(url, options);
+        const body = new ReadableStream({ pull: (to) => to.error(new TypeError("network error")) });
+        return Promise.resolve(new Response(body, { status: 200 }));
+      };
+      window.mend = () => { isBroken = false; };
+    })()`);
+    await page.getByRole("link", { name: "orders" }).click();
+    await page.getByText("The service does not answer").waitFor();
+    await page.evaluate("window.mend()");
+
+    await page.getByText("1 record").waitFor();
+    await shown.close();
+  });
+});
