@@ -1,7 +1,6 @@
 import { QueryClient } from "@tanstack/react-query";
 import { isAway } from "./api-error.ts";
-
-const retryMilliseconds = 3_000;
+import { retryMilliseconds } from "./every.ts";
 
 /**
  * Keeps answers for a moment. A service that is away is asked again by itself; other errors are

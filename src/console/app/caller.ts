@@ -1,5 +1,6 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { api } from "../api/client.ts";
+import { every } from "../api/every.ts";
 import type { Caller, Stats } from "../api/types.ts";
 
 /** Reads who is signed in. */
@@ -9,7 +10,11 @@ export function useCaller(): UseQueryResult<Caller> {
 
 /** Reads the figures of the service, every 15 seconds. */
 export function useStats(): UseQueryResult<Stats> {
-  return useQuery({ queryKey: ["stats"], queryFn: () => api<Stats>("/stats"), refetchInterval: 15_000 });
+  return useQuery({
+    queryKey: ["stats"],
+    queryFn: () => api<Stats>("/stats"),
+    refetchInterval: every(15_000),
+  });
 }
 
 /** What the token may do, as far as it is known. */

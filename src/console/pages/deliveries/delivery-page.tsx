@@ -2,6 +2,8 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { JSX } from "react";
 import { Link } from "wouter";
 import { apiAnswer, api } from "../../api/client.ts";
+import { isAway } from "../../api/api-error.ts";
+import { every } from "../../api/every.ts";
 import type { Delivery } from "../../api/types.ts";
 import type { DeliveryDetail } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
@@ -23,8 +25,11 @@ export function DeliveryPage({ id }: { readonly id: string }): JSX.Element {
   const query = useQuery({
     queryKey: ["/webhook-deliveries", "one", id],
     queryFn: ({ signal }) => api<DeliveryDetail>(`/webhook-deliveries/${encodeURIComponent(id)}`, { signal }),
-    refetchInterval: ({ state: { data, error } }) =>
-      error === null && (data === undefined || hasEnded(data)) ? false : 2_000,
+    refetchInterval: (asked) => {
+      const { data, error } = asked.state;
+      const isOver = data === undefined || hasEnded(data);
+      return isOver && !isAway(error) ? false : every(2_000)(asked);
+    },
   });
   const delivery = query.data;
   return (

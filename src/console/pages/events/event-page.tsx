@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
 import { Link } from "wouter";
 import { api } from "../../api/client.ts";
+import { every } from "../../api/every.ts";
 import type { CursorPage, Delivery, ServiceEvent } from "../../api/types.ts";
 import { TriggerBadge } from "../../parts/badge.tsx";
 import { LinkButton } from "../../parts/button.tsx";
@@ -87,7 +88,7 @@ function Summary({ event }: { readonly event: ServiceEvent }): JSX.Element {
 function Deliveries({ event: { id } }: { readonly event: ServiceEvent }): JSX.Element {
   const query = useQuery({
     queryKey: ["/webhook-deliveries", "of", id],
-    refetchInterval: 5_000,
+    refetchInterval: every(5_000),
     queryFn: ({ signal }) =>
       api<CursorPage<Delivery>>(`/webhook-deliveries?event_id=${id}&cursor=&per_page=50`, { signal }),
   });

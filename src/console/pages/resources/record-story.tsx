@@ -3,6 +3,7 @@ import type { JSX } from "react";
 import { Link } from "wouter";
 import { isStatus } from "../../api/api-error.ts";
 import { api, queryString } from "../../api/client.ts";
+import { every } from "../../api/every.ts";
 import type { CursorPage, Delivery, Json, JsonRecord, ServiceEvent } from "../../api/types.ts";
 import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
 import { Value } from "../../parts/code.tsx";
@@ -35,7 +36,7 @@ export function RecordStory({
   const query = useQuery({
     queryKey: ["story", resource, id],
     queryFn: ({ signal }) => readStory(resource, id, signal),
-    refetchInterval: refetchMilliseconds,
+    refetchInterval: every(refetchMilliseconds),
   });
   return (
     <Card title="What happened" note="Each change of this record, and who was notified">

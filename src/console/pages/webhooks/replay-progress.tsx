@@ -2,6 +2,8 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { Link } from "wouter";
 import { api } from "../../api/client.ts";
+import { isAway } from "../../api/api-error.ts";
+import { every } from "../../api/every.ts";
 import type { Replay } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { StatusBadge } from "../../parts/badge.tsx";
@@ -24,8 +26,11 @@ export function ReplayProgressPage({
   const query = useQuery({
     queryKey: [path, replay],
     queryFn: ({ signal }) => api<Replay>(`${path}/${encodeURIComponent(replay)}`, { signal }),
-    refetchInterval: ({ state: { data, error } }) =>
-      error === null && (data === undefined || hasEnded(data)) ? false : 1_000,
+    refetchInterval: (asked) => {
+      const { data, error } = asked.state;
+      const isOver = data === undefined || hasEnded(data);
+      return isOver && !isAway(error) ? false : every(1_000)(asked);
+    },
   });
   return (
     <Page

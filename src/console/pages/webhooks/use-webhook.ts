@@ -1,6 +1,7 @@
 import { useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from "@tanstack/react-query";
 import { ApiError, isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
+import { every } from "../../api/every.ts";
 import type { CursorPage } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
@@ -15,7 +16,7 @@ export interface FoundWebhook {
 export function useWebhook(id: string): UseQueryResult<FoundWebhook> {
   return useQuery({
     queryKey: ["/webhooks", "one", id],
-    refetchInterval: 10_000,
+    refetchInterval: every(10_000),
     queryFn: async ({ signal }): Promise<FoundWebhook> => {
       try {
         return {

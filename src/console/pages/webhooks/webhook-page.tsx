@@ -1,6 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
+import { every } from "../../api/every.ts";
 import type { CursorPage, Delivery } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { StatusBadge } from "../../parts/badge.tsx";
@@ -109,7 +110,7 @@ function previousSecret({ previous_secret_until: until }: Webhook): readonly [st
 function LastDeliveries({ webhook: { id } }: { readonly webhook: Webhook }): JSX.Element {
   const query = useQuery({
     queryKey: ["/webhook-deliveries", "last", id],
-    refetchInterval: 5_000,
+    refetchInterval: every(5_000),
     queryFn: ({ signal }) =>
       api<CursorPage<Delivery>>(`/webhook-deliveries?webhook_id=${id}&cursor=&per_page=10`, { signal }),
   });
