@@ -77,6 +77,16 @@ function numberOf(text: string): number | string | null {
   return Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
+/** Says which headers could not be sent as they stand; blank rows are left out. */
+export function headerFaults(rows: readonly HeaderRow[]): readonly string[] {
+  const names = rows.map(({ name }) => name.trim().toLowerCase());
+  return rows.flatMap(({ name, value }, index) => {
+    const own = name.trim().toLowerCase();
+    if (own === "") return value === "" ? [] : [`Header ${index + 1} has a value and no name.`];
+    return names.indexOf(own) === index ? [] : [`${name.trim()} stands here twice.`];
+  });
+}
+
 /** Reads the filter; with the reason where it is no JSON. */
 export function parseFilter(text: string): { readonly value?: Json; readonly fault?: string } {
   if (text.trim() === "") return { value: null };

@@ -5,7 +5,7 @@ import { Button } from "../../parts/button.tsx";
 import { Card } from "../../parts/page.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
-import { bodyOf, draftOf, parseFilter, type Draft } from "./draft.ts";
+import { bodyOf, draftOf, headerFaults, parseFilter, type Draft } from "./draft.ts";
 import { useChangeWebhook } from "./use-webhook.ts";
 import { WhatFields } from "./what-fields.tsx";
 import { WhereFields } from "./where-fields.tsx";
@@ -37,7 +37,10 @@ export function EditWebhook({
     onChange: (changes: Partial<Draft>) => setDraft((before) => ({ ...before, ...changes })),
   };
   const isReady =
-    draft.events.length > 0 && draft.url.trim() !== "" && parseFilter(draft.filter).fault === undefined;
+    draft.events.length > 0 &&
+    draft.url.trim() !== "" &&
+    headerFaults(draft.headers).length === 0 &&
+    parseFilter(draft.filter).fault === undefined;
   return (
     <Card title="Edit">
       <form className="form wide" noValidate onSubmit={submit}>

@@ -9,7 +9,7 @@ import { Button, LinkButton } from "../../parts/button.tsx";
 import { useLeaveQuestion } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
-import { bodyOf, emptyDraft, isFaultOfWhat, parseFilter, type Draft } from "./draft.ts";
+import { bodyOf, emptyDraft, headerFaults, isFaultOfWhat, parseFilter, type Draft } from "./draft.ts";
 import { leaveQuestion, SecretStep } from "./secret-step.tsx";
 import { WhatFields } from "./what-fields.tsx";
 import { WhereFields } from "./where-fields.tsx";
@@ -71,7 +71,7 @@ export function NewWebhookPage(): JSX.Element {
                   type="submit"
                   kind="primary"
                   isBusy={create.isPending}
-                  isDisabled={draft.url.trim() === ""}
+                  isDisabled={draft.url.trim() === "" || headerFaults(draft.headers).length > 0}
                 >
                   Make the webhook
                 </Button>

@@ -1,7 +1,7 @@
 import type { JSX } from "react";
 import { Button } from "../../parts/button.tsx";
 import { TextField } from "../../parts/field.tsx";
-import { faultsOf, type FieldsProps, type HeaderRow } from "./draft.ts";
+import { faultsOf, headerFaults, type FieldsProps, type HeaderRow } from "./draft.ts";
 
 const mostHeaders = 10;
 
@@ -36,7 +36,7 @@ export function WhereFields({
       />
       <HeaderFields
         rows={draft.headers}
-        errors={faultsOf(error, "headers")}
+        errors={[...headerFaults(draft.headers), ...faultsOf(error, "headers")]}
         onChange={(headers) => onChange({ headers })}
       />
       <TextField
