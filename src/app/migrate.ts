@@ -2,7 +2,7 @@ import type { Client } from "pg";
 import type { Actor } from "../kit/actor.ts";
 import { recordMigration } from "../db/audit.ts";
 import type { Database } from "../db/client.ts";
-import { partsOfTable } from "../db/names.ts";
+import { partsOfTable, quoteTable } from "../db/names.ts";
 import { findInstalled, findInstalledInTransaction, type Installed } from "../migration/installed.ts";
 import { readColumns, readSchema, readUniques, type LiveSchema } from "../migration/live-tables.ts";
 import { applyByHand } from "../migration/apply-by-hand.ts";
@@ -16,6 +16,7 @@ import {
   runSteps,
   type Step,
 } from "../migration/core-migrations.ts";
+import { coreTablesOf, lockTables } from "../migration/lock-tables.ts";
 import { tableIndexesOf } from "../migration/table-indexes.ts";
 import { valueLimitsOf } from "../migration/value-limits.ts";
 import { OperatorError } from "../kit/errors.ts";
@@ -40,6 +41,8 @@ export interface MigrationPlan {
   readonly byHand: readonly HandMigration[];
   /** In the order in which they run, in one transaction; empty when nothing is due. */
   readonly steps: readonly Step[];
+  /** Tables that the steps change, as text for `to_regclass`. They are locked before the first. */
+  readonly changed: readonly string[];
   /** Data, indexes and constraints that would be lost. Refused unless losses are allowed. */
   readonly losses: readonly string[];
   /** Changes that the existing rows and objects do not allow. Always refused. */
@@ -94,7 +97,7 @@ function noted(planned: MigrationPlan): MigrationPlan {
 function planAfter(error: unknown, core: readonly Step[]): MigrationPlan {
   if (!(error instanceof OperatorError)) throw error;
   const notes = [`The rest cannot be planned before the migrations by hand are applied. ${error.message}`];
-  return { byHand: [], steps: core, losses: [], impossible: [], notes, leftAlone: [] };
+  return { byHand: [], steps: core, changed: [], losses: [], impossible: [], notes, leftAlone: [] };
 }
 
 /** Returns the steps of the core migrations that the database lacks. */
@@ -113,6 +116,7 @@ export async function applyCoreMigrations(
   actor: Actor | undefined,
 ): Promise<readonly Step[]> {
   const steps = await dueCoreSteps(await findInstalledInTransaction(client));
+  await lockTables(client, coreTablesOf(steps));
   await runSteps(client, steps);
   await recordMigration(client, steps, actor);
   return steps;
@@ -152,6 +156,7 @@ export async function applyMigration({
     async work(client) {
       const planned = await plan({ client, definitions });
       refuse(planned, allowDestructive);
+      await lockTables(client, planned.changed);
       await runSteps(client, planned.steps);
       await recordMigration(client, planned.steps, actor);
       return planned;
@@ -272,16 +277,22 @@ async function plan({
     indexes: managed.flatMap(tableIndexesOf),
   });
   const removed = removedResources(definitions, installed);
+  const due = wantedResources(definitions).flatMap((resource) => {
+    const why = dueOf(resource, installed);
+    return why === undefined ? [] : [{ resource, why }];
+  });
+  const changed = due.filter(({ why: { what } }) => what === "capture" || changes.steps.length > 0);
   return {
     byHand: [],
     steps: [
       ...core,
       ...changes.steps,
-      ...wantedResources(definitions).flatMap((resource) => {
-        const due = dueOf(resource, installed);
-        return due === undefined ? [] : [stepOf(resource, due)];
-      }),
+      ...due.map(({ resource, why }) => stepOf(resource, why)),
       ...removed.map(removeStep),
+    ],
+    changed: [
+      ...coreTablesOf(core),
+      ...[...changed.map(({ resource }) => resource), ...removed].map(({ table }) => quoteTable(table)),
     ],
     losses: changes.losses,
     impossible: changes.impossible,

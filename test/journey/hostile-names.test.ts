@@ -88,6 +88,7 @@ for (const mode of modes) {
         impossible: [],
         notes: [],
         leftAlone: [],
+        changed: [],
       });
     });
 

@@ -75,6 +75,7 @@ describe("applyMigration", () => {
       impossible: [],
       notes: [],
       leftAlone: [],
+      changed: [],
     });
   });
 
