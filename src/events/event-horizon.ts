@@ -68,9 +68,11 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
   }
 
   return () => {
+    // It has not begun. Beside it, another look could come second with what it read first.
+    if (following !== undefined) return following;
     if (underway === undefined) return start();
     // The one under way may have read the sequence before this call.
-    following ??= underway
+    following = underway
       .catch(() => undefined)
       .then(() => {
         following = undefined;

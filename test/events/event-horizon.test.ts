@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { Client } from "pg";
+import type { Sql } from "../../src/db/sql.ts";
 import { createEventHorizon } from "../../src/events/event-horizon.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 
@@ -65,6 +66,7 @@ describe("createEventHorizon", () => {
       const next = await openWriter();
       await horizon();
       const nextId = await begin(next);
+      await horizon();
       await writer.query("COMMIT");
       const reached = await horizon();
 
@@ -87,11 +89,40 @@ describe("createEventHorizon", () => {
 
   it("is looked at again for a call that comes during a look", async () => {
     const horizon = createEventHorizon({ sql: core.sql });
+    for (const last of [1n, 2n, 3n]) {
+      const first = horizon();
+      await core.sql(insertText);
+
+      const [, second] = await Promise.all([first, horizon()]);
+
+      expect(second).to.equal(last);
+    }
+  });
+
+  it("is looked at again for a call that comes during a look that fails", async () => {
+    let isAway = true;
+    const sql: Sql = (...statement) => (isAway ? Promise.reject(new Error("away")) : core.sql(...statement));
+    const horizon = createEventHorizon({ sql });
+    const first = horizon().catch((error: unknown) => {
+      isAway = false;
+      return String(error);
+    });
+
+    expect(await Promise.all([first, horizon()])).to.deep.equal(["Error: away", 0n]);
+  });
+
+  it("looks once at a time, also for a call in the moment between two looks", async () => {
+    let [atWork, most] = [0, 0];
+    const sql: Sql = async (...statement) => {
+      atWork += 1;
+      most = Math.max(most, atWork);
+      return core.sql(...statement).finally(() => (atWork -= 1)) as never;
+    };
+    const horizon = createEventHorizon({ sql });
     const first = horizon();
-    await core.sql(insertText);
+    const between = first.then(() => horizon());
+    await Promise.all([first, horizon(), between]);
 
-    const [, second] = await Promise.all([first, horizon()]);
-
-    expect(second).to.equal(1n);
+    expect(most).to.equal(1);
   });
 });
