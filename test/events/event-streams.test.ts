@@ -5,6 +5,7 @@ import type { EventFeed } from "../../src/events/event-feed.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import type { Caller } from "../../src/kit/caller.ts";
 import { makeCaller } from "../support/callers.ts";
 import { call, asAda, createMemoryLog } from "../support/http.ts";
 import { openEventSource, type EventSource } from "../support/event-source.ts";
@@ -12,10 +13,16 @@ import { until } from "../support/wait.ts";
 
 type Limits = NonNullable<Parameters<typeof createEventStreams>[0]["changes"]>;
 
-const asBob: ApiMiddleware = (ctx, next) => {
-  ctx.state.caller = makeCaller({ id: 8, name: "Bob", email: "bob@example.com", isAdmin: false });
-  return next();
-};
+const asUser =
+  (id: number, name: string): ApiMiddleware =>
+  (ctx, next) => {
+    ctx.state.caller = makeCaller({ id, name, email: `${name}@example.com`, isAdmin: false });
+    return next();
+  };
+const users = new Map([
+  ["Bearer bob", asUser(8, "Bob")],
+  ["Bearer cleo", asUser(9, "Cleo")],
+]);
 
 /** A feed of `count` events of some bytes each, all there from the beginning. */
 function feedOf(count: number, bytes = 10): Pick<EventFeed, "read"> & { readonly reads: () => number } {
@@ -39,16 +46,22 @@ function feedOf(count: number, bytes = 10): Pick<EventFeed, "read"> & { readonly
 describe("createEventStreams", () => {
   let server: HttpServer;
   let streams: EventStreams;
-  let isValid = true;
+  let streamsEnded: Promise<void>;
+  /** What a check of a stream's token gives: undefined for one that is no longer valid. */
+  let recheck: (caller: Caller) => Caller | undefined;
   let sources: EventSource[] = [];
   const stopping: AbortController[] = [];
 
-  async function serve(feed: Pick<EventFeed, "read">, last: number, changes: Limits): Promise<void> {
-    isValid = true;
+  async function serve(
+    feed: Pick<EventFeed, "read">,
+    last: number | (() => number),
+    changes: Limits,
+  ): Promise<void> {
+    recheck = (caller) => caller;
     streams = createEventStreams({
       feed,
-      horizon: () => Promise.resolve(BigInt(last)),
-      recheck: (ctx) => Promise.resolve(isValid ? ctx.state.caller : undefined),
+      horizon: () => Promise.resolve(BigInt(typeof last === "number" ? last : last())),
+      recheck: (ctx) => Promise.resolve(recheck(ctx.state.caller)),
       changes: { pollMs: 10, leastMs: 1, ...changes },
     });
     const router = createRouter("");
@@ -56,14 +69,14 @@ describe("createEventStreams", () => {
     const app = createApp({
       log: createMemoryLog().log,
       routePrefix: "",
-      authenticate: (ctx, next) => (ctx.get("Authorization") === "Bearer bob" ? asBob : asAda)(ctx, next),
+      authenticate: (ctx, next) => (users.get(ctx.get("Authorization")) ?? asAda)(ctx, next),
       router,
       isUnavailable: () => false,
     });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
     const controller = new AbortController();
     stopping.push(controller);
-    void streams.run(controller.signal);
+    streamsEnded = streams.run(controller.signal);
   }
   async function open(token = "ada"): Promise<EventSource> {
     const source = await openEventSource(`http://127.0.0.1:${server.port}/events/stream`, { token });
@@ -94,11 +107,69 @@ describe("createEventStreams", () => {
     await serve(feed, 1, { heartbeatMs: 20, recheckMs: 0 });
     const source = await open();
     await until(() => source.comments.length > 0, { what: "a heartbeat" });
-    isValid = false;
+    recheck = () => undefined;
 
     const reads = feed.reads();
     await until(() => source.isEnded(), { what: "the end" });
     expect(feed.reads()).to.equal(reads);
+  });
+
+  it("reads with the rights that its token has now, and not with those that it was opened with", async () => {
+    const rights: boolean[] = [];
+    const none = feedOf(0);
+    await serve(
+      {
+        read(options) {
+          rights.push(options.caller.isAdmin);
+          return none.read(options);
+        },
+      },
+      0,
+      { heartbeatMs: 10, recheckMs: 0 },
+    );
+    recheck = (caller) => ({ ...caller, isAdmin: true });
+    await open();
+    await until(() => rights.at(-1) === true, { what: "a read with more rights" });
+    let before = 0;
+    recheck = (caller) => {
+      before ||= rights.length;
+      return { ...caller, isAdmin: false };
+    };
+    await until(() => before > 0 && rights.length > before, { what: "the next read" });
+
+    expect(rights.slice(before)).not.to.include(true);
+  });
+
+  it("sends a new event on every open stream, long before a heartbeat", async () => {
+    let count = 0;
+    await serve({ read: (options) => feedOf(count).read(options) }, () => count, {});
+    await Promise.all([open(), open("bob"), open()]);
+    await until(() => sources.every((source) => source.lastId() === "0"), { what: "the beginnings" });
+
+    count = 1;
+
+    await until(() => sources.every(({ messages }) => messages.length === 1), { what: "the event on each" });
+  });
+
+  it("ends at once when it was reading while its configuration ended", async () => {
+    let answer: (() => void) | undefined;
+    await serve(
+      {
+        async read({ after, take }) {
+          await new Promise<void>((resolve) => (answer = resolve));
+          return { events: [], size: take, next: after, hasMore: false };
+        },
+      },
+      0,
+      {},
+    );
+    const source = await open();
+    await until(() => answer !== undefined, { what: "a read" });
+    for (const controller of stopping.splice(0)) controller.abort();
+    await streamsEnded;
+    answer?.();
+
+    await until(() => source.isEnded(), { what: "the end" });
   });
 
   it("ends with the configuration that it runs on", async () => {
@@ -177,18 +248,21 @@ describe("createEventStreams", () => {
     );
   });
 
-  it("refuses a position that is none, more streams than a user may have, and serves HEAD", async () => {
-    await serve(feedOf(0), 0, { perUser: 1 });
+  it("refuses a position that is none, more streams than a user or all may have, and serves HEAD", async () => {
+    await serve(feedOf(0), 0, { perUser: 1, streams: 2 });
     const path = "/events/stream";
 
     const wrong = await call(server.port, path, { headers: { "Last-Event-ID": "x" } });
     const head = await call(server.port, path, { method: "HEAD" });
     await open();
     const second = await call(server.port, path);
+    await open("bob");
+    const third = await open("cleo");
 
     expect(wrong.status).to.equal(422);
     expect(wrong.json).to.have.nested.property("errors.Last-Event-ID");
     expect(head).to.include({ status: 200, text: "" });
     expect([second.status, second.headers["retry-after"]]).to.deep.equal([503, "10"]);
+    expect(third.status).to.equal(503);
   });
 });
