@@ -22,7 +22,7 @@ describe("createEventPresenter, of old rows", () => {
       delegateOf: () => expect.fail("there are no relations"),
       log: { warn: (fields: unknown) => void warned.push(fields) },
     });
-    const events = ["old", "older", "old", undefined].map((state, id) => ({
+    const events = [undefined, "old", "older", "old"].map((state, id) => ({
       snapshot: { id, state: "new" },
       previous: state === undefined ? null : { id, state },
     }));
@@ -33,8 +33,8 @@ describe("createEventPresenter, of old rows", () => {
       kind: "each",
       answers: [
         { kind: "presented", data: { id: 0, state: "new" } },
-        { kind: "presented", data: { id: 1, state: "new" }, previous: { id: 1, state: "older" } },
-        { kind: "presented", data: { id: 2, state: "new" } },
+        { kind: "presented", data: { id: 1, state: "new" } },
+        { kind: "presented", data: { id: 2, state: "new" }, previous: { id: 2, state: "older" } },
         { kind: "presented", data: { id: 3, state: "new" } },
       ],
     });
