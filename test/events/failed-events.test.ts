@@ -62,9 +62,15 @@ describe("createFailedEvents", () => {
   });
 
   it("has all that failed on their way due at once when one of them has arrived, and no other", () => {
+    room.add("at work", { isOnWay: true });
+    nowMs += 1_000;
+    expect(room.take(1)).to.deep.equal(["at work"]);
     for (let count = 0; count < 6; count += 1)
       for (const id of ["a", "b", "c", "tried"]) room.add(id, { isOnWay: true });
     fail("refused", 2);
+    fail("arrived", 6);
+    for (const id of ["arrived", "never failed"]) room.arrived(id);
+    expect(room.take(70)).to.deep.equal([]);
     nowMs += 32_000;
     expect(room.take(1)).to.deep.equal(["refused"]);
     fail("refused", 1);
