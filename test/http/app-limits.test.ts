@@ -161,6 +161,25 @@ describe("createApp, with limits", () => {
       expect(answers[0]?.headers).not.to.have.property("ratelimit");
     });
 
+    it("counts two tokens of a user apart, a user's JWTs together, and a JWT with no token", async () => {
+      const { get } = await serve({
+        rateLimit: { count: 1, windowMs: 60_000 },
+        // The user's id, and the token's for one that is no JWT.
+        authenticate(ctx, next) {
+          const [user, token] = ctx.get("Authorization").split(" ").map(Number);
+          ctx.state.caller = makeCaller({ id: user ?? 0, name: "Ada", email: "a@b.c", isAdmin: false });
+          if (token !== undefined) ctx.state.tokenId = token;
+          ctx.state.grant = fullGrant;
+          return next();
+        },
+      });
+      const answers: Answer[] = [];
+      for (const Authorization of ["1 1", "1 2", "1", "2", "1"])
+        answers.push(await get("/api/things", 0, { Authorization }));
+
+      expect(statusesOf(answers)).to.deep.equal([200, 200, 200, 200, 429]);
+    });
+
     it("holds for requests that come at the same time", async () => {
       const { get } = await serve({ rateLimit: { count: 5, windowMs: 60_000 } });
 
@@ -250,5 +269,20 @@ describe("createApp, with limits", () => {
     expect(statusesOf(answers)).to.deep.equal([503, 503, 200]);
     expect((await first).status).to.equal(200);
     expect((await get("/api/things", 2, from("203.0.113.9"))).status).to.equal(200);
+  });
+
+  it("counts the other requests of a forwarded address on when one of them is answered", async () => {
+    const { get } = await serve({ trustedProxies: ["127.0.0.0/8"], maxConnectionsPerAddress: 2 });
+    const ask = (path: string): Promise<Answer> => get(path, 1, from("203.0.113.9"));
+    const atWork = [ask("/api/held"), ask("/api/held")];
+    await until(() => held.length === 2, { what: "both at work" });
+    held.shift()?.();
+    await Promise.race(atWork);
+    atWork.push(ask("/api/held"));
+    await until(() => held.length === 2, { what: "the next at work" });
+
+    expect((await ask("/api/things")).status).to.equal(503);
+    for (const release of held.splice(0)) release();
+    expect(statusesOf(await Promise.all(atWork))).to.deep.equal([200, 200, 200]);
   });
 });

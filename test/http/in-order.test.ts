@@ -79,6 +79,17 @@ describe("requests that are sent behind each other on one connection", () => {
     modest.socket.destroy();
   });
 
+  it("count no longer once they are answered", async () => {
+    const connection = await openRaw(server.port);
+    for (let round = 1; round <= 65; round += 1) {
+      connection.send(get("/quick").repeat(17));
+      expect(await connection.untilAnswers(round * 17)).to.have.length(round * 17);
+    }
+
+    expect(seen).to.have.length(65 * 17);
+    connection.socket.destroy();
+  });
+
   it("end a connection when 1,000 wait on all, until these are done with", async () => {
     const line = get("/a") + get("/quick").repeat(16);
     const many = await Promise.all(Array.from({ length: 63 }, () => openRaw(server.port)));

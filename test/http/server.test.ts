@@ -121,6 +121,24 @@ for (const acceptors of [1, 8])
       await server.close();
     });
 
+    it("closes of a trusted proxy only the connection on which a body comes in tiny chunks", async () => {
+      const server = await startServer(
+        ({ method }, response) =>
+          method === "GET" ? void response.end("served") : void setTimeout(() => response.end(), 60_000),
+        { ...local, trustedProxies: ["127.0.0.0/8"] },
+      );
+      const [flood, other] = [await openRaw(server.port), await openRaw(server.port)];
+      flood.send(
+        "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n" + "1\r\na\r\n".repeat(4_200),
+      );
+      await flood.untilClosed();
+      other.send("GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
+
+      expect(await other.untilClosed()).to.include("served");
+      expect((await call(server.port, "/")).text).to.equal("served");
+      await server.close();
+    });
+
     it("closes the connection of an answered request whose chunked body goes on", async () => {
       const server = await startServer((_request, response) => void response.end("served"), local);
       const connection = await openRaw(server.port);
