@@ -136,9 +136,13 @@ describe("Idempotency-Key", () => {
     }
   });
 
-  it("keeps the keys of two users apart", async () => {
-    const ada = await post(scene, { text: "a" });
+  it("keeps the keys of two users apart, also while the request of one is at work", async () => {
+    const gate = scene.hold();
+    const asked = post(scene, { text: "a" });
+    await gate.entered;
     const bob = await post(scene, { text: "b" }, { user: 8 });
+    gate.open();
+    const ada = await asked;
 
     expect([ada.status, bob.status]).to.deep.equal([201, 201]);
     expect(bob.headers).not.to.have.property("idempotent-replayed");
@@ -296,6 +300,22 @@ describe("Idempotency-Key", () => {
       expect((await post(scene, { text: "b" }, { key: "" })).status).to.equal(201);
     });
   }
+
+  it("counts what a user has again every minute, however often the user sends one", async () => {
+    await core.sql(
+      `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
+       SELECT 7, sha256(n::text::bytea), '', 201, '{}', '', 0, false, now() FROM generate_series(3, ${most.keys}) AS n`,
+    );
+    const answers = [];
+    for (const key of ["first", "last"]) {
+      answers.push(await post(scene, { text: key }, { key }));
+      scene.clockMs += 30_000;
+    }
+    await core.sql("TRUNCATE svc.idempotency_keys");
+    answers.push(await post(scene, { text: "a" }));
+
+    expect(answers.map(({ status }) => status)).to.deep.equal([201, 201, 201]);
+  });
 
   describe("expired answers", () => {
     it("go in portions of 100; others stay", async () => {
