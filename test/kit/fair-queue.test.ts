@@ -160,6 +160,15 @@ describe("createFairQueue", () => {
     expect(queue.take({ items: 200, cost: 50 })).to.deep.equal(["a1"]);
   });
 
+  it("takes a light item behind one that does not fit any more", () => {
+    const { add, take } = makeScene();
+    add("a");
+    add("dear", { cost: 500 });
+    add("b");
+
+    expect([take(), take()]).to.deep.equal([["a 0", "b 0"], ["dear 0"]]);
+  });
+
   it("knows its size, and is empty when all is taken out of it", () => {
     const { queue, add, take } = makeScene();
     expect([queue.size, queue.empty()]).to.deep.equal([0, []]);

@@ -1,0 +1,65 @@
+import { expect } from "chai";
+import { createTurns } from "../../src/kit/turns.ts";
+
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe("createTurns", () => {
+  it("passes a place on to those who wait, in order, and lets no other holder wait for it", async () => {
+    const turns = createTurns(1);
+    const begun: string[] = [];
+    const begin = (name: string): number => begun.push(name);
+    expect(turns.take(1)).to.equal(undefined);
+    void turns.take(1)?.then(() => begin("second"));
+    void turns.take(1)?.then(() => begin("third"));
+
+    expect([turns.isFree(1), turns.isFree(2)]).to.deep.equal([false, true]);
+    expect(turns.take(2)).to.equal(undefined);
+    turns.leave(1);
+    await turn();
+    expect(begun).to.deep.equal(["second"]);
+    turns.leave(1);
+    await turn();
+    expect(begun).to.deep.equal(["second", "third"]);
+    expect(turns.isFree(1)).to.equal(false);
+    turns.leave(1);
+    expect(turns.isFree(1)).to.equal(true);
+  });
+
+  it("gives no place to one that has waited long enough, but to the next", async () => {
+    const turns = createTurns(1);
+    await turns.take(1);
+    const impatient = turns.takeWithin(1, 1);
+    let isNext = false;
+    const next = turns.takeWithin(1, 60_000).then((isTaken) => (isNext = isTaken));
+    expect(await impatient).to.equal(false);
+
+    turns.leave(1);
+    await turn();
+    expect(isNext).to.equal(true);
+    await next;
+    turns.leave(1);
+    expect(turns.isFree(1)).to.equal(true);
+  });
+
+  it("has all that fit begin with the next place that is left, where places have become more", async () => {
+    let places = 1;
+    const turns = createTurns(() => places);
+    await turns.take(1);
+    let begun = 0;
+    for (let count = 0; count < 4; count += 1) void turns.take(1)?.then(() => (begun += 1));
+
+    places = 3;
+    turns.leave(1);
+    await turn();
+
+    expect(begun).to.equal(3);
+  });
+
+  it("has the place back of an act that fails", async () => {
+    const turns = createTurns(1);
+    const fails = turns.run(1, () => Promise.reject(new Error("away")));
+
+    expect(await fails.catch(String)).to.equal("Error: away");
+    expect(turns.isFree(1)).to.equal(true);
+  });
+});
