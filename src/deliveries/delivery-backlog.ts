@@ -7,24 +7,25 @@ import { countLimit, type DeliveryBacklog } from "../telemetry/metrics/backlog-g
 const backlogText = `
   WITH parked AS MATERIALIZED (
     SELECT delivery_id, subscription_id FROM svc.delivery_queue WHERE due_at IS NULL ORDER BY subscription_id, delivery_id LIMIT $1
-  ), held AS MATERIALIZED (
-    SELECT delivery_id FROM parked
-    LEFT JOIN svc.subscriptions AS subscription ON subscription.id = parked.subscription_id
+  ), parked_for AS MATERIALIZED (
+    SELECT of_one.count, of_one.oldest, state.failing_since IS NOT NULL AS is_failing,
+      coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS is_active
+    FROM (SELECT subscription_id, count(*), min(delivery_id) AS oldest FROM parked GROUP BY subscription_id) AS of_one
+    LEFT JOIN svc.subscriptions AS subscription ON subscription.id = of_one.subscription_id
     LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
-    WHERE NOT coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false)
+    LEFT JOIN svc.subscription_state AS state ON state.subscription_id = of_one.subscription_id
   ), due AS MATERIALIZED (
     SELECT delivery_id FROM svc.delivery_queue WHERE due_at <= now() ORDER BY due_at LIMIT $1
   )
   SELECT
-    least((SELECT count(*) FROM due) + (SELECT count(*) FROM parked) - (SELECT count(*) FROM held), $1)::int AS due,
+    least((SELECT count(*) FROM due) + (SELECT coalesce(sum(count), 0) FROM parked_for WHERE is_active), $1)::int AS due,
     (SELECT coalesce(sum(cardinality(delivery_ids)), 0) FROM svc.flights)::int AS "inHand",
     (SELECT count(*) FROM (SELECT FROM svc.delivery_queue WHERE due_at > now() ORDER BY due_at LIMIT $1) AS counted)::int AS scheduled,
-    least((SELECT count(*) FROM held) + (SELECT count(*) FROM (
+    least((SELECT coalesce(sum(count), 0) FROM parked_for WHERE NOT is_active) + (SELECT count(*) FROM (
       SELECT FROM svc.deliveries WHERE held_at IS NOT NULL ORDER BY id LIMIT $1) AS counted), $1)::int AS held,
     (SELECT extract(epoch FROM now() - delivery.updated_at) * 1000 FROM svc.deliveries AS delivery
-      WHERE delivery.id = (SELECT min(delivery_id) FROM (SELECT delivery_id FROM due UNION ALL
-        SELECT delivery_id FROM parked LEFT JOIN svc.subscription_state AS state USING (subscription_id)
-        WHERE state.failing_since IS NULL AND delivery_id NOT IN (SELECT delivery_id FROM held)) AS waiting))::float8 AS "oldestDueMs",
+      WHERE delivery.id = least((SELECT min(delivery_id) FROM due),
+        (SELECT min(oldest) FROM parked_for WHERE is_active AND NOT is_failing)))::float8 AS "oldestDueMs",
     (SELECT count(*) FROM (
       SELECT FROM svc.deliveries WHERE problem = 'failed' AND dead_lettered_at IS NULL ORDER BY id LIMIT $1) AS counted)::int AS "awaitingDeadLetter"`;
 

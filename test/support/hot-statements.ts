@@ -176,7 +176,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     {
       name: "deliveries: backlog",
       pool: "pool",
-      mostRead: 45_000,
+      mostRead: 35_000,
       isByIndex: true,
       run: readDeliveryBacklog,
     },
