@@ -1,9 +1,8 @@
 import { queues } from "../broker/topology.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
-import type { Presented, PresentedAll } from "./event-presenter.ts";
-import type { FoundEvent, OutboxEvent, Share } from "./outbox.ts";
-import { publishEvents, refuseTooLarge, uuidsOf, type PresentedEvent } from "./publish-events.ts";
+import type { FoundEvent, Share } from "./outbox.ts";
+import { startPublishing } from "./relay-publish.ts";
 import { isSameShare } from "./relay-shares.ts";
 import {
   createRelayState,
@@ -11,7 +10,6 @@ import {
   isNew,
   now,
   readWhole,
-  restResource,
   retryLater,
   type RelayOptions,
   type RelayState,
@@ -35,14 +33,7 @@ const [idleCheckMs, idleFrom] = [100, 30];
 const mostBytesRead = 1024 ** 2;
 /** With an empty queue of the fan-out, an event still in the outbox after this time was lost. */
 const lostAfterMs = 5_000;
-/**
- * With at least this many events of one read refused, and none presented, the resource counts as
- * failing.
- */
-const failingFrom = 10;
 const unknownEveryMs = 300_000;
-/** After this time, an event that was read is looked for in the outbox again. */
-const freshForMs = 100;
 
 /**
  * Publishes captured events to the exchange `svc.events`, at least once: reads, transforms,
@@ -159,7 +150,7 @@ async function retryFailed(state: RelayState): Promise<void> {
   }
   const found = new Set(events.map(({ id }) => id));
   for (const id of ids) if (!found.has(id)) failed.forget(id);
-  for (const [resource, group] of groupBy(events, resourceOf)) begin(state, resource, group);
+  for (const [resource, group] of groupBy(events, resourceOf)) startPublishing(state, resource, group);
 }
 
 /** Tries the oldest and one of the newest events of each resource whose pause is over. */
@@ -177,7 +168,7 @@ async function probe(state: RelayState, share: Share): Promise<void> {
     });
     const fresh = events.filter((event) => isNew(state, event));
     if (fresh.length === 0) resting.wake(resource);
-    else begin(state, resource, fresh, { isProbe: true });
+    else startPublishing(state, resource, fresh, { isProbe: true });
   }
 }
 
@@ -229,117 +220,10 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   for (const [resource, group] of groupBy(fresh, resourceOf)) {
     const most = window.roomOf(resource);
     for (const event of group.slice(most)) giveBack(state, event);
-    if (most > 0) begin(state, resource, group.slice(0, most));
+    if (most > 0) startPublishing(state, resource, group.slice(0, most));
   }
   const idle = readable.filter(isReadable);
   return fresh.length > 0 && window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle);
-}
-
-/** Presents and publishes events of one resource, without waiting for it. */
-function begin(
-  state: RelayState,
-  resource: string,
-  found: readonly FoundEvent[],
-  { isProbe } = { isProbe: false },
-): void {
-  const { window, busy, underWay, options } = state;
-  const readAtMs = now();
-  for (const event of found) window.enter(event);
-  for (const event of found.filter(({ snapshot }) => snapshot === null)) {
-    refuseTooLarge(options, event, event.bytes);
-    retryLater(state, event.id, { isLasting: true });
-  }
-  const events = found.filter((event): event is OutboxEvent => event.snapshot !== null);
-  if (events.length === 0) return;
-  busy.add(resource);
-  const done = options
-    .present(resource, events)
-    .finally(() => busy.delete(resource))
-    .then((presented) => publish(state, { resource, events, presented, isProbe, readAtMs }))
-    .catch((error: unknown) => {
-      for (const { id } of events) retryLater(state, id);
-      options.log.error({ err: error, resource }, "relay failed; trying again");
-    })
-    .finally(() => underWay.delete(done));
-  underWay.add(done);
-}
-
-/** Events of one resource that were read together. */
-interface Group {
-  readonly resource: string;
-  readonly events: readonly OutboxEvent[];
-  readonly presented: PresentedAll;
-  readonly isProbe: boolean;
-  readonly readAtMs: number;
-}
-
-async function publish(state: RelayState, group: Group): Promise<void> {
-  const startedAt = now();
-  const { resource, events, presented } = group;
-  const { log, metrics } = state.options;
-  const answers: readonly Presented[] =
-    presented.kind === "each"
-      ? presented.answers
-      : events.map(() => ({ kind: "refused", reason: presented.reason }));
-  const refused = events.filter((_, index) => answers[index]?.kind !== "presented");
-  if (refused.length > 0) metrics.postponed("refused", refused.length);
-  const reason = answers.find((answer) => answer.kind === "refused")?.reason;
-  if (refused.length === events.length && isFailing(state, group)) {
-    const isPassing = presented.kind === "none" && presented.isPassing;
-    return restResource(state, resource, events, { reason: reason ?? "refused", isPassing });
-  }
-  if (state.resting.wake(resource))
-    log.info({ event: "relay.recovered", resource }, "the events of a resource can be published again");
-  for (const { id } of refused) retryLater(state, id);
-  if (refused.length > 0)
-    log.error(
-      { event: "relay.refused", resource, reason, events: refused.length, eventUuids: uuidsOf(refused) },
-      "events cannot be presented; they wait",
-    );
-  const ready = events.flatMap((event, index): readonly PresentedEvent[] => {
-    const answer = answers[index];
-    return answer?.kind === "presented" ? [{ event, data: answer.data, previous: answer.previous }] : [];
-  });
-  const wanted = await stillWaiting(state, ready, group.readAtMs);
-  const { tooLarge, unconfirmed } = await publishEvents(state.options, resource, wanted);
-  for (const id of unconfirmed) retryLater(state, id, { isOnWay: true });
-  for (const id of tooLarge) retryLater(state, id, { isLasting: true });
-  log.info(
-    {
-      event: "relay.turn",
-      resource,
-      read: events.length,
-      published: wanted.length - tooLarge.length - unconfirmed.length,
-      eventUuids: uuidsOf(events),
-      oldestAgeMs: Date.now() - Date.parse(events[0]?.timestamp ?? ""),
-      publishMs: Math.round(now() - startedAt),
-    },
-    "relay turn",
-  );
-}
-
-/**
- * Leaves out the events that have left the outbox since they were read: their record may be erased.
- * No statement for what was read a moment ago.
- */
-async function stillWaiting(
-  { window, failed, options }: RelayState,
-  ready: readonly PresentedEvent[],
-  readAtMs: number,
-): Promise<readonly PresentedEvent[]> {
-  if (ready.length === 0 || now() - readAtMs < freshForMs) return ready;
-  const waiting = await options.outbox.waiting(ready.map(({ event }) => event.id));
-  return ready.filter(({ event: { id } }) => {
-    if (waiting.has(id)) return true;
-    window.leave(id);
-    failed.forget(id);
-    return false;
-  });
-}
-
-/** Returns whether events that were all refused mean that their resource fails as a whole. */
-function isFailing({ failed }: RelayState, { events, presented, isProbe }: Group): boolean {
-  return isProbe || presented.kind === "none" || events.length >= failingFrom || failed.isFull();
 }
 
 function resourceOf({ resource }: FoundEvent): string {
