@@ -38,7 +38,7 @@ import { addOpenApiRoutes } from "../openapi/routes.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { createListDatabase } from "../resources/list-database.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
-import type { RecordDatabase } from "../resources/store.ts";
+import type { RecordDatabase } from "../resources/record-database.ts";
 import type { Assembly, RequestListener } from "./workers.ts";
 import { createTurns, type Turns } from "../kit/turns.ts";
 import { withServiceEvents } from "../subscriptions/service-events.ts";

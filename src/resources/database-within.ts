@@ -1,6 +1,6 @@
 import type { Transaction } from "../db/transaction.ts";
 import { AppError } from "../kit/errors.ts";
-import type { RecordDatabase } from "./store.ts";
+import type { RecordDatabase } from "./record-database.ts";
 
 /**
  * Makes the stores use a transaction. Prisma has connections of its own: where it would have to

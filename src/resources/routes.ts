@@ -14,7 +14,8 @@ import { createLookup } from "./lookup.ts";
 import type { Together } from "./record-operations.ts";
 import { createRecordHandlers, type Handler, type RecordRoutesOptions } from "./record-routes.ts";
 import { takingTurns } from "./store-turns.ts";
-import { createStore, type RecordDatabase } from "./store.ts";
+import type { RecordDatabase } from "./record-database.ts";
+import { createStore } from "./store.ts";
 import { createViews } from "./view.ts";
 
 export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "definition" | "reachOf"> {

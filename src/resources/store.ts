@@ -1,21 +1,9 @@
-import type { ModelsClient } from "../db/models-client.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
-import type { SqlOf } from "../db/batched-sql.ts";
-import type { ManySql, TextSql, TextTransact } from "../db/text-sql.ts";
-import type { Definition, Definitions, Row } from "../mapping/definition.ts";
+import type { TextSql } from "../db/text-sql.ts";
+import type { Definition, Row } from "../mapping/definition.ts";
 import { allOf, always, isAlways, keyIs, type Condition } from "../querying/condition.ts";
-import { countRecords, estimateRecords } from "../querying/count.ts";
-import { reversed, type OrderItem } from "../querying/order.ts";
-import { orderOf } from "../querying/prisma-include.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
-import {
-  readCountedPage,
-  readJudged,
-  readPositions,
-  readRecords,
-  totalOrder,
-  type Reading,
-} from "../querying/read.ts";
+import { readJudged } from "../querying/read.ts";
 import type { Raw } from "../querying/selection.ts";
 import { readVersion } from "../querying/version.ts";
 import { scalarParameter } from "../querying/values.ts";
@@ -28,53 +16,12 @@ import {
   updateRecord,
 } from "../querying/write.ts";
 import type { Where } from "./access.ts";
-import type { ListDatabase, ListHolder } from "./list-database.ts";
-import {
-  exactly,
-  readCursorPage,
-  readPage,
-  type CursorPage,
-  type CursorPart,
-  type ListPart,
-  type RecordPage,
-} from "./list-page.ts";
+import { listByCursor, listByPage } from "./list-records.ts";
 import { createPrismaStore } from "./prisma-store.ts";
-import type { Found, Guard, ListQuery, ManyStore, RecordStore, Shape, RecordWrite } from "./record-store.ts";
-import type { RelatedList } from "./related-lists.ts";
-import { forbidden, leftOut, refuseDelete, refuseList, refuseUnsupported, refuseWrite } from "./refusals.ts";
-import { accessOf, type View, type Views } from "./view.ts";
-import { writePage } from "./write-page.ts";
-
-/** How the stores reach the database. */
-export interface RecordDatabase {
-  readonly records: TextSql;
-  /** For reads of one record, which may go to the server together. */
-  readonly reads: TextSql;
-  /** For writes of a user by one statement, which may go to the server together. */
-  readonly writes: SqlOf<number>;
-  readonly lists: ListDatabase;
-  readonly transact: TextTransact;
-  /** For the arguments of code modules that only Prisma knows. */
-  readonly models: ModelsClient;
-  /** Called with the resource's name when the Prisma client has to answer. */
-  readonly onFallback: (resource: string) => void;
-  /** Within a transaction. */
-  readonly many?: ManySql;
-  /** Goes behind every statement that writes, see `traceComment`. */
-  readonly comment: () => string;
-}
-
-export interface StoreOptions {
-  readonly definition: Definition;
-  readonly definitions: Definitions;
-  readonly views: Views;
-  readonly database: RecordDatabase;
-}
-
-interface Context extends StoreOptions {
-  /** Returns the store that answers through the Prisma client. */
-  readonly fallback: () => RecordStore;
-}
+import type { StoreContext, StoreOptions } from "./record-database.ts";
+import type { Found, Guard, ManyStore, RecordStore, Shape, RecordWrite } from "./record-store.ts";
+import { forbidden, leftOut, refuseDelete, refuseUnsupported, refuseWrite } from "./refusals.ts";
+import { accessOf, type View } from "./view.ts";
 
 /**
  * Opens the records of a resource. Each operation is one statement without Prisma's runtime, and
@@ -91,7 +38,7 @@ export function createStore(options: StoreOptions): RecordStore & ManyStore {
   };
   const context = { ...options, fallback };
   return {
-    list: (query, part) => list(context, query, part),
+    list: (query, part) => listByPage(context, query, part),
     listByCursor: (query, part) => listByCursor(context, query, part),
     find: (key, where, shape, access) => find(context, key, { where, shape, access }),
     create: (written) => create(context, written),
@@ -103,51 +50,8 @@ export function createStore(options: StoreOptions): RecordStore & ManyStore {
   };
 }
 
-async function list(context: Context, query: ListQuery, part: ListPart): Promise<RecordPage> {
-  const compiled = compiledList(context, query);
-  const { definition, fallback, database } = context;
-  const holder = holderOf(context, query);
-  if (compiled === undefined) return database.lists.inTurn(holder, () => fallback().list(query, part));
-  const { view, condition, sql } = compiled;
-  const readingOf = (take: number): Reading => ({ condition, order: compiled.order, skip: part.skip, take });
-  const read = async (take: number): Promise<readonly string[]> =>
-    jsonOf(compiled, await readRecords(sql, view.statement, readingOf(take)));
-  return readPage(part, {
-    read,
-    async readCounted(take, countAt) {
-      // Of lists that wait together, one counts for all that ask for the same.
-      if (database.lists.isBusy(holder)) return { records: await read(take) };
-      const found = await readCountedPage(sql, view.statement, { reading: readingOf(take), countAt });
-      return { records: await jsonOf(compiled, found.rows), total: found.total };
-    },
-    count: async (mode) =>
-      mode === "estimated"
-        ? estimateRecords(sql, definition, condition)
-        : exactly(await countRecords(sql, definition, condition)),
-  }).catch((error: unknown) => refuseList(query.asked, error));
-}
-
-async function listByCursor(context: Context, query: ListQuery, part: CursorPart): Promise<CursorPage> {
-  const compiled = compiledList(context, query);
-  if (compiled === undefined) {
-    const { database, fallback } = context;
-    return database.lists.inTurn(holderOf(context, query), () => fallback().listByCursor(query, part));
-  }
-  const { view, condition, sql } = compiled;
-  const order = part.from?.isBackwards === true ? reversed(compiled.order) : compiled.order;
-  return readCursorPage(part, async (take) => {
-    const reading = { condition, order, take, after: part.from };
-    const found = await readPositions(sql, view.statement, reading);
-    const texts = await jsonOf(
-      compiled,
-      found.map(({ raw }) => raw),
-    );
-    return found.map(({ position }, index) => ({ position, json: texts[index] ?? "" }));
-  }).catch((error: unknown) => refuseList(query.asked, error));
-}
-
 async function find(
-  { definition, definitions, views, database, fallback }: Context,
+  { definition, definitions, views, database, fallback }: StoreContext,
   key: unknown,
   {
     where,
@@ -168,7 +72,7 @@ async function find(
   }
 }
 
-async function create<T>(context: Context, options: RecordWrite<T>): Promise<T> {
+async function create<T>(context: StoreContext, options: RecordWrite<T>): Promise<T> {
   const { views, database, fallback } = context;
   const view = views.of(options.include);
   if (view === undefined) return fallback().create(options);
@@ -185,7 +89,7 @@ async function create<T>(context: Context, options: RecordWrite<T>): Promise<T> 
 const mostRelated = 25;
 
 async function createMany<T>(
-  { views, database }: Context,
+  { views, database }: StoreContext,
   many: readonly Row[],
   { include, access, present }: Omit<RecordWrite<T>, "data" | "isUndone" | "userId">,
 ): Promise<readonly T[] | undefined> {
@@ -201,7 +105,7 @@ async function createMany<T>(
 }
 
 async function update<T>(
-  context: Context,
+  context: StoreContext,
   key: unknown,
   options: RecordWrite<T> & Guard,
 ): Promise<T | undefined> {
@@ -223,7 +127,7 @@ async function update<T>(
 }
 
 async function remove(
-  { definition, definitions, database, fallback }: Context,
+  { definition, definitions, database, fallback }: StoreContext,
   key: unknown,
   { where, access, version }: { readonly access: Condition } & Guard,
 ): Promise<boolean> {
@@ -239,7 +143,7 @@ async function remove(
 }
 
 async function removeMany(
-  { definition, definitions, database: { many, comment } }: Context,
+  { definition, definitions, database: { many, comment } }: StoreContext,
   keys: readonly unknown[],
   { where, access }: { readonly where: Where; readonly access: Condition },
 ): Promise<boolean> {
@@ -272,58 +176,6 @@ async function write<F, T>(
   } catch (error) {
     return refuseWrite(definition, error);
   }
-}
-
-interface CompiledList {
-  readonly view: View;
-  readonly condition: Condition;
-  readonly order: readonly OrderItem[];
-  readonly related: readonly RelatedList[];
-  readonly sql: TextSql;
-}
-
-function holderOf({ definition }: StoreOptions, { userId }: ListQuery): ListHolder {
-  return { userId, resource: definition.name };
-}
-
-/** Undefined for a query with a part that only the Prisma client knows. */
-function compiledList(options: StoreOptions, query: ListQuery): CompiledList | undefined {
-  const { definition, definitions, views, database } = options;
-  const { where, orderBy, include, access, filter, sort, fields, related } = query;
-  const view = views.of(include, { fields, related: related.map(({ link }) => link) });
-  const base = conditionOf(definition, definitions, where);
-  const order = sort ?? orderOf(definition, definitions, orderBy);
-  if (view === undefined || base === undefined || order === undefined) return undefined;
-  return {
-    view,
-    condition: allOf([base, access, filter]),
-    order: totalOrder(order, definition),
-    related,
-    sql: database.lists.sql(holderOf(options, query)),
-  };
-}
-
-/** Writes the JSON of records, with the relations that the request includes at its end. */
-async function jsonOf(
-  { view, related, sql }: CompiledList,
-  raws: readonly Raw[],
-): Promise<readonly string[]> {
-  let texts = await writePage(raws, (raw) => view.json(raw));
-  for (const one of related) {
-    const { name, link } = one;
-    const position = view.statement.root.columns.get(link.from.name)?.position ?? -1;
-    const values = raws.map((raw) => (raw[position] ?? null) as string | null);
-    const lists = await one.read(sql, values);
-    texts = texts.map((text, index) => withMember(text, name, lists[index] ?? "null"));
-  }
-  return texts;
-}
-
-function withMember(text: string, name: string, value: string): string {
-  // Code may show a record as something else than an object.
-  if (!text.startsWith("{")) return text;
-  const separator = text === "{}" ? "" : ",";
-  return `${text.slice(0, -1)}${separator}${JSON.stringify(name)}:${value}}`;
 }
 
 function keyCondition(definition: Definition, key: unknown): Condition {

@@ -9,7 +9,7 @@ import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 import { createListDatabase } from "../../src/resources/list-database.ts";
 import { createTestDatabase } from "../support/database.ts";
-import type { RecordDatabase } from "../../src/resources/store.ts";
+import type { RecordDatabase } from "../../src/resources/record-database.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 
 const customers = definition({

@@ -1,0 +1,129 @@
+import type { TextSql } from "../db/text-sql.ts";
+import { allOf, type Condition } from "../querying/condition.ts";
+import { countRecords, estimateRecords } from "../querying/count.ts";
+import { reversed, type OrderItem } from "../querying/order.ts";
+import { orderOf } from "../querying/prisma-include.ts";
+import { conditionOf } from "../querying/prisma-where.ts";
+import { readCountedPage, readPositions, readRecords, totalOrder, type Reading } from "../querying/read.ts";
+import type { Raw } from "../querying/selection.ts";
+import type { ListHolder } from "./list-database.ts";
+import {
+  exactly,
+  readCursorPage,
+  readPage,
+  type CursorPage,
+  type CursorPart,
+  type ListPart,
+  type RecordPage,
+} from "./list-page.ts";
+import type { StoreContext, StoreOptions } from "./record-database.ts";
+import type { ListQuery } from "./record-store.ts";
+import { refuseList } from "./refusals.ts";
+import type { RelatedList } from "./related-lists.ts";
+import type { View } from "./view.ts";
+import { writePage } from "./write-page.ts";
+
+/** Reads a page by number. */
+export async function listByPage(
+  context: StoreContext,
+  query: ListQuery,
+  part: ListPart,
+): Promise<RecordPage> {
+  const compiled = compiledList(context, query);
+  const { definition, fallback, database } = context;
+  const holder = holderOf(context, query);
+  if (compiled === undefined) return database.lists.inTurn(holder, () => fallback().list(query, part));
+  const { view, condition, sql } = compiled;
+  const readingOf = (take: number): Reading => ({ condition, order: compiled.order, skip: part.skip, take });
+  const read = async (take: number): Promise<readonly string[]> =>
+    jsonOf(compiled, await readRecords(sql, view.statement, readingOf(take)));
+  return readPage(part, {
+    read,
+    async readCounted(take, countAt) {
+      // Of lists that wait together, one counts for all that ask for the same.
+      if (database.lists.isBusy(holder)) return { records: await read(take) };
+      const found = await readCountedPage(sql, view.statement, { reading: readingOf(take), countAt });
+      return { records: await jsonOf(compiled, found.rows), total: found.total };
+    },
+    count: async (mode) =>
+      mode === "estimated"
+        ? estimateRecords(sql, definition, condition)
+        : exactly(await countRecords(sql, definition, condition)),
+  }).catch((error: unknown) => refuseList(query.asked, error));
+}
+
+/** Reads a page from a position on. */
+export async function listByCursor(
+  context: StoreContext,
+  query: ListQuery,
+  part: CursorPart,
+): Promise<CursorPage> {
+  const compiled = compiledList(context, query);
+  if (compiled === undefined) {
+    const { database, fallback } = context;
+    return database.lists.inTurn(holderOf(context, query), () => fallback().listByCursor(query, part));
+  }
+  const { view, condition, sql } = compiled;
+  const order = part.from?.isBackwards === true ? reversed(compiled.order) : compiled.order;
+  return readCursorPage(part, async (take) => {
+    const reading = { condition, order, take, after: part.from };
+    const found = await readPositions(sql, view.statement, reading);
+    const texts = await jsonOf(
+      compiled,
+      found.map(({ raw }) => raw),
+    );
+    return found.map(({ position }, index) => ({ position, json: texts[index] ?? "" }));
+  }).catch((error: unknown) => refuseList(query.asked, error));
+}
+
+interface CompiledList {
+  readonly view: View;
+  readonly condition: Condition;
+  readonly order: readonly OrderItem[];
+  readonly related: readonly RelatedList[];
+  readonly sql: TextSql;
+}
+
+function holderOf({ definition }: StoreOptions, { userId }: ListQuery): ListHolder {
+  return { userId, resource: definition.name };
+}
+
+/** Undefined for a query with a part that only the Prisma client knows. */
+function compiledList(options: StoreOptions, query: ListQuery): CompiledList | undefined {
+  const { definition, definitions, views, database } = options;
+  const { where, orderBy, include, access, filter, sort, fields, related } = query;
+  const view = views.of(include, { fields, related: related.map(({ link }) => link) });
+  const base = conditionOf(definition, definitions, where);
+  const order = sort ?? orderOf(definition, definitions, orderBy);
+  if (view === undefined || base === undefined || order === undefined) return undefined;
+  return {
+    view,
+    condition: allOf([base, access, filter]),
+    order: totalOrder(order, definition),
+    related,
+    sql: database.lists.sql(holderOf(options, query)),
+  };
+}
+
+/** Writes the JSON of records, with the relations that the request includes at its end. */
+async function jsonOf(
+  { view, related, sql }: CompiledList,
+  raws: readonly Raw[],
+): Promise<readonly string[]> {
+  let texts = await writePage(raws, (raw) => view.json(raw));
+  for (const one of related) {
+    const { name, link } = one;
+    const position = view.statement.root.columns.get(link.from.name)?.position ?? -1;
+    const values = raws.map((raw) => (raw[position] ?? null) as string | null);
+    const lists = await one.read(sql, values);
+    texts = texts.map((text, index) => withMember(text, name, lists[index] ?? "null"));
+  }
+  return texts;
+}
+
+function withMember(text: string, name: string, value: string): string {
+  // Code may show a record as something else than an object.
+  if (!text.startsWith("{")) return text;
+  const separator = text === "{}" ? "" : ",";
+  return `${text.slice(0, -1)}${separator}${JSON.stringify(name)}:${value}}`;
+}

@@ -1,0 +1,39 @@
+import type { ModelsClient } from "../db/models-client.ts";
+import type { SqlOf } from "../db/batched-sql.ts";
+import type { ManySql, TextSql, TextTransact } from "../db/text-sql.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
+import type { ListDatabase } from "./list-database.ts";
+import type { RecordStore } from "./record-store.ts";
+import type { Views } from "./view.ts";
+
+/** How the stores reach the database. */
+export interface RecordDatabase {
+  readonly records: TextSql;
+  /** For reads of one record, which may go to the server together. */
+  readonly reads: TextSql;
+  /** For writes of a user by one statement, which may go to the server together. */
+  readonly writes: SqlOf<number>;
+  readonly lists: ListDatabase;
+  readonly transact: TextTransact;
+  /** For the arguments of code modules that only Prisma knows. */
+  readonly models: ModelsClient;
+  /** Called with the resource's name when the Prisma client has to answer. */
+  readonly onFallback: (resource: string) => void;
+  /** Within a transaction. */
+  readonly many?: ManySql;
+  /** Goes behind every statement that writes, see `traceComment`. */
+  readonly comment: () => string;
+}
+
+export interface StoreOptions {
+  readonly definition: Definition;
+  readonly definitions: Definitions;
+  readonly views: Views;
+  readonly database: RecordDatabase;
+}
+
+/** What the operations of one resource work with. */
+export interface StoreContext extends StoreOptions {
+  /** Returns the store that answers through the Prisma client. */
+  readonly fallback: () => RecordStore;
+}
