@@ -9,6 +9,7 @@ import {
   printRow,
   printRows,
   withOpened,
+  type JsonOption,
   type OutputRow,
   type Terminal,
 } from "../kit/cli-output.ts";
@@ -41,10 +42,6 @@ export interface WebhookCommandsOptions {
   readonly terminal: Terminal;
 }
 
-interface Json {
-  readonly json?: boolean;
-}
-
 const shownOnce = "The secret is not shown again: give it to the owner of the receiver.\n";
 /** Together with their borders 99 columns. */
 const widths = [7, 26, 14, 22, 14];
@@ -55,7 +52,7 @@ const widestValue = 68;
 export function addWebhookCommands(program: Command, options: WebhookCommandsOptions): void {
   const group = program.command("webhooks").description("look at webhooks of all users, and steer them");
   addList(group, options);
-  one(group, "show", "show a webhook").action((id: number, { json = false }: Json) =>
+  one(group, "show", "show a webhook").action((id: number, { json = false }: JsonOption) =>
     withOpened(options.open, async ({ sql }) => {
       const webhook = await getSubscription(sql, id);
       const row = withUser(webhook, await usersOf(sql, [webhook]));
@@ -77,7 +74,7 @@ function one(group: Command, name: string, description: string): Command {
 }
 
 function addList(group: Command, { open, terminal }: WebhookCommandsOptions): void {
-  interface Options extends Json {
+  interface Options extends JsonOption {
     readonly user?: number;
     readonly limit: number;
   }
@@ -109,7 +106,7 @@ function addState(
   const description = isActive
     ? "let a webhook get its events and the deliveries that wait"
     : "pause a webhook; its deliveries wait";
-  one(group, name, description).action((id: number, { json = false }: Json) =>
+  one(group, name, description).action((id: number, { json = false }: JsonOption) =>
     withOpened(open, async ({ sql, actor }) => {
       await getSubscription(sql, id);
       await sql(
@@ -129,7 +126,7 @@ function addState(
 
 function addTest(group: Command, { open, createSender, terminal }: WebhookCommandsOptions): void {
   one(group, "test", "send a ping to the receiver of a webhook").action(
-    (id: number, { json = false }: Json) =>
+    (id: number, { json = false }: JsonOption) =>
       withOpened(open, async ({ config, sql, database }) => {
         await getSubscription(sql, id);
         const secretBox = await openSecretBox(config);
@@ -164,7 +161,7 @@ function addRotation(group: Command, { open, terminal }: WebhookCommandsOptions)
       graceOf,
       usualGrace,
     )
-    .action((id: number, { grace, json = false }: Json & { readonly grace: number }) =>
+    .action((id: number, { grace, json = false }: JsonOption & { readonly grace: number }) =>
       withOpened(open, async ({ config, database, sql, actor }) => {
         const { url } = await getSubscription(sql, id);
         const secretBox = await openSecretBox(config);

@@ -25,6 +25,19 @@ export const parseCount = argument(
   "It must be an integer from 1 to 99999.",
 );
 
+/**
+ * Makes a parser that returns a valid text without the blanks around it.
+ *
+ * @param faultOf Returns what is wrong with a text; undefined when it is valid.
+ */
+export function parseText(faultOf: (text: string) => string | undefined): (text: string) => string {
+  return (text) => {
+    const fault = faultOf(text.trim());
+    if (fault !== undefined) throw new InvalidArgumentError(fault);
+    return text.trim();
+  };
+}
+
 function timeOf(text: string): Date | undefined {
   const ago = durationMsOf(text);
   if (ago !== undefined) return new Date(Date.now() - ago);

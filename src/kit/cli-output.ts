@@ -4,6 +4,11 @@ import type { Readable, Writable } from "node:stream";
 import Table from "cli-table3";
 import { messageOf, OperatorError } from "./errors.ts";
 
+/** The option that every command with an answer has. */
+export interface JsonOption {
+  readonly json?: boolean;
+}
+
 /** Where a command writes its answer and its remarks. */
 export interface Terminal {
   /** Writes the answer. Adds no line break. */

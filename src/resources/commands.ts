@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { printDone, printRows, type Terminal } from "../kit/cli-output.ts";
+import { printDone, printRows, type JsonOption, type Terminal } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { yamlText } from "../config/yaml-text.ts";
 import { hint } from "../kit/did-you-mean.ts";
@@ -9,10 +9,6 @@ import { shownDefinition } from "./show-definition.ts";
 import { checkDefinitions, describeFaults, loadDefinitions } from "../mapping/load.ts";
 import { silentWebhooks } from "./silent-webhooks.ts";
 import { unreachableFields } from "./unreachable.ts";
-
-interface Json {
-  readonly json?: boolean;
-}
 
 /**
  * Adds `resources check`, `list` and `show`, and `schema` (docs/svc-admin.md, "Commands"). All end
@@ -28,7 +24,7 @@ export function addResourceCommands(
     .command("check")
     .description("check every mapping file; needs no database")
     .option("--json", "print JSON")
-    .action(async ({ json = false }: Json) => {
+    .action(async ({ json = false }: JsonOption) => {
       const { definitions, faults } = await checkDefinitions(configDir, { withAnswers: true });
       // The start refuses a rule that cannot decide; the check must not pass it.
       createAccessConditions(definitions ?? new Map());
@@ -50,7 +46,7 @@ export function addResourceCommands(
     .command("list")
     .description("list the resources that the mapping files define")
     .option("--json", "print JSON")
-    .action(async ({ json = false }: Json) => {
+    .action(async ({ json = false }: JsonOption) => {
       const definitions = await loadDefinitions(configDir);
       const rows = [...definitions.values()].map((definition) => ({
         name: definition.name,
@@ -69,7 +65,7 @@ export function addResourceCommands(
     .description("print a definition with every default and rule in effect, and its Prisma model")
     .argument("<name>", "name of the resource")
     .option("--json", "print JSON")
-    .action(async (name: string, { json = false }: Json) => {
+    .action(async (name: string, { json = false }: JsonOption) => {
       const definitions = await loadDefinitions(configDir);
       const definition = definitions.get(name);
       if (definition === undefined)
@@ -87,7 +83,7 @@ export function addResourceCommands(
     .command("schema")
     .description("print the Prisma schema of all resources, for programs that use Prisma on the tables")
     .option("--json", "print JSON")
-    .action(async ({ json = false }: Json) => {
+    .action(async ({ json = false }: JsonOption) => {
       const schema = prismaSchemaOf(await loadDefinitions(configDir));
       terminal.stdout(json ? `${JSON.stringify({ schema }, null, 2)}\n` : schema);
     });

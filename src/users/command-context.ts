@@ -1,0 +1,59 @@
+import type { Pool } from "pg";
+import { createTransact, type Sql } from "../db/sql.ts";
+import type { Actor } from "../kit/actor.ts";
+import { withOpened, type Terminal } from "../kit/cli-output.ts";
+import { OperatorError } from "../kit/errors.ts";
+import type { Log } from "../telemetry/log.ts";
+import { createTokenProvider, type TokenProvider } from "./provider.ts";
+import { createUserStore, type UserStore } from "./store.ts";
+
+/** The part of an open database that the commands need. */
+export interface UserCommandsContext {
+  readonly database: { readonly pool: Pool };
+  readonly sql: Sql;
+  readonly log: Log;
+  /** Who runs the command. */
+  readonly actor: Actor;
+  readonly config: { readonly auth: { readonly jwt?: { readonly issuer: string } | undefined } };
+  close(): Promise<void>;
+}
+
+/** What the commands open and write to. */
+export interface UserCommandsOptions {
+  readonly open: () => Promise<UserCommandsContext>;
+  readonly terminal: Terminal;
+}
+
+/** What is open while a command works. */
+export interface OpenedUsers {
+  readonly users: UserStore;
+  readonly tokens: TokenProvider;
+  /** Names of the resources that `svc-admin migrate` has installed. */
+  readonly resources: () => Promise<readonly string[]>;
+  /** Whose JWTs are taken; undefined: none are. */
+  readonly issuer: string | undefined;
+}
+
+/** Opens what the commands of users and tokens work with, and closes it after the work. */
+export function withUsers<T>(
+  open: UserCommandsOptions["open"],
+  work: (opened: OpenedUsers) => Promise<T>,
+): Promise<T> {
+  return withOpened(open, ({ database: { pool }, sql, log, actor, config }) => {
+    const transact = createTransact(pool);
+    return work({
+      issuer: config.auth.jwt?.issuer,
+      users: createUserStore({ sql, transact, actor }),
+      tokens: createTokenProvider({ sql, transact, log, actor }),
+      async resources() {
+        const installed = await sql<{ name: string }>("SELECT name FROM svc.installed_resources");
+        return installed.map(({ name }) => name);
+      },
+    });
+  });
+}
+
+/** Returns the error for a user that does not exist. */
+export function unknownUser(id: number): OperatorError {
+  return new OperatorError(`There is no user with the id ${id}. See: svc-admin users list`);
+}

@@ -1,0 +1,109 @@
+import type { Command } from "commander";
+import { parseDuration, parseText } from "../kit/cli-arguments.ts";
+import { printRow, type JsonOption, type Terminal } from "../kit/cli-output.ts";
+import { formatDateTime } from "../kit/date-time.ts";
+import { OperatorError } from "../kit/errors.ts";
+import { withUsers, type OpenedUsers, type UserCommandsOptions } from "./command-context.ts";
+import { emailFault, nameFault, subjectFault } from "./input.ts";
+import {
+  collectScope,
+  defaultTokenName,
+  expiryOf,
+  refuseUnknownScopes,
+  shownOnce,
+} from "./token-commands.ts";
+
+interface Options extends JsonOption {
+  readonly name?: string;
+  readonly email?: string;
+  readonly admin?: true;
+  readonly token: boolean;
+  readonly tokenName?: string;
+  readonly scope?: readonly string[];
+  readonly expiresIn?: number;
+  readonly subject?: string;
+}
+
+/** Adds `create-user`. */
+export function addCreateUserCommand(program: Command, { open, terminal }: UserCommandsOptions): void {
+  const command = program.command("create-user").description("create an API user, and print its token once");
+  command
+    .option("--name <name>", "name of the user", parseText(nameFault))
+    .option("--email <address>", "e-mail address of the user", parseText(emailFault))
+    .option("--admin", "make the user an admin")
+    .option("--no-token", "create no token")
+    .option("--token-name <name>", `name of the token (default: ${defaultTokenName})`, parseText(nameFault))
+    .option("--scope <scope>", "what the token may do; repeatable (default: *)", collectScope)
+    .option(
+      "--expires-in <duration>",
+      "life of the token, such as 365d, 12h or 30m (default: no end)",
+      parseDuration,
+    )
+    .option("--subject <subject>", "whose JWTs of auth.jwt.issuer are the user's", parseText(subjectFault))
+    .option("--json", "print JSON")
+    .action(async (given: Options) => {
+      if (!given.token && [given.tokenName, given.expiresIn, given.scope].some((one) => one !== undefined)) {
+        command.error("error: --token-name, --scope and --expires-in cannot be used with --no-token");
+      }
+      const missing = [
+        ...(given.name === undefined ? ["--name"] : []),
+        ...(given.email === undefined ? ["--email"] : []),
+      ];
+      if (terminal.ask === undefined && missing.length > 0) {
+        command.error(`error: missing ${missing.join(" and ")}, and there is no terminal to ask on`);
+      }
+      const name = given.name ?? (await ask(terminal, { question: "Name: ", faultOf: nameFault }));
+      const email = given.email ?? (await ask(terminal, { question: "E-mail: ", faultOf: emailFault }));
+      await withUsers(open, (opened) => createUser(opened, terminal, { ...given, name, email }));
+    });
+}
+
+async function createUser(
+  { users, tokens, resources, issuer }: OpenedUsers,
+  terminal: Terminal,
+  given: Options & { readonly name: string; readonly email: string },
+): Promise<void> {
+  const { name, email, subject, scope: scopes, json = false } = given;
+  refuseUnknownScopes(scopes ?? [], scopes === undefined ? [] : await resources());
+  if (subject !== undefined && issuer === undefined)
+    throw new OperatorError("--subject needs the setting auth.jwt.issuer, whose JWTs are meant.");
+  const jwt = subject === undefined || issuer === undefined ? {} : { subject, issuer };
+  const answer = await users.create({ name, email, isAdmin: given.admin === true, ...jwt });
+  if (answer.kind !== "created") {
+    const taken = answer.kind === "email_taken" ? `e-mail address ${email}` : `subject ${subject}`;
+    throw new OperatorError(`There is already a user with the ${taken}. See: svc-admin users list`);
+  }
+  const { id, isAdmin } = answer.user;
+  const row = { id, name, email, is_admin: isAdmin };
+  if (!given.token) return printRow(terminal, row, { json });
+  const token = await tokens.issue({
+    userId: id,
+    name: given.tokenName ?? defaultTokenName,
+    scopes,
+    expiresAt: expiryOf(given.expiresIn),
+  });
+  const added = {
+    token: token.token,
+    token_id: token.id,
+    token_name: token.name,
+    token_expires_at: formatDateTime(token.expiresAt),
+  };
+  printRow(terminal, { ...row, ...added }, { json });
+  terminal.stderr(shownOnce);
+}
+
+/** Asks until the answer is valid. */
+async function ask(
+  { ask: askOnce, stderr }: Terminal,
+  {
+    question,
+    faultOf,
+  }: { readonly question: string; readonly faultOf: (text: string) => string | undefined },
+): Promise<string> {
+  for (;;) {
+    const answer = ((await askOnce?.(question)) ?? "").trim();
+    const fault = faultOf(answer);
+    if (fault === undefined) return answer;
+    stderr(`${fault}\n`);
+  }
+}
