@@ -67,10 +67,10 @@ export async function holdConnections(
 }
 
 /** An id of the attacker, who owns the records that `prepare` makes. */
-export const eve = "(SELECT id FROM svc.users WHERE name = 'eve')";
+export const attackerId = "(SELECT id FROM svc.users WHERE name = 'eve')";
 
 export async function removeRecords(scene: Scene): Promise<void> {
-  await scene.sql(`DELETE FROM notes WHERE user_id = ${eve}`);
+  await scene.sql(`DELETE FROM notes WHERE user_id = ${attackerId}`);
 }
 
 /** Without events: what those do to the relay is another matter. */

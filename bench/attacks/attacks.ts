@@ -1,7 +1,7 @@
 import type { Attacker } from "./attacker.ts";
 import {
   type Attack,
-  eve,
+  attackerId,
   fresh,
   holdConnections,
   makeRecords,
@@ -19,7 +19,7 @@ function makeLarge(scene: Scene): Promise<void> {
   return makeRecords(
     scene,
     `INSERT INTO notes (reference, amount, text, user_id)
-     SELECT 'large-' || i, 1, repeat(md5(i::text), 31000), ${eve} FROM generate_series(1, 100) AS i`,
+     SELECT 'large-' || i, 1, repeat(md5(i::text), 31000), ${attackerId} FROM generate_series(1, 100) AS i`,
   );
 }
 
@@ -28,7 +28,7 @@ function makeEscaped(scene: Scene): Promise<void> {
   return makeRecords(
     scene,
     `INSERT INTO notes (reference, amount, text, user_id)
-     SELECT 'escaped-' || i, 1, repeat(chr(1), 900000), ${eve} FROM generate_series(1, 2) AS i`,
+     SELECT 'escaped-' || i, 1, repeat(chr(1), 900000), ${attackerId} FROM generate_series(1, 2) AS i`,
   );
 }
 
@@ -48,7 +48,7 @@ function makeLong(scene: Scene): Promise<void> {
   return makeRecords(
     scene,
     `INSERT INTO notes (reference, amount, text, user_id)
-     SELECT 'long-' || i, 1, repeat('ab ', 20000), ${eve} FROM generate_series(1, 3000) AS i`,
+     SELECT 'long-' || i, 1, repeat('ab ', 20000), ${attackerId} FROM generate_series(1, 3000) AS i`,
   );
 }
 
@@ -57,7 +57,7 @@ async function makeAccented(scene: Scene): Promise<void> {
   await removeRecords(scene);
   await scene.sql(
     `INSERT INTO notes (reference, amount, text, user_id)
-     SELECT 'accented-' || i, 1, repeat('é', 500000), ${eve} FROM generate_series(1, 20) AS i`,
+     SELECT 'accented-' || i, 1, repeat('é', 500000), ${attackerId} FROM generate_series(1, 20) AS i`,
   );
 }
 

@@ -1,4 +1,4 @@
-import { type Attack, eve, makeRecords, notes, together } from "./attack.ts";
+import { type Attack, attackerId, makeRecords, notes, together } from "./attack.ts";
 import type { Scene } from "./scene.ts";
 
 /** Many small records of one user: what a list costs that no index answers. */
@@ -6,7 +6,7 @@ function makeMany(scene: Scene): Promise<void> {
   return makeRecords(
     scene,
     `INSERT INTO notes (reference, amount, meta, text, user_id)
-     SELECT 'many-' || i, i % 1000, jsonb_build_object('kind', i % 7), md5(i::text), ${eve} FROM generate_series(1, 100000) AS i`,
+     SELECT 'many-' || i, i % 1000, jsonb_build_object('kind', i % 7), md5(i::text), ${attackerId} FROM generate_series(1, 100000) AS i`,
   );
 }
 
@@ -14,11 +14,11 @@ function makeMany(scene: Scene): Promise<void> {
 async function makeParents(scene: Scene): Promise<void> {
   await makeRecords(
     scene,
-    `INSERT INTO notes (reference, amount, user_id) SELECT 'parent-' || i, 1, ${eve} FROM generate_series(1, 100) AS i`,
+    `INSERT INTO notes (reference, amount, user_id) SELECT 'parent-' || i, 1, ${attackerId} FROM generate_series(1, 100) AS i`,
   );
   await scene.sql(
     `INSERT INTO comments (text, note_id) SELECT repeat('a comment ', 50), note.id
-     FROM notes AS note, generate_series(1, 100) WHERE note.user_id = ${eve}`,
+     FROM notes AS note, generate_series(1, 100) WHERE note.user_id = ${attackerId}`,
   );
 }
 

@@ -140,7 +140,7 @@ export async function openConfiguration({
  * @throws OperatorError when a migration is refused, or when the settings do not allow one that is
  *   due. The message then lists what is due and names `svc-admin migrate`.
  */
-export async function bringUpToDate({
+export async function applyDueMigrations({
   checked: { config, definitions, byHand },
   storage: { database, databaseUrl, log },
   actor,

@@ -7,7 +7,7 @@ import { titleOf, type HandMigration } from "../migration/hand-migrations.ts";
 import { loadCoreMigrations } from "../migration/core-migrations.ts";
 import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
 import { recordConfiguration } from "./configuration-audit.ts";
-import { bringUpToDate, isDatabaseAway, type CheckedConfiguration } from "./configuration.ts";
+import { applyDueMigrations, isDatabaseAway, type CheckedConfiguration } from "./configuration.ts";
 import type { Readiness } from "./readiness.ts";
 import type { Storage } from "./storage.ts";
 
@@ -34,7 +34,7 @@ export async function prepareDatabase({
   for (;;) {
     try {
       readiness.waitsFor("migrations", "they are being checked");
-      await bringUpToDate({ checked, storage, actor });
+      await applyDueMigrations({ checked, storage, actor });
       await refuseUnknownKeys(storage);
       await recordConfiguration({ ...storage, checked, action: "configuration.loaded", actor });
       return readiness.watch("migrations", await migrationsCheck(storage, checked));

@@ -1,7 +1,7 @@
 import type { Actor } from "../kit/actor.ts";
 import { settingIn, type Config } from "../config/load.ts";
 import {
-  bringUpToDate,
+  applyDueMigrations,
   openConfiguration,
   type CheckedConfiguration,
   type Configuration,
@@ -124,7 +124,7 @@ async function replace({
   try {
     // Everything that can be refused comes before the change of the database.
     const activate = program.prepare(configuration);
-    await bringUpToDate({ checked, storage: infrastructure, actor });
+    await applyDueMigrations({ checked, storage: infrastructure, actor });
     if (stopping.aborted) throw new OperatorError("the process is stopping");
     // Directly before the change: neither a row nor the change is taken back.
     await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });

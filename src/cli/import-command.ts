@@ -2,7 +2,13 @@ import { resolve, join, relative } from "node:path";
 import { Option, type Command } from "commander";
 import { importMappings, shownFault, type ImportReport } from "../app/import.ts";
 import type { Config } from "../config/load.ts";
-import { printRow, printRows, visible, withOpened, type Terminal } from "../kit/cli-output.ts";
+import {
+  printRow,
+  printRows,
+  replaceControlCharacters,
+  withOpened,
+  type Terminal,
+} from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 
 /** The part of an open database that the command needs. */
@@ -92,7 +98,7 @@ function print(
 ): void {
   const rows = tables.map(({ table, kind, file, outcome }) => ({ table, kind, file, outcome }));
   printRows(terminal, rows, { json: false, empty: "No mapping file was written." });
-  const say = (line: string): void => terminal.stdout(`${visible(line)}\n`);
+  const say = (line: string): void => terminal.stdout(`${replaceControlCharacters(line)}\n`);
   const remarks = tables.flatMap(({ table, remarks: lines }) => lines.map((line) => `${table}: ${line}`));
   if (remarks.length > 0) say("To look at (the files say it too):");
   for (const line of remarks) say(`  ${line}`);

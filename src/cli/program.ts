@@ -25,14 +25,14 @@ const failed = 1;
 const wrongUsage = 2;
 
 /** What a run of `svc-admin` reads from and writes to. */
-export interface AdminSurroundings {
+export interface AdminEnvironment {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
   readonly terminal: Terminal;
 }
 
 /** Creates the program with every command of `svc-admin`. */
-export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): Command {
+export function createAdminProgram({ env, cwd, terminal }: AdminEnvironment): Command {
   // The commands print what they do; the log shows only problems.
   const log = createLog({ level: "warn", destination: 2 });
   const open = (): Promise<AdminContext> => openMigratedAdmin({ env, cwd, log });
@@ -74,7 +74,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminSurroundings): C
 export async function runAdmin({
   args,
   ...surroundings
-}: AdminSurroundings & { readonly args: readonly string[] }): Promise<number> {
+}: AdminEnvironment & { readonly args: readonly string[] }): Promise<number> {
   const { terminal } = surroundings;
   for (const warning of unknownVariables(surroundings)) terminal.stderr(`svc-admin: ${warning}\n`);
   try {

@@ -8,7 +8,14 @@ import { isLoopback, loopbackNetworks } from "../kit/host.ts";
 import { isObject } from "../kit/is-object.ts";
 import { isNothing, type Kind } from "./kinds.ts";
 import type { ProgramName } from "./programs.ts";
-import { grouped, placeOf, settingKeys, settings, type SettingKey, type SettingValues } from "./settings.ts";
+import {
+  groupSettings,
+  placeOf,
+  settingKeys,
+  settings,
+  type SettingKey,
+  type SettingValues,
+} from "./settings.ts";
 import { readTracingSettings, type TracingSettings } from "../telemetry/tracing-settings.ts";
 import { fillIn } from "./variables.ts";
 import {
@@ -26,7 +33,7 @@ import {
  */
 export type Config = ReturnType<typeof toConfig>;
 
-interface Surroundings {
+interface Environment {
   readonly env: NodeJS.ProcessEnv;
   /** The folder that relative paths start from. */
   readonly cwd: string;
@@ -36,7 +43,7 @@ interface Surroundings {
  * Returns the absolute path of the folder of `service.yaml` and `resources/`. Does not check that
  * it exists.
  */
-export function configDirOf({ env, cwd }: Surroundings): string {
+export function configDirOf({ env, cwd }: Environment): string {
   return resolve(cwd, env["SVC_CONFIG_DIR"] || "config");
 }
 
@@ -46,7 +53,7 @@ export function configDirOf({ env, cwd }: Surroundings): string {
  *
  * @throws OperatorError that lists every fault.
  */
-export function loadConfig({ env, cwd, program }: Surroundings & { readonly program: ProgramName }): Config {
+export function loadConfig({ env, cwd, program }: Environment & { readonly program: ProgramName }): Config {
   const configDir = configDirOf({ env, cwd });
   const isFolder = statSync(configDir, { throwIfNoEntry: false })?.isDirectory() === true;
   const faults =
@@ -107,7 +114,7 @@ export function loadConfig({ env, cwd, program }: Surroundings & { readonly prog
  * @returns With the faults of the file, because of which the place may be a wrong one.
  * @throws OperatorError for a variable with a fault.
  */
-export function loadMetricsAddress({ env, cwd }: Surroundings): {
+export function loadMetricsAddress({ env, cwd }: Environment): {
   readonly host: string;
   readonly port: number;
   readonly faults: readonly string[];
@@ -162,7 +169,7 @@ function readSettingsFile({
   configDir,
   env,
   cwd,
-}: Surroundings & { readonly configDir: string }): SettingsFile {
+}: Environment & { readonly configDir: string }): SettingsFile {
   const path = join(configDir, "service.yaml");
   const file: SettingsFile = { faults: [], given: new Map() };
   if (!existsSync(path)) return file;
@@ -262,7 +269,7 @@ interface ConfigSources {
 
 /** Groups the values, and fills in the defaults that depend on other settings. */
 function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
-  const { auth, dataDir, database, http, metrics, webhooks, ...rest } = grouped(values);
+  const { auth, dataDir, database, http, metrics, webhooks, ...rest } = groupSettings(values);
   const isEmbedded = database.url === undefined;
   // The embedded database has a first user and receivers on this machine: it is for a trial.
   const host = http.host ?? (isEmbedded ? "127.0.0.1" : "0.0.0.0");

@@ -218,7 +218,7 @@ export function placeOf(settingKey: SettingKey): {
 }
 
 /** Sorts values into the groups of the file; `jwtSettingsOf` reads those of `auth.jwt`. */
-export function grouped(values: SettingValues): GroupedValues {
+export function groupSettings(values: SettingValues): GroupedValues {
   const groups: Record<string, unknown> = {};
   for (const settingKey of settingKeys) {
     const { group, name } = placeOf(settingKey);

@@ -2,7 +2,7 @@ import { formatDateTime } from "../kit/date-time.ts";
 import { deliveryBody } from "./attempt/body.ts";
 import type { AttemptResult, AttemptTrigger } from "./delivery.ts";
 import { signedHeaders } from "./attempt/sign.ts";
-import type { DeliveryRow, SentWith } from "./delivery-row.ts";
+import type { DeliveryRow, ExtraHeaders } from "./delivery-row.ts";
 import type { AttemptRow } from "./history.ts";
 import { maskHeaders } from "../subscriptions/own-headers.ts";
 import { parseTraceparent } from "../telemetry/tracing.ts";
@@ -83,12 +83,12 @@ export function presentResult(
  * So are the parts that differ by attempt.
  *
  * @param payload Undefined when it was erased, which leaves no body.
- * @param sentWith The receiver's own headers are those of now.
+ * @param extraHeaders The receiver's own headers are those of now.
  */
 export function presentRequest(
   delivery: DeliveryRow,
   payload: Payload | undefined,
-  { headerNames, traceparent }: SentWith,
+  { headerNames, traceparent }: ExtraHeaders,
 ): Readonly<Record<string, unknown>> {
   const { uuid, eventUuid, event, resource, occurredAt } = delivery;
   const body = deliveryBody({

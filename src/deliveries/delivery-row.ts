@@ -54,19 +54,19 @@ export async function findDelivery(sql: Sql, id: string): Promise<DeliveryRow | 
 }
 
 /** What requests have beside the headers that every receiver gets. */
-export interface SentWith {
+export interface ExtraHeaders {
   /** The headers that the subscription has now; none when it was deleted. */
   readonly headerNames: readonly string[];
   /** Null when what made the delivery was not traced. */
   readonly traceparent: string | null;
 }
 
-const sentWithText = `
+const extraHeadersText = `
   SELECT traceparent, coalesce((SELECT header_names FROM svc.subscriptions WHERE id = subscription_id), '{}') AS "headerNames"
   FROM svc.deliveries WHERE id = $1`;
 
 /** Returns no headers and no trace for a delivery that is not there. */
-export async function findSentWith(sql: Sql, id: string): Promise<SentWith> {
-  const [found] = await sql<SentWith & Record<string, unknown>>(sentWithText, [id]);
+export async function findExtraHeaders(sql: Sql, id: string): Promise<ExtraHeaders> {
+  const [found] = await sql<ExtraHeaders & Record<string, unknown>>(extraHeadersText, [id]);
   return found ?? { headerNames: [], traceparent: null };
 }

@@ -2,7 +2,7 @@ import { handOverIn } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import type { Actor } from "../kit/actor.ts";
 import { erasedReason } from "./delivery.ts";
-import { keepFromPruning } from "./prune.ts";
+import { blockPruning } from "./prune.ts";
 
 /** The record whose payloads are erased. */
 export interface ErasedRecord {
@@ -151,7 +151,7 @@ export async function eraseRecord({
 
   for (let after = "0"; ;) {
     const ids = await transact(async (sql) => {
-      await keepFromPruning(sql);
+      await blockPruning(sql);
       const page = await sql<{ id: string }>(pageText, [record.resource, record.recordId, after]);
       const found = page.map(({ id }) => id);
       await run(sql, emptyEventsText, [found]);
@@ -174,7 +174,7 @@ async function eraseDeliveries(
   for (let after: string | undefined = "0"; after !== undefined;) {
     const from: string = after;
     after = await transact(async (sql) => {
-      await keepFromPruning(sql);
+      await blockPruning(sql);
       const page = await sql<{ id: string }>(deliveriesText, [events, from]);
       const ids = page.map(({ id }) => id);
       // Two statements: the second sees the attempts of an outcome that the first has waited for.

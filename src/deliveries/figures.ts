@@ -26,7 +26,7 @@ interface Counts {
 }
 
 /** Stands for all users in `svc.figures`. */
-export const everybody = 0;
+export const allUsersId = 0;
 /** Longer than `GET /stats` looks back: an hour by minutes, a week by hours. */
 const keptFor = { minute: "2 hours", hour: "8 days" } as const;
 
@@ -103,12 +103,12 @@ export function createFigures({
     name: "figures",
     changed(ownerIds) {
       if (ownerIds.length === 0) return;
-      add(everybody, "changes", ownerIds.length);
+      add(allUsersId, "changes", ownerIds.length);
       for (const userId of ownerIds.map(userIdOf)) if (userId !== undefined) add(userId, "changes");
     },
     attempted(userId, isDelivered) {
       const name = isDelivered ? "deliveries" : "failures";
-      add(everybody, name);
+      add(allUsersId, name);
       add(userId, name);
     },
     async run(signal) {

@@ -11,22 +11,22 @@ export interface Flight {
 }
 
 /** Returns the ids of the flights that end with these writes; one entry per delivery. */
-export function landingOf(flights: readonly Flight[]): readonly string[] {
+export function flightsEndedBy(flights: readonly Flight[]): readonly string[] {
   const counts = new Map<Flight, number>();
   for (const flight of flights) counts.set(flight, (counts.get(flight) ?? 0) + 1);
   return [...counts].flatMap(([flight, count]) => (flight.unwritten === count ? [flight.id] : []));
 }
 
 /**
- * Counts these deliveries as written, and the flights of `landed` as ended. Returns the other
- * flights that have ended too: two writes at the same time each left the end to the other.
+ * Counts these deliveries as written. Returns the flights that have ended beside `endedFlights`:
+ * two writes at the same time each left the end to the other.
  */
-export function land(flights: readonly Flight[], landed: readonly string[]): readonly string[] {
+export function countWritten(flights: readonly Flight[], endedFlights: readonly string[]): readonly string[] {
   for (const flight of flights) {
     flight.unwritten -= 1;
     flight.isPartlyWritten = true;
   }
   return [...new Set(flights)].flatMap(({ id, unwritten }) =>
-    unwritten === 0 && !landed.includes(id) ? [id] : [],
+    unwritten === 0 && !endedFlights.includes(id) ? [id] : [],
   );
 }

@@ -1,7 +1,7 @@
 import type { Sql } from "../db/sql.ts";
 import { offSince } from "../subscriptions/find-off.ts";
 import { takeHeldText } from "./store-texts.ts";
-import { takenIn, type Taken, type TakenRow } from "./taken.ts";
+import { toTaken, type TakenDeliveries, type TakenRow } from "./taken.ts";
 
 /** A subscription with held deliveries, or with some to drop. */
 export interface HeldSubscription {
@@ -35,7 +35,7 @@ export interface HeldStore {
     readonly holder: string;
     readonly flightMs: number;
     readonly limit: number;
-  }): Promise<Taken>;
+  }): Promise<TakenDeliveries>;
   /** Whether deliveries of a subscription wait in the queue for a slot, or for its rate. */
   isPassed(subscriptionId: number): Promise<boolean>;
   /** Lets others take those of a subscription. */
@@ -94,7 +94,7 @@ export function createHeldStore({ sql }: { readonly sql: Sql }): HeldStore {
       return sql<HeldSubscription & Record<string, unknown>>(findText, [after, limit, holdForMs]);
     },
     async takeOldest({ subscriptionId, holder, flightMs, limit }) {
-      return takenIn(await sql<TakenRow>(takeHeldText, [subscriptionId, holder, flightMs, limit]));
+      return toTaken(await sql<TakenRow>(takeHeldText, [subscriptionId, holder, flightMs, limit]));
     },
     async isPassed(subscriptionId) {
       return (await sql(parkedText, [subscriptionId])).length > 0;

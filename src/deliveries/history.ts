@@ -16,10 +16,10 @@ import {
 import {
   deliveryColumns,
   findDelivery,
-  findSentWith,
+  findExtraHeaders,
   withEvent,
   type DeliveryRow,
-  type SentWith,
+  type ExtraHeaders,
 } from "./delivery-row.ts";
 import { findFirstSince } from "./first-since.ts";
 import { boundsOf, narrowText } from "./narrow-texts.ts";
@@ -80,7 +80,7 @@ export interface DeliveryHistory {
   /** Returns what a delivery carries; undefined when it was erased. */
   payloadOf(eventId: string): Promise<Payload | undefined>;
   /** Returns what the requests of a delivery have beside what `DeliveryRow` says. */
-  sentWithOf(id: string): Promise<SentWith>;
+  extraHeadersOf(id: string): Promise<ExtraHeaders>;
   /** Returns the attempts in the order of their numbers. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
   /**
@@ -211,7 +211,7 @@ export function createDeliveryHistory({
     async payloadOf(eventId) {
       return (await sql<Payload & Record<string, unknown>>(dataText, [[eventId]]))[0];
     },
-    sentWithOf: (id) => findSentWith(sql, id),
+    extraHeadersOf: (id) => findExtraHeaders(sql, id),
     async attemptsOf(id) {
       return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);
     },

@@ -27,7 +27,7 @@ export interface Outcome {
 }
 
 /** A delivery that goes back to the queue without an attempt. */
-export interface Return {
+export interface RequeuedDelivery {
   readonly id: string;
   /** Undefined: the delivery waits for a slot, or for its subscription to be active. */
   readonly delayMs: number | undefined;
@@ -38,14 +38,14 @@ export interface Return {
 }
 
 /** Returns a delivery to the queue without an attempt. One that a person asked for stays so. */
-export function returnOf(
+export function toRequeued(
   { id, trigger }: Pick<TakenDelivery, "id" | "trigger">,
   delayMs: number | undefined,
-): Return {
+): RequeuedDelivery {
   return { id, delayMs, ...(trigger === "manual" && { isHurried: true }) };
 }
 
 /** The fence: only deliveries that the flight still has are put back. */
-export interface ReturnFromFlight extends Return {
+export interface RequeuedFromFlight extends RequeuedDelivery {
   readonly flightId: string;
 }

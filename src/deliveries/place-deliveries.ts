@@ -9,8 +9,8 @@ import type { Attempts } from "./attempt/attempts.ts";
 import type { DeliveryInFlight } from "./attempt/delivery-in-flight.ts";
 import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
 import type { Flight } from "./flights.ts";
-import { returnOf, type Outcome } from "./outcome.ts";
-import type { Taken, TakenDelivery } from "./taken.ts";
+import { toRequeued, type Outcome } from "./outcome.ts";
+import type { TakenDeliveries, TakenDelivery } from "./taken.ts";
 
 export interface PlaceOptions {
   /** Whose slots the attempts take; default: by the attempts made so far. */
@@ -42,7 +42,7 @@ type TakenSubscription = NonNullable<TakenDelivery["subscription"]>;
  */
 export async function placeDeliveries(
   options: PlaceOptions,
-  { flightId, deliveries }: Taken,
+  { flightId, deliveries }: TakenDeliveries,
 ): Promise<number> {
   if (flightId === undefined) return 0;
   const flight: Flight = { id: flightId, unwritten: deliveries.length };
@@ -127,7 +127,7 @@ function place(
   const verdict = judged(delivery);
   // Other dispatchers may know who reads an unknown resource; this one knows the owners alone.
   if (verdict === undefined || (!verdict && !options.isKnown(delivery.resource))) {
-    attempts.putBack({ flight }, returnOf(delivery, unjudgedMs));
+    attempts.putBack({ flight }, toRequeued(delivery, unjudgedMs));
     return false;
   }
   if (!verdict)
@@ -144,7 +144,7 @@ function place(
   if (!grants.use(delivery.subscriptionId, subscription.rateLimit)) {
     options.metrics.postponed("rate");
     if (options.keepsOrder === true) return hold();
-    attempts.putBack({ flight }, returnOf(delivery, undefined));
+    attempts.putBack({ flight }, toRequeued(delivery, undefined));
     return false;
   }
   const reserved = admission.reserve(request);
@@ -172,14 +172,14 @@ function postponeOrFail(
     if (request.isUrgent) {
       // It stays due. If it waited for a slot, it would wait for the breaker too.
       onPassedOn?.(id);
-      return attempts.putBack({ flight }, { ...returnOf(delivery, 0), uuidForOthers: uuid });
+      return attempts.putBack({ flight }, { ...toRequeued(delivery, 0), uuidForOthers: uuid });
     }
     if (reason === "busy")
-      return attempts.putBack({ flight }, { ...returnOf(delivery, undefined), uuidForOthers: uuid });
+      return attempts.putBack({ flight }, { ...toRequeued(delivery, undefined), uuidForOthers: uuid });
   }
   const { backoffMs } = scheduleOf(resource);
   if (reason !== "silent" || waitedMs <= longestPostponementMs({ attempt, maxAttempts, backoffMs }))
-    return attempts.putBack({ flight }, returnOf(delivery, undefined));
+    return attempts.putBack({ flight }, toRequeued(delivery, undefined));
   const lastError = `Given up after ${attempt} of ${maxAttempts} attempts: ${hostOf(request.url)} has not answered anything for too long.`;
   void attempts.settle({ flight }, { ...outcomeOf(delivery), status: "failed", lastError });
 }

@@ -30,7 +30,7 @@ const pruneLock = 7_001;
  * Blocks every page of a prune until the transaction ends. A page that judged a delivery before its
  * retry was committed would delete the retry's event.
  */
-export async function keepFromPruning(sql: Sql): Promise<void> {
+export async function blockPruning(sql: Sql): Promise<void> {
   await sql("SELECT pg_advisory_xact_lock_shared($1)", [pruneLock]);
 }
 

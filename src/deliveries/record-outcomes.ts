@@ -6,7 +6,7 @@ import { recordText, recordWholeText } from "./store-texts.ts";
 /** Outcomes to write, and the flights that end with them. */
 export interface Recording {
   readonly outcomes: readonly Outcome[];
-  readonly landed: readonly string[];
+  readonly endedFlights: readonly string[];
   /** Whether the outcomes are those of all deliveries of these flights. */
   readonly isWhole?: boolean;
 }
@@ -14,7 +14,7 @@ export interface Recording {
 /** Writes outcomes and their attempts: see `DeliveryStore.record`. */
 export async function recordOutcomes(
   sql: Sql,
-  { outcomes: given, landed, isWhole = false }: Recording,
+  { outcomes: given, endedFlights, isWhole = false }: Recording,
 ): Promise<ReadonlyMap<string, DeliveryStatus>> {
   // In the order of ids, in which all statements lock deliveries.
   const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
@@ -34,7 +34,7 @@ export async function recordOutcomes(
     outcomes.map(({ result }) => result?.responseBody ?? null),
     outcomes.map(({ result }) => result?.isResponseTruncated ?? false),
     outcomes.map(({ uuid }) => uuid),
-    landed,
+    endedFlights,
     outcomes.map(({ result }) => result?.address ?? null),
     outcomes.map(({ result }) => result?.dnsMs ?? null),
     outcomes.map(({ result }) => result?.connectMs ?? null),

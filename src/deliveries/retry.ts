@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Sql } from "../db/sql.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { findDelivery, type DeliveryRow } from "./delivery-row.ts";
-import { keepFromPruning } from "./prune.ts";
+import { blockPruning } from "./prune.ts";
 
 /** What a manual retry did; the reason of a refusal is for people. */
 export type RetryAnswer =
@@ -74,7 +74,7 @@ export async function retryDelivery(
     readonly hasPrevious?: boolean | undefined;
   },
 ): Promise<RetryAnswer> {
-  await keepFromPruning(sql);
+  await blockPruning(sql);
   await sql(lockChainText, [id]);
   const [found] = await sql<Found>(findText, [id]);
   if (found === undefined) return refused("This delivery was deleted.");

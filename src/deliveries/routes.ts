@@ -54,14 +54,14 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     if (!isOwn(ctx, delivery)) throw unknownDelivery();
     // The record of a delivery that was cancelled was never sent, and a right to it may have ended.
     const isReadable = await options.readRight.of(ctx.state.caller, delivery);
-    const [attempts, sentWith, payload] = await Promise.all([
+    const [attempts, extraHeaders, payload] = await Promise.all([
       history.attemptsOf(delivery.id),
-      history.sentWithOf(delivery.id),
+      history.extraHeadersOf(delivery.id),
       isReadable ? history.payloadOf(delivery.eventId) : undefined,
     ]);
     ctx.body = {
       ...presentDelivery(delivery),
-      request: presentRequest(delivery, payload, sentWith),
+      request: presentRequest(delivery, payload, extraHeaders),
       attempts: attempts.map(presentAttempt),
     };
   });

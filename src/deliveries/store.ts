@@ -2,7 +2,7 @@ import type { Sql } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { insertDeliveries, type Inserted, type Insertion } from "./insert-deliveries.ts";
-import type { ReturnFromFlight } from "./outcome.ts";
+import type { RequeuedFromFlight } from "./outcome.ts";
 import { recordOutcomes, type Recording } from "./record-outcomes.ts";
 import {
   cancelText,
@@ -18,7 +18,7 @@ import {
   takeDueText,
   takeParkedText,
 } from "./store-texts.ts";
-import { takenIn, type Taken, type TakenRow } from "./taken.ts";
+import { toTaken, type TakenDeliveries, type TakenRow } from "./taken.ts";
 
 /** What the deliveries of an event carry: JSON. */
 export interface Payload {
@@ -77,9 +77,12 @@ export interface DeliveryStore {
     readonly flightMs: number;
     readonly sinceMs: number | undefined;
     readonly except?: Iterable<string>;
-  }): Promise<Taken>;
+  }): Promise<TakenDeliveries>;
   /** Takes deliveries that wait for a slot. */
-  takeParked(options: { readonly wanted: readonly Wanted[]; readonly flightMs: number }): Promise<Taken>;
+  takeParked(options: {
+    readonly wanted: readonly Wanted[];
+    readonly flightMs: number;
+  }): Promise<TakenDeliveries>;
   /** Returns subscriptions with deliveries that wait for a slot, by id. */
   findParked(options: {
     readonly after: number;
@@ -95,8 +98,8 @@ export interface DeliveryStore {
   record(recording: Recording): Promise<ReadonlyMap<string, DeliveryStatus>>;
   /** Puts deliveries back into the queue, and ends flights in the same way. */
   putBack(options: {
-    readonly returns: readonly ReturnFromFlight[];
-    readonly landed: readonly string[];
+    readonly returns: readonly RequeuedFromFlight[];
+    readonly endedFlights: readonly string[];
   }): Promise<void>;
   /**
    * Makes the deliveries of overdue flights due: the process that took them has died. Returns how
@@ -134,7 +137,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
   return {
     insert: (insertion) => insertDeliveries(sql, insertion),
     async takeDue({ limit, flightMs, sinceMs, except = [] }) {
-      return takenIn(await sql<TakenRow>(takeDueText, [limit, flightMs, sinceMs ?? null, [...except]]));
+      return toTaken(await sql<TakenRow>(takeDueText, [limit, flightMs, sinceMs ?? null, [...except]]));
     },
     async takeParked({ wanted, flightMs }) {
       const rows = await sql<TakenRow>(takeParkedText, [
@@ -143,7 +146,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         wanted.map(({ newest }) => newest),
         flightMs,
       ]);
-      return takenIn(rows);
+      return toTaken(rows);
     },
     async findParked({ after, limit }) {
       return sql<ParkedSubscription & Record<string, unknown>>(findParkedText, [after, limit]);
@@ -153,12 +156,12 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       return new Map(rows.map(({ id, data, previous }) => [id, { data, previous }]));
     },
     record: (recording) => recordOutcomes(sql, recording),
-    async putBack({ returns, landed }) {
+    async putBack({ returns, endedFlights }) {
       await sql(putBackText, [
         returns.map(({ id }) => id),
         returns.map(({ delayMs }) => delayMs ?? null),
         returns.map(({ flightId }) => flightId),
-        landed,
+        endedFlights,
         returns.map(({ isHurried }) => (isHurried === true ? true : null)),
       ]);
     },

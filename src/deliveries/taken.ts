@@ -52,7 +52,7 @@ export interface TakenDelivery {
 }
 
 /** Deliveries that this process took in one statement; see `svc.flights`. */
-export interface Taken {
+export interface TakenDeliveries {
   /** Undefined when nothing was taken. */
   readonly flightId: string | undefined;
   readonly deliveries: readonly TakenDelivery[];
@@ -75,7 +75,7 @@ export interface TakenRow extends Omit<TakenDelivery, "subscription">, SealedSig
 }
 
 /** Returns what a statement has taken, from its rows. */
-export function takenIn(rows: readonly TakenRow[]): Taken {
+export function toTaken(rows: readonly TakenRow[]): TakenDeliveries {
   const taken = rows.filter(({ flightId }) => flightId !== null);
   const deliveries = taken.map((row) => {
     const {

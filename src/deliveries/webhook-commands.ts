@@ -166,7 +166,7 @@ function addRotation(group: Command, { open, terminal }: WebhookCommandsOptions)
         const { url } = await getSubscription(sql, id);
         const secretBox = await openSecretBox(config);
         const secret = await createTransact(database.pool)((transaction) =>
-          rotateSecret(transaction, { id, whose: "everybody", graceSeconds: grace, secretBox, actor }),
+          rotateSecret(transaction, { id, owner: "everybody", graceSeconds: grace, secretBox, actor }),
         );
         if (secret === undefined) throw unknownWebhook(id);
         const { user_id, previous_secret_until } = presentSubscription(await getSubscription(sql, id));

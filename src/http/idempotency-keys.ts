@@ -31,7 +31,7 @@ export interface Usage {
 export const keptForHours = 24;
 
 /** The status of a key whose first request is not answered yet. */
-export const atWork = 0;
+export const inProgressStatus = 0;
 
 /**
  * Takes a key until the transaction ends. Returns false at once when another request has it.
@@ -88,12 +88,22 @@ export async function keepAnswer(
 }
 
 /** Marks a key whose request is at work outside of a transaction. */
-export async function markAtWork(
+export async function markInProgress(
   sql: Sql,
   { userId, keyHash }: KeyOfUser,
   { requestHash, forMs }: { readonly requestHash: Buffer; readonly forMs: number },
 ): Promise<void> {
-  await sql(keepText, [userId, keyHash, requestHash, atWork, "{}", Buffer.alloc(0), 0, false, forMs]);
+  await sql(keepText, [
+    userId,
+    keyHash,
+    requestHash,
+    inProgressStatus,
+    "{}",
+    Buffer.alloc(0),
+    0,
+    false,
+    forMs,
+  ]);
 }
 
 /** Takes back the mark of a request that was not answered. */
@@ -101,7 +111,7 @@ export async function forgetKey(sql: Sql, { userId, keyHash }: KeyOfUser): Promi
   await sql("DELETE FROM svc.idempotency_keys WHERE user_id = $1 AND key_hash = $2 AND status = $3", [
     userId,
     keyHash,
-    atWork,
+    inProgressStatus,
   ]);
 }
 

@@ -6,12 +6,12 @@ import { AppError } from "../kit/errors.ts";
 import { send, type Answer } from "./answer.ts";
 import { memoryPerAnsweredByte } from "./error-body.ts";
 import {
-  atWork,
+  inProgressStatus,
   findAnswer,
   forgetKey,
   keepAnswer,
   keptForHours,
-  markAtWork,
+  markInProgress,
   readBody,
   takeKey,
   usageOf,
@@ -58,7 +58,7 @@ export interface Post {
 export type AnswerPost = (ctx: ApiContext, post: Post) => Promise<void>;
 
 /** Limits of one user: 100,000 keys are 69 requests a minute. */
-export const most = {
+export const keyLimits = {
   keys: 100_000,
   bytes: 256 * 1024 * 1024,
   /** Limit of one answer; larger ones are refused before the commit. */
@@ -105,7 +105,7 @@ export function createAnswerPost({
         await keepAnswer(sql, key, { requestHash, status, headers, body, isSealed });
         note(body.length);
       },
-      mark: (sql, forMs) => markAtWork(sql, key, { requestHash, forMs }),
+      mark: (sql, forMs) => markInProgress(sql, key, { requestHash, forMs }),
       forget: (sql) => forgetKey(sql, key),
     };
     const { longestMs } = post;
@@ -193,7 +193,7 @@ function refuseOther({ requestHash, status }: KeptAnswer, given: Buffer): void {
       "This Idempotency-Key was used for another request. Take a new key for each request, and the same one only to send it again.";
     throw new AppError("idempotency.mismatch", message, { errors: { "Idempotency-Key": [message] } });
   }
-  if (status === atWork) throw inProgress();
+  if (status === inProgressStatus) throw inProgress();
 }
 
 function inProgress(): AppError {
@@ -205,10 +205,10 @@ function inProgress(): AppError {
 }
 
 function refuseTooLarge(bytes: number): void {
-  if (bytes <= most.bytesOfAnswer) return;
+  if (bytes <= keyLimits.bytesOfAnswer) return;
   throw new AppError(
     "record.too_large",
-    `The answer would be of ${bytes} bytes, and one that is kept for its Idempotency-Key may have ${most.bytesOfAnswer}. ` +
+    `The answer would be of ${bytes} bytes, and one that is kept for its Idempotency-Key may have ${keyLimits.bytesOfAnswer}. ` +
       "Nothing was written. Send less, or send it without the header.",
   );
 }
@@ -225,10 +225,10 @@ function createBound(now: () => number): (sql: Sql, userId: number) => Promise<(
       usage = { ...(await usageOf(sql, userId)), atMs: now() };
       setBounded(counted, [userId, usage], mostCounted);
     }
-    if (usage.keys >= most.keys || usage.bytes >= most.bytes)
+    if (usage.keys >= keyLimits.keys || usage.bytes >= keyLimits.bytes)
       throw new AppError(
         "idempotency.exhausted",
-        `The answers that are kept for you are ${usage.keys} of ${usage.bytes} bytes, and may be ${most.keys} of ${most.bytes}. ` +
+        `The answers that are kept for you are ${usage.keys} of ${usage.bytes} bytes, and may be ${keyLimits.keys} of ${keyLimits.bytes}. ` +
           `Each is kept for ${keptForHours} h: send this request without Idempotency-Key, or later.`,
       );
     return (bytes) => {

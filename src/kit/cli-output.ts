@@ -126,7 +126,7 @@ export function printDone(
   { row, sentence, json }: { readonly row: OutputRow; readonly sentence: string; readonly json: boolean },
 ): void {
   if (json) printJson(terminal, row);
-  else terminal.stdout(`${visible(sentence)}\n`);
+  else terminal.stdout(`${replaceControlCharacters(sentence)}\n`);
 }
 
 function printJson(terminal: Terminal, value: unknown): void {
@@ -145,13 +145,13 @@ function cellOf(value: unknown): string {
   if (value === null || value === undefined) return "-";
   if (Array.isArray(value)) return value.map(cellOf).join(", ");
   if (typeof value === "boolean") return value ? "yes" : "no";
-  return visible(typeof value === "string" ? value : JSON.stringify(value));
+  return replaceControlCharacters(typeof value === "string" ? value : JSON.stringify(value));
 }
 
 /**
  * Replaces control characters, which would steer the terminal: names and addresses come from users.
  */
-export function visible(text: string): string {
+export function replaceControlCharacters(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]/gu, "\uFFFD");
 }
 

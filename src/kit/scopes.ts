@@ -4,7 +4,7 @@ import { nearest } from "./did-you-mean.ts";
 const plainScopes = ["*", "read", "write", "webhooks", "admin"] as const;
 
 /** The scopes of a token that was made without any. */
-export const everything: readonly string[] = ["*"];
+export const allScopes: readonly string[] = ["*"];
 
 /** Most scopes of one token. */
 export const maxScopes = 100;

@@ -1,7 +1,7 @@
 import type { Client } from "pg";
 import { keyOf, keyOfObject, type LiveObject } from "./live-objects.ts";
 import { isSame, type MadeObject } from "./made.ts";
-import type { SchemaChange, Sight } from "../db/prisma-internals/schema-engine.ts";
+import type { SchemaChange, VisibleParts } from "../db/prisma-internals/schema-engine.ts";
 import { readStatement, topLevelParts, type Statement, withQuotedSequences } from "./statements.ts";
 
 /** The changes that the schema engine would make to the parts that it may see. */
@@ -36,14 +36,14 @@ export async function compareOwn({
   readonly made: ReadonlyMap<string, MadeObject>;
 }): Promise<OwnChanges> {
   const compare = async (shown: readonly LiveObject[]): Promise<OwnChanges> => {
-    const sight = sightOf(managed, shown);
+    const visible = visiblePartsOf(managed, shown);
     // Loaded when something is to be compared: most starts have nothing to migrate.
     const { compareSchema } = await import("../db/prisma-internals/schema-engine.ts");
-    const change = await compareSchema({ client, schemaText, externalTables, externalEnums, sight });
+    const change = await compareSchema({ client, schemaText, externalTables, externalEnums, visible });
     // The schemas have a step of their own.
     const scripts = withQuotedSequences(change.statements).filter((sql) => !sql.startsWith("CREATE SCHEMA "));
     const statements = scripts.flatMap((script) => topLevelParts(script, ";")).map(readStatement);
-    const seen = new Set(shown.filter((object) => isSeen(object, sight)).map(keyOfObject));
+    const seen = new Set(shown.filter((object) => isSeen(object, visible)).map(keyOfObject));
     return { statements, warnings: change.warnings, impossible: change.impossible, seen };
   };
   const isOwn = (object: LiveObject): boolean => {
@@ -65,12 +65,12 @@ export async function compareOwn({
   return compare(objects.filter((object) => isOwn(object) || isLacking(object)));
 }
 
-function isSeen({ kind, table, name }: LiveObject, sight: Sight): boolean {
-  if (kind === "index") return sight.index(table, name);
-  return kind === "constraint" ? sight.foreignKey(table, name) : sight.column(table, name);
+function isSeen({ kind, table, name }: LiveObject, visible: VisibleParts): boolean {
+  if (kind === "index") return visible.index(table, name);
+  return kind === "constraint" ? visible.foreignKey(table, name) : visible.column(table, name);
 }
 
-function sightOf(managed: readonly string[], shown: readonly LiveObject[]): Sight {
+function visiblePartsOf(managed: readonly string[], shown: readonly LiveObject[]): VisibleParts {
   const keys = new Map(shown.map((object) => [keyOfObject(object), object]));
   const column = (table: string, name: string): boolean =>
     !managed.includes(table) || keys.has(keyOf("column", table, name));

@@ -2,7 +2,7 @@ import type { Definition, Field } from "../mapping/definition.ts";
 import { toPath } from "../validation/body-paths.ts";
 import { parseRules, type ParsedRule, type RuleName, type RuleSpecs } from "../validation/syntax.ts";
 import { listOf, nullable, type JsonSchema } from "./json-schema.ts";
-import { alternativesOf, choicesOf, narrowed, unsaid } from "./rule-schemas.ts";
+import { alternativesOf, choicesOf, narrowed, rulesNotInSchema } from "./rule-schemas.ts";
 import { sentAlternatives } from "./value-schemas.ts";
 
 /** The rules of a body as the tree of its keys. */
@@ -68,7 +68,7 @@ function valueSchema(node: Node, field: Field | undefined): JsonSchema {
   const ways = waysOf(node, field).map((schema) => withForm(schema, rules, field));
   const schemas = ways.map((schema) => withoutEmpty(narrowed(schema, rules), rules));
   const schema: JsonSchema = schemas.length === 1 ? (schemas[0] as JsonSchema) : { anyOf: schemas };
-  const rest = unsaid(rules);
+  const rest = rulesNotInSchema(rules);
   const described =
     rest.length === 0 || "$ref" in schema ? schema : { description: `Rules: ${rest.join(", ")}.`, ...schema };
   return rules.some(({ name }) => name === "nullable") ? nullable(described) : described;

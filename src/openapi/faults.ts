@@ -26,10 +26,14 @@ const ofToken: readonly ErrorCode[] = [
 const ofJwt: readonly ErrorCode[] = ["user.unknown", "user.email_taken", "issuer.unavailable"];
 
 /** What a request with a body may be refused with. */
-export const ofBody: readonly ErrorCode[] = ["request.too_large", "request.media_type", "validation.failed"];
+export const bodyFaults: readonly ErrorCode[] = [
+  "request.too_large",
+  "request.media_type",
+  "validation.failed",
+];
 
 /** What a request with an Idempotency-Key may be refused with. */
-export const ofIdempotency: readonly ErrorCode[] = [
+export const idempotencyFaults: readonly ErrorCode[] = [
   "idempotency.in_progress",
   "idempotency.mismatch",
   "idempotency.exhausted",

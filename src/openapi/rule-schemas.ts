@@ -154,6 +154,6 @@ const said: ReadonlySet<RuleName> = new Set<RuleName>([
  * Returns the names of the rules that a schema cannot say. Their arguments may name tables, and
  * stay out.
  */
-export function unsaid(rules: readonly ParsedRule[]): readonly string[] {
+export function rulesNotInSchema(rules: readonly ParsedRule[]): readonly string[] {
   return [...new Set(rules.map(({ name }) => name).filter((name) => !said.has(name)))];
 }

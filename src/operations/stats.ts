@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import { everybody } from "../deliveries/figures.ts";
+import { allUsersId } from "../deliveries/figures.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 import { listLiveProcesses, presentProcess } from "./processes.ts";
@@ -62,7 +62,7 @@ export async function readStats(
   }: { readonly caller: { id: number; isAdmin: boolean }; readonly showsWebhooks: boolean },
 ): Promise<Stats> {
   const ofUser = caller.isAdmin ? [] : [caller.id];
-  const figures = await sql<FigureRow>(figuresText, [caller.isAdmin ? everybody : caller.id]);
+  const figures = await sql<FigureRow>(figuresText, [caller.isAdmin ? allUsersId : caller.id]);
   const [backlog] = await sql<BacklogRow>(caller.isAdmin ? backlogOfAllText : backlogOfUserText, ofUser);
   if (backlog === undefined) throw new Error("The statement returned no row.");
   const receivers = showsWebhooks

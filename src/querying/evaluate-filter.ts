@@ -2,7 +2,14 @@ import { findPlace, type Shown } from "../mapping/shown.ts";
 import { byText, compare, comparisons, identity, type Comparable } from "./compared-values.ts";
 import type { JsonFilter, JsonTest } from "./json-filter.ts";
 import { jsonbText } from "./jsonb-text.ts";
-import { keep, outOfSteps, spend, spendOrDrain, type Judging, type Steps } from "./judged-record.ts";
+import {
+  memoized,
+  outOfSteps,
+  spend,
+  spendOrDrain,
+  type FilterEvaluation,
+  type Steps,
+} from "./judged-record.ts";
 import { createSearch, lowered } from "./lowered.ts";
 import type { Operator } from "./operators.ts";
 
@@ -12,7 +19,7 @@ import type { Operator } from "./operators.ts";
  */
 type Truth = boolean | undefined | "open";
 
-type Evaluate = (judging: Judging) => Truth;
+type Evaluate = (evaluation: FilterEvaluation) => Truth;
 
 /**
  * Compiles a filter into a function on a record's JSON as the resource's transform makes it. It
@@ -25,10 +32,10 @@ type Evaluate = (judging: Judging) => Truth;
 export function compileFilter(
   filter: JsonFilter,
   places: ReadonlyMap<string, Shown>,
-): (judging: Judging) => boolean | undefined {
+): (evaluation: FilterEvaluation) => boolean | undefined {
   const evaluate = compile(filter, places);
-  return (judging) => {
-    const truth = evaluate(judging);
+  return (evaluation) => {
+    const truth = evaluate(evaluation);
     return truth === "open" ? undefined : truth === true;
   };
 }
@@ -39,15 +46,15 @@ function compile(filter: JsonFilter, places: ReadonlyMap<string, Shown>): Evalua
       return withinSteps(compileTest(filter, places));
     case "not": {
       const of = compile(filter.of, places);
-      return (judging) => not(of(judging));
+      return (evaluation) => not(of(evaluation));
     }
     case "all": {
       const of = filter.of.map((one) => compile(one, places));
-      return (judging) => joined(of, judging, false);
+      return (evaluation) => joined(of, evaluation, false);
     }
     case "any": {
       const of = filter.of.map((one) => compile(one, places));
-      return (judging) => joined(of, judging, true);
+      return (evaluation) => joined(of, evaluation, true);
     }
   }
 }
@@ -56,10 +63,10 @@ function compile(filter: JsonFilter, places: ReadonlyMap<string, Shown>): Evalua
 const stepsOfTest = 32;
 
 function withinSteps(evaluate: Evaluate): Evaluate {
-  return (judging) => {
+  return (evaluation) => {
     try {
-      spend(judging.steps, stepsOfTest);
-      return evaluate(judging);
+      spend(evaluation.steps, stepsOfTest);
+      return evaluate(evaluation);
     } catch (error) {
       if (error !== outOfSteps) throw error;
       return "open";
@@ -68,10 +75,10 @@ function withinSteps(evaluate: Evaluate): Evaluate {
 }
 
 /** Returns AND, where a false decides, or OR, where a true does. */
-function joined(of: readonly Evaluate[], judging: Judging, deciding: boolean): Truth {
+function joined(of: readonly Evaluate[], evaluation: FilterEvaluation, deciding: boolean): Truth {
   let truth: Truth = !deciding;
   for (const one of of) {
-    const own = one(judging);
+    const own = one(evaluation);
     if (own === deciding) return deciding;
     if (own === "open" || (own === undefined && truth !== "open")) truth = own;
   }
@@ -82,7 +89,7 @@ function not(truth: Truth): Truth {
   return typeof truth === "boolean" ? !truth : truth;
 }
 
-type Values = (judging: Judging) => readonly unknown[];
+type Values = (evaluation: FilterEvaluation) => readonly unknown[];
 
 function compileTest(test: JsonTest, places: ReadonlyMap<string, Shown>): Evaluate {
   const { shown, operator, values } = test;
@@ -90,18 +97,21 @@ function compileTest(test: JsonTest, places: ReadonlyMap<string, Shown>): Evalua
   if (operator === "null") {
     const isNull = values[0] === true;
     // A missing related record is null, too: see `filterCondition`.
-    return (judging) =>
-      every(valuesIn(judging), judging).some((value) => (value === null || value === undefined) === isNull);
+    return (evaluation) =>
+      every(valuesIn(evaluation), evaluation).some(
+        (value) => (value === null || value === undefined) === isNull,
+      );
   }
   const { made, meets } = compileOperator(test, operator, valuesIn);
-  const meetsOne = (value: unknown, judging: Judging): Truth =>
-    value === null || value === undefined ? undefined : meets(value, judging.steps);
-  if (shown.links.length === 0) return (judging) => meetsOne(made(judging)[0], judging);
-  return (judging) => every(made(judging), judging).some((value) => meetsOne(value, judging) === true);
+  const meetsOne = (value: unknown, evaluation: FilterEvaluation): Truth =>
+    value === null || value === undefined ? undefined : meets(value, evaluation.steps);
+  if (shown.links.length === 0) return (evaluation) => meetsOne(made(evaluation)[0], evaluation);
+  return (evaluation) =>
+    every(made(evaluation), evaluation).some((value) => meetsOne(value, evaluation) === true);
 }
 
 /** Takes the steps of a look at each value. */
-function every(values: readonly unknown[], { steps }: Judging): readonly unknown[] {
+function every(values: readonly unknown[], { steps }: FilterEvaluation): readonly unknown[] {
   spend(steps, 4 * values.length);
   return values;
 }
@@ -114,13 +124,13 @@ function compileValues(
   const keys = findPlace(places, path)?.place.keys ?? [];
   const many = links.filter(({ isMany }) => isMany).length;
   const place = `values ${keys.join(".")}`;
-  const valuesIn: Values = (judging) =>
-    keep(judging, place, () => leavesOf(judging.record.data, keys, many, judging.steps));
+  const valuesIn: Values = (evaluation) =>
+    memoized(evaluation, place, () => leavesOf(evaluation.record.data, keys, many, evaluation.steps));
   if (jsonPath === undefined) return valuesIn;
-  return (judging) =>
-    keep(judging, `texts ${path}`, () =>
-      valuesIn(judging).map((value) =>
-        jsonbText(value, jsonPath, (count) => spendOrDrain(judging.steps, count)),
+  return (evaluation) =>
+    memoized(evaluation, `texts ${path}`, () =>
+      valuesIn(evaluation).map((value) =>
+        jsonbText(value, jsonPath, (count) => spendOrDrain(evaluation.steps, count)),
       ),
     );
 }
@@ -235,10 +245,10 @@ type Items = readonly ReturnType<typeof identity>[];
 
 /** Returns what makes something of each value that is not null, once for a record. */
 function madeOf(place: string, valuesIn: Values, make: (value: unknown, steps: Steps) => unknown): Values {
-  return (judging) =>
-    keep(judging, place, () =>
-      every(valuesIn(judging), judging).map((value) =>
-        value === null || value === undefined ? null : make(value, judging.steps),
+  return (evaluation) =>
+    memoized(evaluation, place, () =>
+      every(valuesIn(evaluation), evaluation).map((value) =>
+        value === null || value === undefined ? null : make(value, evaluation.steps),
       ),
     );
 }

@@ -3,7 +3,7 @@ import type { Condition, Parameter } from "./condition.ts";
 import { filterCondition } from "./filter-condition.ts";
 import { mostValues, readValue, splitValues } from "./filter-values.ts";
 import { countFault, isOperator, operators, operatorsOf, type Operator } from "./operators.ts";
-import { findPath, meant, pathFault, type ListShape, type ShownPath } from "./shown-paths.ts";
+import { findPath, suggestionFor, pathFault, type ListShape, type ShownPath } from "./shown-paths.ts";
 
 /** Limit of the conditions of one filter, in all of its groups. */
 export const mostConditions = 50;
@@ -105,7 +105,8 @@ function within(group: Group, name: string, kind: Group["kind"]): Group {
 /** Returns the operator that a word names for a path, or what is wrong with it. */
 export function operatorOf(shown: ShownPath, word: string): Outcome<Operator> {
   const fitting = operatorsOf(shown);
-  if (!isOperator(word)) return { fault: `There is no operator ${shortened(word)}${meant(word, operators)}` };
+  if (!isOperator(word))
+    return { fault: `There is no operator ${shortened(word)}${suggestionFor(word, operators)}` };
   if (fitting.includes(word)) return word;
   return { fault: `The operator ${word} is not for ${shown.path}; expected one of ${fitting.join(", ")}.` };
 }

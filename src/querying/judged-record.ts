@@ -25,7 +25,7 @@ export interface Steps {
 }
 
 /** One evaluation of a filter. */
-export interface Judging {
+export interface FilterEvaluation {
   readonly record: JudgedRecord;
   readonly steps: Steps;
 }
@@ -62,7 +62,7 @@ const mostKept = 8_000_000;
  *
  * @throws `outOfSteps` when that takes more than are left.
  */
-export function keep<T>({ record, steps }: Judging, key: string, make: () => T): T {
+export function memoized<T>({ record, steps }: FilterEvaluation, key: string, make: () => T): T {
   const known = record.kept.get(key);
   if (known !== undefined) return known as T;
   const before = steps.left;

@@ -6,7 +6,7 @@ import type { Condition } from "./condition.ts";
 import { conditionOf, createGroup, isFilter, mostConditions, readFilter } from "./filters.ts";
 import type { OrderItem } from "./order.ts";
 import { fieldFault } from "./projection.ts";
-import { findPath, meant, pathFault, type ListShape } from "./shown-paths.ts";
+import { findPath, suggestionFor, pathFault, type ListShape } from "./shown-paths.ts";
 
 /** Which part of a list is asked for. */
 export type Paging =
@@ -94,7 +94,7 @@ function readGiven(
     const fault = readingFault(parameter, given);
     if (name === "") addFault(faults, name, "A parameter has no name.");
     else if (!isFilter(name) && !names.includes(name))
-      addFault(faults, name, `There is no parameter ${shortened(name)}${meant(name, suggested)}`);
+      addFault(faults, name, `There is no parameter ${shortened(name)}${suggestionFor(name, suggested)}`);
     else if (fault !== undefined) addFault(faults, name, fault);
     else given.set(name, value);
   }
@@ -157,7 +157,7 @@ function readInclude(text: string | undefined, { includes }: ListShape, faults: 
 
 function includeFault(name: string, includes: readonly string[]): string {
   if (name === "") return "A name is missing.";
-  return `There is no relation ${shortened(name)} to include${meant(name, includes)}`;
+  return `There is no relation ${shortened(name)} to include${suggestionFor(name, includes)}`;
 }
 
 function readCount(text: string | undefined, { counts }: ListShape, faults: Faults): CountMode | undefined {

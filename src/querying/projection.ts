@@ -1,7 +1,7 @@
 import { shortened } from "../http/query-string.ts";
 import type { Shown } from "../mapping/shown.ts";
 import { isContainer } from "../validation/body-paths.ts";
-import { keysOf, meant } from "./shown-paths.ts";
+import { keysOf, suggestionFor } from "./shown-paths.ts";
 
 /** The places of a record that are kept; "all" of what is there. */
 type Kept = "all" | Map<string, Kept>;
@@ -11,7 +11,7 @@ type Kept = "all" | Map<string, Kept>;
  */
 export function fieldFault(path: string, places: ReadonlyMap<string, Shown> | undefined): string | undefined {
   if (places === undefined || keysOf(places, path) !== undefined) return undefined;
-  return `There is no field ${shortened(path)}${meant(path, [...places.keys()])}`;
+  return `There is no field ${shortened(path)}${suggestionFor(path, [...places.keys()])}`;
 }
 
 /**

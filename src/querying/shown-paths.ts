@@ -132,14 +132,14 @@ export function pathFault(table: PathTable, path: string, verb: "filtered" | "so
   if (fault !== undefined)
     return `The field ${path} cannot be ${verb}${fault === "" ? "" : `: it is ${fault}`}.`;
   const names = [...table.paths.keys()].filter((name) => !table.faults.has(name));
-  return `There is no field ${shortened(path)}${meant(path, names)}`;
+  return `There is no field ${shortened(path)}${suggestionFor(path, names)}`;
 }
 
 /** To compare a name with more would take too long, for 50 names in one request. */
 const mostCompared = 200;
 
 /** Ends a message about an unknown name: what was probably meant, else all that there is. */
-export function meant(name: string, known: readonly string[]): string {
+export function suggestionFor(name: string, known: readonly string[]): string {
   const near = nearest(name, known.slice(0, mostCompared));
   if (near !== undefined) return `; did you mean ${near}?`;
   return known.length > 0 && known.length <= 30 ? `; expected one of ${known.join(", ")}.` : ".";

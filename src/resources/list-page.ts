@@ -54,7 +54,7 @@ export interface CountedRecords {
 }
 
 /** Returns a total that was counted. */
-export function exactly(total: number): Total {
+export function exactTotal(total: number): Total {
   return { total, isEstimate: false };
 }
 
@@ -92,7 +92,7 @@ export async function readPage(
       total = counted ?? (isLast ? skip + records.length : undefined);
       return records;
     });
-    return { ...found, ...(total === undefined ? await count(mode) : exactly(total)), hasNext: false };
+    return { ...found, ...(total === undefined ? await count(mode) : exactTotal(total)), hasNext: false };
   }
   if (skip > 0) {
     const [found, total] = await Promise.all([readFitting(size, read), count(mode)]);
@@ -101,7 +101,7 @@ export async function readPage(
   // Most lists fit on their first page, which then is the count.
   const found = await readFitting(size, read);
   const isWhole = found.records.length < found.size;
-  const total = isWhole ? exactly(found.records.length) : await count(mode);
+  const total = isWhole ? exactTotal(found.records.length) : await count(mode);
   return { ...found, ...total, hasNext: false };
 }
 

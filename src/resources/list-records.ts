@@ -8,7 +8,7 @@ import { readCountedPage, readPositions, readRecords, totalOrder, type Reading }
 import type { Raw } from "../querying/selection.ts";
 import type { ListHolder } from "./list-database.ts";
 import {
-  exactly,
+  exactTotal,
   readCursorPage,
   readPage,
   type CursorPage,
@@ -48,7 +48,7 @@ export async function listByPage(
     count: async (mode) =>
       mode === "estimated"
         ? estimateRecords(sql, definition, condition)
-        : exactly(await countRecords(sql, definition, condition)),
+        : exactTotal(await countRecords(sql, definition, condition)),
   }).catch((error: unknown) => refuseList(query.asked, error));
 }
 

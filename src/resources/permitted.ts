@@ -14,9 +14,9 @@ export interface Target {
   readonly check?: ((tag: string) => void) | undefined;
 }
 
-/** What reaches the database. */
-interface Reaching {
-  readonly reach: { readonly store: RecordStore };
+/** The part of a request that these functions use. */
+interface ReadRequest {
+  readonly database: { readonly store: RecordStore };
 }
 
 /** Returns the key that an id means; throws `record.not_found` when no record can have it. */
@@ -35,11 +35,16 @@ interface Permission {
 /** Reads the record; throws when it is not there (404) or not for the caller (403). */
 export async function permitted(
   definition: Definition,
-  { reach }: Reaching,
+  { database }: ReadRequest,
   { id, allowed }: Permission,
   shape: Shape,
 ): Promise<Found> {
-  const found = await reach.store.find(keyOf(definition, id), baseQueryOf(definition).where, shape, allowed);
+  const found = await database.store.find(
+    keyOf(definition, id),
+    baseQueryOf(definition).where,
+    shape,
+    allowed,
+  );
   if (found === undefined) throw unknownRecord(definition, id);
   if (!found.isAllowed) throw forbidden();
   return found;
@@ -52,7 +57,7 @@ export async function permitted(
  */
 export async function permittedVersion(
   definition: Definition,
-  request: Reaching,
+  request: ReadRequest,
   { id, check, allowed }: Permission & Target,
 ): Promise<string | undefined> {
   if (check === undefined) {
@@ -60,7 +65,7 @@ export async function permittedVersion(
     return undefined;
   }
   // Before the record: what changes in between is then of another version.
-  const version = await request.reach.store.version(keyOf(definition, id));
+  const version = await request.database.store.version(keyOf(definition, id));
   const { include } = baseQueryOf(definition);
   check(entityTagOf((await permitted(definition, request, { id, allowed }, { include })).json()));
   // One that has just been made has no version, and nothing is of that one.
@@ -70,7 +75,7 @@ export async function permittedVersion(
 /** Says why a write found nothing to change, or was left out by the table. */
 export async function refuseWritten(
   definition: Definition,
-  request: Reaching,
+  request: ReadRequest,
   {
     id,
     allowed,
@@ -83,7 +88,7 @@ export async function refuseWritten(
 ): Promise<never> {
   await permitted(definition, request, { id, allowed }, "access");
   const isSame =
-    version === undefined || (await request.reach.store.version(keyOf(definition, id))) === version;
+    version === undefined || (await request.database.store.version(keyOf(definition, id))) === version;
   throw isSame ? leftOut(definition.table, done) : recordChanged();
 }
 

@@ -8,8 +8,16 @@ import { createTransform } from "../querying/transform.ts";
 import type { Where } from "./access.ts";
 import { whereAll } from "./query.ts";
 import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
-import { exactly, readPage, type ListPart, type RecordPage, type Total } from "./list-page.ts";
-import type { Found, Guard, Include, ListQuery, RecordStore, Shape, RecordWrite } from "./record-store.ts";
+import { exactTotal, readPage, type ListPart, type RecordPage, type Total } from "./list-page.ts";
+import type {
+  Found,
+  WriteConditions,
+  Include,
+  ListQuery,
+  RecordStore,
+  Shape,
+  RecordWrite,
+} from "./record-store.ts";
 
 export interface PrismaStoreOptions {
   readonly definition: Definition;
@@ -53,7 +61,7 @@ async function list(
     const rows = await delegate.findMany(args);
     return rows.map((row) => JSON.stringify(transform(row)));
   };
-  const count = async (): Promise<Total> => exactly(await delegate.count({ where }));
+  const count = async (): Promise<Total> => exactTotal(await delegate.count({ where }));
   return readPage(part, { read, count });
 }
 
@@ -102,7 +110,7 @@ async function create<T>(context: Context, { data, ...rest }: RecordWrite<T>): P
 async function update<T>(
   context: Context,
   key: unknown,
-  { where, version, data, ...rest }: RecordWrite<T> & Guard,
+  { where, version, data, ...rest }: RecordWrite<T> & WriteConditions,
 ): Promise<T | undefined> {
   const { definition } = context;
   if (version !== undefined) throw noVersions(definition);
@@ -122,7 +130,7 @@ async function update<T>(
 async function remove(
   { definition, models }: Context,
   key: unknown,
-  { where, access, version }: { readonly access: Condition } & Guard,
+  { where, access, version }: { readonly access: Condition } & WriteConditions,
 ): Promise<boolean> {
   if (version !== undefined) throw noVersions(definition);
   try {

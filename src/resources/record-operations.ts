@@ -24,7 +24,7 @@ import {
 } from "./rules.ts";
 
 /** How an operation reaches the database: over the pool, or within a transaction. */
-export interface Reach {
+export interface DatabaseAccess {
   readonly store: RecordStore;
   /** Answers the rules `unique` and `exists`. */
   readonly lookup: Lookup;
@@ -40,7 +40,7 @@ export interface Together extends ManyStore {
 
 /** An operation of a caller's. */
 export interface Request {
-  readonly reach: Reach;
+  readonly database: DatabaseAccess;
   readonly caller: Caller;
 }
 
@@ -104,14 +104,14 @@ export function createRecordOperations(resource: Resource): RecordOperations {
     },
 
     async create(request, body) {
-      const { reach, caller, isLarge } = request;
+      const { database, caller, isLarge } = request;
       const creatable = access.of(definition, ["create"], caller);
       if (isNever(creatable)) throw forbidden();
       const values = await validated(resource, request, body, {
         rules: createRules(),
         fields: settable,
       });
-      return reach.store.create({
+      return database.store.create({
         data: { ...values, ...ownerOf(definition, values, caller) },
         userId: caller.id,
         access: creatable,
@@ -130,7 +130,7 @@ export function createRecordOperations(resource: Resource): RecordOperations {
     removeMany: (request, ids) => removeTogether(resource, request, ids),
 
     async update(request, { id, check }, readBody) {
-      const { reach, caller, isLarge } = request;
+      const { database, caller, isLarge } = request;
       const allowed = access.of(definition, ["read", "update"], caller);
       const version = await permittedVersion(definition, request, { id, check, allowed });
       const key = keyOf(definition, id);
@@ -142,7 +142,7 @@ export function createRecordOperations(resource: Resource): RecordOperations {
       if (Object.keys(data).length === 0)
         return { json: await show(resource, request, id), isWritten: false };
       const { where = {}, include } = baseQueryOf(definition);
-      const json = await reach.store.update(key, {
+      const json = await database.store.update(key, {
         where,
         access: allowed,
         data,
@@ -158,13 +158,13 @@ export function createRecordOperations(resource: Resource): RecordOperations {
     },
 
     async remove(request, { id, check }) {
-      const { reach, caller } = request;
+      const { database, caller } = request;
       const allowed = access.of(definition, ["read", "delete"], caller);
       const key = keyOf(definition, id);
       // Read before only with a condition: every other delete that succeeds is one statement.
       const version = check && (await permittedVersion(definition, request, { id, check, allowed }));
       const { where = {} } = baseQueryOf(definition);
-      const isRemoved = !isNever(allowed) && (await reach.store.remove(key, where, allowed, version));
+      const isRemoved = !isNever(allowed) && (await database.store.remove(key, where, allowed, version));
       if (!isRemoved) await refuseWritten(definition, request, { id, version, allowed, done: "delete" });
     },
   };
@@ -184,8 +184,8 @@ async function createTogether(
   checks: { readonly rules: CompiledRules; readonly fields: readonly Field[] },
 ): Promise<readonly string[] | undefined> {
   const { definition, access } = resource;
-  const { caller, reach } = request;
-  const { together } = reach;
+  const { caller, database } = request;
+  const { together } = database;
   const creatable = access.of(definition, ["create"], caller);
   const isApart = areCheckedTogether({ own: definition, ...resource }, checks.rules, caller);
   if (together === undefined || isNever(creatable) || !isApart) return undefined;
@@ -217,7 +217,7 @@ function writtenFields({
 /** See `RecordOperations.removeMany`. */
 async function removeTogether(
   { definition, access }: Resource,
-  { caller, reach: { together } }: Request,
+  { caller, database: { together } }: Request,
   ids: readonly string[],
 ): Promise<boolean> {
   const allowed = access.of(definition, ["read", "delete"], caller);
@@ -252,7 +252,7 @@ function lazily<T>(compute: () => T): () => T {
 /** Returns the part of a body that may be written. */
 async function validated(
   { definition, definitions }: Resource,
-  { reach: { lookup } }: Request,
+  { database: { lookup } }: Request,
   body: JsonObject,
   {
     rules,

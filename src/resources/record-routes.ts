@@ -19,7 +19,7 @@ import type { Target } from "./permitted.ts";
 import { idInPath, pathOfId } from "./record-id.ts";
 import {
   createRecordOperations,
-  type Reach,
+  type DatabaseAccess,
   type RecordOperations,
   type WriteRequest,
 } from "./record-operations.ts";
@@ -38,7 +38,7 @@ export interface RecordRoutesOptions {
   readonly definitions: Definitions;
   readonly access: AccessConditions;
   /** Over the pool, or within a transaction. */
-  readonly reachOf: (caller: Caller, transaction?: Transaction) => Reach;
+  readonly databaseFor: (caller: Caller, transaction?: Transaction) => DatabaseAccess;
   /** Runs a transaction in the turn of the resource. */
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
@@ -66,7 +66,7 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
     definition,
     definitions,
     access,
-    reachOf,
+    databaseFor,
     inTransaction,
     answerPost,
     bodyLimitBytes,
@@ -82,7 +82,7 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
   function requestOf(ctx: ApiContext, transaction?: Transaction): WriteRequest {
     const isLarge = definition.triggers.length > 0 && (ctx.request.length ?? Infinity) > largeBodyBytes;
     const { caller } = ctx.state;
-    return { reach: reachOf(caller, transaction), caller, isLarge };
+    return { database: databaseFor(caller, transaction), caller, isLarge };
   }
 
   const targetOf = (ctx: ApiContext): Target => {

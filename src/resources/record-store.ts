@@ -53,7 +53,7 @@ export interface RecordWrite<T> {
 }
 
 /** Conditions of the statement that updates, in addition to `access`. */
-export interface Guard {
+export interface WriteConditions {
   readonly where: Where;
   /** See `RecordStore.version`; undefined for any. */
   readonly version?: string | undefined;
@@ -81,7 +81,7 @@ export interface RecordStore {
   /**
    * Undefined when the record is gone, of another version, or left out by the filter or `access`.
    */
-  update<T>(key: unknown, options: RecordWrite<T> & Guard): Promise<T | undefined>;
+  update<T>(key: unknown, options: RecordWrite<T> & WriteConditions): Promise<T | undefined>;
   /** False when there was nothing to delete, or nothing of that version. */
   remove(key: unknown, where: Where, access: Condition, version?: string): Promise<boolean>;
 }

@@ -18,7 +18,7 @@ import type { RecordDatabase } from "./record-database.ts";
 import { createStore } from "./store.ts";
 import { createViews } from "./view.ts";
 
-export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "definition" | "reachOf"> {
+export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "definition" | "databaseFor"> {
   readonly database: RecordDatabase;
   readonly maxPerPage: number;
   /** Turns at single records, by resource. */
@@ -91,7 +91,7 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
   const { show, create, update, remove, batch } = createRecordHandlers({
     ...options,
     definition,
-    reachOf(caller, transaction) {
+    databaseFor(caller, transaction) {
       if (transaction === undefined) return { store, lookup: lookupFor(caller) };
       const { sql } = transaction;
       const within = storeOver(databaseWithin(database, transaction));

@@ -19,7 +19,7 @@ import type { Where } from "./access.ts";
 import { listByCursor, listByPage } from "./list-records.ts";
 import { createPrismaStore } from "./prisma-store.ts";
 import type { StoreContext, StoreOptions } from "./record-database.ts";
-import type { Found, Guard, ManyStore, RecordStore, Shape, RecordWrite } from "./record-store.ts";
+import type { Found, WriteConditions, ManyStore, RecordStore, Shape, RecordWrite } from "./record-store.ts";
 import { forbidden, leftOut, refuseDelete, refuseUnsupported, refuseWrite } from "./refusals.ts";
 import { accessOf, type View } from "./view.ts";
 
@@ -107,7 +107,7 @@ async function createMany<T>(
 async function update<T>(
   context: StoreContext,
   key: unknown,
-  options: RecordWrite<T> & Guard,
+  options: RecordWrite<T> & WriteConditions,
 ): Promise<T | undefined> {
   const { definition, definitions, views, database, fallback } = context;
   const [view, filter] = [views.of(options.include), conditionOf(definition, definitions, options.where)];
@@ -129,7 +129,7 @@ async function update<T>(
 async function remove(
   { definition, definitions, database, fallback }: StoreContext,
   key: unknown,
-  { where, access, version }: { readonly access: Condition } & Guard,
+  { where, access, version }: { readonly access: Condition } & WriteConditions,
 ): Promise<boolean> {
   const filter = conditionOf(definition, definitions, where);
   if (filter === undefined) return fallback().remove(key, where, access, version);

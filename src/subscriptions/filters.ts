@@ -2,7 +2,7 @@ import type { Definition, Definitions } from "../mapping/definition.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { FairBudget } from "../kit/fair-budget.ts";
 import { compileFilter } from "../querying/evaluate-filter.ts";
-import { outOfSteps, spend, type Judging } from "../querying/judged-record.ts";
+import { outOfSteps, spend, type FilterEvaluation } from "../querying/judged-record.ts";
 import { readJsonFilter, type JsonFilterFaults } from "../querying/json-filter.ts";
 import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
 import { baseQueryOf } from "../resources/query.ts";
@@ -53,7 +53,7 @@ const charactersOfEach = 200;
 /** Fewer than it takes: at the start, a user's 50 filters of the longest kind are all compiled. */
 const stepsOfCharacter = 8;
 
-type Compiled = (judging: Judging) => boolean | undefined;
+type Compiled = (evaluation: FilterEvaluation) => boolean | undefined;
 
 /** Creates the filters of one configuration. Compiles each when it is first needed. */
 export function createWebhookFilters({

@@ -3,7 +3,7 @@ import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../query
 import type { Cursors } from "../querying/cursor.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { createProjection } from "../querying/projection.ts";
-import { subscriptionShape, type Whose } from "./own-subscriptions.ts";
+import { subscriptionShape, type OwnerScope } from "./own-subscriptions.ts";
 import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
 /**
@@ -22,12 +22,12 @@ export function subscriptionList(
   parameters: ListParameters,
   {
     userId,
-    whose,
+    owner,
     cursors,
     url,
   }: {
     readonly userId: number;
-    readonly whose: Whose;
+    readonly owner: OwnerScope;
     readonly cursors: Cursors;
     readonly url: URL;
   },
@@ -43,7 +43,7 @@ export function subscriptionList(
     return envelope({ data, total, hasNext: found.length > skip + perPage, page, perPage, url });
   }
   const { cursor, perPage } = parameters.paging;
-  const binding = cursorBinding(`webhooks of ${whose}`, userId, parameters);
+  const binding = cursorBinding(`webhooks of ${owner}`, userId, parameters);
   const position = openPosition(cursors, cursor, binding);
   const read = from(found, position, perPage + 1);
   const places = new Map(found.map(({ id }, index) => [id, index]));

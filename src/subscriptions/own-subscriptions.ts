@@ -68,17 +68,17 @@ const findOwnText = `SELECT ${named} FROM (${all} WHERE own.id = $1 AND own.user
 const findAnyText = `SELECT ${named} FROM (${all} WHERE own.id = $1) AS t`;
 
 /** Whose subscriptions are meant: those of one user, or of every user. */
-export type Whose = number | "everybody";
+export type OwnerScope = number | "everybody";
 
 /** Returns a subscription; undefined when there is none, or when it is another user's. */
 export async function findSubscription(
   sql: Sql,
   id: number,
-  whose: Whose,
+  owner: OwnerScope,
 ): Promise<OwnSubscription | undefined> {
-  const [found] = await (whose === "everybody"
+  const [found] = await (owner === "everybody"
     ? sql<Row>(findAnyText, [id])
-    : sql<Row>(findOwnText, [id, whose]));
+    : sql<Row>(findOwnText, [id, owner]));
   return found;
 }
 
@@ -92,7 +92,7 @@ export async function findSubscription(
  */
 export async function findSubscriptions(
   sql: Sql,
-  whose: Whose,
+  owner: OwnerScope,
   {
     filter,
     sort,
@@ -106,7 +106,7 @@ export async function findSubscriptions(
   const parameters = createParameters();
   // Without OFFSET 0 the planner may read all users' subscriptions in the order of ids, to save the
   // sort.
-  const own = whose === "everybody" ? all : `${all} WHERE own.user_id = ${parameters.add(whose)} OFFSET 0`;
+  const own = owner === "everybody" ? all : `${all} WHERE own.user_id = ${parameters.add(owner)} OFFSET 0`;
   const where = conditionText(filter, "t", parameters);
   const order = sort === undefined ? "" : `${orderText(sort, () => "t")}, `;
   const most = limit === undefined ? "" : `LIMIT ${parameters.add(limit)}`;

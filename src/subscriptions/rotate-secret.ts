@@ -3,7 +3,7 @@ import { actingCte, actorText } from "../db/audit.ts";
 import type { Sql } from "../db/sql.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
 import { openPrevious, sealPrevious, type PreviousSecret } from "./signing.ts";
-import type { Whose } from "./own-subscriptions.ts";
+import type { OwnerScope } from "./own-subscriptions.ts";
 
 /** Longest time in seconds for which a secret signs beside the one that has replaced it: 7 days. */
 export const longestGrace = 604_800;
@@ -41,20 +41,20 @@ export async function rotateSecret(
   sql: Sql,
   {
     id,
-    whose,
+    owner,
     graceSeconds,
     secretBox,
     actor,
   }: {
     readonly id: number;
-    readonly whose: Whose;
+    readonly owner: OwnerScope;
     readonly graceSeconds: number;
     readonly secretBox: Pick<SecretBox, "encrypt" | "decrypt">;
     readonly actor: Actor;
   },
 ): Promise<string | undefined> {
   const [stored] = await sql<Stored & Record<string, unknown>>(readText, [id]);
-  if (stored === undefined || (whose !== "everybody" && stored.userId !== whose)) return undefined;
+  if (stored === undefined || (owner !== "everybody" && stored.userId !== owner)) return undefined;
   const secret = mintOther(stored.hint);
   const { nowMs } = stored;
   const previous = graceSeconds === 0 ? [] : previousOf(stored, secretBox, nowMs + graceSeconds * 1000);

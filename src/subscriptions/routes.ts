@@ -18,7 +18,7 @@ import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import { subscriptionList } from "./list.ts";
-import { subscriptionShape, type Whose } from "./own-subscriptions.ts";
+import { subscriptionShape, type OwnerScope } from "./own-subscriptions.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { readGrace } from "./read-grace.ts";
 import type { SubscriptionStore } from "./store.ts";
@@ -64,10 +64,10 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.get("/webhooks", async (ctx) => {
     const parameters = readListParameters(ctx.querystring, subscriptionShape, { maxPerPage });
     const { id: userId } = ctx.state.caller;
-    const whose = whoseOf(ctx, parameters.given.get("user_id"));
-    const found = await store.list(whose, { ...parameters, limit: mostListed + 1 });
+    const owner = ownerScopeOf(ctx, parameters.given.get("user_id"));
+    const found = await store.list(owner, { ...parameters, limit: mostListed + 1 });
     if (found.length > mostListed) throw validationError({ user_id: [tooManyListed] });
-    ctx.body = subscriptionList(found, parameters, { userId, whose, cursors, url: urlOf(ctx) });
+    ctx.body = subscriptionList(found, parameters, { userId, owner, cursors, url: urlOf(ctx) });
   });
 
   router.post("/webhooks", async (ctx) => {
@@ -159,7 +159,7 @@ const mostListed = 10_000;
 const tooManyListed = `There are more than ${mostListed} webhooks; ask for those of one user, or filter them.`;
 
 /** Whose subscriptions are asked for: an admin may ask for those of another user, and of all. */
-function whoseOf(ctx: ApiContext, userId: string | undefined): Whose {
+function ownerScopeOf(ctx: ApiContext, userId: string | undefined): OwnerScope {
   const { id, isAdmin, isLimited } = ctx.state.caller;
   const asked = userId === "*" ? "everybody" : Number(userId ?? id);
   if (asked === id || (isAdmin && isLimited !== true)) return asked;

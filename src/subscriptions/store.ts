@@ -6,7 +6,7 @@ import type { Caller } from "../kit/caller.ts";
 import type { Condition } from "../querying/condition.ts";
 import type { OrderItem } from "../querying/order.ts";
 import { mergeHeaders, type GivenHeaders } from "./own-headers.ts";
-import { findSubscription, findSubscriptions, type Whose } from "./own-subscriptions.ts";
+import { findSubscription, findSubscriptions, type OwnerScope } from "./own-subscriptions.ts";
 import { rotateSecret } from "./rotate-secret.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
 import { openHeaders, sealHeaders } from "./signing.ts";
@@ -19,7 +19,7 @@ import type { NewSubscription, OwnSubscription, SubscriptionChanges } from "./su
 export interface SubscriptionStore {
   /** All that meet the filter; newest first where nothing else is asked for. */
   list(
-    whose: Whose,
+    owner: OwnerScope,
     query: {
       readonly filter: Condition;
       readonly sort: readonly OrderItem[] | undefined;
@@ -114,7 +114,7 @@ export function createSubscriptionStore({
   readonly secretBox: Pick<SecretBox, "encrypt" | "decrypt">;
 }): SubscriptionStore {
   return {
-    list: (whose, query) => findSubscriptions(listSql, whose, query),
+    list: (owner, query) => findSubscriptions(listSql, owner, query),
     find: (id, userId) => findSubscription(ownSql, id, userId),
     async create({ id: userId, isAdmin }, created, actor, transaction) {
       const secret = created.secret ?? mintSecret();
@@ -143,7 +143,7 @@ export function createSubscriptionStore({
     },
     async rotate(id, userId, { graceSeconds, actor }, transaction) {
       const act = async (sql: Sql): Promise<Rotated | undefined> => {
-        const secret = await rotateSecret(sql, { id, whose: userId, graceSeconds, secretBox, actor });
+        const secret = await rotateSecret(sql, { id, owner: userId, graceSeconds, secretBox, actor });
         return secret === undefined ? undefined : { subscription: await made(sql, id, userId), secret };
       };
       return transaction === undefined ? transact(act) : act(transaction);

@@ -3,7 +3,7 @@ import { handOverIn } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import { AppError, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
-import { everything } from "../kit/scopes.ts";
+import { allScopes } from "../kit/scopes.ts";
 import { createTokenFinder, type TokenFinder } from "./find-token.ts";
 import { refuseSpent, type Credential } from "./refuse-spent.ts";
 import { hashToken, mintToken } from "./token.ts";
@@ -115,7 +115,7 @@ export function createTokenProvider({
       userId,
       name,
       expiresAt,
-      scopes = everything,
+      scopes = allScopes,
       mostInForce,
       madeWith,
       actor: issuer = actor,

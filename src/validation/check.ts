@@ -45,7 +45,7 @@ export interface Subject {
 }
 
 /** Why a rule is broken, for its message. */
-export interface Broken {
+export interface Violation {
   /** Values of `:min`, `:other` and other placeholders. */
   readonly blanks?: Readonly<Record<string, string>>;
   /** The variant of the message, where it differs from the field's size kind. */
@@ -55,12 +55,12 @@ export interface Broken {
 }
 
 /** Returns undefined when the rule holds. */
-export type Check = (subject: Subject) => Broken | undefined;
+export type Check = (subject: Subject) => Violation | undefined;
 
 /** Makes a check once, when the rules are compiled. */
 export type MakeCheck = (args: readonly string[], field: FieldRules) => Check;
 
-const broken: Broken = {};
+const broken: Violation = {};
 
 /** Makes a rule on the value alone, whose message has no placeholders. */
 export function onValue(holds: (value: unknown, args: readonly string[]) => boolean): MakeCheck {
@@ -73,7 +73,7 @@ export function onValueWith(
   holds: (value: unknown, args: readonly string[]) => boolean,
 ): MakeCheck {
   return (args) => {
-    const failure: Broken = { blanks: blanksOf(args) };
+    const failure: Violation = { blanks: blanksOf(args) };
     return (subject) => (holds(subject.value, args) ? undefined : failure);
   };
 }

@@ -1,6 +1,6 @@
 import { isIP, isIPv4, isIPv6 } from "node:net";
 import { compilePattern } from "./patterns.ts";
-import { onText, type Broken, type MakeCheck, type Subject } from "./check.ts";
+import { onText, type Violation, type MakeCheck, type Subject } from "./check.ts";
 import { isAscii, textOf } from "./values.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 
@@ -72,7 +72,7 @@ function isTimezone(text: string): boolean {
   }
 }
 
-const tooMuchText: Broken = {
+const tooMuchText: Violation = {
   message: "The :attribute field cannot be checked: there is too much text for the patterns of the rules.",
 };
 

@@ -1,7 +1,7 @@
-import type { Broken, SizeKind, TestName } from "./check.ts";
+import type { Violation, SizeKind, TestName } from "./check.ts";
 import { displayName } from "./values.ts";
 
-interface Failure extends Broken {
+interface Failure extends Violation {
   readonly rule: TestName;
   readonly field: string;
   readonly sizeKind: SizeKind;

@@ -97,7 +97,7 @@ describe("the outcome of a delivery", () => {
           attemptsBefore: 0,
           result: { startedAt: new Date(), durationMs: 1, statusCode: 200, isResponseTruncated: false },
         }));
-        await store.record({ outcomes, landed: [flightId] });
+        await store.record({ outcomes, endedFlights: [flightId] });
       }
       // A connection that ends tells its numbers.
       await core.close();

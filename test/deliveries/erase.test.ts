@@ -177,7 +177,7 @@ describe("eraseRecord", () => {
       const { uuid } = await work.deliveryOf(id);
       const outcome = { id: String(id), uuid, status: "delivered", attemptsBefore: 0, result } as const;
       await core.sql("DELETE FROM svc.attempts");
-      await store.record({ outcomes: [outcome], landed: [taken.flightId ?? ""], isWhole: true });
+      await store.record({ outcomes: [outcome], endedFlights: [taken.flightId ?? ""], isWhole: true });
 
       expect(await work.attemptsOf(id)).to.have.length(1);
       expect(await work.deliveryOf(id)).to.include({ status: "cancelled", attempt: 1 });

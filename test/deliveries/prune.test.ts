@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
 import { createTransact, type Transact } from "../../src/db/sql.ts";
-import { keepFromPruning, pruneEvents, type Pruned } from "../../src/deliveries/prune.ts";
+import { blockPruning, pruneEvents, type Pruned } from "../../src/deliveries/prune.ts";
 import { createRetention } from "../../src/deliveries/retention.ts";
 import { pause } from "../../src/kit/worker.ts";
 import { stateSql } from "../support/delivery-states.ts";
@@ -180,7 +180,7 @@ describe("pruneEvents and createRetention", () => {
     let pruning: Promise<Pruned> | undefined;
 
     await createTransact(core.database.pool)(async (sql) => {
-      await keepFromPruning(sql);
+      await blockPruning(sql);
       pruning = prune();
       await until(() => isAnyoneWaiting(core), { what: "the prune to wait" });
       await sql(`UPDATE svc.deliveries SET ${stateSql("'pending'").set}, dead_lettered_at = NULL`);

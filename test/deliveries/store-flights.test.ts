@@ -19,9 +19,9 @@ describe("createDeliveryStore", () => {
     delivery: DeliveryModel,
     delayMs: number | undefined,
     flightId: string,
-    landed: string[] = [],
+    endedFlights: string[] = [],
   ): Promise<void> =>
-    scene.store.putBack({ returns: [{ id: String(delivery.id), flightId, delayMs }], landed });
+    scene.store.putBack({ returns: [{ id: String(delivery.id), flightId, delayMs }], endedFlights });
 
   const takeDue = (): ReturnType<DeliveryStore["takeDue"]> =>
     scene.store.takeDue({ limit: 100, flightMs, sinceMs: undefined });
@@ -38,8 +38,8 @@ describe("createDeliveryStore", () => {
 
   const land = (act: "record" | "putBack", flight: string): Promise<unknown> =>
     act === "record"
-      ? scene.store.record({ outcomes: [], landed: [flight] })
-      : scene.store.putBack({ returns: [], landed: [flight] });
+      ? scene.store.record({ outcomes: [], endedFlights: [flight] })
+      : scene.store.putBack({ returns: [], endedFlights: [flight] });
 
   /** Does something in a transaction that goes on until another statement waits for it. */
   async function whileOpen(
@@ -152,7 +152,7 @@ describe("createDeliveryStore", () => {
         await scene.work.addDelivery(scene.subscription, { due: "nowhere" }),
         await scene.work.addDelivery(scene.subscription, { due: "nowhere", status: "retrying", attempt: 1 }),
       ];
-      const landed = [await addFlight(own, others)];
+      const endedFlights = [await addFlight(own, others)];
       const outcomes = [own, others].map(({ id, uuid }) => ({
         id: String(id),
         uuid,
@@ -161,8 +161,8 @@ describe("createDeliveryStore", () => {
         result,
       }));
 
-      expect((await scene.store.record({ outcomes, landed, isWhole: true })).size).to.equal(1);
-      expect((await scene.work.flights()).map(({ id }) => id)).to.deep.equal(landed);
+      expect((await scene.store.record({ outcomes, endedFlights, isWhole: true })).size).to.equal(1);
+      expect((await scene.work.flights()).map(({ id }) => id)).to.deep.equal(endedFlights);
 
       await scene.store.endAllFlights();
       expect(await scene.work.queued(others.id)).to.not.equal(null);
@@ -174,7 +174,11 @@ describe("createDeliveryStore", () => {
       const { id, uuid } = delivery;
       const retry = { id: String(id), uuid, attemptsBefore: 0, ...retried };
 
-      await scene.store.record({ outcomes: [retry], landed: [await addFlight(delivery)], isWhole: true });
+      await scene.store.record({
+        outcomes: [retry],
+        endedFlights: [await addFlight(delivery)],
+        isWhole: true,
+      });
 
       expect(await scene.work.flights()).to.deep.equal([]);
       expectNear((await scene.work.queued(id))?.dueAt, 60);
@@ -210,7 +214,7 @@ describe("createDeliveryStore", () => {
           (other) =>
             other.record({
               outcomes: [{ id: String(delivery.id), uuid, attemptsBefore: 0, ...retried }],
-              landed: [],
+              endedFlights: [],
             }),
           () => land(act, flight),
         );

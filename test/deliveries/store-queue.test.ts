@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { DeliveryStore } from "../../src/deliveries/store.ts";
-import type { Taken } from "../../src/deliveries/taken.ts";
+import type { TakenDeliveries } from "../../src/deliveries/taken.ts";
 import type { DeliveryModel } from "../support/generated/models.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { flightMs, useStoreScene } from "../support/store-scene.ts";
@@ -13,9 +13,13 @@ const idsOf = (rows: readonly { readonly id: string | bigint }[]): readonly stri
 describe("createDeliveryStore", () => {
   const scene = useStoreScene();
 
-  const takeDue = (limit = 100, sinceMs?: number): Promise<Taken> =>
+  const takeDue = (limit = 100, sinceMs?: number): Promise<TakenDeliveries> =>
     scene.store.takeDue({ limit, flightMs, sinceMs });
-  const takeParked = (oldest: number, newest: number, { id } = scene.subscription): Promise<Taken> =>
+  const takeParked = (
+    oldest: number,
+    newest: number,
+    { id } = scene.subscription,
+  ): Promise<TakenDeliveries> =>
     scene.store.takeParked({ wanted: [{ subscriptionId: id, oldest, newest }], flightMs });
   const addMany = async (count: number, due?: "parked"): Promise<readonly DeliveryModel[]> => {
     const deliveries = [];
@@ -251,7 +255,7 @@ describe("createDeliveryStore", () => {
       ]);
       await scene.store.putBack({
         returns: [{ id: String(queued.id), flightId, delayMs: undefined }],
-        landed: [],
+        endedFlights: [],
       });
       const young = await scene.work.addDelivery(scene.subscription);
       await takeDue();
@@ -268,7 +272,10 @@ describe("createDeliveryStore", () => {
     it("leave what another flight has", async () => {
       const [back] = (await addMany(2)) as [DeliveryModel];
       const { flightId = "" } = await takeDue();
-      await scene.store.putBack({ returns: [{ id: String(back.id), flightId, delayMs: 0 }], landed: [] });
+      await scene.store.putBack({
+        returns: [{ id: String(back.id), flightId, delayMs: 0 }],
+        endedFlights: [],
+      });
       await scene.core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
       const { flightId: other } = await takeDue();
 

@@ -35,7 +35,7 @@ describe("the queue", () => {
           result: { startedAt: new Date(), durationMs: 1, isResponseTruncated: false },
         },
       ],
-      landed: [],
+      endedFlights: [],
     });
 
   it("takes a new delivery that waits for a slot as pending", async () => {
@@ -98,7 +98,7 @@ describe("the queue", () => {
 
     await store.putBack({
       returns: ids.map((id) => ({ id, flightId, delayMs: undefined })),
-      landed: [flightId],
+      endedFlights: [flightId],
     });
 
     expect([await isRetry(pending.id), await isRetry(retrying.id)]).to.deep.equal([false, true]);

@@ -28,7 +28,7 @@ describe("createDeliveryStore", () => {
   const { newDelivery, insert, addFlight } = scene;
 
   const record = (...outcomes: readonly Outcome[]): ReturnType<DeliveryStore["record"]> =>
-    scene.store.record({ outcomes, landed: [] });
+    scene.store.record({ outcomes, endedFlights: [] });
   it("has new deliveries wait for the disk, and what is found again after a crash not", async () => {
     const seen: Record<string, unknown> = {};
     const client = await scene.core.database.pool.connect();
@@ -56,9 +56,11 @@ describe("createDeliveryStore", () => {
       expect(await modeOf(watched.insert({ ...given, ...rest })), "insert").to.equal("on");
       const delivery = await scene.work.addDelivery(scene.subscription);
       const outcomes = [outcomeOf(delivery, { status: "delivered", result })];
-      expect(await modeOf(watched.record({ outcomes, landed: [] })), "record").to.equal("off");
+      expect(await modeOf(watched.record({ outcomes, endedFlights: [] })), "record").to.equal("off");
       const returns = [{ id: String(delivery.id), flightId: randomUUID(), delayMs: undefined }];
-      expect(await modeOf(watched.putBack({ returns, landed: [randomUUID()] })), "putBack").to.equal("off");
+      expect(await modeOf(watched.putBack({ returns, endedFlights: [randomUUID()] })), "putBack").to.equal(
+        "off",
+      );
       const due = { limit: 1, flightMs, sinceMs: undefined };
       expect(await modeOf(watched.takeDue(due)), "takeDue").to.equal("off");
     } finally {
@@ -173,13 +175,13 @@ describe("createDeliveryStore", () => {
   describe("record", () => {
     it("writes a retry and its attempt, puts it into the queue, and ends flights", async () => {
       const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
-      const [landed, other] = [await addFlight(delivery), await addFlight()];
+      const [ended, other] = [await addFlight(delivery), await addFlight()];
 
       const written = await scene.store.record({
         outcomes: [
           outcomeOf(delivery, { status: "retrying", delayMs: 30_000, lastError: "HTTP 500", result }),
         ],
-        landed: [landed],
+        endedFlights: [ended],
       });
 
       expect([...written]).to.deep.equal([[String(delivery.id), "retrying"]]);

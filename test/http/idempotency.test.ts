@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import type { EmbeddedDatabase } from "../../src/embedded/embedded.ts";
-import { most } from "../../src/http/idempotency.ts";
+import { keyLimits } from "../../src/http/idempotency.ts";
 import { createExpiry, deleteExpired, usageOf } from "../../src/http/idempotency-keys.ts";
 import { openNewEmbedded } from "../support/embedded.ts";
 import { migrateCore, openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
@@ -281,9 +281,9 @@ describe("Idempotency-Key", () => {
   for (const [what, fill] of [
     [
       "100,000 keys",
-      `SELECT 7, sha256(n::text::bytea), '', 201, '{}', '', 0, false, now() FROM generate_series(2, ${most.keys}) AS n`,
+      `SELECT 7, sha256(n::text::bytea), '', 201, '{}', '', 0, false, now() FROM generate_series(2, ${keyLimits.keys}) AS n`,
     ],
-    ["256 MiB", `SELECT 7, 'x', '', 201, '{}', '', ${most.bytes - 1}, false, now()`],
+    ["256 MiB", `SELECT 7, 'x', '', 201, '{}', '', ${keyLimits.bytes - 1}, false, now()`],
   ] as const) {
     it(`refuses the keys of a user who has ${what} a moment after the last one, and of nobody else`, async () => {
       await core.sql(
@@ -304,7 +304,7 @@ describe("Idempotency-Key", () => {
   it("counts what a user has again every minute, however often the user sends one", async () => {
     await core.sql(
       `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
-       SELECT 7, sha256(n::text::bytea), '', 201, '{}', '', 0, false, now() FROM generate_series(3, ${most.keys}) AS n`,
+       SELECT 7, sha256(n::text::bytea), '', 201, '{}', '', 0, false, now() FROM generate_series(3, ${keyLimits.keys}) AS n`,
     );
     const answers = [];
     for (const key of ["first", "last"]) {

@@ -71,8 +71,8 @@ describe("batches, their creates together and one by one", function () {
         const store = createStore({ definition, definitions, views, database: within });
         const looking = { own: definition, definitions, access, over: { within: transaction } };
         const together = { ...store, attempt: <T>(work: () => Promise<T>) => attempt(sql, work) };
-        const reach = { store, lookup: createLookup(looking)(ada), ...(isTogether ? { together } : {}) };
-        const request = { reach, caller: ada, isLarge: true };
+        const database = { store, lookup: createLookup(looking)(ada), ...(isTogether ? { together } : {}) };
+        const request = { database, caller: ada, isLarge: true };
         return runBatch({ operations, records, request, reserve: () => Promise.resolve(), now: () => 0 });
       });
       return [answer.replaceAll(/"id":\d+/g, ""), await stored()];

@@ -18,7 +18,7 @@ function batchOf(count: number, json: string, changes: Partial<Batch> = {}): Bat
       remove: () => Promise.resolve(),
     },
     request: {
-      reach: undefined as never,
+      database: undefined as never,
       caller: { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false, claims: {} },
       isLarge: true,
     },

@@ -11,7 +11,7 @@ import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import type { Flight } from "../../src/deliveries/flights.ts";
 import { createAnnounce } from "../../src/deliveries/messages.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
-import type { Taken } from "../../src/deliveries/taken.ts";
+import type { TakenDeliveries } from "../../src/deliveries/taken.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Mutable } from "./core-scene.ts";
 import { secretBox } from "./work.ts";
@@ -50,7 +50,7 @@ export interface AttemptsScene extends WorkerScene {
 }
 
 /** What the sweep hands over of deliveries that it took. */
-export function inFlight({ flightId, deliveries }: Taken): readonly DeliveryInFlight[] {
+export function inFlight({ flightId, deliveries }: TakenDeliveries): readonly DeliveryInFlight[] {
   const flight: Flight = { id: flightId ?? "", unwritten: deliveries.length };
   return deliveries.map((taken) => ({
     ...taken,

@@ -1,9 +1,9 @@
 import { noClaims, type Caller } from "../../src/kit/caller.ts";
-import { everything, type Grant } from "../../src/kit/scopes.ts";
+import { allScopes, type Grant } from "../../src/kit/scopes.ts";
 import type { TokenProvider } from "../../src/users/provider.ts";
 
 /** What a token without scopes, end and admin flag allows. */
-export const fullGrant: Grant = { scopes: everything, expiresAt: undefined, isOfAdmin: false };
+export const fullGrant: Grant = { scopes: allScopes, expiresAt: undefined, isOfAdmin: false };
 
 /** A caller with a token of the service's own. */
 export function makeCaller(user: Omit<Caller, "claims">): Caller {

@@ -123,7 +123,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
             delayMs: 5_000,
             result: { startedAt: new Date(), durationMs: 1, statusCode: 200, isResponseTruncated: false },
           })),
-          landed: flights,
+          endedFlights: flights,
         }),
     },
     {
@@ -133,7 +133,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       run: (sql) =>
         createDeliveryStore({ sql }).putBack({
           returns: flying.map(({ id, flightId }) => ({ id, flightId, delayMs: undefined })),
-          landed: flights,
+          endedFlights: flights,
         }),
     },
     {

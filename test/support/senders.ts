@@ -1,5 +1,5 @@
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
-import { createSender, type Sender, type Sent } from "../../src/deliveries/attempt/send.ts";
+import { createSender, type Sender, type SendResult } from "../../src/deliveries/attempt/send.ts";
 
 export const deliveryBytes = Buffer.from('{"event":"on_create","data":{"name":"Zoë"}}');
 export const deliveryHeaders = {
@@ -19,7 +19,7 @@ export interface TestSenders {
     /** By default for a user without the admin flag. */
     readonly post: (url: string, user?: { readonly isAdmin: boolean }) => Promise<AttemptResult>;
     /** For the user with this id; of the delivery's bytes, unless others are given. */
-    readonly postFor: (userId: number, url: string, body?: readonly Uint8Array[]) => Promise<Sent>;
+    readonly postFor: (userId: number, url: string, body?: readonly Uint8Array[]) => Promise<SendResult>;
     readonly close: () => void;
   };
   openSender(options?: SenderOptions): Sender;

@@ -3,7 +3,7 @@ import type { Attempts } from "../../src/deliveries/attempt/attempts.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createAnnounce } from "../../src/deliveries/messages.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
-import type { Outcome, Return } from "../../src/deliveries/outcome.ts";
+import type { Outcome, RequeuedDelivery } from "../../src/deliveries/outcome.ts";
 import { createSweep, type Sweep, type SweepOptions } from "../../src/deliveries/sweep.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Mutable } from "./core-scene.ts";
@@ -25,7 +25,7 @@ export interface SweepScene extends WorkerScene {
   readonly subscription: SubscriptionModel;
   readonly started: DeliveryInFlight[];
   readonly outcomes: Outcome[];
-  readonly returns: Return[];
+  readonly returns: RequeuedDelivery[];
   /** Attempts that are never made. */
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack" | "drain">;
   readonly start: (overrides?: Partial<SweepOptions>) => Sweep;
@@ -102,11 +102,11 @@ function notingAttempts({
     start: (delivery) => void started.push(delivery),
     async settle(_, outcome) {
       outcomes.push(outcome);
-      writes.push(store.record({ outcomes: [outcome], landed: [] }));
+      writes.push(store.record({ outcomes: [outcome], endedFlights: [] }));
     },
     putBack({ flight }, back) {
       returns.push(back);
-      writes.push(store.putBack({ returns: [{ ...back, flightId: flight.id }], landed: [] }));
+      writes.push(store.putBack({ returns: [{ ...back, flightId: flight.id }], endedFlights: [] }));
     },
     async drain() {
       await Promise.all(writes);

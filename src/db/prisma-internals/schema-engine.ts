@@ -26,14 +26,14 @@ export interface SchemaChange {
 }
 
 /** Which parts of a live table the comparison is to see, by table and name. */
-export interface Sight {
+export interface VisibleParts {
   readonly column: (table: string, name: string) => boolean;
   /** Primary keys and unique constraints included. */
   readonly index: (table: string, name: string) => boolean;
   readonly foreignKey: (table: string, name: string) => boolean;
 }
 
-const all: Sight = { column: () => true, index: () => true, foreignKey: () => true };
+const all: VisibleParts = { column: () => true, index: () => true, foreignKey: () => true };
 
 /**
  * Compares the live tables with a Prisma schema and changes nothing. Runs on the given connection
@@ -42,7 +42,7 @@ const all: Sight = { column: () => true, index: () => true, foreignKey: () => tr
  * @param externalTables With their schema (`public.orders`): neither compared nor touched, but
  *   foreign keys may lead to them.
  * @param externalEnums Likewise.
- * @param sight What to compare of the others: what it leaves out stays as it is, as if it were not
+ * @param visible What to compare of the others: what it leaves out stays as it is, as if it were not
  *   there. Default: everything.
  */
 export async function compareSchema({
@@ -50,13 +50,13 @@ export async function compareSchema({
   schemaText,
   externalTables,
   externalEnums,
-  sight = all,
+  visible = all,
 }: {
   readonly client: Client;
   readonly schemaText: string;
   readonly externalTables: readonly string[];
   readonly externalEnums: readonly string[];
-  readonly sight?: Sight;
+  readonly visible?: VisibleParts;
 }): Promise<SchemaChange> {
   const { SchemaEngine } = await loadEngine();
   const files = [{ path: "schema.prisma", content: schemaText }];
@@ -70,7 +70,7 @@ export async function compareSchema({
       const description = descriptions.find(({ fields }) => hasFields(result, fields));
       if (description === undefined) return;
       seen.add(description.name);
-      keepRows(result, (row) => description.isSeen(row, sight));
+      keepRows(result, (row) => description.isSeen(row, visible));
     },
   });
 
@@ -112,7 +112,7 @@ type RowValues = Readonly<Record<string, unknown>>;
 const descriptions: readonly {
   readonly name: string;
   readonly fields: readonly string[];
-  readonly isSeen: (row: RowValues, sight: Sight) => boolean;
+  readonly isSeen: (row: RowValues, visible: VisibleParts) => boolean;
 }[] = [
   {
     name: "columns",

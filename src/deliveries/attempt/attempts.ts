@@ -23,7 +23,7 @@ import { signedHeaders } from "./sign.ts";
 import { sendInSpan } from "./spans.ts";
 import type { SubscriptionHealth } from "../subscription-health.ts";
 import type { DeliveryStore } from "../store.ts";
-import { returnOf, type Outcome, type Return } from "../outcome.ts";
+import { toRequeued, type Outcome, type RequeuedDelivery } from "../outcome.ts";
 
 /** Makes attempts: sign, POST, decide, record. */
 export interface Attempts extends Worker {
@@ -32,7 +32,7 @@ export interface Attempts extends Worker {
   /** Writes an outcome that was decided without an attempt. Resolves when that was tried. */
   settle(delivery: Pick<DeliveryInFlight, "flight">, outcome: Outcome): Promise<void>;
   /** Puts a delivery back into the queue. */
-  putBack(delivery: Pick<DeliveryInFlight, "flight">, back: Return): void;
+  putBack(delivery: Pick<DeliveryInFlight, "flight">, back: RequeuedDelivery): void;
   /** Resolves when no delivery is in flight. */
   drain(): Promise<void>;
 }
@@ -151,7 +151,8 @@ async function readData(
 function start(state: State, delivery: DeliveryInFlight, place: Place): void {
   const { writer, options } = state;
   const { id, flight } = delivery;
-  const putBack = (delayMs: number | undefined): void => writer.putBack(flight, returnOf(delivery, delayMs));
+  const putBack = (delayMs: number | undefined): void =>
+    writer.putBack(flight, toRequeued(delivery, delayMs));
   if (state.isStopping) {
     place.leave();
     return putBack(0);
@@ -179,7 +180,7 @@ async function attemptInTurn(state: State, delivery: DeliveryInFlight, done: Don
   if (turn !== undefined) await turn;
   if (!state.isStopping) return attempt(state, delivery, done);
   done();
-  writer.putBack(flight, returnOf(delivery, 0));
+  writer.putBack(flight, toRequeued(delivery, 0));
 }
 
 async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Promise<void> {
@@ -196,7 +197,7 @@ async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Pr
   }
   if (made === "unmade" || made === "unsigned") {
     if (made === "unmade") metrics.postponed("busy");
-    return writer.putBack(delivery.flight, returnOf(delivery, unmadeDelayMs));
+    return writer.putBack(delivery.flight, toRequeued(delivery, unmadeDelayMs));
   }
   if (made === "erased") {
     const { id, uuid, attempt: attemptsBefore } = delivery;

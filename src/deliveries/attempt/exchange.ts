@@ -29,7 +29,7 @@ export interface Post {
 }
 
 /** How an exchange ended. */
-export type Ending =
+export type ExchangeResult =
   /** The whole response was read; the connection can be used again. */
   | { readonly kind: "complete" }
   /** The body was longer than what is read of it; the connection was destroyed. */
@@ -46,7 +46,7 @@ export type Ending =
 
 /** What came of one request. */
 export interface Exchange {
-  readonly ending: Ending;
+  readonly ending: ExchangeResult;
   /** Undefined when no complete head came. */
   readonly head: { readonly statusCode: number; readonly headers: IncomingHttpHeaders } | undefined;
   /** What was read of the body, at most `maxBodyBytes`. */
@@ -212,7 +212,7 @@ function fail(progress: Progress, error: unknown): void {
 }
 
 /** Ends the exchange. Only the first ending counts. */
-function settle(progress: Progress, ending: Ending): void {
+function settle(progress: Progress, ending: ExchangeResult): void {
   if (progress.isSettled) return;
   progress.isSettled = true;
   const { request, asker, timer, head, chunks, size, maxBodyBytes, resolve } = progress;

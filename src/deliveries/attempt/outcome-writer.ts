@@ -3,11 +3,11 @@ import { createBatcher, type Batcher } from "../../kit/batcher.ts";
 import { messageOf } from "../../kit/errors.ts";
 import { databaseFaultOf } from "../../db/database-fault.ts";
 import type { Log } from "../../telemetry/log.ts";
-import { land, landingOf, type Flight } from "../flights.ts";
+import { countWritten, flightsEndedBy, type Flight } from "../flights.ts";
 import type { DeliveryStatus } from "../delivery.ts";
 import type { Announce } from "../messages.ts";
 import type { DeliveryStore } from "../store.ts";
-import type { Outcome, Return } from "../outcome.ts";
+import type { Outcome, RequeuedDelivery } from "../outcome.ts";
 
 export interface OutcomeWriterOptions {
   readonly store: Pick<DeliveryStore, "record" | "putBack">;
@@ -31,7 +31,7 @@ export interface OutcomeWriter {
    */
   record(flight: Flight, outcome: Outcome): Promise<DeliveryStatus | undefined>;
   /** Puts a delivery back into the queue, without waiting for it. */
-  putBack(flight: Flight, back: Return): void;
+  putBack(flight: Flight, back: RequeuedDelivery): void;
   /**
    * Keeps the process from ending before `work`. A failure is logged: the delivery is due again
    * when its flight ends.
@@ -70,7 +70,7 @@ export function createOutcomeWriter(options: OutcomeWriterOptions): OutcomeWrite
     handle: (writes) => recordAll(state, writes),
     everyMs: recordEveryMs,
   });
-  const returns: Batcher<Write<Return>, void> = createBatcher({
+  const returns: Batcher<Write<RequeuedDelivery>, void> = createBatcher({
     maxItems: mostAtOnce,
     handle: (writes) => putBackAll(state, writes),
   });
@@ -98,19 +98,22 @@ async function recordAll(
 ): Promise<readonly (DeliveryStatus | undefined)[]> {
   const flights = writes.map(({ flight }) => flight);
   const outcomes = writes.map(({ item }) => item);
-  const landed = landingOf(flights);
+  const endedFlights = flightsEndedBy(flights);
   const isWhole = !flights.some(({ isPartlyWritten }) => isPartlyWritten);
-  const written = await state.store.record({ outcomes, landed, isWhole });
-  endOthers(state, flights, landed);
+  const written = await state.store.record({ outcomes, endedFlights, isWhole });
+  endOthers(state, flights, endedFlights);
   return outcomes.map(({ id }) => written.get(id));
 }
 
-async function putBackAll(state: State, writes: readonly Write<Return>[]): Promise<readonly undefined[]> {
+async function putBackAll(
+  state: State,
+  writes: readonly Write<RequeuedDelivery>[],
+): Promise<readonly undefined[]> {
   const flights = writes.map(({ flight }) => flight);
-  const landed = landingOf(flights);
+  const endedFlights = flightsEndedBy(flights);
   const returns = writes.map(({ flight, item }) => ({ ...item, flightId: flight.id }));
-  await state.store.putBack({ returns, landed });
-  endOthers(state, flights, landed);
+  await state.store.putBack({ returns, endedFlights });
+  endOthers(state, flights, endedFlights);
   for (const { item } of writes) state.onQueued(item.delayMs);
   const forOthers = writes.flatMap(({ item: { id, uuidForOthers: uuid } }) =>
     uuid === undefined ? [] : [{ id, uuid }],
@@ -119,10 +122,14 @@ async function putBackAll(state: State, writes: readonly Write<Return>[]): Promi
   return writes.map(() => undefined);
 }
 
-function endOthers(state: State, flights: readonly Flight[], landed: readonly string[]): void {
-  const others = land(flights, landed);
+function endOthers(state: State, flights: readonly Flight[], endedFlights: readonly string[]): void {
+  const others = countWritten(flights, endedFlights);
   if (others.length > 0)
-    keep(state, `of the flights ${others.join()}`, state.store.putBack({ returns: [], landed: others }));
+    keep(
+      state,
+      `of the flights ${others.join()}`,
+      state.store.putBack({ returns: [], endedFlights: others }),
+    );
 }
 
 /** Repeats a write while the database is away, as long as the flight lasts. */

@@ -24,7 +24,7 @@ const unmadeReasons = {
 } as const;
 
 /** Result of `send`. */
-export type Sent =
+export type SendResult =
   | { readonly kind: "made"; readonly result: AttemptResult }
   /**
    * No attempt was made, for a reason that is not the receiver's. It does not count, and is soon
@@ -39,7 +39,7 @@ export interface Sender {
    *
    * @param user Owner of the webhook, as of now.
    */
-  send(post: Post, user: { readonly id: number; readonly isAdmin: boolean }): Promise<Sent>;
+  send(post: Post, user: { readonly id: number; readonly isAdmin: boolean }): Promise<SendResult>;
   /** Closes every connection, those in use too. Call it when no attempt is in flight. */
   close(): void;
 }

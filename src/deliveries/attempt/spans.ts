@@ -3,7 +3,7 @@ import { exchanges, queues } from "../../broker/topology.ts";
 import { traceparentOf, type Span, type Tracing } from "../../telemetry/tracing.ts";
 import type { DeliveryInFlight } from "./delivery-in-flight.ts";
 import type { Post } from "./exchange.ts";
-import type { Sent } from "./send.ts";
+import type { SendResult } from "./send.ts";
 
 /** Begins the span of one event's fan-out, part of the trace of the event's message. */
 export function beginFanOut(tracing: Tracing, { messageId, routingKey, headers }: IncomingMessage): Span {
@@ -37,8 +37,8 @@ export async function sendInSpan({
   readonly delivery: TracedDelivery;
   readonly post: Post;
   /** Never rejects. */
-  readonly send: (post: Post) => Promise<Sent>;
-}): Promise<Sent> {
+  readonly send: (post: Post) => Promise<SendResult>;
+}): Promise<SendResult> {
   const span = beginAttempt(tracing, delivery);
   const { traceparent } = span;
   const sent = await send(

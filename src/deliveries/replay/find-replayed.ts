@@ -127,7 +127,7 @@ export async function findReplayed(
 }
 
 /** Leaves out the events that the subscription's user may not read now. */
-export async function readableOf(
+export async function filterReadable(
   eligibility: Pick<Eligibility, "judge">,
   { user }: Pick<ReplayedSubscription, "user">,
   events: readonly ReplayedEvent[],

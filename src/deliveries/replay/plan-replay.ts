@@ -1,6 +1,6 @@
 import type { Sql } from "../../db/sql.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
-import { findReplayed, rangeOf, readableOf, type ReplayedSubscription } from "./find-replayed.ts";
+import { findReplayed, rangeOf, filterReadable, type ReplayedSubscription } from "./find-replayed.ts";
 import type { AskedReplay } from "./replay.ts";
 
 /** What a replay would do. */
@@ -39,7 +39,7 @@ export async function planReplay(
   while (!isEnd && total < mostCounted && looks < mostLookedAt / portion) {
     const query = { asked, subscription, after, untilId, look: portion, take: portion };
     const found = await findReplayed(sql, query);
-    const readable = await readableOf(eligibility, subscription, found.events);
+    const readable = await filterReadable(eligibility, subscription, found.events);
     eventIds.push(...readable.slice(0, mostShown - eventIds.length).map(({ id }) => id));
     total += readable.length;
     looks += 1;

@@ -1,7 +1,7 @@
 import { actingCte, actorText } from "../../db/audit.ts";
 import type { Sql, Transact } from "../../db/sql.ts";
 import type { Actor } from "../../kit/actor.ts";
-import { keepFromPruning } from "../prune.ts";
+import { blockPruning } from "../prune.ts";
 import type { ReplayedSubscription } from "./find-replayed.ts";
 import type { ReplayPlan } from "./plan-replay.ts";
 import type { AskedReplay, Replay, ReplayState } from "./replay.ts";
@@ -134,7 +134,7 @@ export function createReplayStore({
     },
     async advance({ id, cursor: before }, { events, unmade, cursor, isEnd }) {
       await transact(async (own) => {
-        await keepFromPruning(own);
+        await blockPruning(own);
         if ((await own(lockText, [id, before])).length === 0) return;
         const made = events.length === 0 ? 0 : await make(own, id, events);
         const handled = events.length + unmade;
@@ -215,7 +215,7 @@ const unfinishedText = `
   SELECT id::text AS id FROM svc.replays WHERE subscription_id = $1 AND state IN ('running', 'paused')`;
 
 /** Says which replay of a subscription has not ended, for people. */
-export async function nameUnfinished(sql: Sql, subscriptionId: number): Promise<string> {
+export async function describeUnfinished(sql: Sql, subscriptionId: number): Promise<string> {
   const [found] = await sql<{ readonly id: string }>(unfinishedText, [subscriptionId]);
   // It may have ended meanwhile.
   return found === undefined ? "A replay" : `The replay ${found.id}`;

@@ -12,7 +12,7 @@ import type { ScheduleOf } from "../attempt/schedule.ts";
 import {
   findReplayed,
   findReplayedSubscription,
-  readableOf,
+  filterReadable,
   type ReplayedEvent,
   type ReplayedSubscription,
 } from "./find-replayed.ts";
@@ -87,7 +87,7 @@ async function advance(options: ReplayWorkerOptions, replay: Replay): Promise<vo
   }
   const { asked, cursor: after, untilId } = replay;
   const found = await findReplayed(sql, { asked, subscription, after, untilId, ...portion });
-  const readable = await readableOf(eligibility, subscription, found.events);
+  const readable = await filterReadable(eligibility, subscription, found.events);
   const fitting = await fittingOf(sql, readable);
   const isCut = fitting.length < readable.length;
   const cursor = isCut ? (fitting.at(-1)?.id ?? after) : found.last;

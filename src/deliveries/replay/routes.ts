@@ -16,7 +16,7 @@ import { findReplayedSubscription, type ReplayedSubscription } from "./find-repl
 import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
 import { replaysOf } from "./replay-list.ts";
-import { createReplay, findReplay, moveReplay, nameUnfinished } from "./replay-store.ts";
+import { createReplay, findReplay, moveReplay, describeUnfinished } from "./replay-store.ts";
 import { presentReplay, replayMoves, type Replay } from "./replay.ts";
 
 export interface ReplayRoutesOptions extends OwnListOptions {
@@ -60,7 +60,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
         const own = transaction?.sql ?? sql;
         const made = await createReplay(own, subscription, { asked, plan, actor: actorOf(ctx) });
         if (made === undefined) {
-          const name = await nameUnfinished(own, subscription.id);
+          const name = await describeUnfinished(own, subscription.id);
           throw new AppError("replay.conflict", `${name} of this webhook has not ended: cancel it first.`);
         }
         onRunning();

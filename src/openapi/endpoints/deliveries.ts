@@ -1,7 +1,7 @@
 import { deliveredEvents, deliveryStatuses } from "../../deliveries/delivery.ts";
 import { deliveryShape } from "../../deliveries/list-filter.ts";
 import { listSchema } from "../envelopes.ts";
-import { ofIdempotency, ofBody } from "../faults.ts";
+import { idempotencyFaults, bodyFaults } from "../faults.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
@@ -158,7 +158,13 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
           headers: ["Location", "Idempotent-Replayed"],
         },
       },
-      errors: ["delivery.not_found", "delivery.forbidden", "retry.refused", ...ofBody, ...ofIdempotency],
+      errors: [
+        "delivery.not_found",
+        "delivery.forbidden",
+        "retry.refused",
+        ...bodyFaults,
+        ...idempotencyFaults,
+      ],
     },
     {
       ...common,
@@ -175,7 +181,7 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
           headers: ["Idempotent-Replayed"],
         },
       },
-      errors: ["webhook.not_found", ...ofBody, ...ofIdempotency],
+      errors: ["webhook.not_found", ...bodyFaults, ...idempotencyFaults],
     },
   ];
 }

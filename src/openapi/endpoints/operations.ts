@@ -2,7 +2,7 @@ import { deliveryShape } from "../../deliveries/list-filter.ts";
 import { auditShape } from "../../operations/audit-page.ts";
 import { deadLetterShape } from "../../operations/dead-letters.ts";
 import { cursorPageSchema } from "../envelopes.ts";
-import { ofBody, ofIdempotency } from "../faults.ts";
+import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { cursorParameters } from "../list-parameters.ts";
 import type { Operation } from "../operation.ts";
@@ -233,5 +233,5 @@ const reloadOperation: Operation = {
       headers: ["Idempotent-Replayed"],
     },
   },
-  errors: ["user.forbidden", ...ofBody, ...ofIdempotency],
+  errors: ["user.forbidden", ...bodyFaults, ...idempotencyFaults],
 };

@@ -3,7 +3,7 @@ import { replayedStatuses, replayStates } from "../../deliveries/replay/replay.t
 import { replayShape } from "../../deliveries/replay/replay-list.ts";
 import { listSchema } from "../envelopes.ts";
 import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
-import { ofBody, ofIdempotency } from "../faults.ts";
+import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
@@ -84,7 +84,7 @@ export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }
     parameters: [id, ...idempotencyKey],
     body: { schema: emptyObject, isOptional: true },
     answers: { 200: { ...replay, headers: ["Idempotent-Replayed"] } },
-    errors: ["replay.not_found", "replay.conflict", ...ofBody, ...ofIdempotency],
+    errors: ["replay.not_found", "replay.conflict", ...bodyFaults, ...idempotencyFaults],
   });
   return [
     {
@@ -103,7 +103,7 @@ export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }
         },
         202: { ...replay, headers: ["Location", "Idempotent-Replayed"] },
       },
-      errors: ["webhook.not_found", "replay.conflict", "replay.refused", ...ofBody, ...ofIdempotency],
+      errors: ["webhook.not_found", "replay.conflict", "replay.refused", ...bodyFaults, ...idempotencyFaults],
     },
     {
       ...common,

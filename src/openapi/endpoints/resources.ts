@@ -6,7 +6,7 @@ import { createRulesOf, updateRulesOf } from "../../resources/rules.ts";
 import { resourceBodySchema } from "../body-schemas.ts";
 import { listSchema } from "../envelopes.ts";
 import { exampleOf } from "../examples.ts";
-import { ofBody, ofIdempotency } from "../faults.ts";
+import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { withHints } from "../hints.ts";
 import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks } from "../list-parameters.ts";
@@ -116,7 +116,7 @@ function createOperation({ definition: { name }, path, record }: Resource): Oper
     parameters: idempotencyKey,
     body: { schema: schemaNamed(`${name}.create`) },
     answers: { 201: { ...record, headers: ["ETag", "Location", "Idempotent-Replayed"] } },
-    errors: [...ofBody, ...ofIdempotency, ...others],
+    errors: [...bodyFaults, ...idempotencyFaults, ...others],
   };
 }
 
@@ -148,7 +148,7 @@ function updateOperation(
     parameters: [id, ...writeConditions],
     body: { schema: schemaNamed(`${name}.update`) },
     answers: { 200: record },
-    errors: [...ofBody, "record.too_large", ...missing, ...others, "record.changed"],
+    errors: [...bodyFaults, "record.too_large", ...missing, ...others, "record.changed"],
   };
 }
 
@@ -184,7 +184,14 @@ function batchOperation({ definition, path }: Resource): Operation {
         headers: ["Idempotent-Replayed"],
       },
     },
-    errors: [...ofBody, ...ofIdempotency, ...missing, ...others, "record.referenced", "record.changed"],
+    errors: [
+      ...bodyFaults,
+      ...idempotencyFaults,
+      ...missing,
+      ...others,
+      "record.referenced",
+      "record.changed",
+    ],
   };
 }
 

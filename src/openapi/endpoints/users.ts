@@ -2,7 +2,7 @@ import { tokenShape, userShape } from "../../users/lists.ts";
 import { changedUserRules, newTokenRules, newUserRules } from "../../users/bodies.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { listSchema } from "../envelopes.ts";
-import { ofBody, ofIdempotency } from "../faults.ts";
+import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks } from "../list-parameters.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
@@ -105,7 +105,7 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
       id: "svc.tokens.create",
       summary: "Makes a token with at most the scopes of this one",
       parameters: idempotencyKey,
-      errors: [...ofBody, ...ofIdempotency, "token.scope", "token.refused"],
+      errors: [...bodyFaults, ...idempotencyFaults, "token.scope", "token.refused"],
     },
     {
       ...common,
@@ -140,7 +140,7 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
     parameters: [idParameter],
     body: { schema: schemaNamed("User.update"), example: { name: "Ada" }, isOptional: true },
     answers: { 200: user },
-    errors: ["user.forbidden", "user.not_found", "user.last_admin", ...ofBody],
+    errors: ["user.forbidden", "user.not_found", "user.last_admin", ...bodyFaults],
   } as const;
   return [
     {
@@ -166,7 +166,7 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
       },
       parameters: idempotencyKey,
       answers: { 201: { ...user, headers: ["Location", "Idempotent-Replayed"] } },
-      errors: ["user.forbidden", ...ofBody, ...ofIdempotency],
+      errors: ["user.forbidden", ...bodyFaults, ...idempotencyFaults],
     },
     {
       ...common,
@@ -207,7 +207,7 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       id: "svc.users.createToken",
       summary: "Makes a token of a user's",
       parameters: [idParameter, ...idempotencyKey],
-      errors: ["user.forbidden", "user.not_found", ...ofBody, ...ofIdempotency],
+      errors: ["user.forbidden", "user.not_found", ...bodyFaults, ...idempotencyFaults],
     },
     {
       ...common,

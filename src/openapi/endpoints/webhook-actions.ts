@@ -1,5 +1,5 @@
 import { longestGrace, usualGrace } from "../../subscriptions/rotate-secret.ts";
-import { ofBody, ofIdempotency } from "../faults.ts";
+import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { emptyObject, listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
@@ -37,7 +37,7 @@ export function webhookActions(): readonly Operation[] {
           headers: ["Idempotent-Replayed"],
         },
       },
-      errors: [...ofBody, ...ofIdempotency, "webhook.not_found"],
+      errors: [...bodyFaults, ...idempotencyFaults, "webhook.not_found"],
     },
     {
       tag: "Webhooks",
@@ -55,7 +55,13 @@ export function webhookActions(): readonly Operation[] {
           schema: schemaNamed("Webhook.tested"),
         },
       },
-      errors: [...ofBody, ...ofIdempotency, "webhook.not_found", "rate.exceeded", "server.overloaded"],
+      errors: [
+        ...bodyFaults,
+        ...idempotencyFaults,
+        "webhook.not_found",
+        "rate.exceeded",
+        "server.overloaded",
+      ],
     },
     {
       tag: "Webhooks",
@@ -71,7 +77,7 @@ export function webhookActions(): readonly Operation[] {
           schema: objectOf({ data: listOf(schemaNamed("Webhook.tried")) }),
         },
       },
-      errors: ofBody,
+      errors: bodyFaults,
     },
   ];
 }

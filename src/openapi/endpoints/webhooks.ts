@@ -5,7 +5,7 @@ import { eventsOf, subscribableIn } from "../../subscriptions/service-events.ts"
 import { subscriptionShape } from "../../subscriptions/own-subscriptions.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { cursorPageSchema, pageSchema } from "../envelopes.ts";
-import { ofBody, ofIdempotency } from "../faults.ts";
+import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
 import { idParameter, type Operation } from "../operation.ts";
@@ -104,7 +104,7 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
     parameters: [idParameter],
     body: { schema: schemaNamed("Webhook.update"), isOptional: true },
     answers: { 200: one },
-    errors: [...ofBody, "webhook.not_found"],
+    errors: [...bodyFaults, "webhook.not_found"],
   } as const;
   return [
     {
@@ -140,7 +140,7 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
           headers: ["Location", "Idempotent-Replayed"],
         },
       },
-      errors: [...ofBody, ...ofIdempotency, "webhook.refused"],
+      errors: [...bodyFaults, ...idempotencyFaults, "webhook.refused"],
     },
     {
       ...common,

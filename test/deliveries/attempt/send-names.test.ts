@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { expect } from "chai";
 import { createNameResolver } from "../../../src/outbound/resolve-name.ts";
-import type { Sent } from "../../../src/deliveries/attempt/send.ts";
+import type { SendResult } from "../../../src/deliveries/attempt/send.ts";
 import { createSharedLookup, type AddressLookup } from "../../../src/outbound/shared-lookup.ts";
 import { startNameServer, type NameServer } from "../../support/name-server.ts";
 import { startReceiver, type TestReceiver } from "../../support/receiver.ts";
@@ -39,7 +39,7 @@ describe("createSender, with names", () => {
   it("delivers to others while sixty names of one user wait for a dead server", async () => {
     const lookup = lookupWith({ limitMs: 60_000, patienceMs: 60_000 });
     const { postFor } = senders.open({ lookup, timeoutMs: 60_000, maxSockets: 64 });
-    const ended: Sent[] = [];
+    const ended: SendResult[] = [];
     const names = Array.from({ length: 60 }, (_, index) => `dead-${index}.example`);
     const theirs = names.map(async (name) => ended.push(await postFor(1, urlOf(name))));
     await until(() => new Set(nameServer.asked).size === 16, { what: "the look-ups of one user" });
