@@ -1,0 +1,114 @@
+import { expect } from "chai";
+import { createPublishWindow, type PublishWindow } from "../../src/events/publish-window.ts";
+
+const mib = 1024 ** 2;
+
+describe("createPublishWindow", () => {
+  let nowMs: number;
+  let window: PublishWindow;
+
+  beforeEach(() => {
+    nowMs = 50_000;
+    window = createPublishWindow({ costly: ["papers"], now: () => nowMs });
+  });
+
+  function enter(id: string, given: Partial<Parameters<PublishWindow["enter"]>[0]> = {}): void {
+    window.enter({ id, uuid: id, transaction: "9", resource: "notes", ownerId: "7", bytes: 10, ...given });
+  }
+  function enterMany(count: number, given: Parameters<typeof enter>[1] = {}): void {
+    for (let id = 1; id <= count; id += 1) enter(String(id), given);
+  }
+  /** Notes that an event has left the outbox, or is in it again. */
+  const note = (id: string, isWaiting: boolean): readonly string[] =>
+    window.note(new Set([id]), new Set(isWaiting ? [id] : []));
+
+  it("has room for 1,000 events, for 4 MiB, and again when one has left", () => {
+    enterMany(999);
+    expect(window.hasRoom()).to.equal(true);
+    enter("1000");
+    expect(window.hasRoom()).to.equal(false);
+    note("1000", false);
+    expect(window.hasRoom()).to.equal(true);
+
+    window.leave("999");
+    enter("large", { bytes: 4 * mib - 9_980 });
+    expect(window.hasRoom()).to.equal(false);
+    window.leave("large");
+    expect(window.shares().free).to.deep.equal({ events: 2, bytes: 4 * mib - 9_980 });
+  });
+
+  it("counts an event once that enters twice, or comes back to the outbox after it had left", () => {
+    enter("1");
+    enter("1");
+    note("1", false);
+    expect(window.shares().used.size).to.equal(0);
+    note("1", true);
+    note("1", true);
+
+    expect(window.shares().used).to.deep.equal(new Map([["7", { events: 1, bytes: 10 }]]));
+    expect(window.shares().free.events).to.equal(999);
+    window.leave("1");
+    expect(window.shares().free).to.deep.equal({ events: 1_000, bytes: 4 * mib });
+  });
+
+  it("counts what each holder has in flight, and no more of what has left", () => {
+    enter("1", { bytes: 300 });
+    enter("2", { bytes: 20 });
+    enter("3", { ownerId: null });
+    window.leave("1");
+
+    expect(window.shares().used).to.deep.equal(
+      new Map([
+        ["7", { events: 1, bytes: 20 }],
+        ["resource notes", { events: 1, bytes: 10 }],
+      ]),
+    );
+  });
+
+  it("forgets an event two seconds after it has left the outbox: a crash may bring it back until then", () => {
+    enter("1");
+    expect(note("1", false)).to.deep.equal([]);
+    nowMs += 2_000;
+    expect([note("1", false), window.has("1")]).to.deep.equal([[], true]);
+    expect([window.idsInFlight(), window.ids(), window.idsKnown(9n), window.idsKnown(10n)]).to.deep.equal([
+      [],
+      ["1"],
+      ["1"],
+      [],
+    ]);
+    nowMs += 1;
+
+    expect([note("1", false), window.has("1")]).to.deep.equal([["1"], false]);
+  });
+
+  it("gives a costly resource room of its own, also for what was left over", () => {
+    enterMany(100, { resource: "papers", isLeftOver: true });
+    expect([window.roomOf("papers"), window.roomOf("notes")]).to.deep.equal([100, Infinity]);
+    expect([window.hasRoomToCatchUp(), window.shares().free.events]).to.deep.equal([true, 1_000]);
+
+    enter("101", { resource: "papers" });
+    expect(window.roomOf("papers")).to.equal(0);
+  });
+
+  it("leaves most of the room to what is new", () => {
+    enterMany(49, { isLeftOver: true });
+    expect(window.hasRoomToCatchUp()).to.equal(true);
+    enter("50");
+    expect(window.hasRoomToCatchUp()).to.equal(true);
+    enter("51", { isLeftOver: true });
+    expect(window.hasRoomToCatchUp()).to.equal(false);
+  });
+
+  it("tells those that take too long, of which a costly resource's may take longer", () => {
+    enter("1");
+    enter("2", { resource: "papers" });
+    nowMs += 5_000;
+    expect(window.olderThan(5_000, 60_000)).to.deep.equal([]);
+    nowMs += 1;
+    expect(window.olderThan(5_000, 60_000)).to.deep.equal(["1"]);
+    nowMs += 55_000;
+    note("1", false);
+
+    expect(window.olderThan(5_000, 60_000)).to.deep.equal(["2"]);
+  });
+});

@@ -1,0 +1,87 @@
+import { expect } from "chai";
+import { beginning } from "../../src/events/outbox-cursor.ts";
+import type { FoundEvent } from "../../src/events/outbox.ts";
+import {
+  createRelayState,
+  isNew,
+  readWhole,
+  restResource,
+  retryLater,
+  type RelayOptions,
+  type RelayState,
+} from "../../src/events/relay-state.ts";
+import { createMemoryLog } from "../support/http.ts";
+
+const eventOf = (id: string): FoundEvent & { readonly snapshot: Record<string, unknown> } => ({
+  id,
+  uuid: id,
+  resource: "notes",
+  trigger: "on_create",
+  recordId: id,
+  ownerId: null,
+  snapshot: {},
+  timestamp: "2026-01-01T00:00:00.000000Z",
+  traceparent: null,
+  bytes: 10,
+  transaction: "9",
+});
+
+describe("retryLater and restResource", () => {
+  let state: RelayState;
+
+  beforeEach(() => {
+    const { log } = createMemoryLog();
+    // Nothing else of the options is used where no relay runs.
+    state = createRelayState({ resources: ["notes"], log } as unknown as RelayOptions);
+  });
+
+  it("leave an event to the next reads that failed by itself before its resource did", () => {
+    const event = eventOf("5");
+    state.window.enter(event);
+    retryLater(state, "5");
+    expect(isNew(state, event)).to.equal(false);
+    state.window.enter(event);
+
+    restResource(state, "notes", [event], { reason: "no scope", isPassing: false });
+
+    expect([isNew(state, event), state.resting.has("notes")]).to.deep.equal([true, true]);
+    expect(state.cursor.leftOver("notes").map(({ range }) => range)).to.deep.equal([
+      { from: { transaction: 9n, event: 4n }, to: { transaction: 9n, event: 5n } },
+    ]);
+  });
+
+  it("let the resource rest for one failed event too many, and not for one that failed before", () => {
+    for (let id = 1; id <= 10_000; id += 1) state.failed.add(String(id));
+    for (const id of ["1", "10001"]) state.window.enter(eventOf(id));
+
+    retryLater(state, "1");
+    expect([state.failed.has("1"), state.resting.has("notes")]).to.deep.equal([true, false]);
+    retryLater(state, "10001");
+
+    expect(isNew(state, eventOf("10001"))).to.equal(true);
+    expect([state.resting.has("notes"), state.cursor.hasLeftOver(["notes"])]).to.deep.equal([true, true]);
+  });
+
+  it("pause twice as long each time, up to five minutes, and a second while the database is away", () => {
+    const { resting } = state;
+    const rest = (isPassing: boolean): number => resting.rest("notes", { isPassing });
+
+    expect(Array.from({ length: 10 }, () => rest(false))).to.deep.equal([
+      1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000,
+    ]);
+    expect([rest(true), rest(true), rest(false), rest(false)]).to.deep.equal([1_000, 1_000, 1_000, 2_000]);
+  });
+});
+
+describe("readWhole", () => {
+  it("has the next read begin at the beginning, and no other until five minutes later", () => {
+    const state = createRelayState({ resources: ["notes"] } as unknown as RelayOptions);
+    state.cursor.advance({ xmax: 100n, running: new Set() }, []);
+    state.nextWholeMs = 0;
+
+    readWhole(state);
+
+    expect(state.cursor.firstNew()).to.equal(beginning.transaction);
+    expect(state.nextWholeMs).to.be.within(performance.now() + 299_000, performance.now() + 300_000);
+  });
+});
