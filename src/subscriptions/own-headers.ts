@@ -21,13 +21,16 @@ const nameForm = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 const valueForm = /^[!-~](?:[ -~]*[!-~])?$/;
 
 /**
- * Names that belong to the service or to the connection. The last ones say who sent a request or
- * open the metadata of clouds, which services trust within their network.
+ * Names that belong to the service or to the connection. Next are those that say who sent a
+ * request, or open the metadata of clouds. Services trust them within their network. The last ones
+ * make another request of the POST. Frameworks take its method or its path from them; CGI programs
+ * take the proxy of their own requests.
  */
 const reserved = [
   /^(?:host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|http2-settings|content-.*|proxy-.*)$/,
   /^(?:user-agent|traceparent|tracestate|x-service-.*|webhook-.*)$/,
   /^(?:forwarded|via|x-forwarded-.*|x-real-ip|metadata|metadata-flavor|x-aws-ec2-metadata-.*)$/,
+  /^(?:proxy|x-original-url|x-rewrite-url|x-http-method|x-http-method-override|x-method-override)$/,
 ];
 
 /**

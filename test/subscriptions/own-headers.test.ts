@@ -43,6 +43,12 @@ const cases: readonly (readonly [unknown, string?])[] = [
     "webhook-id",
     "X-Forwarded-For",
     "Metadata-Flavor",
+    "Proxy",
+    "X-Original-URL",
+    "X-Rewrite-URL",
+    "X-HTTP-Method",
+    "X-HTTP-Method-Override",
+    "x_method_override",
     // CGI, WSGI and PHP make one variable of both spellings.
     "x_service_signature",
     "Webhook_Signature",
