@@ -1,9 +1,11 @@
+import { setImmediate } from "node:timers/promises";
 import { makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
-import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import { createRouter, type ApiContext, type ApiMiddleware } from "../../src/http/state.ts";
+import { createUserTurns } from "../../src/http/user-turns.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
 import { openRaw, type RawConnection } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
@@ -99,6 +101,10 @@ describe("createUserTurns", () => {
     const asked = [get(1), get(1), get(1), get(1)];
     await until(() => held.length === 2, { what: "two requests at work" });
     const refused = await get(1);
+    const kept = await openRaw(server.port);
+    kept.send("GET /held HTTP/1.1\r\nHost: a\r\nAuthorization: 1\r\n\r\n");
+    // What else is sent on it is not read.
+    expect(await kept.untilClosed()).to.match(/^HTTP\/1\.1 503 /);
     const other = get(2);
     await until(() => held.length === 3, { what: "the other user's request" });
 
@@ -220,5 +226,96 @@ describe("createUserTurns", () => {
     await until(() => held.length === 1, { what: "the next request", timeoutMs: 400 });
     held.pop()?.();
     expect((await next).status).to.equal(200);
+  });
+});
+
+describe("createUserTurns, of two users over time", () => {
+  let nowMs: number;
+  /** Requests at work, by user. */
+  let atWork: { readonly user: number; readonly end: () => void }[];
+  let turns: ApiMiddleware;
+
+  beforeEach(() => {
+    nowMs = 0;
+    atWork = [];
+    turns = createUserTurns({ atWork: 2, alone: 3, limit: 10, now: () => nowMs });
+  });
+
+  /** Sends a request. Returns what its client does when it leaves. */
+  function send(user: number, readBody?: (ctx: ApiContext) => Promise<void>): () => void {
+    const res = { destroyed: false };
+    // Nothing else of a context is used.
+    const ctx = {
+      state: { caller: makeCaller({ id: user, name: "Ada", email: "ada@example.com", isAdmin: false }) },
+      res,
+    } as unknown as ApiContext;
+    void turns(ctx, async () => {
+      await readBody?.(ctx);
+      await new Promise<void>((end) => atWork.push({ user, end }));
+    });
+    return () => (res.destroyed = true);
+  }
+
+  /** Returns the users whose requests are at work when all that may begin has begun. */
+  async function usersAtWork(): Promise<readonly number[]> {
+    for (let turn = 0; turn < 3; turn += 1) await setImmediate();
+    return atWork.map(({ user }) => user);
+  }
+
+  async function endAll(): Promise<void> {
+    while ((await usersAtWork()).length > 0) for (const { end } of atWork.splice(0)) end();
+  }
+
+  it("gives a user the places of one who is alone a second after the last request of another", async () => {
+    send(2);
+    await endAll();
+    nowMs = 500;
+    for (let count = 0; count < 3; count += 1) send(1);
+    expect(await usersAtWork()).to.deep.equal([1, 1]);
+    await endAll();
+
+    nowMs = 1501;
+    for (let count = 0; count < 4; count += 1) send(1);
+
+    expect(await usersAtWork()).to.deep.equal([1, 1, 1]);
+  });
+
+  it("counts another as being about for as long as a request of theirs has no answer", async () => {
+    send(2);
+    nowMs = 500;
+    send(1);
+    nowMs = 5000;
+    for (let count = 0; count < 3; count += 1) send(1);
+
+    expect(await usersAtWork()).to.deep.equal([2, 1, 1]);
+  });
+
+  it("does not begin what its client did not wait for, and goes on with the next", async () => {
+    send(2);
+    send(1);
+    send(1);
+    const leave = send(1);
+    leave();
+    send(1);
+    expect(await usersAtWork()).to.deep.equal([2, 1, 1]);
+
+    for (const { end } of atWork.splice(1)) end();
+
+    expect(await usersAtWork()).to.deep.equal([2, 1]);
+  });
+
+  it("has a request whose body has come wait for a place again", async () => {
+    send(2);
+    let arrive: (() => void) | undefined;
+    send(1, ({ state }) => state.turn.pause(() => new Promise<void>((resolve) => (arrive = resolve))));
+    await usersAtWork();
+    send(1);
+    send(1);
+    arrive?.();
+    expect(await usersAtWork()).to.deep.equal([2, 1, 1]);
+
+    atWork.splice(1, 1)[0]?.end();
+
+    expect(await usersAtWork()).to.deep.equal([2, 1, 1]);
   });
 });
