@@ -18,6 +18,8 @@ describe("parseEntityTags", () => {
     ['"a,b", "ours"', ['"a,b"', '"ours"']],
     [',, "a",, ', ['"a"']],
     ['""', ['""']],
+    // As Node.js gives the bytes beyond ASCII that a tag may have.
+    ['"\u00e9", "a"', ['"\u00e9"', '"a"']],
     ["*", "*"],
     [" * ", "*"],
   ] as const) {

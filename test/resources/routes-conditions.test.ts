@@ -168,14 +168,19 @@ describe("conditions on records", () => {
         expect((await as("ada", request, body, { "If-Match": before })).status).to.equal(412);
       });
 
-      it("answers 400 to what is no tag, and writes nothing", async () => {
-        const before = await currentTag();
+      for (const [what, make] of [
+        ["what is no tag", (tag: string) => tag.slice(1, -1)],
+        ["nothing", () => ""],
+      ] as const) {
+        it(`answers 400 to ${what}, and writes nothing`, async () => {
+          const before = await currentTag();
 
-        const answer = await as("ada", request, body, { "If-Match": before.slice(1, -1) });
+          const answer = await as("ada", request, body, { "If-Match": make(before) });
 
-        expect([answer.status, codeOf(answer)]).to.deep.equal([400, "request.malformed"]);
-        expect(await currentTag()).to.equal(before);
-      });
+          expect([answer.status, codeOf(answer)]).to.deep.equal([400, "request.malformed"]);
+          expect(await currentTag()).to.equal(before);
+        });
+      }
 
       it("answers 404 and 403 as without it, also to *", async () => {
         for (const text of ["*", '"x"']) {
@@ -242,6 +247,15 @@ describe("conditions on records", () => {
           await statusUnless(request, body, tag),
           await statusUnless(request, body, '"x"'),
         ]).to.deep.equal([412, 412, done]);
+      });
+
+      it("answers 412 where If-Match names the record too, and writes nothing", async () => {
+        const tag = await currentTag();
+
+        const answer = await as("ada", request, body, { "If-Match": tag, "If-None-Match": tag });
+
+        expect([answer.status, codeOf(answer)]).to.deep.equal([412, "record.changed"]);
+        expect(await currentTag()).to.equal(tag);
       });
     });
   }
