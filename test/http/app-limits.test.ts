@@ -271,6 +271,22 @@ describe("createApp, with limits", () => {
     expect((await get("/api/things", 2, from("203.0.113.9"))).status).to.equal(200);
   });
 
+  it("counts the requests of a forwarded IPv6 client by its /64", async () => {
+    const { get } = await serve({ trustedProxies: ["127.0.0.0/8"], maxConnectionsPerAddress: 1 });
+    const first = get("/api/held", 1, from("2001:db8::1"));
+    await until(() => held.length === 1, { what: "the request at work" });
+
+    const answers = [
+      await get("/api/things", 2, from("2001:db8::2")),
+      await get("/api/things", 2, from("2001:db8:0:1::2")),
+    ];
+
+    held[0]?.();
+    expect(statusesOf(answers)).to.deep.equal([503, 200]);
+    expect((await first).status).to.equal(200);
+    expect((await get("/api/things", 2, from("2001:db8::2"))).status).to.equal(200);
+  });
+
   it("counts the other requests of a forwarded address on when one of them is answered", async () => {
     const { get } = await serve({ trustedProxies: ["127.0.0.0/8"], maxConnectionsPerAddress: 2 });
     const ask = (path: string): Promise<Answer> => get(path, 1, from("203.0.113.9"));

@@ -1,0 +1,85 @@
+import { EventEmitter } from "node:events";
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+import { expect } from "chai";
+import { limitConnections, type ConnectionLimit } from "../../src/http/address-limits.ts";
+import { createClientAddresses } from "../../src/http/client-address.ts";
+
+/** A connection from an address that this machine does not have. */
+class Connection extends EventEmitter {
+  readonly remoteAddress: string;
+  isClosed = false;
+
+  constructor(remoteAddress: string) {
+    super();
+    this.remoteAddress = remoteAddress;
+  }
+
+  destroy(): void {
+    if (this.isClosed) return;
+    this.isClosed = true;
+    this.emit("close");
+  }
+}
+
+const areClosed = (...connections: readonly Connection[]): readonly boolean[] =>
+  connections.map(({ isClosed }) => isClosed);
+
+describe("limitConnections", () => {
+  let server: EventEmitter;
+  let limit: ConnectionLimit;
+
+  beforeEach(() => {
+    server = new EventEmitter();
+    const addresses = createClientAddresses(["10.0.0.0/8"]);
+    limit = limitConnections(server as Server, { limit: 2, addresses, log: undefined });
+  });
+
+  function connect(address: string): Connection {
+    const connection = new Connection(address);
+    server.emit("connection", connection);
+    return connection;
+  }
+
+  it("counts the connections of an IPv6 client by its /64", () => {
+    const own = ["2001:db8::1", "2001:db8::2", "2001:db8::3"].map(connect);
+    const other = connect("2001:db8:0:1::1");
+
+    expect(areClosed(...own, other)).to.deep.equal([false, false, true, false]);
+  });
+
+  it("counts the open ones, and no more of those that were closed", () => {
+    const [first, second] = [connect("203.0.113.9"), connect("203.0.113.9")];
+    first.destroy();
+    const third = connect("203.0.113.9");
+    const fourth = connect("203.0.113.9");
+    second.destroy();
+    third.destroy();
+
+    expect(fourth.isClosed).to.equal(true);
+    expect(areClosed(connect("203.0.113.9"), connect("203.0.113.9"), connect("203.0.113.9"))).to.deep.equal([
+      false,
+      false,
+      true,
+    ]);
+  });
+
+  it("shuts out the whole /64 of an IPv6 client that does harm, and no other", () => {
+    const [harmful, beside] = [connect("2001:db8::1"), connect("2001:db8::2")];
+    const other = connect("2001:db8:0:1::1");
+    limit.shutOut(harmful as unknown as Socket, "it did harm");
+
+    const later = connect("2001:db8::3");
+
+    expect(areClosed(harmful, beside, other, later)).to.deep.equal([true, true, false, true]);
+    expect(connect("2001:db8:0:1::2").isClosed).to.equal(false);
+  });
+
+  it("never shuts out a trusted proxy, of which it closes the one connection", () => {
+    const [harmful, beside] = [connect("10.0.0.1"), connect("10.0.0.1")];
+
+    limit.shutOut(harmful as unknown as Socket, "it did harm");
+
+    expect(areClosed(harmful, beside, connect("10.0.0.1"))).to.deep.equal([true, false, false]);
+  });
+});
