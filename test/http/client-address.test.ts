@@ -21,6 +21,12 @@ describe("createClientAddresses", () => {
     ["an IPv6 address with a port", "fd00::1", "[2001:DB8::1]:4711", "2001:db8::1"],
     ["the proxy when it forwards nothing", "10.0.0.1", undefined, "10.0.0.1"],
     ["the proxy when it forwards no address", "10.0.0.1", "unknown", "10.0.0.1"],
+    [
+      "the proxy when a hop behind the client's is no address",
+      "10.0.0.1",
+      "198.51.100.1, unknown",
+      "10.0.0.1",
+    ],
     ["the proxy when all are proxies", "10.0.0.1", "10.0.0.2, 10.0.0.3", "10.0.0.1"],
     ["nothing when the connection is gone", undefined, undefined, undefined],
   ] as const) {
