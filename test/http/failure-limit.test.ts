@@ -16,6 +16,19 @@ describe("createFailureLimit", () => {
     expect(limit.waitSeconds("203.0.113.9")).to.equal(undefined);
   });
 
+  it("counts in the next window as in the first", () => {
+    let now = 0;
+    const limit = createFailureLimit({ count: 2, windowMs: 10_000 }, () => now);
+    limit.note("203.0.113.9");
+    now = 12_000;
+    limit.note("203.0.113.9");
+    expect(limit.waitSeconds("203.0.113.9")).to.equal(undefined);
+
+    limit.note("203.0.113.9");
+
+    expect(limit.waitSeconds("203.0.113.9")).to.equal(10);
+  });
+
   it("counts an IPv6 client by its /64", () => {
     const limit = createFailureLimit({ count: 1, windowMs: 10_000 });
     limit.note("2001:db8::1");
