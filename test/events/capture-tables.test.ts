@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import path from "node:path";
 import { expect } from "chai";
 import type { Client } from "pg";
+import type { Field } from "../../src/mapping/definition.ts";
 import { captureBelow, captureOf } from "../../src/events/capture.ts";
 import {
   columns,
@@ -65,6 +66,25 @@ for (const [where, start] of [
     const installOn = (tables: string): Promise<void> => scene.installOn(tables);
     const eventsOf = (sql: string): Promise<readonly string[]> => scene.eventsOf(sql);
 
+    it("keeps no old row where a part of the key changes: it is another record", async () => {
+      await client.query(`CREATE TABLE notes (${columns.replace(" PRIMARY KEY", "")})`);
+      const [id, , owner] = notes.fields as readonly [Field, Field, Field];
+      const kept = { ...notes, keys: [id, owner], keepsPrevious: true };
+      await client.query(captureOf(kept).install.join(";"));
+      await client.query("INSERT INTO notes VALUES (1, 'a', 7)");
+
+      await eventsOf("UPDATE notes SET text = 'b'; UPDATE notes SET user_id = 8; UPDATE notes SET id = 2");
+
+      const { rows } = await client.query(
+        "SELECT record_id, previous ->> 'text' AS text FROM svc.events ORDER BY id",
+      );
+      expect(rows).to.deep.equal([
+        { record_id: "1,7", text: "a" },
+        { record_id: "1,8", text: null },
+        { record_id: "2,8", text: null },
+      ]);
+    });
+
     describe("of a partitioned table", () => {
       it("tells of rows that are written through a partition", async () => {
         await installOn(partitioned);
@@ -119,6 +139,18 @@ for (const [where, start] of [
         ]);
         await client.query(insert);
         expect(await eventsOf("TRUNCATE notes, notes_0, notes_0_0")).to.have.length(3);
+      });
+
+      it("makes the on_delete rows of a partition whose own trigger is disabled", async () => {
+        await installOn(partitioned);
+        await client.query("INSERT INTO notes VALUES (1, 'a'), (50, 'b'), (100, 'c')");
+        await client.query("ALTER TABLE notes_0_50 DISABLE TRIGGER svc_capture_notes_truncate");
+
+        expect(await eventsOf("TRUNCATE notes")).to.have.members([
+          "on_delete 1 a",
+          "on_delete 50 b",
+          "on_delete 100 c",
+        ]);
       });
 
       it("tells of later partitions at once, and of their own TRUNCATE once captureBelow has run", async () => {

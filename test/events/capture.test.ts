@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { readFile } from "node:fs/promises";
 import { Client } from "pg";
 import { captureOf, captureTriggerNames, removeCapture } from "../../src/events/capture.ts";
+import { messageOf } from "../../src/kit/errors.ts";
 import { rowOfSnapshot } from "../../src/events/snapshot-row.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -147,6 +148,32 @@ describe("captureOf", () => {
       await client.query("SET ROLE svc_test_writer; INSERT INTO notes (text) VALUES ('a'); RESET ROLE");
 
       expect(await triggersSeen()).to.deep.equal(["on_create 1"]);
+    } finally {
+      await client.query("RESET ROLE; DROP OWNED BY svc_test_writer; DROP ROLE svc_test_writer");
+    }
+  });
+
+  it("serves no trigger of another's table, which would make events of it", async () => {
+    await client.query(notesTable);
+    await install(notes);
+    const { rows } = await client.query<{ made: string }>(
+      "SELECT tgfoid::regprocedure::text AS made FROM pg_trigger WHERE tgrelid = 'notes'::regclass AND NOT tgisinternal",
+    );
+    await client.query(
+      "CREATE ROLE svc_test_writer; GRANT USAGE ON SCHEMA svc TO svc_test_writer; SET ROLE svc_test_writer; CREATE TEMP TABLE own (id int, text text, user_id int)",
+    );
+    try {
+      expect(rows).to.have.length(2);
+      for (const { made } of rows) {
+        const creating = client.query(
+          `CREATE TRIGGER forging AFTER INSERT ON own FOR EACH ROW EXECUTE FUNCTION ${made}`,
+        );
+        const message = await creating.then(
+          () => "none",
+          (error: unknown) => messageOf(error),
+        );
+        expect(message).to.contain("permission denied for function");
+      }
     } finally {
       await client.query("RESET ROLE; DROP OWNED BY svc_test_writer; DROP ROLE svc_test_writer");
     }
