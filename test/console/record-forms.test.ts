@@ -294,6 +294,22 @@ describe("records with keys and values of all kinds in the console", function ()
     await shown.close();
   });
 
+  it("send a reference whose id was typed, when Enter is pressed in it", async () => {
+    await ada.request("POST", "/resources/rooms", { code: "1002", title: "The attic" });
+    const shown = await scene.open(ada.token, "/resources/visits/-/new");
+    const { page } = shown;
+    const sent = page.waitForRequest((request) => request.method() === "POST");
+    await page.getByLabel("title").fill("By Enter");
+    await page.getByLabel("room_code").focus();
+    await page.keyboard.type("1002");
+    // The first Enter closes the list, as in every picker.
+    await page.keyboard.press("Enter");
+    await page.keyboard.press("Enter");
+
+    expect((await sent).postDataJSON()).to.deep.equal({ title: "By Enter", room_code: "1002" });
+    await shown.close();
+  });
+
   it("have only what was changed in their JSON", async () => {
     const visit = { title: "Tea", starts_at: "2026-03-28T14:30:00.123Z", tags: ["a\nb"] };
     const { body, status } = await ada.request("POST", "/resources/visits", visit);

@@ -39,11 +39,17 @@ export function RelationPicker({
   const [text, setText] = useState<string | null>(null);
   // What was chosen last: its title is shown at once, or the list would open again.
   const [picked, setPicked] = useState<Choice | null>(null);
-  const chosen = useTitle(resource, value);
+  // What is being typed is no id yet.
+  const settled = text === null ? value : "";
+  const chosen = useTitle(resource, settled);
   const shown = text ?? (picked?.id === value ? picked.title : (chosen ?? value));
   const found = useFound(shape, text ?? "");
+  const take = (typed: string): void => {
+    setPicked(null);
+    onChange(found.find(({ title }) => title === typed.trim())?.id ?? typed.trim());
+  };
   return (
-    <Field {...field} hint={hintOf(field.hint, resource, value)}>
+    <Field {...field} hint={hintOf(field.hint, resource, settled)}>
       {(control) => (
         <ComboBox
           aria-label={field.label}
@@ -54,7 +60,10 @@ export function RelationPicker({
           inputValue={shown}
           onInputChange={(next) => {
             // It also tells what it shows by itself.
-            if (next !== shown && next !== picked?.title) setText(next);
+            if (next === shown || next === picked?.title) return;
+            setText(next);
+            // At once: Enter sends the form without leaving the field.
+            take(next);
           }}
           onChange={(key) => {
             if (key === null) return;
@@ -64,34 +73,43 @@ export function RelationPicker({
           }}
           onBlur={() => {
             setText(null);
-            if (text === null || text === picked?.title) return;
-            setPicked(null);
-            onChange(found.find(({ title }) => title === text.trim())?.id ?? text.trim());
+            // Once more: its title may have been found since.
+            if (text !== null && text !== picked?.title) take(text);
           }}
         >
           <div className="picker">
-            <Input className="input" placeholder={`Search ${resource}, or type an id`} {...control} />
+            <Input
+              className="input"
+              dir="auto"
+              placeholder={`Search ${resource}, or type an id`}
+              {...control}
+            />
             <AriaButton className="picker-open" aria-label={`Show ${resource}`}>
               <Icon name="open" />
             </AriaButton>
           </div>
-          <Popover className="popover picker-popover" offset={4}>
-            <ListBox<Choice>
-              className="menu picker-list"
-              renderEmptyState={() => (
-                <p className="menu-title">Nothing found. An id can be typed as it is.</p>
-              )}
-            >
-              {({ id, title }) => (
-                <ListBoxItem id={id} textValue={title} className="menu-item">
-                  {title}
-                </ListBoxItem>
-              )}
-            </ListBox>
-          </Popover>
+          <Found />
         </ComboBox>
       )}
     </Field>
+  );
+}
+
+/** Lists what the picker has found. */
+function Found(): JSX.Element {
+  return (
+    <Popover className="popover picker-popover" offset={4}>
+      <ListBox<Choice>
+        className="menu picker-list"
+        renderEmptyState={() => <p className="menu-title">Nothing found. An id can be typed as it is.</p>}
+      >
+        {({ id, title }) => (
+          <ListBoxItem id={id} textValue={title} className="menu-item">
+            <bdi>{title}</bdi>
+          </ListBoxItem>
+        )}
+      </ListBox>
+    </Popover>
   );
 }
 
