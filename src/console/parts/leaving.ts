@@ -32,6 +32,9 @@ export function useLeaveQuestion(question: string | null): () => void {
   return release;
 }
 
+/** Is asked before a form is left. */
+export const formQuestion = "Leave this form? What you have typed in it is lost.";
+
 /** Gives whether what uses it is still shown: an answer may come when the page was left. */
 export function useIsShown(): () => boolean {
   const isShown = useRef(false);

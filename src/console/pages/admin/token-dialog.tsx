@@ -8,7 +8,7 @@ import { Button } from "../../parts/button.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { CheckField, Field, SelectField, TextField } from "../../parts/field.tsx";
-import { useLeaveQuestion } from "../../parts/leaving.ts";
+import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
 import { ErrorLine } from "../../parts/state.tsx";
 
 const plain = [
@@ -91,7 +91,7 @@ function TokenForm({
     onSuccess: ({ token }) => onMade(token),
   });
   // A token that is made and not shown cannot be used, and stays valid.
-  useLeaveQuestion(isPending ? leaveQuestion : null);
+  useLeaveQuestion(isPending ? leaveQuestion : name === "" ? null : formQuestion);
   const fields = error instanceof ApiError ? error.fields : {};
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();

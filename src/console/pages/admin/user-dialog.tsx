@@ -5,6 +5,7 @@ import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { CheckField, TextField } from "../../parts/field.tsx";
+import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
 import { ErrorLine } from "../../parts/state.tsx";
 import type { User } from "./types.ts";
 
@@ -33,6 +34,8 @@ export function UserDialog({
       return onSaved(saved);
     },
   });
+  const isTyped = name !== (user?.name ?? "") || email !== (user?.email ?? "");
+  useLeaveQuestion(isTyped ? formQuestion : null);
   const fields = error instanceof ApiError ? error.fields : {};
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();

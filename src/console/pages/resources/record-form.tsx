@@ -4,7 +4,7 @@ import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
 import { AreaField, SelectField, TextField, type FieldProps } from "../../parts/field.tsx";
-import { useLeaveQuestion } from "../../parts/leaving.ts";
+import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
 import { ErrorLine } from "../../parts/state.tsx";
 import { Segments } from "../../parts/segments.tsx";
 import type { Draft } from "./draft.ts";
@@ -39,7 +39,7 @@ export function RecordForm({
 }): JSX.Element {
   const { error, isPending, mutate } = useWrite({ mutationFn: onSubmit });
   const form = useRef<HTMLFormElement>(null);
-  useLeaveQuestion(draft.hasChanges ? "Leave this form? What you have typed in it is lost." : null);
+  useLeaveQuestion(draft.hasChanges ? formQuestion : null);
   useEffect(() => {
     // The first field that is wrong is the one to go on with.
     if (error !== null) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();

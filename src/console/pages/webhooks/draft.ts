@@ -56,6 +56,11 @@ export function draftOf(webhook: Webhook): Draft {
   };
 }
 
+/** Says whether a form holds something else than it began with. */
+export function isChanged(draft: Draft, start: Draft): boolean {
+  return JSON.stringify(draft) !== JSON.stringify(start);
+}
+
 /** Gives the body for the API. The filter must be JSON. */
 export function bodyOf(draft: Draft): Readonly<Record<string, unknown>> {
   const headers = Object.fromEntries(

@@ -2,10 +2,11 @@ import { useState, type JSX, type SubmitEvent } from "react";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
+import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
 import { Card } from "../../parts/page.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
-import { bodyOf, draftOf, headerFaults, parseFilter, type Draft } from "./draft.ts";
+import { bodyOf, draftOf, headerFaults, isChanged, parseFilter, type Draft } from "./draft.ts";
 import { useChangeWebhook } from "./use-webhook.ts";
 import { WhatFields } from "./what-fields.tsx";
 import { WhereFields } from "./where-fields.tsx";
@@ -18,7 +19,9 @@ export function EditWebhook({
   readonly webhook: Webhook;
   readonly onDone: () => void;
 }): JSX.Element {
-  const [draft, setDraft] = useState<Draft>(() => draftOf(webhook));
+  const [start] = useState<Draft>(() => draftOf(webhook));
+  const [draft, setDraft] = useState(start);
+  useLeaveQuestion(isChanged(draft, start) ? formQuestion : null);
   const change = useChangeWebhook(webhook.id);
   const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();

@@ -6,10 +6,18 @@ import type { WebhookWithSecret } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
-import { useLeaveQuestion } from "../../parts/leaving.ts";
+import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
-import { bodyOf, emptyDraft, headerFaults, isFaultOfWhat, parseFilter, type Draft } from "./draft.ts";
+import {
+  bodyOf,
+  emptyDraft,
+  headerFaults,
+  isChanged,
+  isFaultOfWhat,
+  parseFilter,
+  type Draft,
+} from "./draft.ts";
 import { leaveQuestion, SecretStep } from "./secret-step.tsx";
 import { WhatFields } from "./what-fields.tsx";
 import { WhereFields } from "./where-fields.tsx";
@@ -38,8 +46,9 @@ export function NewWebhookPage(): JSX.Element {
       if (isFaultOfWhat(error)) setStep(0);
     },
   });
-  useLeaveQuestion(create.isPending ? leaveQuestion : null);
   const made = create.data;
+  const isTyped = made === undefined && isChanged(draft, emptyDraft);
+  useLeaveQuestion(create.isPending ? leaveQuestion : isTyped ? formQuestion : null);
   const change = (changes: Partial<Draft>): void => setDraft((before) => ({ ...before, ...changes }));
   const isWhatDone =
     draft.resource !== "" && draft.events.length > 0 && parseFilter(draft.filter).fault === undefined;

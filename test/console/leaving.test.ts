@@ -1,0 +1,101 @@
+import { expect } from "chai";
+import type { Page } from "playwright-core";
+import type { TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
+import { startConsole, type ConsoleScene } from "./console-scene.ts";
+import { shopResources, subscribeOrders } from "./console-shop.ts";
+
+/** Answers no to each question of the browser, and gives what was asked. */
+function refuseToLeave(page: Page): readonly string[] {
+  const asked: string[] = [];
+  page.on("dialog", (question) => {
+    asked.push(question.message());
+    void question.dismiss();
+  });
+  return asked;
+}
+
+const question = "Leave this form? What you have typed in it is lost.";
+
+/** Types into a form and presses Back: it asks once, and what was typed stays. */
+async function typeAndGoBack(
+  page: Page,
+  asked: readonly string[],
+  typed: { readonly label: string; readonly text: string },
+): Promise<void> {
+  const count = asked.length;
+  await page.getByLabel(typed.label, { exact: true }).fill(typed.text);
+  await page.evaluate("history.back()");
+  await until(() => asked.length > count, { what: `a question about ${typed.label}` });
+  expect(asked.slice(count)).to.deep.equal([question]);
+  expect(await page.getByLabel(typed.label, { exact: true }).inputValue()).to.equal(typed.text);
+}
+
+describe("a form of the console with something typed in it", function () {
+  this.timeout(240_000);
+  let scene: ConsoleScene;
+  let ada: TestUser;
+
+  before(async () => {
+    scene = await startConsole({ resources: shopResources });
+  });
+  after(() => scene?.stop());
+  beforeEach(async () => {
+    ada = await scene.service.createUser({ isAdmin: true });
+  });
+
+  it("asks before a new webhook is left, in both its steps, and not once it is made", async () => {
+    const shown = await scene.open(ada.token, "/webhooks");
+    const { page } = shown;
+    const asked = refuseToLeave(page);
+    await page.getByRole("link", { name: "New webhook" }).first().click();
+    await page.getByRole("heading", { name: "New webhook" }).waitFor();
+    await page.goBack();
+    await page.getByRole("link", { name: "New webhook" }).first().click();
+    expect(asked).to.deep.equal([]);
+    await page.getByLabel("Resource").selectOption("orders");
+    await typeAndGoBack(page, asked, { label: "Filter optional", text: '{ "amount": 1 }' });
+    await page.getByRole("button", { name: "Next: where" }).click();
+    await typeAndGoBack(page, asked, { label: "URL", text: scene.receiver.url });
+    await page.getByRole("button", { name: "Make the webhook" }).click();
+    await page.getByRole("button", { name: "I have stored it" }).first().click();
+    await page.getByRole("heading", { name: /^Webhook \d/ }).waitFor();
+    await page.getByRole("link", { name: "Overview" }).click();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    expect(asked).to.have.length(2);
+    await shown.close();
+  });
+
+  it("asks before a webhook is left that is being changed, and not once it is saved", async () => {
+    const { id } = await subscribeOrders(ada, scene.receiver.url);
+    const shown = await scene.open(ada.token, "/webhooks");
+    const { page } = shown;
+    const asked = refuseToLeave(page);
+    await page.locator(`a[href$="/webhooks/${id}"]`).first().click();
+    await page.getByRole("button", { name: "Edit" }).click();
+    await typeAndGoBack(page, asked, { label: "Description optional", text: "for the shop" });
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("The webhook is changed.").waitFor();
+    await page.getByRole("link", { name: "Overview" }).click();
+    await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
+    expect(asked).to.have.length(1);
+    await shown.close();
+  });
+
+  it("asks before a token or a user is left that is being made", async () => {
+    const shown = await scene.open(ada.token, "/admin/users");
+    const { page } = shown;
+    const asked = refuseToLeave(page);
+    for (const [link, button] of [
+      ["Your tokens", "New token"],
+      ["Users", "New user"],
+    ] as const) {
+      await page.getByRole("link", { name: link }).click();
+      await page.getByRole("button", { name: button }).click();
+      await typeAndGoBack(page, asked, { label: "Name", text: "of the shop" });
+      await page.getByRole("button", { name: "Cancel" }).click();
+    }
+    expect(asked).to.have.length(2);
+    await shown.close();
+  });
+});
