@@ -99,6 +99,65 @@ describe("the events of the console", function () {
     await shown.close();
   });
 
+  it("go on without a gap behind more than are shown", async () => {
+    await createOrder(ada);
+    await untilEvents(1);
+    const [first] = (await ada.request("GET", "/events?resource=orders&before=")).body.data;
+    const shown = await scene.open(null, "/events?resource=orders");
+    const { page } = shown;
+    const streamed = Array.from({ length: 510 }, (_, index) => ({
+      ...first,
+      id: first.id + 1 + index,
+      uuid: `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`,
+      record_id: `streamed-${index}`,
+    }));
+    const body = streamed.map((event) => `id: ${event.id}\ndata: ${JSON.stringify(event)}\n\n`).join("");
+    await page.route("**/events/stream*", async (route) => {
+      const isFirst = route.request().headers()["last-event-id"] === String(first.id);
+      await (isFirst
+        ? route.fulfill({ contentType: "text/event-stream", body })
+        : route.abort("connectionrefused"));
+    });
+    await page.getByLabel("Token").fill(ada.token);
+    await page.keyboard.press("Enter");
+    await page.getByText("streamed-509").waitFor();
+    await page.getByText("500 events").waitFor();
+
+    const last = page.getByRole("row").last();
+    expect(await last.innerText()).to.include("streamed-10");
+    await page.getByRole("button", { name: "Older" }).click();
+    await until(() => new URL(page.url()).searchParams.get("before") === String(first.id + 11), {
+      what: "the page behind the last that was shown",
+    });
+    await shown.close();
+  });
+
+  it("ask for another stream when one brings nothing any more, not even a comment", async () => {
+    const shown = await scene.open(null, "/events?resource=orders");
+    const { page } = shown;
+    await page.clock.install();
+    await page.addInitScript(`(() => {
+      const real = window.fetch;
+      window.streams = 0;
+      window.fetch = (url, options) => {
+        if (!String(url).includes("/events/stream") || ++window.streams > 1) return real(url, options);
+        const body = new ReadableStream({
+          start: (to) => options.signal.addEventListener("abort", () => to.error(options.signal.reason)),
+        });
+        return Promise.resolve(new Response(body, { status: 200 }));
+      };
+    })()`);
+    await page.reload();
+    await page.getByLabel("Token").fill(ada.token);
+    await page.keyboard.press("Enter");
+    await page.getByText("live", { exact: true }).waitFor();
+    await page.clock.fastForward(50_000);
+    await until(async () => (await page.evaluate("window.streams")) === 2, { what: "another stream" });
+    await createOrder(ada, { notes: "heard again" });
+    await page.getByText('"heard again"').waitFor({ timeout: 60_000 });
+    await shown.close();
+  });
+
   it("go on by themselves after another sign-in", async () => {
     const shown = await scene.open(ada.token, "/events?resource=orders");
     const { page } = shown;

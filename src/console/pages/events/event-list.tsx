@@ -13,7 +13,7 @@ import { Time } from "../../parts/time.tsx";
 import { useUrlState, type UrlState } from "../../parts/url-state.ts";
 import { eventColumn } from "../deliveries/delivery-columns.tsx";
 import { eventOptions, useResources } from "../deliveries/delivery-list.tsx";
-import { useEventStream, type StreamState } from "./use-event-stream.ts";
+import { mostShown, useEventStream, type StreamState } from "./use-event-stream.ts";
 
 const filters = ["resource", "event", "record_id"];
 
@@ -94,7 +94,10 @@ function Listed({
   readonly url: UrlState;
   readonly isStale: boolean;
 }): JSX.Element {
-  const rows = [...live, ...page.data];
+  const all = [...live, ...page.data];
+  const rows = all.slice(0, mostShown);
+  // What is not shown any more begins the next page.
+  const older = all.length > mostShown ? String(rows.at(-1)?.id) : page.next_cursor;
   if (rows.length === 0 && page.next_cursor === null)
     return url.search.has("before") || filters.some((name) => url.search.has(name)) ? (
       <Empty title="No event is like that">Change the filters, or clear them.</Empty>
@@ -116,13 +119,9 @@ function Listed({
       <nav className="pager" aria-label="Pages">
         <span className="small muted" role="status">
           {rows.length} {rows.length === 1 ? "event" : "events"}
-          {live.length > 0 && `, ${live.length} of them since you came`}
+          {live.length > 0 && `, ${Math.min(live.length, mostShown)} of them since you came`}
         </span>
-        <Button
-          icon="down"
-          isDisabled={page.next_cursor === null}
-          onPress={() => url.change({ before: page.next_cursor })}
-        >
+        <Button icon="down" isDisabled={older === null} onPress={() => url.change({ before: older })}>
           Older
         </Button>
       </nav>

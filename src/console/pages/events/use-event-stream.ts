@@ -9,12 +9,13 @@ export type StreamState = "off" | "connecting" | "live" | "away" | "refused";
 
 export interface EventStream {
   readonly state: StreamState;
-  /** Newest first. */
+  /** Newest first: those that are shown, and one more where there are more. */
   readonly events: readonly ServiceEvent[];
   readonly error: unknown;
 }
 
-const mostKept = 500;
+/** How many events are shown; older ones are on the next page. */
+export const mostShown = 500;
 const shortestWait = 1_000;
 const longestWait = 15_000;
 
@@ -60,7 +61,7 @@ export function useEventStream({
       after: String(after),
       signal,
       onState: (changes) => update(() => changes),
-      onEvent: (event) => update(({ events }) => ({ events: [event, ...events].slice(0, mostKept) })),
+      onEvent: (event) => update(({ events }) => ({ events: [event, ...events].slice(0, mostShown + 1) })),
     });
     return () => controller.abort();
   }, [key, query, after]);
