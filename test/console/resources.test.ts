@@ -117,6 +117,23 @@ describe("the resources of the console", function () {
     await shown.close();
   });
 
+  it("say how many are on a page, also where the URL asks for a number of its own", async () => {
+    for (let count = 0; count < 3; count += 1) await createOrder(ada);
+    for (const [asked, size] of [
+      ["2", "2"],
+      ["100", "100"],
+      ["1000", "100"],
+    ] as const) {
+      const shown = await scene.open(ada.token, `/resources/orders?per_page=${asked}`);
+      const { page } = shown;
+      await page.getByText("3 records").waitFor();
+      expect(await page.getByLabel("per page").inputValue()).to.equal(size);
+      await page.getByLabel("per page").selectOption("50");
+      await until(() => page.url().endsWith("per_page=50"), { what: "another number" });
+      await shown.close();
+    }
+  });
+
   it("say what is wrong with a list that the URL asks for, with a way out", async () => {
     const shown = await scene.open(ada.token, "/resources/orders?filter[amuont]=1");
     await shown.page.getByText("There is no field amuont; did you mean amount?").waitFor();

@@ -97,6 +97,8 @@ function Head<Row>({
   );
 }
 
+const pageSizes: readonly string[] = ["25", "50", "100"];
+
 /** Says where a list by cursor goes on, and turns its pages. */
 export function Pager({
   page,
@@ -105,6 +107,7 @@ export function Pager({
 }: {
   readonly page: {
     readonly data: readonly unknown[];
+    readonly per_page: number;
     readonly next_cursor: string | null;
     readonly prev_cursor: string | null;
   };
@@ -115,6 +118,9 @@ export function Pager({
   const turn = (cursor: string | null): void => {
     if (cursor !== null) url.change({ cursor }, true);
   };
+  const asked = url.search.get("per_page") ?? "25";
+  // What is none of these may be more than the service gives.
+  const size = pageSizes.includes(asked) ? asked : String(page.per_page);
   return (
     <nav className="pager" aria-label="Pages">
       <div className="row small muted">
@@ -127,11 +133,11 @@ export function Pager({
           <span>per page</span>
           <select
             className="input pager-size"
-            value={url.search.get("per_page") ?? "25"}
+            value={size}
             onChange={(event) => url.change({ per_page: event.currentTarget.value })}
           >
-            {["25", "50", "100"].map((size) => (
-              <option key={size}>{size}</option>
+            {(pageSizes.includes(size) ? pageSizes : [size, ...pageSizes]).map((one) => (
+              <option key={one}>{one}</option>
             ))}
           </select>
         </label>
