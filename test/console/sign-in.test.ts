@@ -212,6 +212,25 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
+  it("says what is wrong with an issuer without a discovery document, and asks it again", async () => {
+    const shown = await scene.open(null, "/resources");
+    const { page } = shown;
+    const document = "**/.well-known/openid-configuration";
+    const press = (): Promise<void> => page.getByRole("button", { name: /^Sign in with 127/ }).click();
+    await page.route(document, (route) => route.fulfill({ status: 503, json: { error: "away" } }));
+    await press();
+    await page.getByText("The issuer answers with the status 503").waitFor();
+    await page.unroute(document);
+    await page.route(document, (route) => route.fulfill({ json: { issuer: issuer.url } }));
+    await press();
+    await page.getByText("The issuer names no").waitFor();
+    await page.unroute(document);
+    await press();
+    await signInAt(page, `again-${ada.id}`);
+    await page.getByRole("heading", { name: "Resources" }).waitFor();
+    await shown.close();
+  });
+
   it("goes through the issuer in a window of its own when there is something to lose", async () => {
     const admin = await scene.service.createUser({ isAdmin: true });
     const subject = `window-${ada.id}`;

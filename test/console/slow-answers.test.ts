@@ -179,6 +179,39 @@ describe("the console while an answer is slow", function () {
     await shown.close();
   });
 
+  it("says that no answer came in time, of a list and of a change", async () => {
+    const order = await createOrder(ada);
+    const shown = await scene.open(null, "/resources/orders");
+    const { page } = shown;
+    const limits: unknown[] = [];
+    await page.exposeFunction("noteLimit", (ms: unknown) => limits.push(ms));
+    await page.addInitScript(`(() => {
+      const real = AbortSignal.timeout.bind(AbortSignal);
+      AbortSignal.timeout = (ms) => { window.noteLimit(ms); return real(window.isSilent ? 1 : ms); };
+    })()`);
+    await page.reload();
+    await page.getByLabel("Token").fill(ada.token);
+    await page.keyboard.press("Enter");
+    await page.getByText("1 record").waitFor();
+    const lists = await hold(page, "**/resources/orders?*", "GET");
+    await page.evaluate("window.isSilent = true");
+    await page.getByRole("button", { name: "amount", exact: true }).click();
+    await page.getByText("No answer came within 90 seconds.").first().waitFor();
+    lists.letGo();
+    await page.evaluate("window.isSilent = false");
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.locator("a.row-link").click();
+    await page.getByLabel("notes").fill("in time");
+    const changes = await hold(page, `**/resources/orders/${order.id}`, "PATCH");
+    await page.evaluate("window.isSilent = true");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.locator("form").getByText("Whether this was done is not known.").waitFor();
+    changes.letGo();
+
+    expect(new Set(limits)).to.deep.equal(new Set([90_000]));
+    await shown.close();
+  });
+
   it("asks again for a list whose answer broke off", async () => {
     await createOrder(ada);
     const shown = await scene.open(ada.token, "/resources");

@@ -35,9 +35,18 @@ export class LoadError extends Error {
   }
 }
 
+/** Code of the console's own: no answer came within its time limit. */
+export const tooSlow = "console.too_slow";
+
+/** Says whether no answer came in time. What is asked again by itself then only adds to the load. */
+export function isTooSlow(error: unknown): boolean {
+  return error instanceof ApiError && error.code === tooSlow;
+}
+
 /** Says whether the service did not answer, or could not: what may work again by itself. */
 export function isAway(error: unknown): boolean {
-  return error instanceof ApiError && (error.status === 0 || error.status >= 502);
+  if (!(error instanceof ApiError) || isTooSlow(error)) return false;
+  return error.status === 0 || error.status >= 502;
 }
 
 /** Statuses of a request that another one of the same key may still do, or has done. */

@@ -1,6 +1,9 @@
 import { currentToken, endSession, renewToken } from "../app/session.ts";
 import { place } from "../app/place.ts";
-import { ApiError, toApiError } from "./api-error.ts";
+import { ApiError, toApiError, tooSlow } from "./api-error.ts";
+import { timeLimit } from "./time-limit.ts";
+
+const tooSlowMessage = `No answer came within ${timeLimit / 1_000} seconds.`;
 
 export interface RequestOptions {
   readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
@@ -8,6 +11,8 @@ export interface RequestOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
+  /** Whether the answer goes on for ever: who reads it notices silence. */
+  readonly isEndless?: boolean;
   /** Another token than that of the session: to try one before it is taken. */
   readonly token?: string;
 }
@@ -69,16 +74,25 @@ async function send(path: string, options: RequestOptions, token: string): Promi
         ...options.headers,
       },
       ...(options.body === undefined ? {} : { body: JSON.stringify(options.body) }),
-      ...(options.signal === undefined ? {} : { signal: options.signal }),
+      signal: signalOf(options),
     });
   } catch (error) {
     return noAnswer(error);
   }
 }
 
+/** Holds for the head of an answer, and for all of its body. */
+function signalOf({ signal, isEndless = false }: RequestOptions): AbortSignal | null {
+  if (isEndless) return signal ?? null;
+  const limit = AbortSignal.timeout(timeLimit);
+  return signal === undefined ? limit : AbortSignal.any([signal, limit]);
+}
+
 /** Throws what it means that an answer, or the rest of one, did not come. */
 function noAnswer(error: unknown): never {
   if (error instanceof DOMException && error.name === "AbortError") throw error;
+  if (error instanceof DOMException && error.name === "TimeoutError")
+    throw new ApiError({ status: 0, code: tooSlow, message: tooSlowMessage });
   throw new ApiError({ status: 0, message: "The service does not answer." });
 }
 

@@ -1,3 +1,4 @@
+import { timeLimit } from "../api/time-limit.ts";
 import { place, type JwtPlace } from "./place.ts";
 
 /** What the issuer gave for a code. */
@@ -129,16 +130,15 @@ function audienceOf({ audience }: JwtPlace): Readonly<Record<string, string>> {
 async function requestTokens(parameters: Readonly<Record<string, string>>): Promise<IssuedTokens> {
   const jwt = issuer();
   const { audience: _, ...resource } = { audience: "", ...audienceOf(jwt) };
-  const response = await fetch((await discover()).token_endpoint, {
+  const response = await ask((await discover()).token_endpoint, {
     method: "POST",
-    credentials: "omit",
     body: new URLSearchParams({ ...parameters, ...resource, client_id: jwt.clientId }),
   });
-  const body = (await response.json()) as Readonly<Record<string, string | undefined>>;
+  const body = await readJson(response);
   const token = body["access_token"];
   if (!response.ok || token === undefined)
     throw new Error(
-      `The issuer gave no token: ${body["error_description"] ?? body["error"] ?? "no reason given"}.`,
+      `The issuer gave no token: ${body["error_description"] ?? body["error"] ?? `it answers with the status ${response.status}`}.`,
     );
   return { token, refreshToken: body["refresh_token"] ?? null };
 }
@@ -150,16 +150,38 @@ interface Discovery {
 
 let discovery: Promise<Discovery> | null = null;
 
-/** Reads the issuer's discovery document, once; after a failure again. */
+/** Gives the issuer's discovery document, which is read once; after a failure again. */
 async function discover(): Promise<Discovery> {
-  const base = issuer().issuer.replace(/\/$/, "");
-  discovery ??= fetch(`${base}/.well-known/openid-configuration`, { credentials: "omit" })
-    .then(async (response) => (await response.json()) as Discovery)
-    .catch((error: unknown) => {
-      discovery = null;
-      throw new Error("The issuer does not answer. Try again, or sign in with a token.", { cause: error });
-    });
+  discovery ??= readDiscovery().catch((error: unknown) => {
+    discovery = null;
+    throw error;
+  });
   return await discovery;
+}
+
+async function readDiscovery(): Promise<Discovery> {
+  const url = `${issuer().issuer.replace(/\/$/, "")}/.well-known/openid-configuration`;
+  const wayOut = "Try again, or sign in with a token.";
+  const response = await ask(url).catch((error: unknown) => {
+    throw new Error(`The issuer does not answer. ${wayOut}`, { cause: error });
+  });
+  if (!response.ok)
+    throw new Error(`The issuer answers with the status ${response.status} at ${url}. ${wayOut}`);
+  const { authorization_endpoint: authorization, token_endpoint: token } = await readJson(response);
+  if (authorization === undefined || token === undefined)
+    throw new Error(`The issuer names no addresses for a sign-in at ${url}. ${wayOut}`);
+  return { authorization_endpoint: authorization, token_endpoint: token };
+}
+
+/** Asks the issuer, for as long as the service is asked. */
+async function ask(url: string, more: RequestInit = {}): Promise<Response> {
+  return await fetch(url, { credentials: "omit", signal: AbortSignal.timeout(timeLimit), ...more });
+}
+
+/** Gives nothing of an answer that is no JSON. */
+async function readJson(response: Response): Promise<Readonly<Record<string, string | undefined>>> {
+  const body = (await response.json().catch(() => null)) as Readonly<Record<string, string>> | null;
+  return body ?? {};
 }
 
 function issuer(): JwtPlace {

@@ -1,6 +1,6 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { JSX, ReactNode } from "react";
-import { ApiError, isAway, isStatus, LoadError } from "../api/api-error.ts";
+import { ApiError, isAway, isStatus, isTooSlow, LoadError } from "../api/api-error.ts";
 import { Button } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
 import "./state.css";
@@ -58,6 +58,9 @@ export function ErrorNote({
   );
 }
 
+const slowAdvice =
+  "Try again, or ask for less: fewer rows, another filter. If that does not help, tell who runs the service.";
+
 function describe(error: unknown): { readonly title: string; readonly text: string } {
   if (error instanceof LoadError) return { title: "This page did not load", text: error.message };
   if (!(error instanceof ApiError))
@@ -68,6 +71,7 @@ function describe(error: unknown): { readonly title: string; readonly text: stri
       title: "The service does not answer",
       text: "It is asked again every 3 seconds. Nothing is lost.",
     };
+  if (isTooSlow(error)) return { title: "The service takes too long", text: `${text} ${slowAdvice}` };
   if (error.code === "token.scope") return { title: "Your token may not see this", text };
   if (error.code === "user.forbidden") return { title: "This is for admins", text };
   if (error.status === 403) return { title: "You may not see this", text };
@@ -97,9 +101,11 @@ export function ErrorLine({ error }: { readonly error: unknown }): JSX.Element |
   if (error === null || error === undefined) return null;
   const text = isAway(error)
     ? "The service does not answer: whether this was done is not known. Look, or try again."
-    : isStatus(error, 429)
-      ? withWait(error)
-      : messageOf(error);
+    : isTooSlow(error)
+      ? `${messageOf(error)} Whether this was done is not known. Look, or try again.`
+      : isStatus(error, 429)
+        ? withWait(error)
+        : messageOf(error);
   return (
     <div className="error-line" role="alert">
       <Icon name="alert" />

@@ -18,6 +18,8 @@ export interface EventStream {
 export const mostShown = 500;
 const shortestWait = 1_000;
 const longestWait = 15_000;
+/** The service sends a comment every 15 s. */
+const longestSilence = 45_000;
 
 const nothing: EventStream = { state: "off", events: [], error: null };
 /** Belongs to a list: what another one has brought is not of this one. */
@@ -85,15 +87,18 @@ async function follow({
   let last = after;
   let wait = shortestWait;
   while (!signal.aborted) {
+    const silence = watchSilence(signal);
     try {
       const response = await apiResponse(`/events/stream?${query}`, {
-        signal,
+        isEndless: true,
+        signal: silence.signal,
         headers: { "Last-Event-ID": last },
       });
       onState({ state: "live", error: null });
       wait = shortestWait;
       if (response.body !== null)
         for await (const { id, data } of readMessages(response.body)) {
+          silence.heard();
           last = id ?? last;
           if (data !== null) onEvent(JSON.parse(data) as ServiceEvent);
         }
@@ -106,9 +111,31 @@ async function follow({
       onState({ state: "away", error });
       // Signed out, nothing is sent: it is soon seen that there is a token again.
       wait = isStatus(error, 401) ? shortestWait : Math.min(longestWait, wait * 2);
+    } finally {
+      silence.end();
     }
     await pause(wait, signal);
   }
+}
+
+/** Ends a stream that brings nothing, not even a comment: its connection is lost, and nobody says so. */
+function watchSilence(signal: AbortSignal): {
+  readonly signal: AbortSignal;
+  readonly heard: () => void;
+  readonly end: () => void;
+} {
+  const controller = new AbortController();
+  const begin = (): ReturnType<typeof setTimeout> =>
+    setTimeout(() => controller.abort(new Error("Nothing was heard.")), longestSilence);
+  let timer = begin();
+  return {
+    signal: AbortSignal.any([signal, controller.signal]),
+    heard: () => {
+      clearTimeout(timer);
+      timer = begin();
+    },
+    end: () => clearTimeout(timer),
+  };
 }
 
 function isRefusal(status: number): boolean {
