@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Page } from "playwright-core";
+import type { Locator, Page } from "playwright-core";
 import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import { expectSound, hostile, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
@@ -69,6 +69,33 @@ describe("a record in the console", function () {
       customer: { id: customer.id, name },
     });
     await expectSound(shown);
+    await shown.close();
+  });
+
+  it("has texts from the right to the left in their own direction", async () => {
+    const { customer } = await createOrder(ada, { name: "עדה" });
+    const order = { reference: "הזמנה 1", amount: 1, notes: "שלום (world) 1, 2", customer_id: customer.id };
+    const { body } = await ada.request("POST", "/resources/orders", order);
+    const shown = await scene.open(ada.token, `/resources/orders/${body.id}`);
+    const { page } = shown;
+    const isBackward = (locator: Locator): Promise<void> => locator.and(page.locator(":dir(rtl)")).waitFor();
+    await isBackward(page.getByLabel("notes"));
+    await isBackward(page.getByRole("heading", { level: 1 }).getByText("הזמנה 1"));
+    await page.getByLabel("notes").fill("hello");
+    await page.getByLabel("notes").and(page.locator(":dir(ltr)")).waitFor();
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    await page.goto(new URL("/console/resources/orders?columns=reference,notes", page.url()).href);
+    await isBackward(page.getByRole("cell", { name: "הזמנה 1" }).getByText("הזמנה 1"));
+    await page.getByRole("searchbox").fill("עדה");
+    await isBackward(page.getByRole("searchbox"));
+    await page.goto(new URL("/console/resources/orders/-/new", page.url()).href);
+    await page.getByLabel("reference").fill("הזמנה 2");
+    await isBackward(page.getByLabel("reference"));
+    await page.getByLabel("customer_id").focus();
+    await page.keyboard.type("עדה");
+    await isBackward(page.getByLabel("customer_id"));
+    await isBackward(page.getByRole("option").getByText("עדה"));
     await shown.close();
   });
 

@@ -97,6 +97,7 @@ export function TextField({
       {(control) => (
         <input
           className="input"
+          dir="auto"
           autoComplete="off"
           {...rest}
           {...control}
@@ -131,6 +132,7 @@ export function AreaField({
       {(control) => (
         <textarea
           className={`input${isCode ? " mono" : ""}`}
+          dir={isCode ? "ltr" : "auto"}
           rows={isCode ? 8 : 4}
           spellCheck={!isCode}
           {...rest}

@@ -134,6 +134,7 @@ export function TypedFilter({
         ref={input}
         id={id}
         className="input"
+        dir="auto"
         type={type}
         value={text}
         autoComplete="off"

@@ -40,7 +40,9 @@ export function Page({
             </nav>
           )}
           <div className="row">
-            <h1 className="break">{title}</h1>
+            <h1 className="break">
+              <bdi>{title}</bdi>
+            </h1>
             {status}
           </div>
         </div>

@@ -47,6 +47,7 @@ export function SearchBox({
         ref={input}
         className="input"
         type="search"
+        dir="auto"
         aria-label={label}
         placeholder={label}
         maxLength={100}

@@ -15,6 +15,11 @@ export function ShownValue({
   readonly isChoice?: boolean;
 }): JSX.Element {
   if (typeof value === "string" && moment.test(value)) return <Time value={value} />;
-  if (typeof value === "string" && isChoice && value !== "") return <Badge>{value}</Badge>;
+  if (typeof value === "string" && isChoice && value !== "")
+    return (
+      <Badge>
+        <bdi>{value}</bdi>
+      </Badge>
+    );
   return <Value value={value} />;
 }

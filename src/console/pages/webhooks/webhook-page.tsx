@@ -69,7 +69,11 @@ function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }
             This webhook belongs to user {webhook.user_id}: only that user tests, changes and deletes it.
           </p>
         )}
-        {webhook.description !== null && <p className="break">{webhook.description}</p>}
+        {webhook.description !== null && (
+          <p className="break" dir="auto">
+            {webhook.description}
+          </p>
+        )}
         <Facts
           facts={[
             [
