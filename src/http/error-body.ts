@@ -88,7 +88,7 @@ function account(
 ): void {
   const { memory, turn, errorCode } = state as Partial<typeof state>;
   if (errorCode !== undefined) return;
-  if (turn !== undefined) turn.madeBytes = size;
+  if (turn !== undefined) turn.madeBytes += size;
   if (method === "GET" || method === "HEAD") memory?.settle(bytes);
   else memory?.hold(bytes);
 }

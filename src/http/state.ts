@@ -75,7 +75,10 @@ export interface RequestMemory {
 export interface Turn {
   /** Bytes of the body that have come, even if they were then dropped. */
   readBytes: number;
-  /** Bytes of the answer that was made, even if it was then refused for lack of memory. */
+  /**
+   * Bytes of the answer that was made, even if it was then refused for lack of memory. So are those
+   * of a record of which only the entity tag was needed.
+   */
   madeBytes: number;
   /** Runs something that waits for the client, such as reading a slow body, without the place. */
   pause<T>(act: () => Promise<T>): Promise<T>;

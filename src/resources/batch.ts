@@ -1,9 +1,10 @@
 import { maxPresentedBytes } from "../broker/message-limit.ts";
-import { hasEntityTag, recordChanged, type EntityTags } from "../http/conditional.ts";
+import { entityTagOf, hasEntityTag, recordChanged, type EntityTags } from "../http/conditional.ts";
 import { AppError } from "../kit/errors.ts";
 import type { BatchOperation } from "./batch-body.ts";
 import { faultOfOperation } from "./batch-fault.ts";
 import type { RecordOperations, WriteRequest } from "./record-operations.ts";
+import type { Target } from "./permitted.ts";
 
 /** How long a batch may hold its connection. */
 const limitMs = 30_000;
@@ -106,10 +107,10 @@ async function run(
   return `{"status":200,"record":${json}}`;
 }
 
-function checkOf(tags: EntityTags | undefined): ((tag: string) => void) | undefined {
+function checkOf(tags: EntityTags | undefined): Target["check"] {
   if (tags === undefined) return undefined;
-  return (tag) => {
-    if (!hasEntityTag(tags, tag)) throw recordChanged();
+  return (json) => {
+    if (!hasEntityTag(tags, entityTagOf(json))) throw recordChanged();
   };
 }
 

@@ -1,4 +1,4 @@
-import { entityTagOf, recordChanged } from "../http/conditional.ts";
+import { recordChanged } from "../http/conditional.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
@@ -10,8 +10,8 @@ import { forbidden, leftOut } from "./refusals.ts";
 /** A record by its key as a text, and what it must be like. */
 export interface Target {
   readonly id: string;
-  /** Throws when the record with this entity tag is not the one that the caller means. */
-  readonly check?: ((tag: string) => void) | undefined;
+  /** Throws when the record that has this JSON is not the one that the caller means. */
+  readonly check?: ((json: string) => void) | undefined;
 }
 
 /** The part of a request that these functions use. */
@@ -67,7 +67,7 @@ export async function permittedVersion(
   // Before the record: what changes in between is then of another version.
   const version = await request.database.store.version(keyOf(definition, id));
   const { include } = baseQueryOf(definition);
-  check(entityTagOf((await permitted(definition, request, { id, allowed }, { include })).json()));
+  check((await permitted(definition, request, { id, allowed }, { include })).json());
   // One that has just been made has no version, and nothing is of that one.
   return version ?? "";
 }

@@ -86,15 +86,20 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
   }
 
   const targetOf = (ctx: ApiContext): Target => {
-    const check = isConditional(ctx) ? (tag: string): void => checkConditions(ctx, tag) : undefined;
-    return { id: idIn(ctx, definition), check };
+    const check = (json: string): void => {
+      ctx.state.turn.madeBytes += json.length;
+      checkConditions(ctx, entityTagOf(json));
+    };
+    return { id: idIn(ctx, definition), check: isConditional(ctx) ? check : undefined };
   };
 
   return {
     async show(ctx) {
       const json = await records.show(requestOf(ctx), idIn(ctx, definition));
       const tag = sendRecord(ctx, json);
-      if (isKnown(ctx, tag)) ctx.status = 304;
+      if (!isKnown(ctx, tag)) return;
+      ctx.status = 304;
+      ctx.state.turn.madeBytes += json.length;
     },
 
     async create(ctx) {

@@ -44,10 +44,12 @@ export async function startApi(
     bodyLimitBytes = 10_000,
     batchWaitMs = 20_000,
     memoryBudgetBytes,
+    userTurns,
   }: {
     readonly bodyLimitBytes?: number;
     readonly batchWaitMs?: number;
     readonly memoryBudgetBytes?: number;
+    readonly userTurns?: { readonly atWork: number; readonly limit: number };
   } = {},
 ): Promise<Api> {
   const { log, lines } = createMemoryLog();
@@ -72,6 +74,7 @@ export async function startApi(
     authenticate,
     router,
     memoryBudgetBytes,
+    ...(userTurns === undefined ? {} : { userTurns }),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   const server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });

@@ -1,0 +1,45 @@
+import { expect } from "chai";
+import { pause } from "../../src/kit/worker.ts";
+import { openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { ask, startApi, type Api } from "./serving-api.ts";
+
+const never = new AbortController().signal;
+
+/** One request of a user is at work at one time; a record of 1.5 MB holds its place for 0.7 s. */
+describe("requests that only need the entity tag of a large record", () => {
+  let served: ServedDatabase;
+  let api: Api;
+  let etag: string;
+
+  before(async () => {
+    served = await openServedDatabase();
+    api = await startApi(served, undefined, { userTurns: { atWork: 1, limit: 10 } });
+    await served.sql(
+      "INSERT INTO orders (id, reference, amount, remarks, user_id) VALUES (1, 'L-1', 0, repeat('a', 1500000), 7)",
+    );
+    etag = (await ask(api, "ada", "GET /orders/1")).headers["etag"] ?? "";
+  });
+  after(async () => {
+    await api.server.close();
+    await served.close();
+  });
+
+  for (const [request, headers, status] of [
+    ["GET /orders/1", () => ({ "If-None-Match": etag }), 304],
+    ["PATCH /orders/1", () => ({ "If-Match": '"another"' }), 412],
+    ["DELETE /orders/1", () => ({ "If-Match": '"another"' }), 412],
+  ] as const)
+    it(`hold the place of their user for a while: ${request}, ${status}`, async () => {
+      await ask(api, "bob", "GET /orders");
+      const body = request.startsWith("PATCH") ? {} : undefined;
+      const answer = await ask(api, "ada", request, body, headers());
+      expect(answer.status).to.equal(status);
+
+      const waiting = ask(api, "ada", "GET /orders?fields=id");
+      await ask(api, "bob", "GET /orders");
+      const isHeld = await Promise.race([waiting.then(() => false), pause(200, never).then(() => true)]);
+
+      expect(isHeld).to.equal(true);
+      expect((await waiting).status).to.equal(200);
+    });
+});
