@@ -257,7 +257,7 @@ access:
   update: { NOT: { due_at: { in: [$user.id] } } }
   delete: { OR: [{ id: $user.email }, { is_open: $user.claims.staff }, { title: $user.id }] }`,
     "11:11: access.read.is_open: a field of this type is never a user's id; expected a number or a text",
-    "12:30: access.update.NOT.due_at.in: a field of this type is never a user's id; expected a number or a text",
+    "12:35: access.update.NOT.due_at.in[0]: a field of this type is never a user's id; expected a number or a text",
     "13:20: access.delete.OR[0].id: a field of this type is never an e-mail address; expected a text",
   ],
 ];

@@ -4,6 +4,7 @@ import type { BaseQuery, Field, FieldType, Relation } from "../definition.ts";
 import { isUniqueAlone } from "../keys.ts";
 import { hasOrder } from "../native.ts";
 import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
+import { expectedOperand } from "./operands.ts";
 import { isObject } from "../../kit/is-object.ts";
 
 /** The place of the check in the query, and the resource of the names there. */
@@ -173,8 +174,8 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     return;
   }
   if (!isObject(value)) {
-    checkUserValue(place, field, value);
     if (Array.isArray(value) && !field.isList) report(place, "expected one value, or { in: [...] }");
+    else checkOperands(place, field, value);
     return;
   }
   const isText = field.type === "String" || field.type === "Enum";
@@ -192,18 +193,33 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     // These would compare with the text `$user.id` itself, which NOT makes true for every user.
     else if (textComparisons.includes(operator) && isUserValue(inner, operand))
       report(inner, `${operator} takes no value of who asks; expected equals or in`);
-    else for (const one of [operand].flat()) checkUserValue(inner, field, one);
+    else if (operator === "isEmpty") {
+      if (typeof operand !== "boolean") report(inner, "expected true or false");
+    } else if (textComparisons.includes(operator)) {
+      if (typeof operand !== "string") report(inner, "expected a text");
+    } else checkOperands(inner, field, operand);
   }
 }
 
-function isUserValue({ hasUser }: Place, value: unknown): boolean {
+/** Checks one value, or each one of a list. */
+function checkOperands(place: Place, field: Field, operand: unknown): void {
+  if (!Array.isArray(operand)) return checkOperand(place, field, operand);
+  for (const [index, one] of operand.entries()) checkOperand(within(place, index), field, one);
+}
+
+function checkOperand(place: Place, field: Field, value: unknown): void {
+  if (isUserValue(place, value)) return checkUserValue(place, field, value);
+  const expected = value === null ? undefined : expectedOperand(field, value);
+  if (expected !== undefined) report(place, `expected ${expected}`);
+}
+
+function isUserValue({ hasUser }: Place, value: unknown): value is string {
   return hasUser === true && typeof value === "string" && value.startsWith("$user.");
 }
 
-function checkUserValue(place: Place, { type }: Field, value: unknown): void {
-  if (!isUserValue(place, value)) return;
-  if (!userValue.test(value as string))
-    report(place, `there is no ${String(value)}; expected $user.id, $user.email or $user.claims.NAME`);
+function checkUserValue(place: Place, { type }: Field, value: string): void {
+  if (!userValue.test(value))
+    report(place, `there is no ${value}; expected $user.id, $user.email or $user.claims.NAME`);
   else if (value === "$user.id" && ![...numbers, ...texts].includes(type))
     report(place, "a field of this type is never a user's id; expected a number or a text", "key");
   else if (value === "$user.email" && !texts.includes(type))

@@ -58,10 +58,15 @@ export function readDefault(field: Typed, given: unknown): DefaultOutcome {
   if (field.isList && !Array.isArray(given)) return { kind: "refused", message: "expected a list of values" };
   const values: readonly unknown[] = field.isList && Array.isArray(given) ? given : [given];
   const expected = values
-    .map((value) => expectedInstead[field.type](value, field))
+    .map((value) => expectedLiteral(field, value))
     .find((message) => message !== undefined);
   if (expected !== undefined) return { kind: "refused", message: `expected ${expected}` };
   return { kind: "ok", value: { kind: "literal", value: given } };
+}
+
+/** What a literal of the field's type should have been; undefined when it is one. */
+export function expectedLiteral(field: Typed, value: unknown): string | undefined {
+  return expectedInstead[field.type](value, field);
 }
 
 const int32 = 2n ** 31n;
