@@ -329,8 +329,8 @@ describe("POST /webhooks/{id}/replay", () => {
 
     const entries = await auditOf(sql, async () => {
       await move("pause");
-      await move("cancel");
-      await move("cancel");
+      const { body } = await move("cancel");
+      expect((await move("cancel")).body).to.deep.equal(body);
       await move("resume");
       await untilState(await started(id, asked), "done");
     });
@@ -354,7 +354,11 @@ describe("POST /webhooks/{id}/replay", () => {
     const list = await run("list", "--webhook", String(id));
     const json = JSON.parse((await run("list", "--webhook", String(id), "--json")).stdout);
     const entries = await auditOf(sql, () => run("cancel", String(job)));
+    const cancelled = await ada.request("GET", `/webhook-replays/${job}`);
+    const again = await run("cancel", String(job), "--json");
 
+    expect(again.stderr).to.equal(`The replay ${job} is cancelled already: nothing was changed.\n`);
+    expect(JSON.parse(again.stdout)).to.deep.equal(cancelled.body);
     expect(list.stdout).to.contain("paused").and.contain("0 of 0");
     expect(Math.max(...list.stdout.split("\n").map(({ length }) => length))).to.be.at.most(100);
     expect(json.map(({ id: one, state }: Answer["body"]) => [one, state])).to.deep.equal([[job, "paused"]]);

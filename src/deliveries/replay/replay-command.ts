@@ -126,7 +126,8 @@ function addMove(
           moveReplay(own, found.id, { state, actor }),
         );
         if (moved === undefined) throw new OperatorError(`The replay ${id} has ended: it is ${found.state}.`);
-        printRow(terminal, presentReplay(moved), { json: isForMachines(command) });
+        if (!moved.hasMoved) terminal.stderr(`The replay ${id} is ${state} already: nothing was changed.\n`);
+        printRow(terminal, presentReplay(moved.replay), { json: isForMachines(command) });
       }),
     );
 }

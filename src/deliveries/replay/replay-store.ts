@@ -226,12 +226,11 @@ const moveText = `
     SELECT id, state FROM svc.replays WHERE id = $1 FOR UPDATE
   ), moved AS (
     UPDATE svc.replays AS replay SET state = $2, held_until = NULL, updated_at = now()
-    FROM acting, was WHERE replay.id = was.id AND (was.state IN ('running', 'paused') OR was.state = $2)
-    RETURNING ${columns}, was.state AS before
+    FROM acting, was WHERE replay.id = was.id AND was.state IN ('running', 'paused') AND was.state <> $2
+    RETURNING ${columns}
   )
-  SELECT moved.*, CASE WHEN before <> state THEN
-    svc.record_audit('webhook.replay_' || CASE state WHEN 'running' THEN 'resumed' ELSE state END, 'webhook', "subscriptionId"::text,
-      jsonb_build_object('replay', id)) END AS entry
+  SELECT moved.*, svc.record_audit('webhook.replay_' || CASE state WHEN 'running' THEN 'resumed' ELSE state END, 'webhook',
+    "subscriptionId"::text, jsonb_build_object('replay', id)) AS entry
   FROM moved`;
 
 const dropWaitingText = `
@@ -240,15 +239,20 @@ const dropWaitingText = `
 
 /**
  * Pauses, resumes or cancels a replay; a cancelled one's deliveries that wait are cancelled too.
- * Part of a transaction. Returns undefined when the replay has ended otherwise.
+ * One that is in the state already stays as it is. Part of a transaction. Returns undefined when
+ * the replay has ended otherwise.
  */
 export async function moveReplay(
   sql: Sql,
   id: string,
   { state, actor }: { readonly state: Exclude<ReplayState, "done">; readonly actor: Actor },
-): Promise<Replay | undefined> {
+): Promise<{ readonly replay: Replay; readonly hasMoved: boolean } | undefined> {
   const [moved] = await sql<Replay & Record<string, unknown>>(moveText, [id, state, actorText(actor)]);
+  if (moved === undefined) {
+    const found = await findReplay(sql, id);
+    return found?.state === state ? { replay: found, hasMoved: false } : undefined;
+  }
   // A statement of its own sees what the last portion has made.
-  if (moved !== undefined && state === "cancelled") await sql(dropWaitingText, [moved.subscriptionId, id]);
-  return moved;
+  if (state === "cancelled") await sql(dropWaitingText, [moved.subscriptionId, id]);
+  return { replay: moved, hasMoved: true };
 }

@@ -89,7 +89,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
   for (const [name, state] of Object.entries(replayMoves))
     router.post(`/webhook-replays/:id/${name}`, async (ctx) => {
       const { id } = await getOwn(sql, ctx.params["id"], ctx.state.caller);
-      const move = (own: Sql): Promise<Replay | undefined> =>
+      const move = (own: Sql): ReturnType<typeof moveReplay> =>
         moveReplay(own, id, { state, actor: actorOf(ctx) });
       refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
       await answerPost(ctx, {
@@ -98,7 +98,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
           const moved = await (transaction === undefined ? transact(move) : move(transaction.sql));
           if (moved === undefined) throw new AppError("replay.conflict", "This replay has ended.");
           onRunning();
-          return { status: 200, headers: {}, json: JSON.stringify(presentReplay(moved)) };
+          return { status: 200, headers: {}, json: JSON.stringify(presentReplay(moved.replay)) };
         },
       });
     });
