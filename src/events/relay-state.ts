@@ -49,6 +49,9 @@ export interface RelayState {
   /** When all of the window was checked, also what has left the outbox. */
   checkedAllAtMs: number;
   nextDepthMs: number;
+  /** Events that the broker has lost, and that the log does not tell of yet. */
+  stranded: number;
+  nextStrandedMs: number;
   nextUnknownMs: number;
   nextWholeMs: number;
 }
@@ -81,6 +84,8 @@ export function createRelayState(options: RelayOptions): RelayState {
     checksInVain: 0,
     checkedAllAtMs: -Infinity,
     nextDepthMs: 0,
+    stranded: 0,
+    nextStrandedMs: 0,
     nextUnknownMs: 0,
     nextWholeMs: now() + wholeEveryMs,
   };

@@ -34,6 +34,7 @@ const mostBytesRead = 1024 ** 2;
 /** With an empty queue of the fan-out, an event still in the outbox after this time was lost. */
 const lostAfterMs = 5_000;
 const unknownEveryMs = 300_000;
+const strandedEveryMs = 60_000;
 
 /**
  * Publishes captured events to the exchange `svc.events`, at least once: reads, transforms,
@@ -76,6 +77,7 @@ export function createRelay(options: RelayOptions): Relay {
 async function turn(state: RelayState): Promise<boolean> {
   const share = await beat(state);
   await check(state);
+  reportStranded(state);
   if (!state.window.hasRoom()) return false;
   if (now() > state.nextWholeMs) readWhole(state);
   await retryFailed(state);
@@ -110,7 +112,7 @@ function heldUpCheckMs({ checksInVain }: RelayState): number {
  */
 async function check(state: RelayState): Promise<void> {
   const { window, failed, options } = state;
-  const { outbox, broker, requeueAfterMs, log, metrics } = options;
+  const { outbox, broker, requeueAfterMs, metrics } = options;
   const isAll = now() - state.checkedAllAtMs >= checkMs;
   if (!isAll && (!isHeldUp(state) || now() - state.checkedAtMs < heldUpCheckMs(state))) return;
   const asked = new Set(isAll ? window.ids() : window.idsInFlight());
@@ -128,12 +130,24 @@ async function check(state: RelayState): Promise<void> {
   // While all of them fit into the queue, no dispatcher takes them: more messages would only take
   // memory.
   if (lost.length === 0 || depth >= lost.length) return;
-  log.warn(
-    { event: "relay.stranded", events: lost.length },
-    "events were not fanned out in time; publishing them again",
-  );
+  state.stranded += lost.length;
   metrics.republished(lost.length);
   for (const id of lost) retryLater(state, id, { isOnWay: true });
+}
+
+/**
+ * Logs the first loss at once, and what follows it once a minute: a backlog behind an old queue is
+ * lost in portions, with a line for each.
+ */
+function reportStranded(state: RelayState): void {
+  const { stranded: events } = state;
+  if (events === 0 || now() < state.nextStrandedMs) return;
+  state.stranded = 0;
+  state.nextStrandedMs = now() + strandedEveryMs;
+  state.options.log.warn(
+    { event: "relay.stranded", events },
+    "events were not fanned out in time; publishing them again",
+  );
 }
 
 /** Publishes failed events whose pause is over. */

@@ -247,6 +247,32 @@ describe("createRelay", () => {
       expect(new Set(published())).to.deep.equal(new Set(numbers(3)));
     });
 
+    it("are told of at once, and then once a minute with their number", async () => {
+      scene.stoppedAtMs = performance.now();
+      await scene.broker.consume({
+        queue: queues.fanout,
+        prefetch: 100,
+        onMessage: (message) => message.ack(),
+      });
+      await addEvents(3);
+      start();
+      await untilPublished(3);
+      const told = (): unknown[] =>
+        scene.lines.filter(({ event }) => event === "relay.stranded").map(({ events }) => events);
+
+      // Each loss doubles the wait before the next try, and is seen after 5 s.
+      for (let second = 0; second < 40; second += 1) {
+        scene.skewMs += 1_000;
+        await untilTurns(2);
+      }
+      expect(published().length).to.be.at.least(9);
+      expect(told()).to.deep.equal([3]);
+      scene.skewMs += 60_000;
+
+      const [, rest] = await until(() => told().length === 2 && told(), { what: "a second line" });
+      expect(rest).to.be.within(6, 15);
+    });
+
     it("stay while the queue holds messages, for as long as that is believed", async () => {
       await addEvents(3);
       start();
