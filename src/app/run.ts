@@ -149,7 +149,7 @@ async function startedOrStopped({
 }
 
 async function greet({
-  service: { infrastructure, program },
+  service: { program, tokenFile },
   log,
   print,
 }: {
@@ -157,10 +157,9 @@ async function greet({
   readonly log: Log;
   readonly print: (text: string) => void;
 }): Promise<void> {
-  const { port, tokens } = program;
+  const { port } = program;
   if (port === undefined) return;
-  const { config } = program.configuration();
-  const text = await greeting({ infrastructure, config, port, tokens });
+  const text = greeting({ config: program.configuration().config, port, tokenFile });
   // People read the end of the output, so the log lines come first.
   await flushed(log);
   print(text);

@@ -10,11 +10,16 @@ import { createRegistration } from "../operations/processes.ts";
 import { startProgram, type Program } from "./generations.ts";
 import { createReloader } from "./reload.ts";
 import { runWorkers } from "./workers.ts";
+import { createTransact } from "../db/sql.ts";
+import { ensureFirstUser } from "../users/first-user.ts";
+import { createUserStore } from "../users/store.ts";
 
 /** A running program and its infrastructure. */
 export interface Service {
   readonly infrastructure: Infrastructure;
   readonly program: Program;
+  /** With the token of the first user, on the embedded database. */
+  readonly tokenFile: string | undefined;
   /** Rejects when a part of it cannot go on. */
   readonly failed: Promise<never>;
   /** Stops listening for reloads, and deletes the row of the process. */
@@ -83,12 +88,15 @@ export async function startService({
           log.warn({ reason: messageOf(error) }, "the outcome of a reload could not be recorded"),
         );
     });
+    // Before it is ready: a script that waits for that reads the file next.
+    const tokenFile = await firstTokenFile(infrastructure, checked, program);
     readiness.watch("configuration", () => Promise.resolve(reloader.describe()));
     const failed = Promise.race([program.failed, registered.failed]);
     failed.catch(() => undefined);
     return {
       infrastructure,
       program,
+      tokenFile,
       failed,
       async leave() {
         await registered.stop();
@@ -99,4 +107,17 @@ export async function startService({
     await infrastructure.close();
     throw error;
   }
+}
+
+/** Makes the first user, and returns the file with its token; undefined where there is none. */
+async function firstTokenFile(
+  { database, sql, isEmbedded }: Infrastructure,
+  { config }: CheckedConfiguration,
+  { tokens }: Program,
+): Promise<string | undefined> {
+  if (!isEmbedded) return undefined;
+  // Only `svc all` runs on the embedded database.
+  const actor = serviceActor("all");
+  const users = createUserStore({ sql, transact: createTransact(database.pool), actor });
+  return ensureFirstUser({ users, tokens, dataDir: config.dataDir });
 }

@@ -2,16 +2,15 @@ import { expect } from "chai";
 import { loadConfig } from "../../src/config/load.ts";
 import { greeting } from "../../src/app/greeting.ts";
 
-/** On a database of one's own, which is not asked for anything. */
-function greetingFor(env: Readonly<Record<string, string>>): Promise<string> {
+/** On a database of one's own. */
+function greetingFor(env: Readonly<Record<string, string>>): string {
   const servers = {
     DATABASE_URL: "postgresql://db/x",
     AMQP_URL: "amqp://mq",
     SVC_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
   };
   const config = loadConfig({ env: { ...servers, ...env }, cwd: "/", program: "all" });
-  const unused = {} as never;
-  return greeting({ infrastructure: unused, config, port: 8081, tokens: unused });
+  return greeting({ config, port: 8081, tokenFile: undefined });
 }
 
 describe("greeting", () => {
@@ -22,21 +21,21 @@ describe("greeting", () => {
     ["::1", "", "http://[::1]:8081/svc-api", "http://[::1]:9090/"],
     ["::", "10.0.0.5", "http://localhost:8081/svc-api", "http://10.0.0.5:9090/"],
   ] as const)
-    it(`names where the API and its health are, on ${host} and ${metricsHost || "the same"}`, async () => {
-      const text = await greetingFor({ SVC_HOST: host, SVC_METRICS_HOST: metricsHost });
+    it(`names where the API and its health are, on ${host} and ${metricsHost || "the same"}`, () => {
+      const text = greetingFor({ SVC_HOST: host, SVC_METRICS_HOST: metricsHost });
 
       expect(text).to.include(`svc serves ${api}\n`).and.include(`curl '${metrics}readyz?verbose'`);
     });
 
-  it("names where the console is, and says nothing of one that is off", async () => {
-    const there = await greetingFor({ SVC_PUBLIC_URL: "https://api.example.com", SVC_CONSOLE_PATH: "/desk" });
+  it("names where the console is, and says nothing of one that is off", () => {
+    const there = greetingFor({ SVC_PUBLIC_URL: "https://api.example.com", SVC_CONSOLE_PATH: "/desk" });
 
     expect(there).to.include("Console: https://api.example.com/desk\n");
-    expect(await greetingFor({ SVC_CONSOLE: "false" })).not.to.include("Console");
+    expect(greetingFor({ SVC_CONSOLE: "false" })).not.to.include("Console");
   });
 
-  it("names the public URL, and the health on this machine", async () => {
-    const text = await greetingFor({ SVC_PUBLIC_URL: "https://api.example.com", SVC_HOST: "127.0.0.1" });
+  it("names the public URL, and the health on this machine", () => {
+    const text = greetingFor({ SVC_PUBLIC_URL: "https://api.example.com", SVC_HOST: "127.0.0.1" });
 
     expect(text)
       .to.include("svc serves https://api.example.com/svc-api\n")
