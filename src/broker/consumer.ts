@@ -2,8 +2,12 @@ import type { Channel, ConsumeMessage } from "amqplib";
 import type { Log } from "../telemetry/log.ts";
 import { createAcknowledgements, type Acknowledgements } from "./acknowledgements.ts";
 import type { ConsumeOptions, Consumption, IncomingMessage } from "./broker.ts";
+import { messageOf } from "../kit/errors.ts";
 import { handOut } from "./hand-out.ts";
 import type { Link } from "./link.ts";
+
+/** How amqplib names the refusal of a queue that is not there. */
+const notFound = /NOT.FOUND/;
 
 interface ActiveConsumer {
   readonly channel: Channel;
@@ -72,8 +76,8 @@ export function startConsumption({
       await channel.prefetch(options.prefetch);
       const { consumerTag } = await channel.consume(options.queue, (delivery) => {
         if (delivery === null) {
-          log.warn({ queue: options.queue }, "RabbitMQ cancelled a consumer");
-          void channel.close().catch(() => undefined);
+          // The look comes first: another channel declares the missing queue.
+          void reportCancelled(link, options.queue, log).then(() => channel.close().catch(() => undefined));
         } else if (isStopped) {
           channel.nack(delivery, false, true);
         } else {
@@ -100,6 +104,22 @@ export function startConsumption({
       await end();
     },
   };
+}
+
+/** Logs why RabbitMQ has cancelled a consumer. Never rejects. */
+async function reportCancelled(link: Link, queue: string, log: Log): Promise<void> {
+  const isGone = await link
+    .ask((channel) => channel.checkQueue(queue))
+    .then(
+      () => false,
+      (error: unknown) => notFound.test(messageOf(error)),
+    );
+  log.warn(
+    { queue },
+    isGone
+      ? "a queue was deleted in RabbitMQ, with its messages; declaring it again"
+      : "RabbitMQ cancelled a consumer",
+  );
 }
 
 function toIncoming({

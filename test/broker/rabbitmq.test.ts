@@ -6,7 +6,7 @@ import type { Broker, IncomingMessage, OutgoingMessage } from "../../src/broker/
 import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
 import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
-import { createLog } from "../../src/telemetry/log.ts";
+import { createLog, type Log } from "../../src/telemetry/log.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { purgeQueues } from "../support/queues.ts";
 import { selfSigned } from "../support/self-signed.ts";
@@ -39,7 +39,7 @@ describe("connectRabbitMq", () => {
   after(() => server.dispose());
 
   async function open(
-    options: { publishTimeoutMs?: number; upkeepIntervalMs?: number } = {},
+    options: { publishTimeoutMs?: number; upkeepIntervalMs?: number; log?: Log } = {},
   ): Promise<Broker> {
     const broker = await connectRabbitMq({ url: server.url, log, ...options });
     brokers.push(broker);
@@ -162,8 +162,9 @@ describe("connectRabbitMq", () => {
     expect(await broker.publish([event])).to.deep.equal([{ kind: "confirmed" }]);
   });
 
-  it("declares a queue again that was deleted under its consumer, and goes on consuming", async () => {
-    const broker = await open();
+  it("declares a queue again that was deleted under its consumer, says so, and goes on consuming", async () => {
+    const memory = createMemoryLog();
+    const broker = await open({ log: memory.log });
     const received: string[] = [];
     await broker.consume({
       queue: queues.first,
@@ -182,6 +183,10 @@ describe("connectRabbitMq", () => {
       what: "the queue to be there again",
     });
     await until(() => received.includes("after"), { what: "the message after" });
+    const told = memory.lines.filter(({ queue }) => queue !== undefined);
+    expect(told.map(({ queue, msg }) => [queue, msg])).to.deep.equal([
+      [queues.first, "a queue was deleted in RabbitMQ, with its messages; declaring it again"],
+    ]);
   });
 
   it("consumes on when the connections are closed in the middle, and loses nothing that was confirmed", async () => {
