@@ -64,6 +64,8 @@ const begunPerTurn = 8;
 const bytesOfAttempt = 64 * 1024;
 /** Wait after an attempt that could not begin, or that failed for a fault of this process. */
 const unmadeDelayMs = 2_000;
+/** Wait of what no key opens: for another process, or for a start of this one with other keys. */
+const unsignedDelayMs = 30_000;
 
 /**
  * Returns how long a process may have a delivery in flight before it counts as dead: the POST, and
@@ -122,8 +124,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
 }
 
 /**
- * Deliveries without a key are tried again every 2 s. With a line for each, 15,000 of them wrote
- * 330 lines a second.
+ * Deliveries without a key are tried again for as long as that takes. With a line for each, 15,000
+ * of them wrote 330 lines a second.
  */
 function createUnsignedReport(log: Log): State["reportUnsigned"] {
   return createCountedReport((deliveries, { subscriptionId, reason }) =>
@@ -157,13 +159,20 @@ function start(state: State, delivery: DeliveryInFlight, place: Place): void {
     place.leave();
     return putBack(0);
   }
+  // Before it has a slot, which others of its receiver and its user may be waiting for.
+  const signing = signingOf(state, delivery);
+  if (signing === undefined) {
+    place.leave();
+    options.onFree();
+    return putBack(unsignedDelayMs);
+  }
   place.enter({
     giveUp(reason) {
       options.metrics.postponed(reason);
       putBack(undefined);
     },
     begin(done) {
-      const attempted = attemptInTurn(state, delivery, done).catch((error: unknown) => {
+      const attempted = attemptInTurn(state, { delivery, signing }, done).catch((error: unknown) => {
         putBack(unmadeDelayMs);
         throw error;
       });
@@ -172,31 +181,52 @@ function start(state: State, delivery: DeliveryInFlight, place: Place): void {
   });
 }
 
-async function attemptInTurn(state: State, delivery: DeliveryInFlight, done: Done): Promise<void> {
+/** Decrypts what the requests of a delivery carry. Undefined when no key opens it. */
+function signingOf(
+  { options, reportUnsigned }: State,
+  { subscriptionId, subscription }: DeliveryInFlight,
+): Signing | undefined {
+  try {
+    return options.openSigning(subscription.signing);
+  } catch (error) {
+    reportUnsigned({ subscriptionId, reason: messageOf(error) });
+    return undefined;
+  }
+}
+
+/** A delivery, and what it is signed with. */
+interface Signed {
+  readonly delivery: DeliveryInFlight;
+  readonly signing: Signing;
+}
+
+async function attemptInTurn(state: State, signed: Signed, done: Done): Promise<void> {
   const { writer, turns } = state;
+  const { delivery } = signed;
   const { flight, subscription, payload } = delivery;
   const cost = Math.max(1, (payload?.data.length ?? 0) / bytesOfAttempt);
   const turn = turns.next(String(subscription.user.id), cost);
   if (turn !== undefined) await turn;
-  if (!state.isStopping) return attempt(state, delivery, done);
+  if (!state.isStopping) return attempt(state, signed, done);
   done();
   writer.putBack(flight, toRequeued(delivery, 0));
 }
 
-async function attempt(state: State, delivery: DeliveryInFlight, done: Done): Promise<void> {
+async function attempt(state: State, signed: Signed, done: Done): Promise<void> {
   const { writer, options } = state;
+  const { delivery } = signed;
   const { metrics, onFree } = options;
   let made: MadeAttempt | Unmade | undefined;
   const ended = metrics.attemptStarted();
   try {
-    made = await post(state, delivery);
+    made = await post(state, signed);
   } finally {
     done(typeof made === "object" ? made.result : undefined);
     ended();
     onFree();
   }
-  if (made === "unmade" || made === "unsigned") {
-    if (made === "unmade") metrics.postponed("busy");
+  if (made === "unmade") {
+    metrics.postponed("busy");
     return writer.putBack(delivery.flight, toRequeued(delivery, unmadeDelayMs));
   }
   if (made === "erased") {
@@ -249,28 +279,17 @@ interface MadeAttempt {
 }
 
 /**
- * Why there was no POST: its receiver or name look-up is busy, no key opens the webhook's secret,
- * or there is no record any more.
+ * Why there was no POST: its receiver or name look-up is busy, or there is no record any more.
  */
-type Unmade = "unmade" | "unsigned" | "erased";
+type Unmade = "unmade" | "erased";
 
 /** Signs and POSTs a delivery. */
-async function post(
-  { options, data, reportUnsigned }: State,
-  delivery: DeliveryInFlight,
-): Promise<MadeAttempt | Unmade> {
+async function post({ options, data }: State, { delivery, signing }: Signed): Promise<MadeAttempt | Unmade> {
   const { event, resource, timestamp, uuid, eventUuid, subscription } = delivery;
   const found = delivery.payload ?? (await data.add(delivery.eventId));
   if (found === undefined) return "erased";
   const payload = { data: found.data, previous: delivery.hasPrevious ? found.previous : undefined };
   const body = deliveryBody({ event, resource, eventUuid, deliveryUuid: uuid, ...payload, timestamp });
-  let signing: Signing;
-  try {
-    signing = options.openSigning(subscription.signing);
-  } catch (error) {
-    reportUnsigned({ subscriptionId: delivery.subscriptionId, reason: messageOf(error) });
-    return "unsigned";
-  }
   const headers = signedHeaders({ signing, body, eventUuid, deliveryUuid: uuid, sentAt: new Date() });
   const sent = await sendInSpan({
     tracing: options.tracing ?? noTracing,

@@ -127,9 +127,7 @@ describe("createAttempts", () => {
   });
 
   describe("puts a delivery back into the queue, with no attempt counted, and frees its slot", () => {
-    const wrong = createSecretBox(Buffer.alloc(32, 8));
     const inTwoSeconds: Readonly<Record<string, Partial<AttemptsOptions>>> = {
-      "when its secret cannot be opened": { openSigning: (sealed) => openSigning(wrong, sealed, 0) },
       "when the attempt could not be made": { send: async () => ({ kind: "unmade", reason: "no socket" }) },
       "when the POST fails for a fault of this process": { send: () => Promise.reject(new Error("a bug")) },
     };
@@ -178,6 +176,19 @@ describe("createAttempts", () => {
       subscriptionId: scene.subscription.id,
     });
     expect(line?.["reason"]).to.match(/another key \(id [0-9a-f]{8}\) than the secret key in use/);
+  });
+
+  it("takes no slot for what it cannot sign, and tries it again after 30 s", async () => {
+    const wrong = createSecretBox(Buffer.alloc(32, 8));
+    open(success, { openSigning: (sealed) => openSigning(wrong, sealed, 0) });
+
+    await startAll();
+    await scene.attempts.drain();
+
+    expect([scene.left, scene.done, scene.freed, scene.posts]).to.deep.equal([1, [], 1, []]);
+    expect(await current()).to.include({ status: "pending", attempt: 0 });
+    expect(scene.queued).to.deep.equal([30_000]);
+    expect(await scene.work.flights()).to.deep.equal([]);
   });
 
   it("tells other dispatchers of one that only they may attempt, once it waits in the queue", async () => {
