@@ -22,16 +22,21 @@ const defaultWaitMs = 2000;
 
 interface Waiting {
   readonly userId: number;
-  /** More than its request has. */
+  /** What its request has. */
+  readonly held: number;
+  /** More than that. */
   readonly bytes: number;
   /** Called when it has them. */
   readonly grant: () => void;
+  /** Ends its wait, and takes back what its request has. */
+  readonly refuse: () => void;
 }
 
 /**
  * Shares `limitBytes` between the requests in flight, so that they cannot end the process. One user
  * has at most half. Waiting requests get their turn in order, but a user at that half lets others
- * pass.
+ * pass. Where all that have memory wait for more, the last of them is refused: otherwise all would be
+ * refused when their wait ends.
  */
 export function createMemoryBudget({
   limitBytes,
@@ -55,14 +60,10 @@ interface Shares {
   /** Gives the user so many bytes more, or takes them back where `bytes` is negative. */
   add(userId: number, bytes: number): void;
   /**
-   * Calls back once: when the user has so many bytes more, or when the wait took too long. Returns
-   * a function that stops the wait.
+   * Calls back once: when the user has so many bytes more, or when the wait took too long or could
+   * not end. Returns a function that stops the wait.
    */
-  wait(
-    userId: number,
-    bytes: number,
-    then: { readonly grant: () => void; readonly refuse: () => void },
-  ): () => void;
+  wait(given: Waiting): () => void;
 }
 
 function createShares(limitBytes: number, waitMs: number): Shares {
@@ -94,6 +95,19 @@ function createShares(limitBytes: number, waitMs: number): Shares {
     }
   }
 
+  /** The last of these that has memory, when all that have some of `bytes` wait. */
+  function lastOf(waiting: readonly Waiting[], bytes: number): Waiting | undefined {
+    const holding = waiting.filter(({ held }) => held > 0);
+    const isStuck = holding.reduce((sum, { held }) => sum + held, 0) === bytes;
+    return isStuck && holding.length > 1 ? holding.at(-1) : undefined;
+  }
+
+  function refuseStuck({ userId }: Waiting): void {
+    const all = [...queue];
+    const ofUser = all.filter((one) => one.userId === userId);
+    (lastOf(ofUser, heldBy(userId)) ?? lastOf(all, reserved))?.refuse();
+  }
+
   return {
     limitBytes,
     limitOfUser,
@@ -103,27 +117,29 @@ function createShares(limitBytes: number, waitMs: number): Shares {
       count(userId, bytes);
       if (bytes < 0) grantWaiting();
     },
-    wait(userId, bytes, { grant, refuse }) {
+    wait(given) {
       const stop = (): void => {
         clearTimeout(timer);
         // It may have stood before others that fit.
         if (queue.delete(waiting)) grantWaiting();
       };
-      const timer = setTimeout(() => {
+      const refuse = (): void => {
         stop();
-        refuse();
-      }, waitMs);
+        given.refuse();
+      };
+      const timer = setTimeout(refuse, waitMs);
       const waiting: Waiting = {
-        userId,
-        bytes,
+        ...given,
         grant() {
           clearTimeout(timer);
-          grant();
+          given.grant();
         },
+        refuse,
       };
       queue.add(waiting);
       // All who came before may be users at their half.
       grantWaiting();
+      if (queue.has(waiting)) refuseStuck(waiting);
       return stop;
     },
   };
@@ -154,15 +170,19 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
         return Promise.resolve();
       }
       return new Promise((resolve, reject) => {
-        const refuse = (): void => reject(overloadedError());
+        const refuse = (): void => {
+          // At once: others may wait for it, and what it was for is dropped.
+          change(0);
+          reject(overloadedError());
+        };
         const grant = (): void => {
           own += more;
           resolve();
         };
-        const stop = shares.wait(userId, more, { grant, refuse });
+        const stop = shares.wait({ userId, held: own, bytes: more, grant, refuse });
         stopWaiting = () => {
           stop();
-          refuse();
+          reject(overloadedError());
         };
       });
     },

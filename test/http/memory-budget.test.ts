@@ -24,6 +24,13 @@ async function refusalOf(reservation: Promise<void>): Promise<unknown> {
   );
 }
 
+async function resultOf(reservation: Promise<void>): Promise<unknown> {
+  const refusal = refusalOf(reservation);
+  const isOver = await isGranted(refusal.then(() => undefined));
+  const error = isOver ? await refusal : "waits";
+  return error instanceof AppError ? error.status : (error ?? "granted");
+}
+
 describe("createMemoryBudget", () => {
   it("lets a request wait until another gives back what it needs", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
@@ -71,6 +78,21 @@ describe("createMemoryBudget", () => {
     huge.release();
     expect(await isGranted(budget.open(eve).reserve(50))).to.equal(true);
   });
+
+  for (const [whose, users, limitBytes, results] of [
+    ["a user", [ada, ada, ada, ada], 200, ["granted", "waits", "waits", 503]],
+    ["everybody", [ada, bob, ada, bob], 100, ["granted", "granted", 503, 503]],
+  ] as const)
+    it(`refuses the last of the requests of ${whose} that would all wait for one another`, async () => {
+      const budget = createMemoryBudget({ limitBytes, waitMs: 60_000 });
+      const requests = users.map((user) => budget.open(user));
+      await Promise.all(requests.map((request) => request.reserve(25)));
+
+      const found = requests.map((request) => resultOf(request.reserve(50)));
+
+      expect(await Promise.all(found)).to.deep.equal(results);
+      for (const request of requests) request.release();
+    });
 
   it("does not let small requests pass a large one for ever", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
