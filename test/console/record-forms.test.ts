@@ -310,6 +310,33 @@ describe("records with keys and values of all kinds in the console", function ()
     await shown.close();
   });
 
+  it("take as many characters as their rules allow, and cut off nothing that is more", async () => {
+    const shown = await scene.open(ada.token, "/resources/rooms/-/new");
+    const { page } = shown;
+    // Each is two units of a text in the browser, and one character for the rules.
+    const most = "👋".repeat(80);
+    await page.getByLabel("title").fill("Long");
+    await page.getByLabel("code").focus();
+    await page.keyboard.insertText(`${most}👋`);
+    await create(page);
+    await page.getByText("The code field must not be greater than 80 characters.").waitFor();
+    expect(await page.getByLabel("code").inputValue()).to.equal(`${most}👋`);
+    await page.keyboard.press("End");
+    await page.keyboard.press("Backspace");
+    await create(page);
+    await page.getByText(`Created rooms ${most}.`).waitFor();
+    await shown.close();
+  });
+
+  it("stay within a narrow window, however long their keys are", async () => {
+    const code = "x".repeat(80);
+    await ada.request("POST", "/resources/rooms", { code, title: "The long one" });
+    const shown = await scene.open(ada.token, `/resources/rooms/${code}`, { width: 390 });
+    await shown.page.getByRole("heading", { name: "The long one" }).waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
   it("have only what was changed in their JSON", async () => {
     const visit = { title: "Tea", starts_at: "2026-03-28T14:30:00.123Z", tags: ["a\nb"] };
     const { body, status } = await ada.request("POST", "/resources/visits", visit);

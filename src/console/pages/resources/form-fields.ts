@@ -23,7 +23,6 @@ export interface FormField {
   /** Whether it may be sent as a number. */
   readonly isNumeric: boolean;
   readonly choices: readonly string[];
-  readonly maxLength: number | undefined;
   /** Rules that no schema says, such as unique. */
   readonly hint: string | undefined;
   /** The resource that a relation points at. */
@@ -49,7 +48,6 @@ export function formFields({ properties = {}, required = [] }: Schema): readonly
         kind === "choice"
           ? (ways.find((way) => way.enum)?.enum ?? []).filter((one) => one !== null).map(String)
           : [],
-      maxLength: ways.find((way) => way.maxLength !== undefined)?.maxLength,
       hint,
       resource: schema["x-resource"],
       shownAt: schema["x-shown"] ?? name,

@@ -159,7 +159,7 @@ function FieldControl({
   readonly isNew: boolean;
   readonly errors: readonly string[];
 }): JSX.Element {
-  const { name, kind, isRequired, hint, choices, maxLength } = field;
+  const { name, kind, isRequired, hint, choices } = field;
   const shared: FieldProps & { readonly value: string; readonly onChange: (value: string) => void } = {
     label: name,
     hint,
@@ -181,7 +181,7 @@ function FieldControl({
       return <SelectField {...shared} options={isMissing || !isRequired ? [none, ...options] : options} />;
     }
     case "text":
-      return <AreaField {...shared} maxLength={maxLength} />;
+      return <AreaField {...shared} />;
     case "list":
       return <AreaField {...shared} hint={hint ?? "One on each line, or a JSON list"} />;
     case "json":
@@ -194,11 +194,7 @@ function FieldControl({
     case "time":
       return <TextField {...shared} type={kind} step={kind === "time" ? 1 : undefined} />;
     case "line":
-      return hasLines ? (
-        <AreaField {...shared} maxLength={maxLength} />
-      ) : (
-        <TextField {...shared} maxLength={maxLength} />
-      );
+      return hasLines ? <AreaField {...shared} /> : <TextField {...shared} />;
   }
 }
 
