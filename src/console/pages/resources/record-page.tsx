@@ -44,7 +44,7 @@ export function RecordPage({
         { title: "Resources", href: "/resources" },
         { title: name, href: list },
       ]}
-      status={label !== null && <span className="muted">{id}</span>}
+      status={label !== null && label !== id && <span className="muted break">{id}</span>}
       actions={
         shape.canDelete && mayWrite && query.data !== undefined && !query.isError ? (
           <Button icon="trash" onPress={() => setDeleting(true)}>
