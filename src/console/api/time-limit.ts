@@ -1,5 +1,5 @@
 /**
- * How long an answer may take, in ms: longer than a list may (`http.listTimeout`), and than the 60 s
- * after which proxies give up, so that their answer comes first.
+ * How long an answer may take, in ms. A list may take less (`http.listTimeout`), and proxies give
+ * up after 60 s: their answers say more, and come first.
  */
 export const timeLimit = 90_000;
