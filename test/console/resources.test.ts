@@ -142,6 +142,21 @@ describe("the resources of the console", function () {
     await shown.close();
   });
 
+  it("lead to their first page who was sent the link to another page of somebody else's", async () => {
+    for (let count = 0; count < 2; count += 1) await createOrder(ada);
+    const { body } = await ada.request("GET", "/resources/orders?cursor=&per_page=1");
+    const bob = await scene.service.createUser();
+    const order = await createOrder(bob);
+    const path = `/resources/orders?per_page=1&cursor=${encodeURIComponent(body.next_cursor)}`;
+    const shown = await scene.open(bob.token, path);
+    await shown.page.getByText("The cursor is not one of this list").waitFor();
+    await expectSound(shown);
+    await shown.page.getByRole("button", { name: "To the first page" }).click();
+    await shown.page.getByRole("row", { name: order.reference }).waitFor();
+    expect(new URL(shown.page.url()).search).to.equal("?per_page=1");
+    await shown.close();
+  });
+
   it("name a resource that is not there", async () => {
     const shown = await scene.open(ada.token, "/resources/odrers");
     await shown.page.getByText("There is no resource odrers").waitFor();

@@ -3,6 +3,7 @@ import type { JSX, ReactNode } from "react";
 import { ApiError, isAway, isStatus, isTooSlow, LoadError } from "../api/api-error.ts";
 import { Button } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
+import type { UrlState } from "./url-state.ts";
 import "./state.css";
 
 /** Says that there is nothing, and what to do next. */
@@ -33,9 +34,12 @@ export function Empty({
 export function ErrorNote({
   error,
   onRetry,
+  onFirstPage,
 }: {
   readonly error: unknown;
   readonly onRetry?: () => unknown;
+  /** Goes to the first page of a list: the cursor in a link may be of another user. */
+  readonly onFirstPage?: (() => void) | undefined;
 }): JSX.Element {
   const { title, text } = describe(error);
   const isForbidden = error instanceof ApiError && error.status === 403;
@@ -49,10 +53,17 @@ export function ErrorNote({
         <p>{text}</p>
         <RequestId error={error} />
       </div>
-      {onRetry !== undefined && !isForbidden && (
-        <Button icon="refresh" onPress={() => void onRetry()}>
-          Try again
+      {onFirstPage !== undefined && error instanceof ApiError && error.fields["cursor"] !== undefined ? (
+        <Button icon="up" onPress={onFirstPage}>
+          To the first page
         </Button>
+      ) : (
+        onRetry !== undefined &&
+        !isForbidden && (
+          <Button icon="refresh" onPress={() => void onRetry()}>
+            Try again
+          </Button>
+        )
       )}
     </div>
   );
@@ -141,15 +152,22 @@ export function Loading({ lines = 6 }: { readonly lines?: number }): JSX.Element
 export function QueryView<T>({
   query,
   lines,
+  url,
   children,
 }: {
   readonly query: UseQueryResult<T>;
   readonly lines?: number;
+  /** Holds the page of a list. */
+  readonly url?: UrlState;
   readonly children: (data: T) => ReactNode;
 }): JSX.Element {
   const { data, error } = query;
   if (data === undefined)
-    return error === null ? <Loading lines={lines} /> : <ErrorNote error={error} onRetry={query.refetch} />;
+    return error === null ? (
+      <Loading lines={lines} />
+    ) : (
+      <ErrorNote error={error} onRetry={query.refetch} onFirstPage={url && (() => url.change({}))} />
+    );
   return (
     <>
       {isAway(error) ? (

@@ -29,7 +29,7 @@ export function AuditPage(): JSX.Element {
     <Page title="Audit trail">
       <Card isFlush title="Who changed what" note="Users, tokens, webhooks, keys, tables and configuration.">
         <Filters url={url} />
-        <QueryView query={query}>
+        <QueryView query={query} url={url}>
           {(page) =>
             page.data.length === 0 ? (
               <Empty

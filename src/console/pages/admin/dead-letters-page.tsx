@@ -48,7 +48,7 @@ export function DeadLettersPage(): JSX.Element {
         title="Deliveries whose attempts are spent"
         note="A retry makes a new delivery of the same event. The message in the queue svc.dead stays there."
       >
-        <QueryView query={query}>
+        <QueryView query={query} url={url}>
           {(page) =>
             page.data.length === 0 ? (
               <Empty icon="check" title="Nothing was given up">

@@ -24,7 +24,7 @@ export function DeliveryListPage(): JSX.Element {
     <Page title="Deliveries">
       <Card isFlush>
         <Filters url={url} />
-        <QueryView query={query}>
+        <QueryView query={query} url={url}>
           {(page) =>
             page.data.length === 0 && page.next_cursor === null ? (
               <NoDeliveries isFiltered={isFiltered} />

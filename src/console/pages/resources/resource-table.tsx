@@ -50,7 +50,7 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
           <Button kind="quiet" icon="refresh" aria-label="Load again" onPress={() => void query.refetch()} />
         </div>
         <Conditions url={url} />
-        <QueryView query={query} lines={10}>
+        <QueryView query={query} url={url} lines={10}>
           {(page) =>
             page.data.length === 0 && page.next_cursor === null ? (
               <NoRecords name={shape.name} url={url} create={create} />

@@ -91,7 +91,7 @@ export function WebhookListPage(): JSX.Element {
             />
           )}
         </FilterBar>
-        <QueryView query={query}>
+        <QueryView query={query} url={url}>
           {(page) =>
             page.data.length === 0 ? (
               <NoWebhooks isFiltered={isFiltered} action={create} />
