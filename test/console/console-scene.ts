@@ -4,7 +4,7 @@ import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { startBrowser, type TestBrowser } from "../support/browser.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
-import { startService, type ServiceOptions, type TestService } from "../support/service.ts";
+import { startService, type ServiceOptions, type TestService, type TestUser } from "../support/service.ts";
 
 /** A page of the console, with what must not be found on it. */
 export interface ConsolePage {
@@ -52,6 +52,51 @@ export async function startConsole(options: Omit<ServiceOptions, "mode">): Promi
       await receiver.close();
       await service.stop();
     },
+  };
+}
+
+/**
+ * Starts a console before the tests of a suite, and stops it behind them. Before each of them the
+ * receiver takes everything. What it gives can be used in hooks and tests only.
+ */
+export function sceneOfSuite(options: Omit<ServiceOptions, "mode">): ConsoleScene {
+  let scene: ConsoleScene;
+  before(async () => {
+    scene = await startConsole(options);
+  });
+  after(() => scene?.stop());
+  beforeEach(() => {
+    scene.receiver.answer = { status: 200, body: "thanks" };
+  });
+  return {
+    get service() {
+      return scene.service;
+    },
+    get receiver() {
+      return scene.receiver;
+    },
+    open: (...given) => scene.open(...given),
+    stop: () => scene.stop(),
+  };
+}
+
+/** Makes a new user before each test of a suite. */
+export function userOfTest(scene: ConsoleScene): TestUser {
+  let user: TestUser;
+  beforeEach(async () => {
+    user = await scene.service.createUser();
+  });
+  return {
+    get id() {
+      return user.id;
+    },
+    get email() {
+      return user.email;
+    },
+    get token() {
+      return user.token;
+    },
+    request: (...given) => user.request(...given),
   };
 }
 

@@ -4,16 +4,15 @@ import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { Webhook as StandardWebhook } from "standardwebhooks";
 import { curlOf } from "../../src/console/pages/deliveries/curl.ts";
-import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import {
   expectSound,
   expectSoundAtAnyWidth,
   hostile,
   picture,
-  startConsole,
+  sceneOfSuite,
+  userOfTest,
   widths,
-  type ConsoleScene,
 } from "./console-scene.ts";
 import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
 
@@ -29,17 +28,8 @@ async function tabTo(page: Page, text: string): Promise<void> {
 
 describe("the deliveries of the console", function () {
   this.timeout(240_000);
-  let scene: ConsoleScene;
-  let ada: TestUser;
-
-  before(async () => {
-    scene = await startConsole({ resources: shopResources });
-  });
-  after(() => scene?.stop());
-  beforeEach(async () => {
-    ada = await scene.service.createUser();
-    scene.receiver.answer = { status: 200, body: "thanks" };
-  });
+  const scene = sceneOfSuite({ resources: shopResources });
+  const ada = userOfTest(scene);
 
   it("say what to do next while there are none", async () => {
     const shown = await scene.open(ada.token, "/deliveries");

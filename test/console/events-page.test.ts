@@ -1,21 +1,13 @@
 import { expect } from "chai";
-import { request, type TestUser } from "../support/service.ts";
+import { request } from "../support/service.ts";
 import { until } from "../support/wait.ts";
-import { expectSound, hostile, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { expectSound, hostile, picture, sceneOfSuite, userOfTest, widths } from "./console-scene.ts";
 import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
 
 describe("the events of the console", function () {
   this.timeout(240_000);
-  let scene: ConsoleScene;
-  let ada: TestUser;
-
-  before(async () => {
-    scene = await startConsole({ resources: shopResources });
-  });
-  after(() => scene?.stop());
-  beforeEach(async () => {
-    ada = await scene.service.createUser();
-  });
+  const scene = sceneOfSuite({ resources: shopResources });
+  const ada = userOfTest(scene);
 
   /** Waits for the events of a user's orders: open transactions hold the newest back. */
   const untilEvents = (count: number): Promise<unknown> =>

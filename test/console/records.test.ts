@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import type { Locator, Page } from "playwright-core";
-import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
-import { expectSound, hostile, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { expectSound, hostile, picture, sceneOfSuite, userOfTest, widths } from "./console-scene.ts";
 import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
 
 async function save(page: Page): Promise<void> {
@@ -11,17 +10,8 @@ async function save(page: Page): Promise<void> {
 
 describe("a record in the console", function () {
   this.timeout(240_000);
-  let scene: ConsoleScene;
-  let ada: TestUser;
-
-  before(async () => {
-    scene = await startConsole({ resources: shopResources });
-  });
-  after(() => scene?.stop());
-  beforeEach(async () => {
-    ada = await scene.service.createUser();
-    scene.receiver.answer = { status: 200, body: "thanks" };
-  });
+  const scene = sceneOfSuite({ resources: shopResources });
+  const ada = userOfTest(scene);
 
   it("is made by the keyboard alone, with its relation found by name, and the server's messages at their fields", async () => {
     const name = "Katherine Johnson";

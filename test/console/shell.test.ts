@@ -1,22 +1,13 @@
 import { expect } from "chai";
-import type { TestUser } from "../support/service.ts";
-import { expectSound, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { expectSound, picture, sceneOfSuite, userOfTest, widths } from "./console-scene.ts";
 import { createOrder, shopResources } from "./console-shop.ts";
 
 const sections = ["Overview", "Resources", "Webhooks", "Deliveries", "Events"];
 
 describe("the shell of the console", function () {
   this.timeout(240_000);
-  let scene: ConsoleScene;
-  let ada: TestUser;
-
-  before(async () => {
-    scene = await startConsole({ resources: shopResources });
-  });
-  after(() => scene?.stop());
-  beforeEach(async () => {
-    ada = await scene.service.createUser();
-  });
+  const scene = sceneOfSuite({ resources: shopResources });
+  const ada = userOfTest(scene);
 
   it("leads to every section by the keyboard alone, at both widths", async () => {
     for (const width of widths) {

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import type { Page } from "playwright-core";
-import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
-import { startConsole, type ConsoleScene } from "./console-scene.ts";
+import { sceneOfSuite, userOfTest } from "./console-scene.ts";
 import { createOrder, shopResources, subscribeOrders } from "./console-shop.ts";
 
 /** Requests of one kind that are held on their way. */
@@ -47,16 +46,8 @@ async function pressTwice(page: Page, name: string): Promise<void> {
 
 describe("the console while an answer is slow", function () {
   this.timeout(240_000);
-  let scene: ConsoleScene;
-  let ada: TestUser;
-
-  before(async () => {
-    scene = await startConsole({ resources: shopResources });
-  });
-  after(() => scene?.stop());
-  beforeEach(async () => {
-    ada = await scene.service.createUser();
-  });
+  const scene = sceneOfSuite({ resources: shopResources });
+  const ada = userOfTest(scene);
 
   it("makes one webhook of a double click, and does not leave its secret without a question", async () => {
     const shown = await scene.open(ada.token, "/webhooks/new");

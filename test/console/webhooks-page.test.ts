@@ -1,31 +1,21 @@
 import { expect } from "chai";
 import { Webhook as StandardWebhook } from "standardwebhooks";
-import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 import {
   expectSound,
   expectSoundAtAnyWidth,
   hostile,
   picture,
-  startConsole,
+  sceneOfSuite,
+  userOfTest,
   widths,
-  type ConsoleScene,
 } from "./console-scene.ts";
 import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
 
 describe("the webhooks of the console", function () {
   this.timeout(240_000);
-  let scene: ConsoleScene;
-  let ada: TestUser;
-
-  before(async () => {
-    scene = await startConsole({ resources: shopResources });
-  });
-  after(() => scene?.stop());
-  beforeEach(async () => {
-    ada = await scene.service.createUser();
-    scene.receiver.answer = { status: 200, body: "thanks" };
-  });
+  const scene = sceneOfSuite({ resources: shopResources });
+  const ada = userOfTest(scene);
 
   it("say what to do next while there are none", async () => {
     const shown = await scene.open(ada.token, "/webhooks");
