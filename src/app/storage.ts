@@ -1,3 +1,4 @@
+import { maxMessageBytes } from "../broker/message-limit.ts";
 import { createSeal, type Seal } from "../broker/seal.ts";
 import type { ProgramName } from "../config/programs.ts";
 import type { Config } from "../config/load.ts";
@@ -102,7 +103,8 @@ async function openEmbeddedUrl({ config, log, signal, closers }: Opening): Promi
 
 /**
  * Limits the lists to four in ten connections, and each result to 1/32 of the memory budget.
- * Several results are in memory at once, in several forms; each may hold at least two bodies.
+ * Several results are in memory at once, in several forms; each may hold at least two bodies. One
+ * record may have as much as an event.
  */
 function listLimitsOf({ database, http }: Config): ListLimits {
   const budget = http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes);
@@ -110,5 +112,6 @@ function listLimitsOf({ database, http }: Config): ListLimits {
     connections: Math.max(1, Math.floor(database.poolSize * 0.4)),
     statementTimeoutMs: http.listTimeoutMs,
     maxResultBytes: Math.max(2 * http.bodyLimitBytes, Math.floor(budget / 32)),
+    maxRowBytes: maxMessageBytes,
   };
 }

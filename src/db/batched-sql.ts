@@ -78,7 +78,8 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
     if (!isOfOneStatement(error)) return { error };
     // A write may have failed because of one before it.
     if (kind === "writes") return index === at && isTimeLimit(error) ? { error } : "again";
-    if (index === at) return { error };
+    // The result may have been too large only together with those before it.
+    if (index === at) return isTooLarge(error) && at > 0 ? "again" : { error };
     return index < at ? { rows } : "again";
   }
 
@@ -160,8 +161,12 @@ function copyOf(outcome: Outcome): Outcome {
 
 /** Returns whether the fault is one statement's: not the server's (class 57: it stops). */
 function isOfOneStatement(error: Error): boolean {
-  if ("code" in error && error.code === resultTooLargeCode) return true;
+  if (isTooLarge(error)) return true;
   return error instanceof DatabaseError && (isTimeLimit(error) || error.code?.startsWith("57") !== true);
+}
+
+function isTooLarge(error: Error): boolean {
+  return "code" in error && error.code === resultTooLargeCode;
 }
 
 function isTimeLimit(error: Error): boolean {

@@ -4,7 +4,7 @@ import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { trustHint } from "../kit/untrusted.ts";
 import { pause } from "../kit/worker.ts";
-import { limitResults } from "./result-limit.ts";
+import { limitResults, type ResultLimits } from "./result-limit.ts";
 
 /** The connections of a process. */
 export interface Database {
@@ -60,11 +60,10 @@ const relayConnections = 2;
 const dispatcherConnections = 4;
 
 /** Limits for the connections for lists. */
-export interface ListLimits {
+export interface ListLimits extends ResultLimits {
   /** How many of `poolSize`. */
   readonly connections: number;
   readonly statementTimeoutMs: number;
-  readonly maxResultBytes: number;
 }
 
 /**
@@ -112,7 +111,7 @@ export async function openDatabase({
   };
   const pool = open(Math.max(1, poolSize - (limits?.connections ?? 0)), statementTimeoutMs);
   const lists = limits === undefined ? pool : open(limits.connections, limits.statementTimeoutMs);
-  if (limits !== undefined) limitResults(lists, limits.maxResultBytes);
+  if (limits !== undefined) limitResults(lists, limits);
   const relay = relays ? open(relayConnections, relayTimeoutMs, byIndex(isEmbedded)) : pool;
   const dispatcher = dispatches ? open(dispatcherConnections, statementTimeoutMs, byIndex(isEmbedded)) : pool;
   return {

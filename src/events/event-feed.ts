@@ -237,7 +237,10 @@ async function readFitting(
   try {
     return { events: await present(options, rows, caller), size: rows.length };
   } catch (error) {
-    if (databaseFaultOf(error).kind !== "too_large" || rows.length <= 1) throw error;
+    if (databaseFaultOf(error).kind !== "too_large") throw error;
+    // The list could never go on behind it.
+    if (rows.length <= 1)
+      return { events: rows.map((row) => ({ id: row.id, json: jsonOf(row, tooLarge) })), size: rows.length };
     return readFitting(options, rows.slice(0, Math.ceil(rows.length / 4)), caller);
   }
 }
@@ -273,6 +276,8 @@ async function present(
 const unpresented = 'null,"problem":"The transform of the resource fails for this record."';
 
 const erased = 'null,"problem":"The record was erased."';
+
+const tooLarge = 'null,"problem":"The record is larger than an answer may be."';
 
 function textOf(presented: Presented | undefined): string {
   if (presented?.kind !== "presented") return unpresented;

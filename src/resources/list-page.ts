@@ -78,10 +78,9 @@ export async function readPage(
 ): Promise<RecordPage> {
   const size = Math.min(take, likely);
   if (mode === "none") {
-    const found = await readFitting(size, (most) => read(most + 1));
+    const found = await readWithNext(size, read);
     const records = found.records.slice(0, found.size);
-    const hasNext = found.records.length > found.size;
-    return { records, size: found.size, total: undefined, isEstimate: false, hasNext };
+    return { records, size: found.size, total: undefined, isEstimate: false, hasNext: found.hasMore };
   }
   if (mode === "exact" && readCounted !== undefined) {
     let total: number | undefined;
@@ -116,8 +115,7 @@ export async function readCursorPage(
     size: number,
   ) => Promise<readonly { readonly json: string; readonly position: Position["values"] }[]>,
 ): Promise<CursorPage> {
-  const { records: found, size } = await readFitting(Math.min(take, likely), (most) => read(most + 1));
-  const hasMore = found.length > size;
+  const { records: found, size, hasMore } = await readWithNext(Math.min(take, likely), read);
   const isBackwards = from?.isBackwards === true;
   const page = isBackwards ? found.slice(0, size).toReversed() : found.slice(0, size);
   const positionOf = (at: number, goesBack: boolean): Position | undefined => {
@@ -134,6 +132,21 @@ export async function readCursorPage(
     next: hasNext ? positionOf(-1, false) : undefined,
     previous: hasPrevious ? positionOf(0, true) : undefined,
   };
+}
+
+/** Reads one record more, which tells whether there are more. */
+async function readWithNext<T>(
+  size: number,
+  read: (size: number) => Promise<readonly T[]>,
+): Promise<{ readonly records: readonly T[]; readonly size: number; readonly hasMore: boolean }> {
+  try {
+    const found = await readFitting(size, (most) => read(most + 1));
+    return { ...found, hasMore: found.records.length > found.size };
+  } catch (error) {
+    if (databaseFaultOf(error).kind !== "too_large") throw error;
+    // Two records were too large: where one is not, there is another.
+    return { records: await read(1), size: 1, hasMore: true };
+  }
 }
 
 async function readFitting<T>(

@@ -174,7 +174,12 @@ describe("createBatchedSql, for writes", () => {
 
   before(async () => {
     created = await createTestDatabase();
-    const lists = { connections: 2, statementTimeoutMs: 300, maxResultBytes: 1024 ** 2 };
+    const lists = {
+      connections: 2,
+      statementTimeoutMs: 300,
+      maxResultBytes: 1024 ** 2,
+      maxRowBytes: 1024 ** 2,
+    };
     database = await openDatabase({ url: created.url, poolSize: 8, lists, isEmbedded: false });
     await database.pool.query(
       "CREATE TABLE parents (id int PRIMARY KEY); INSERT INTO parents VALUES (1), (2)",

@@ -50,6 +50,8 @@ for (const mode of modes) {
       service = await startService({
         mode,
         resources: { "notes.yaml": notesYaml, "reports.yaml": teamYaml },
+        // As in 512 MB: a page then has 2 MB.
+        http: { memoryBudgetBytes: 64 * 1024 ** 2 },
         // One attempt, however long the test takes to look at it.
         webhooks: { backoffMs: [600_000] },
       });
@@ -101,6 +103,24 @@ for (const mode of modes) {
       expect(body).to.include({ per_page: 15, prev_cursor: null, next_page_url: null });
       expect(Number(body.next_cursor)).to.be.above(body.data[2].id);
       expect((await list(ada, `?after=${body.next_cursor}`)).body).to.deep.include(nothing);
+    });
+
+    it("goes on behind an event that is larger than a page, and behind one that no answer may hold", async () => {
+      const after = await last();
+      const { pool } = service.infrastructure.database;
+      for (const size of [1, 4_000_000, 18_000_000, 1])
+        await pool.query("INSERT INTO notes (text, user_id) VALUES (repeat('a', $1), $2)", [size, ada.id]);
+
+      const shown: unknown[] = [];
+      let next: string | null = `?after=${after}`;
+      while (next !== null) {
+        const { status, body } = await list(ada, next);
+        expect(status).to.equal(200);
+        shown.push(...body.data.map(({ data, problem }: Answer["body"]) => data?.text.length ?? problem));
+        next = body.next_page_url && new URL(body.next_page_url).search;
+      }
+
+      expect(shown).to.deep.equal([1, 4_000_000, "The record is larger than an answer may be.", 1]);
     });
 
     it("shows one by its UUID, and none of others", async () => {

@@ -33,7 +33,7 @@ describe("GET /resources/{name} of large records", () => {
     database = await openDatabase({
       url: served.url,
       poolSize: 4,
-      lists: { connections: 2, statementTimeoutMs: 5000, maxResultBytes: 1_000_000 },
+      lists: { connections: 2, statementTimeoutMs: 5000, maxResultBytes: 1_000_000, maxRowBytes: 3_000_000 },
       isEmbedded: false,
     });
     models = await openModelsClient({
@@ -96,8 +96,44 @@ describe("GET /resources/{name} of large records", () => {
     expect(api.lines.slice(from).filter(({ msg }) => msg === "request").length).to.equal(1);
   });
 
-  it("answers 500 when one record alone is too large, and names what bounds it in the log", async () => {
-    await served.sql("INSERT INTO notices (id, text) VALUES (0, repeat('a', 2000000))");
+  for (const [what, path] of [
+    ["number", "/notices?per_page=3"],
+    ["number, without a count", "/notices?per_page=3&count=none"],
+    ["cursor", "/notices?per_page=3&cursor="],
+  ] as const)
+    it(`shows records that are larger than a page alone, and leads past them by ${what}`, async () => {
+      await served.sql(
+        "UPDATE notices SET text = CASE WHEN id IN (2, 3) THEN repeat('b', 2000000) ELSE 'small' END WHERE id < 6",
+      );
+
+      const ids: unknown[] = [];
+      let next: string | null = path;
+      while (next !== null && ids.length < 5) {
+        const answer = await ask(api, "root", `GET ${next}`);
+        expect(answer.status).to.equal(200);
+        ids.push(...idsOf(answer));
+        const url = envelopeOf(answer).next_page_url;
+        next = url && url.slice(url.indexOf("/notices"));
+      }
+
+      expect(ids.slice(0, 5)).to.deep.equal([1, 2, 3, 4, 5]);
+    });
+
+  it("says whether another record follows one that is larger than a page", async () => {
+    await served.sql(
+      "INSERT INTO notices (id, text) VALUES (99, repeat('b', 2000000)), (100, repeat('b', 2000000))",
+    );
+
+    const first = await ask(api, "root", "GET /notices?per_page=3&cursor=&sort=-id");
+    const last = await ask(api, "root", "GET /notices?per_page=3&cursor=&filter[id]=100");
+
+    await served.sql("DELETE FROM notices WHERE id > 98");
+    expect([idsOf(first), envelopeOf(first).next_page_url === null]).to.deep.equal([[100], false]);
+    expect([idsOf(last), envelopeOf(last).next_page_url]).to.deep.equal([[100], null]);
+  });
+
+  it("answers 500 for a record that is larger than any may be, and names what bounds it in the log", async () => {
+    await served.sql("INSERT INTO notices (id, text) VALUES (0, repeat('a', 4000000))");
 
     const answer = await ask(api, "root", "GET /notices?per_page=40");
 

@@ -42,7 +42,7 @@ export async function plansIn({
   const database = await openDatabase({
     url,
     poolSize: 4,
-    lists: { connections: 1, statementTimeoutMs: 600_000, maxResultBytes: 10 ** 8 },
+    lists: { connections: 1, statementTimeoutMs: 600_000, maxResultBytes: 10 ** 8, maxRowBytes: 10 ** 8 },
     relays: true,
     dispatches: true,
     isEmbedded: false,
