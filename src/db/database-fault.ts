@@ -32,12 +32,17 @@ export type DatabaseFault =
    * may work later.
    */
   | { readonly kind: "unavailable" }
-  /** The result was larger than its connection may hold, see `limitResults`. */
-  | { readonly kind: "too_large" }
+  /**
+   * The result was larger than its connection may hold, see `limitResults`. `rows` have come before
+   * that, where it is known.
+   */
+  | { readonly kind: "too_large"; readonly rows?: number | undefined }
   | { readonly kind: "other" };
 
 /** What Prisma's errors, the adapter's and pg's have in common; every part may be missing. */
 interface Thrown {
+  /** Of a `ResultTooLargeError`. */
+  readonly rows?: number;
   readonly name?: unknown;
   readonly code?: unknown;
   readonly message?: unknown;
@@ -103,7 +108,7 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   const thrown = error as Thrown;
   const cause = thrown.meta?.driverAdapterError?.cause ?? thrown.cause;
   const code = typeof thrown.code === "string" ? thrown.code : undefined;
-  if (code === resultTooLargeCode) return { kind: "too_large" };
+  if (code === resultTooLargeCode) return { kind: "too_large", rows: thrown.rows };
   // First, because EPIPE looks like an SQLSTATE.
   if (code !== undefined && socketCodes.has(code)) return { kind: "unavailable" };
   const isRaised = thrown.routine === "exec_stmt_raise";

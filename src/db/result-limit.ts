@@ -6,9 +6,13 @@ export const resultTooLargeCode = "SVC_RESULT_TOO_LARGE";
 class ResultTooLargeError extends Error {
   readonly code = resultTooLargeCode;
 
-  constructor(limitBytes: number) {
+  /** How many had come as a whole. */
+  readonly rows: number;
+
+  constructor(limitBytes: number, rows: number) {
     super(`The result of a statement is larger than ${limitBytes} bytes; http.memoryBudget bounds it.`);
     this.name = "ResultTooLargeError";
+    this.rows = rows;
   }
 }
 
@@ -30,20 +34,20 @@ export interface ResultLimits {
 export function limitResults(pool: Pool, { maxResultBytes, maxRowBytes }: ResultLimits): void {
   pool.on("connect", ({ connection }) => {
     let received = 0;
-    let hasRow = false;
+    let rows = 0;
     connection.on("dataRow", () => {
-      if (!hasRow && received > maxResultBytes) received = 0;
-      hasRow = true;
+      if (rows === 0 && received > maxResultBytes) received = 0;
+      rows += 1;
     });
     connection.on("readyForQuery", () => {
       received = 0;
-      hasRow = false;
+      rows = 0;
     });
     // By chunks and not by rows: a row is there only as a whole, and may be of a gigabyte.
     connection.stream.prependListener("data", (chunk: Buffer) => {
       received += chunk.length;
-      const limitBytes = hasRow ? maxResultBytes : Math.max(maxResultBytes, maxRowBytes);
-      if (received > limitBytes) connection.stream.destroy(new ResultTooLargeError(limitBytes));
+      const limitBytes = rows > 0 ? maxResultBytes : Math.max(maxResultBytes, maxRowBytes);
+      if (received > limitBytes) connection.stream.destroy(new ResultTooLargeError(limitBytes, rows));
     });
   });
 }

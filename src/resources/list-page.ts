@@ -156,7 +156,10 @@ async function readFitting<T>(
   try {
     return { records: await read(size), size };
   } catch (error) {
-    if (databaseFaultOf(error).kind !== "too_large" || size === 1) throw error;
-    return readFitting(Math.ceil(size / 4), read);
+    const fault = databaseFaultOf(error);
+    if (fault.kind !== "too_large" || size === 1) throw error;
+    // Where the first record is larger than a page, each attempt would read it again.
+    const fitting = Math.max(1, Math.min(fault.rows ?? size, Math.ceil(size / 4)));
+    return readFitting(fitting, read);
   }
 }

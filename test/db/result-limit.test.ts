@@ -22,7 +22,7 @@ describe("openDatabase, with limits for lists", () => {
     database = await openDatabase({
       url: created.url,
       poolSize: 3,
-      lists: { connections: 2, statementTimeoutMs: 200, maxResultBytes: 1_000_000, maxRowBytes: 3_000_000 },
+      lists: { connections: 2, statementTimeoutMs: 200, maxResultBytes: 1_000_000, maxRowBytes: 1_500_000 },
       isEmbedded: false,
     });
   });
@@ -33,8 +33,8 @@ describe("openDatabase, with limits for lists", () => {
 
   for (const [what, statement] of [
     ["many rows", rowsOf(200, 10_000)],
-    ["one row", rowsOf(1, 4_000_000)],
-    ["a row behind a large one", rowsOf(2, 2_000_000)],
+    ["one row", rowsOf(1, 2_000_000)],
+    ["a row behind a large one", rowsOf(2, 1_300_000)],
   ] as const) {
     it(`fails a statement whose result is too large by ${what}, and serves the next one`, async () => {
       expect(await faultOf(database.lists.query(statement))).to.equal("too_large");
@@ -43,7 +43,7 @@ describe("openDatabase, with limits for lists", () => {
   }
 
   it("lets one row be larger, up to a limit of its own", async () => {
-    expect((await database.lists.query(rowsOf(1, 2_500_000))).rows).to.have.length(1);
+    expect((await database.lists.query(rowsOf(1, 1_300_000))).rows).to.have.length(1);
     expect(await faultOf(database.lists.query(rowsOf(200, 10_000)))).to.equal("too_large");
   });
 

@@ -1,0 +1,48 @@
+import { expect } from "chai";
+import { resultTooLargeCode } from "../../src/db/result-limit.ts";
+import { readCursorPage, readPage } from "../../src/resources/list-page.ts";
+
+const tooLarge = (rows: number): Error =>
+  Object.assign(new Error("too large"), { code: resultTooLargeCode, rows });
+
+describe("readPage and readCursorPage", () => {
+  it("read a first record that is larger than a page only once more", async () => {
+    const sizes: number[] = [];
+    const read = async (size: number): Promise<string[]> => {
+      sizes.push(size);
+      if (size > 1) throw tooLarge(1);
+      return ["{}"];
+    };
+
+    const page = await readPage(
+      { skip: 0, take: 100, count: "exact" },
+      {
+        read,
+        count: async () => ({ total: 7, isEstimate: false }),
+      },
+    );
+    expect([page.records, page.size, sizes]).to.deep.equal([["{}"], 1, [100, 1]]);
+
+    sizes.length = 0;
+    const byCursor = await readCursorPage({ from: undefined, take: 100 }, async (size) =>
+      (await read(size)).map((json) => ({ json, position: [1] as never })),
+    );
+    expect([byCursor.size, byCursor.next !== undefined, sizes]).to.deep.equal([1, true, [101, 2, 1]]);
+  });
+
+  it("read a quarter where a page of more did not fit", async () => {
+    const sizes: number[] = [];
+    const read = async (size: number): Promise<string[]> => {
+      sizes.push(size);
+      if (size > 10) throw tooLarge(12);
+      return Array.from({ length: size }, () => "{}");
+    };
+
+    const page = await readPage(
+      { skip: 0, take: 40, count: "none" },
+      { read, count: () => Promise.reject(new Error("no count")) },
+    );
+
+    expect([page.size, sizes.at(-1)]).to.deep.equal([3, 4]);
+  });
+});
