@@ -78,8 +78,11 @@ describe("createEventStreams", () => {
     stopping.push(controller);
     streamsEnded = streams.run(controller.signal);
   }
-  async function open(token = "ada"): Promise<EventSource> {
-    const source = await openEventSource(`http://127.0.0.1:${server.port}/events/stream`, { token });
+  async function open(token = "ada", lastEventId?: string): Promise<EventSource> {
+    const source = await openEventSource(`http://127.0.0.1:${server.port}/events/stream`, {
+      token,
+      ...(lastEventId === undefined ? {} : { lastEventId }),
+    });
     sources.push(source);
     return source;
   }
@@ -100,6 +103,53 @@ describe("createEventStreams", () => {
     expect(source.messages.map(({ id }) => id)).to.deep.equal(["1", "2", "3"]);
     expect(source.lastId()).to.equal("3");
     expect(source.comments).to.include(": heartbeat");
+  });
+
+  it("moves a client on behind events that it may not read, and never back", async () => {
+    let next = 5n;
+    await serve(
+      { read: ({ take }) => Promise.resolve({ events: [], size: take, next, hasMore: false }) },
+      () => Number(next),
+      { heartbeatMs: 20 },
+    );
+    const source = await open();
+    await until(() => source.lastId() === "5", { what: "the place behind them" });
+
+    // As of a server that took over without the last events.
+    next = 3n;
+    const before = source.comments.length;
+    await until(() => source.comments.length > before + 1, { what: "two more reads" });
+
+    expect(source.lastId()).to.equal("5");
+  });
+
+  it("reads nothing until there is something new", async () => {
+    const feed = feedOf(3);
+    let looks = 0;
+    await serve(
+      feed,
+      () => {
+        looks += 1;
+        return 3;
+      },
+      {},
+    );
+    const source = await open();
+    await until(() => source.lastId() === "3", { what: "the events" });
+
+    const [reads, before] = [feed.reads(), looks];
+    await until(() => looks > before + 5, { what: "looks for new ones" });
+
+    expect(feed.reads()).to.equal(reads);
+  });
+
+  it("goes on behind the last event that a client has, and not where its first request began", async () => {
+    await serve(feedOf(3), 3, {});
+
+    const source = await open("ada", "2");
+
+    await until(() => source.lastId() === "3", { what: "the last event" });
+    expect(source.messages.map(({ id }) => id)).to.deep.equal(["3"]);
   });
 
   it("ends when its token is no longer valid, and reads nothing for it", async () => {
@@ -262,6 +312,8 @@ describe("createEventStreams", () => {
     expect(wrong.status).to.equal(422);
     expect(wrong.json).to.have.nested.property("errors.Last-Event-ID");
     expect(head).to.include({ status: 200, text: "" });
+    // A proxy that gathers an answer would hold the events back.
+    expect(head.headers).to.include({ "x-accel-buffering": "no", "cache-control": "no-store" });
     expect([second.status, second.headers["retry-after"]]).to.deep.equal([503, "10"]);
     expect(third.status).to.equal(503);
   });
