@@ -1,6 +1,8 @@
 import { expect } from "chai";
 import { Client } from "pg";
 import { recordIdOf } from "../../src/events/record-id-sql.ts";
+import { valueOf } from "../../src/querying/values.ts";
+import { idOf } from "../../src/resources/record-id.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, field } from "../support/definitions.ts";
 
@@ -17,6 +19,8 @@ describe("recordIdOf", () => {
     database = await createTestDatabase();
     client = new Client({ connectionString: database.url });
     await client.connect();
+    // As in the functions that capture.
+    await client.query("SET timezone = 'UTC'");
   });
 
   after(async () => {
@@ -40,4 +44,35 @@ describe("recordIdOf", () => {
 
       expect(rows).to.deep.equal([{ id: `A%2C1,${shown}` }]);
     });
+
+  for (const [key, type, texts] of [
+    [
+      field("key", "Decimal", { isKey: true, scale: 2 }),
+      "numeric",
+      ["1.5", "1", "1.50", "1.234", "-0.005", "NaN"],
+    ],
+    [
+      field("key", "Instant", { isKey: true }),
+      "timestamptz",
+      [
+        "2026-03-28 14:30:00Z",
+        "2026-03-28 14:30:00.12Z",
+        "2026-03-28 14:30:00.1234Z",
+        "2026-03-28 14:30:00.000001Z",
+        "0044-03-15 BC",
+        "infinity",
+      ],
+    ],
+  ] as const)
+    for (const text of texts)
+      it(`writes the ${key.type} ${text} of a key as it is read`, async () => {
+        const { rows } = await client.query<{ id: string; read: string }>(
+          `SELECT ${recordIdOf(definition({ name: "prices", fields: [key] }), "t")} AS id, t.key::text AS read
+           FROM (SELECT $1::${type} AS key) AS t`,
+          [text],
+        );
+        const { id, read } = rows[0] as (typeof rows)[number];
+
+        expect(id).to.equal(idOf(definition({ name: "prices", fields: [key] }), { key: valueOf(key, read) }));
+      });
 });
