@@ -159,8 +159,11 @@ describe("GET /webhook-deliveries", () => {
       }
       const back = [...idsOf(page)];
       while (page.json["prev_cursor"] !== null) {
+        const left = idsOf(page);
         page = await get(`?cursor=${page.json["prev_cursor"] as string}&per_page=2${query}`);
         back.unshift(...idsOf(page));
+        const next = await get(`?cursor=${page.json["next_cursor"] as string}&per_page=2${query}`);
+        expect(idsOf(next)).to.deep.equal(left);
       }
 
       expect(forth).to.deep.equal(all);

@@ -144,25 +144,41 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
     }
   });
 
-  it("lead from a page that became empty to every record that is left", async () => {
-    await fill(6, () => 0.3);
+  for (const sort of ["id", "urgent,id"])
+    it(`lead from a page that became empty to every record that is left, by ${sort}`, async () => {
+      await fill(6, () => 0.3);
+      await served.sql("UPDATE sales SET user_id = 7, is_gone = false");
+      const [first, second] = [
+        await get(`per_page=2&sort=${sort}&cursor=`),
+        await get(`per_page=2&sort=${sort}&cursor=`),
+      ];
+      const next = await get(`per_page=2&sort=${sort}&cursor=${first.next_cursor}`);
+      expect(ids(second)).to.deep.equal([1, 2]);
+
+      await served.sql("DELETE FROM sales WHERE id > 2");
+      const emptied = await get(`per_page=2&sort=${sort}&cursor=${first.next_cursor}`);
+      expect([ids(emptied), emptied.next_cursor]).to.deep.equal([[], null]);
+      expect(ids(await get(`per_page=2&sort=${sort}&cursor=${emptied.prev_cursor}`))).to.deep.equal([1, 2]);
+
+      await served.sql("UPDATE sales SET id = id + 2");
+      const before = await get(`per_page=2&sort=${sort}&cursor=${next.prev_cursor}`);
+      expect([ids(before), before.prev_cursor]).to.deep.equal([[], null]);
+      expect(ids(await get(`per_page=2&sort=${sort}&cursor=${before.next_cursor}`))).to.deep.equal([3, 4]);
+    });
+
+  it("go on with other fields, relations and sizes, whatever the order of the parameters", async () => {
+    await fill(5, () => 0.3);
     await served.sql("UPDATE sales SET user_id = 7, is_gone = false");
-    const [first, second] = [
-      await get("per_page=2&sort=id&cursor="),
-      await get("per_page=2&sort=id&cursor="),
-    ];
-    const next = await get(`per_page=2&sort=id&cursor=${first.next_cursor}`);
-    expect(ids(second)).to.deep.equal([1, 2]);
+    const { next_cursor: cursor } = await get("filter[state][in]=open,paid&sort=id&per_page=2&cursor=");
+    const on = `cursor=${cursor}&sort=id&filter[state][in]=open,paid`;
 
-    await served.sql("DELETE FROM sales WHERE id > 2");
-    const emptied = await get(`per_page=2&sort=id&cursor=${first.next_cursor}`);
-    expect([ids(emptied), emptied.next_cursor]).to.deep.equal([[], null]);
-    expect(ids(await get(`per_page=2&sort=id&cursor=${emptied.prev_cursor}`))).to.deep.equal([1, 2]);
-
-    await served.sql("UPDATE sales SET id = id + 2");
-    const before = await get(`per_page=2&sort=id&cursor=${next.prev_cursor}`);
-    expect([ids(before), before.prev_cursor]).to.deep.equal([[], null]);
-    expect(ids(await get(`per_page=2&sort=id&cursor=${before.next_cursor}`))).to.deep.equal([3, 4]);
+    for (const [changed, size] of [
+      ["", 3],
+      ["&per_page=1", 1],
+      ["&fields=id", 3],
+      ["&include=firm", 3],
+    ] as const)
+      expect(ids(await get(on + changed)), changed).to.deep.equal([3, 4, 5].slice(0, size));
   });
 
   describe("refuse a cursor", () => {
@@ -199,8 +215,17 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
       expect(errorsOf(answer)).to.deep.equal(refusal);
     });
 
-    for (const garbage of ["x", "AAAA", "%00", "null", "a".repeat(5000), encodeURIComponent("\u{1F418}")])
-      it(`that is ${garbage.slice(0, 20)}`, async () => {
+    for (const garbage of [
+      "x",
+      "AAAA",
+      "a".repeat(20),
+      "a".repeat(36),
+      "%00",
+      "null",
+      "a".repeat(5000),
+      encodeURIComponent("\u{1F418}"),
+    ])
+      it(`that is ${garbage.slice(0, 20)}, of ${garbage.length} characters`, async () => {
         expect(errorsOf(await ask(api, "ada", `GET /sales?cursor=${garbage}`))).to.deep.equal(refusal);
       });
 
