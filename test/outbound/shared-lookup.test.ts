@@ -141,6 +141,22 @@ describe("createSharedLookup", () => {
     await untilTold(5);
   });
 
+  it("counts those that are under way on when one of them ends", async () => {
+    const ask = open();
+    ask("a");
+    ask("b");
+    answer("a");
+    await untilTold(1);
+
+    for (const name of ["c", "d"]) ask(name);
+
+    expect(asked).to.deep.equal(["a", "b", "c"]);
+    for (const [index, name] of ["b", "c", "d"].entries()) {
+      answer(name);
+      await untilTold(index + 2);
+    }
+  });
+
   it("lets one user's turn serve another who waits for the same name", async () => {
     const ask = open();
     for (const name of ["a", "b", "c"]) ask(name, 1);

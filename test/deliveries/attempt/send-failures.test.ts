@@ -50,6 +50,18 @@ describe("createSender, when things go wrong", () => {
       });
     }
 
+    it("covers the look-up of the name", async () => {
+      const result = await senders.send(`http://dead.example:${receiver.port}/`, {
+        timeoutMs: 200,
+        lookup: () => undefined,
+      });
+
+      expect(result).to.include({
+        error: "timeout",
+        detail: `dead.example:${receiver.port} did not accept a connection within 0.2 s.`,
+      });
+    });
+
     it("covers the TLS handshake", async () => {
       const { server, port } = await listen(() => {});
       try {
