@@ -1,0 +1,192 @@
+import { expect } from "chai";
+import {
+  createEventFeed,
+  type EventFeed,
+  type FeedPage,
+  type FeedQuery,
+} from "../../src/events/event-feed.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { makeCaller } from "../support/callers.ts";
+
+const ada = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
+const notes: FeedQuery = { resources: ["notes"] };
+
+const idsOf = ({ events }: FeedPage): readonly number[] => events.map(({ id }) => Number(id));
+
+/** What an event shows of its record. */
+const shownIn = ({ events }: FeedPage): readonly unknown[] =>
+  events.map(({ json }) => {
+    const { data, previous } = JSON.parse(json) as Record<string, unknown>;
+    return { data, previous };
+  });
+
+describe("createEventFeed", () => {
+  let core: CoreDatabase;
+  let feed: EventFeed;
+  /** Events up to here are there. */
+  let horizon: bigint;
+  /** Whether Ada may read the old row of an event. */
+  let readsPrevious: boolean;
+  /** Whether anybody can say who reads. */
+  let isKnown: boolean;
+
+  beforeEach(async () => {
+    core = await openCoreDatabase();
+    horizon = 1_000_000n;
+    readsPrevious = true;
+    isKnown = true;
+    feed = createEventFeed({
+      sql: core.sql,
+      horizon: () => Promise.resolve(horizon),
+      judge: (pairs, which) =>
+        Promise.resolve(
+          pairs.map(({ event, user }) =>
+            isKnown
+              ? event.owner_id === String(user.id) && (which !== "previous" || readsPrevious)
+              : undefined,
+          ),
+        ),
+      present: (_resource, events) =>
+        Promise.resolve({
+          kind: "each",
+          answers: events.map(({ snapshot, previous }) => ({
+            kind: "presented",
+            data: snapshot,
+            previous: previous ?? undefined,
+          })),
+        }),
+    });
+  });
+  afterEach(() => core.close());
+
+  /** Writes so many events, one of each record, whose numbers go on. */
+  async function write(
+    count: number,
+    { resource = "notes", trigger = "on_create", owner = 7, record = "" } = {},
+  ): Promise<void> {
+    await core.sql(
+      `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot, previous)
+       SELECT $1, $2, CASE WHEN $4 = '' THEN n::text ELSE $4 END, $3::int, '{"is": "new"}',
+         CASE WHEN $2 = 'on_update' THEN '{"is": "old"}'::jsonb END
+       FROM generate_series(1, $5::int) AS n`,
+      [resource, trigger, owner, record, count],
+    );
+  }
+
+  const read = (after: bigint, take: number, query = notes): Promise<FeedPage> =>
+    feed.read({ query, caller: ada, after, take });
+  const readBack = (before: bigint | undefined, take: number, query = notes): Promise<FeedPage> =>
+    feed.readBack({ query, caller: ada, before, take });
+
+  it("reads what is behind an id and not beyond the horizon, and says where to go on", async () => {
+    await write(5);
+    horizon = 4n;
+
+    const page = await read(2n, 10);
+
+    expect([idsOf(page), page.next, page.hasMore]).to.deep.equal([[3, 4], 4n, false]);
+    horizon = 5n;
+    expect(idsOf(await read(page.next, 10))).to.deep.equal([5]);
+  });
+
+  it("reads back from before an id, from the newest, and from the horizon where the id is beyond it", async () => {
+    await write(5);
+    horizon = 4n;
+
+    const pages = await Promise.all([3n, 4n, 5n, 900n, undefined].map((before) => readBack(before, 10)));
+
+    expect(pages.map(idsOf)).to.deep.equal([
+      [2, 1],
+      [3, 2, 1],
+      [4, 3, 2, 1],
+      [4, 3, 2, 1],
+      [4, 3, 2, 1],
+    ]);
+    expect(pages.some(({ hasMore }) => hasMore)).to.equal(false);
+  });
+
+  it("gives each event once by pages, there and back, among those of others", async () => {
+    for (const owner of [7, 8, 7, 7, 8, 8, 7, 7]) await write(1, { owner });
+    await write(1, { resource: "pages" });
+    horizon = 9n;
+    const [there, back]: number[][] = [[], []];
+
+    for (let page = await read(0n, 2); ; page = await read(page.next, 2)) {
+      there?.push(...idsOf(page));
+      if (!page.hasMore) break;
+    }
+    for (let page = await readBack(undefined, 2); ; page = await readBack(page.next, 2)) {
+      back?.push(...idsOf(page));
+      if (!page.hasMore) break;
+    }
+
+    expect(there).to.deep.equal([1, 3, 4, 7, 8]);
+    expect(back).to.deep.equal([8, 7, 4, 3, 1]);
+  });
+
+  it("looks at 5,000 events for a page, and goes on behind them", async () => {
+    await write(1);
+    await write(5_500, { owner: 8 });
+    await write(1);
+    horizon = 5_502n;
+
+    const [first, last] = [await read(1n, 10), await readBack(5_502n, 10)];
+
+    expect([idsOf(first), first.next, first.hasMore]).to.deep.equal([[], 5_001n, true]);
+    expect(idsOf(await read(first.next, 10))).to.deep.equal([5_502]);
+    expect([idsOf(last), last.next, last.hasMore]).to.deep.equal([[], 502n, true]);
+    expect(idsOf(await readBack(last.next, 10))).to.deep.equal([1]);
+  });
+
+  it("reads all of a record that has more than a portion, and of its triggers only those asked for", async () => {
+    await write(1_001, { record: "r" });
+    await write(1, { trigger: "on_delete", record: "r" });
+    await write(1, { record: "other" });
+    const query = { ...notes, recordId: "r" };
+
+    expect(idsOf(await read(0n, 2_000, query))).to.have.length(1_002);
+    expect(idsOf(await readBack(undefined, 2_000, query))).to.have.length(1_002);
+    expect(idsOf(await read(0n, 10, { ...query, triggers: ["on_delete"] }))).to.deep.equal([1_002]);
+    expect(idsOf(await read(0n, 10, { ...notes, triggers: ["on_delete"] }))).to.deep.equal([1_002]);
+  });
+
+  it("finds an event by the whole of its UUID, of a resource that is asked for, for who may read it", async () => {
+    await write(1);
+    await write(1, { owner: 8 });
+    const rows = await core.sql<{ uuid: string }>("SELECT uuid FROM svc.events ORDER BY id");
+    const [own = "", others = ""] = rows.map(({ uuid }) => uuid);
+    const forged = own.slice(0, -1) + (own.endsWith("0") ? "1" : "0");
+
+    expect((await feed.find(own, ada, ["notes"]))?.id).to.equal("1");
+    for (const [uuid, resources] of [
+      [own, ["pages"]],
+      [forged, ["notes"]],
+      [others, ["notes"]],
+    ] as const)
+      expect(await feed.find(uuid, ada, resources)).to.equal(undefined);
+  });
+
+  it("shows the old row to who may read that too, whether or not the event had deliveries", async () => {
+    await write(2, { trigger: "on_update" });
+    await core.sql(
+      `INSERT INTO svc.event_data (event_id, data, previous) VALUES (2, '{"is":"new"}', '{"is":"old"}')`,
+    );
+    const all = { data: { is: "new" }, previous: { is: "old" } };
+    expect(shownIn(await read(0n, 10))).to.deep.equal([all, all]);
+    readsPrevious = false;
+    const less = { data: { is: "new" }, previous: undefined };
+    expect(shownIn(await read(0n, 10))).to.deep.equal([less, less]);
+  });
+
+  it("fails where nobody can say who reads, and passes over nothing", async () => {
+    await write(1);
+    isKnown = false;
+
+    const code = await read(0n, 10).then(
+      () => "none",
+      (error: unknown) => (error as { readonly code?: string }).code,
+    );
+
+    expect(code).to.equal("server.unavailable");
+  });
+});
