@@ -158,6 +158,22 @@ describe("POST /resources/{name}/batch", () => {
         ],
       ],
       [
+        "for another entity tag of the second of two deletes",
+        [
+          { method: "delete", id: 1, if_match: "*" },
+          { method: "delete", id: 2, if_match: '"x"' },
+        ],
+        [
+          412,
+          "record.changed",
+          {
+            "operations.1.if_match": [
+              "The record was changed since it was read. Nothing was written: read it again, and send the change with its new ETag.",
+            ],
+          },
+        ],
+      ],
+      [
         "for a fault in the form of the body",
         [create("N-1"), { method: "upsert" }],
         [
