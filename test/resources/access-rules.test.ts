@@ -223,4 +223,11 @@ describe("access", () => {
 
     expect(answer.json).to.include({ lead_id: 7 });
   });
+
+  it("sets it to an admin who names none, too", async () => {
+    const { status, json } = await ask(api, "root", "POST /projects", { name: "Io" });
+
+    expect(status).to.equal(201);
+    expect(json).to.include({ lead_id: 1 });
+  });
 });
