@@ -278,5 +278,16 @@ describe("lists of resources", () => {
       });
       expect(served.statements().filter((text) => /count\(|EXPLAIN/.test(text))).to.deep.equal([]);
     });
+
+    it("not at all, and leads to no page behind one that the last record fills", async () => {
+      for (const [size, isFollowed] of [
+        [2, true],
+        [3, false],
+      ] as const) {
+        const { json } = await ask(api, "root", `GET /firms?filter[id][lte]=3&count=none&per_page=${size}`);
+        const { next_page_url: next } = json as { readonly next_page_url: string | null };
+        expect(next !== null, `with pages of ${size}`).to.equal(isFollowed);
+      }
+    });
   });
 });

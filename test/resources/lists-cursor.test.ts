@@ -144,7 +144,7 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
     }
   });
 
-  for (const sort of ["id", "urgent,id"])
+  for (const sort of ["id", "urgent,id", "-state,id"])
     it(`lead from a page that became empty to every record that is left, by ${sort}`, async () => {
       await fill(6, () => 0.3);
       await served.sql("UPDATE sales SET user_id = 7, is_gone = false");
@@ -179,6 +179,21 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
       ["&include=firm", 3],
     ] as const)
       expect(ids(await get(on + changed)), changed).to.deep.equal([3, 4, 5].slice(0, size));
+  });
+
+  it("are not to be had by values that would make an address too long", async () => {
+    await fill(3, () => 0.3);
+    await served.sql("UPDATE sales SET user_id = 7, is_gone = false, reference = repeat('x', 5000)");
+
+    const answer = await ask(api, "ada", "GET /sales?sort=reference&per_page=2&cursor=");
+
+    expect(errorsOf(answer)).to.deep.equal([
+      422,
+      {
+        cursor: ["The values that the list is sorted by are too long for a cursor. Sort by shorter ones."],
+      },
+    ]);
+    expect(ids(await get("sort=id&per_page=2&cursor="))).to.deep.equal([1, 2]);
   });
 
   describe("refuse a cursor", () => {
