@@ -115,11 +115,11 @@ export function parseYaml(text: string, file: string): YamlSource {
   const notReadable = (faults: readonly Fault[]): YamlSource => ({ file, value: undefined, faults, faultAt });
 
   const problems = withoutEchoes(text, [...document.errors, ...document.warnings]);
-  const faults = problems.map(({ pos: [offset], code, message }): Fault => ({
+  const faults = problems.map((problem): Fault => ({
     file,
-    ...place(offset),
+    ...place(problem.pos[0]),
     key: "",
-    message: isVariable(text, offset) ? quoteVariable : (syntaxMessages[code] ?? message),
+    message: isVariable(text, problem.pos[0]) ? quoteVariable : syntaxMessage(problem),
   }));
   if (faults.length > 0) return notReadable(faults);
   const refused = refusedNode(document);
@@ -139,17 +139,45 @@ function isVariable(text: string, offset: number): boolean {
   return text.startsWith("${", offset - 1);
 }
 
-/** Leaves out the problems that follow in the same line from a variable without quotes. */
-function withoutEchoes<T extends { readonly pos: readonly [number, number] }>(
-  text: string,
-  problems: readonly T[],
-): readonly T[] {
-  const lineOf = ({ pos: [offset] }: T): number => text.lastIndexOf("\n", offset - 1);
-  const variables = problems.filter(({ pos: [offset] }) => isVariable(text, offset));
-  return problems.filter((problem) => {
-    const first = variables.find((variable) => lineOf(variable) === lineOf(problem));
-    return first === undefined || first === problem;
+type Problem = Pick<Document.Parsed["errors"][number], "pos" | "code" | "message">;
+
+/**
+ * Leaves out the problems that follow from another one: the others of its line, where a variable
+ * without quotes comes first, and those of the lines below a wrong indentation, each of which the
+ * parser compares with the line before it.
+ */
+function withoutEchoes(text: string, problems: readonly Problem[]): readonly Problem[] {
+  const lineOf = ({ pos: [offset] }: Problem): number => text.lastIndexOf("\n", offset - 1);
+  const isVariableOf = (line: number) => (problem: Problem) =>
+    lineOf(problem) === line && isVariable(text, problem.pos[0]);
+  const left = withoutIndentEchoes(problems);
+  return left.filter((problem) => {
+    const line = lineOf(problem);
+    const first = left.find(isVariableOf(line)) ?? left.find((other) => lineOf(other) === line);
+    // Each key that is there twice is a fault of its own.
+    return problem === first || (problem.code === "DUPLICATE_KEY" && first?.code === "DUPLICATE_KEY");
   });
+}
+
+function withoutIndentEchoes(problems: readonly Problem[]): readonly Problem[] {
+  return problems.flatMap((problem, index) => {
+    const [before, after] = [problems[index - 1], problems[index + 1]];
+    const isBelow = before !== undefined && indentCodes.includes(before.code);
+    if (isBelow && problem.code === "BAD_INDENT") return [];
+    // Together they say that the lines below belong to this value, by their indentation.
+    if (isDeeper(problem, after)) return [{ ...problem, code: "BAD_INDENT", message: deeper }];
+    return isDeeper(before, problem) ? [] : [problem];
+  });
+}
+
+const indentCodes: readonly ErrorCode[] = ["BAD_INDENT", "TAB_AS_INDENT"];
+
+function isDeeper(one: Problem | undefined, other: Problem | undefined): boolean {
+  return (
+    one?.code === "BLOCK_AS_IMPLICIT_KEY" &&
+    other?.code === "MULTILINE_IMPLICIT_KEY" &&
+    one.pos[0] === other.pos[0]
+  );
 }
 
 function unreadable(file: string, message: string): YamlSource {
@@ -189,6 +217,28 @@ const syntaxMessages: Partial<Record<ErrorCode, string>> = {
   NON_STRING_KEY: "expected a plain text as the key",
   TAG_RESOLVE_FAILED: "expected a value without a tag (!...)",
 };
+
+const deeper = "the line below starts further to the right; expected it in the column of this key";
+
+/** The same for those that share a code with others. */
+const messagesByText: Readonly<Record<string, string>> = {
+  "All mapping items must start at the same column":
+    "expected the key in the column of the keys before it; blanks at the start of a line count",
+  "All sequence items must start at the same column": "expected the - in the column of those before it",
+  "Implicit keys need to be on a single line": "expected a colon and a blank behind the key",
+  "Implicit map keys need to be followed by map values": "expected a colon and a blank behind the key",
+  "Tabs are not allowed as indentation": "expected blanks at the start of the line, and no tabs",
+  "Flow map in block collection must be sufficiently indented and end with a }":
+    "expected a }, for a { before this place is still open",
+  "Flow sequence in block collection must be sufficiently indented and end with a ]":
+    "expected a ], for a [ before this place is still open",
+  'Missing closing "quote': 'expected a ", for a text that began with one has no end',
+  "Missing closing 'quote": "expected a ', for a text that began with one has no end",
+};
+
+function syntaxMessage({ code, message }: Problem): string {
+  return syntaxMessages[code] ?? messagesByText[message] ?? message;
+}
 
 /** Finds what is valid YAML and still refused: the key `__proto__`, and aliases that multiply. */
 function refusedNode(document: Document.Parsed): { offset: number; message: string } | undefined {

@@ -205,7 +205,7 @@ describe("loadConfig, of bad settings", () => {
     [
       "text that is no YAML",
       "http: { port: 1\n",
-      at("2:1", "Flow map in block collection must be sufficiently indented and end with a }"),
+      at("2:1", "expected a }, for a { before this place is still open"),
     ],
     [
       "the two ports alike",

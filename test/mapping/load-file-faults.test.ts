@@ -8,10 +8,44 @@ const keys: readonly Case[] = [
   ],
   ["a key given twice", "model: Again", "8:1: the key is there already; expected each key once"],
   ["a key of the object prototype", "__proto__: {}", '8:1: the key "__proto__" is not allowed'],
+  ["text that is no YAML", "transform: {", "9:1: expected a }, for a { before this place is still open"],
   [
-    "text that is no YAML",
-    "transform: {",
-    "9:1: Flow map in block collection must be sufficiently indented and end with a }",
+    "a list that is not closed",
+    "searchableColumns: [title",
+    "9:1: expected a ], for a [ before this place is still open",
+  ],
+  [
+    "a field too far to the left, once for all lines below it",
+    " a: { type: Int }\n b: { type: Int }\n c: { type: Int }",
+    "8:1: expected the key in the column of the keys before it; blanks at the start of a line count",
+  ],
+  [
+    "a field too far to the right",
+    "  a: { type: Int }\n   b: { type: Int }\n  c: { type: Int }",
+    "9:1: expected the key in the column of the keys before it; blanks at the start of a line count",
+  ],
+  [
+    "two wrong lines apart from each other",
+    "transform:\n  id: id\n   title: title\nbaseQuery:\n  take: 1\n skip: 2",
+    "9:7: the line below starts further to the right; expected it in the column of this key",
+    "13:1: expected the key in the column of the keys before it; blanks at the start of a line count",
+  ],
+  [
+    "a key that belongs to the value above it, by its blanks",
+    "table: orders\n managed: true",
+    "8:8: the line below starts further to the right; expected it in the column of this key",
+  ],
+  ["a tab", "\ta: { type: Int }", "8:1: expected blanks at the start of the line, and no tabs"],
+  ["a key without a colon", "managed true", "8:1: expected a colon and a blank behind the key"],
+  [
+    "a colon without a blank",
+    "managed:true\nview: false",
+    "8:1: expected a colon and a blank behind the key",
+  ],
+  [
+    "a text without an end",
+    'table: "orders\nmanaged: true',
+    '10:1: expected a ", for a text that began with one has no end',
   ],
   ["a switch that is none", "supportsCreate: no", "8:17: supportsCreate: expected true or false"],
   [
