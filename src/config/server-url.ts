@@ -1,8 +1,12 @@
+import { hint } from "../kit/did-you-mean.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 import type { Kind } from "./kinds.ts";
 
 /** The modes of libpq, and the one of pg that encrypts and checks nothing. */
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full", "no-verify"];
+
+/** What pg reads of TLS. It passes over others, so that `sslmod=verify-full` would encrypt nothing. */
+const sslParameters = ["ssl", "sslmode", "sslcert", "sslkey", "sslrootcert", "sslnegotiation"];
 
 /**
  * Reads a URL with one of the protocols. To a socket, with `?host=/folder`, it may name no host
@@ -26,23 +30,27 @@ export function serverUrl(...protocols: readonly string[]): Kind<string> {
  */
 export function databaseUrl(): Kind<string> {
   const { expected, ...kind } = serverUrl("postgresql", "postgres");
-  const isKnown = (value: unknown): boolean => {
-    const mode = typeof value === "string" ? parsed(value)?.searchParams.get("sslmode") : undefined;
-    return typeof mode !== "string" || sslModes.includes(mode);
-  };
+  const sslProblem = (value: unknown): string | undefined =>
+    typeof value === "string" ? sslProblemOf(parsed(value)?.searchParams) : undefined;
   return {
     expected,
     read(value) {
-      const url = isKnown(value) ? kind.read(value) : undefined;
+      const url = sslProblem(value) === undefined ? kind.read(value) : undefined;
       // With this parameter pg means by them what libpq does.
       return url?.includes("uselibpqcompat=true") === true
         ? url
         : url?.replace(/([?&]sslmode=)(?:allow|prefer|require|verify-ca)(?=&|$)/, "$1verify-full");
     },
-    problemOf: (value) =>
-      kind.problemOf?.(value) ??
-      (isKnown(value) ? undefined : `its sslmode is none of ${sslModes.join(", ")}`),
+    problemOf: (value) => kind.problemOf?.(value) ?? sslProblem(value),
   };
+}
+
+function sslProblemOf(parameters: URLSearchParams | undefined): string | undefined {
+  const names = [...(parameters?.keys() ?? [])];
+  const unknown = names.find((name) => /^ssl/i.test(name) && !sslParameters.includes(name));
+  if (unknown !== undefined) return `it has no parameter ${unknown}${hint(unknown, sslParameters)}`;
+  const mode = parameters?.get("sslmode") ?? "disable";
+  return sslModes.includes(mode) ? undefined : `its sslmode is none of ${sslModes.join(", ")}`;
 }
 
 function parsed(value: string): URL | undefined {
