@@ -104,16 +104,15 @@ const unusedWithoutIssuer = [
   "auth.jwt.allowedNetworks",
 ] as const;
 
+function fault(key: SettingKey, message: string): Contradiction {
+  return { keys: [key], inFileMessage: message, message: `${key}: ${message}` };
+}
+
 /** Returns what is wrong with the settings of `auth.jwt` together. */
 function jwtContradictions(
   values: SettingValues,
   isGiven: (key: SettingKey) => boolean,
 ): readonly Contradiction[] {
-  const fault = (key: SettingKey, message: string): Contradiction => ({
-    keys: [key],
-    inFileMessage: message,
-    message: `${key}: ${message}`,
-  });
   const issuer = values["auth.jwt.issuer"];
   if (issuer === undefined) {
     const unused = isGiven("auth.jwt.issuer") ? undefined : unusedWithoutIssuer.find(isGiven);

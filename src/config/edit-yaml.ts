@@ -43,7 +43,7 @@ export function editYaml({ text, before, after, comments }: Edited): string {
   const document = parse(text);
   if (!isMap(document.contents)) throw new Error("expected keys and values in the file");
   const edits: Edit[] = [];
-  editMap({ text, map: document.contents as YAMLMap, before, after, comments, path: "", edits });
+  editMap({ text, map: document.contents, before, after, comments, path: "", edits });
   const edited = apply(text, edits);
   const result = parse(edited);
   if (result.errors.length === 0 && isSame(result.toJS(), after)) return edited;
@@ -155,13 +155,8 @@ function changeValue(place: Place, key: string, pair: Pair): void {
   const [one, other] = [before[key], after[key]];
   const inner = path === "" ? key : `${path}.${key}`;
   if (isMap(value) && isObject(one) && isObject(other) && value.items.length > 0)
-    return editMap({ text, map: value as YAMLMap, before: one, after: other, comments, path: inner, edits });
-  if (
-    isSeq(value) &&
-    Array.isArray(one) &&
-    Array.isArray(other) &&
-    editList(place, value as YAMLSeq, one, other)
-  )
+    return editMap({ text, map: value, before: one, after: other, comments, path: inner, edits });
+  if (isSeq(value) && Array.isArray(one) && Array.isArray(other) && editList(place, value, one, other))
     return;
   const [from, to] = value === null ? [endOf(pair), endOf(pair)] : rangeOf(value);
   // The end of a block is the start of the next line.
@@ -212,7 +207,7 @@ function removal(place: Place, pair: Pair): readonly Edit[] {
   const { text, map, comments, path } = place;
   const [from] = rangeOf(pair.key);
   const to = endOf(pair);
-  const index = map.items.indexOf(pair as (typeof map.items)[number]);
+  const index = map.items.indexOf(pair);
   if (map.flow === true) {
     const next = map.items[index + 1];
     if (next !== undefined) return [{ from, to: rangeOf(next.key)[0], text: "" }];

@@ -29,11 +29,12 @@ export function text(expected: string): Kind<string> {
 
 /** Reads what a server listens on. An IPv6 address may be in brackets, as URLs have it. */
 export function listenHost(): Kind<string> {
-  const { expected, read } = text("an address or a host name");
+  const host = text("an address or a host name");
   return {
-    expected,
+    expected: host.expected,
     read: (value) =>
-      read(value)
+      host
+        .read(value)
         ?.trim()
         .replace(/^\[(.+)\]$/, "$1"),
   };

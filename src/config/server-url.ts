@@ -30,22 +30,21 @@ export function serverUrl(...protocols: readonly string[]): Kind<string> {
  */
 export function databaseUrl(): Kind<string> {
   const { expected, ...kind } = serverUrl("postgresql", "postgres");
-  const sslProblem = (value: unknown): string | undefined =>
-    typeof value === "string" ? sslProblemOf(parsed(value)?.searchParams) : undefined;
   return {
     expected,
     read(value) {
-      const url = sslProblem(value) === undefined ? kind.read(value) : undefined;
+      const url = sslProblemOf(value) === undefined ? kind.read(value) : undefined;
       // With this parameter pg means by them what libpq does.
       return url?.includes("uselibpqcompat=true") === true
         ? url
         : url?.replace(/([?&]sslmode=)(?:allow|prefer|require|verify-ca)(?=&|$)/, "$1verify-full");
     },
-    problemOf: (value) => kind.problemOf?.(value) ?? sslProblem(value),
+    problemOf: (value) => kind.problemOf?.(value) ?? sslProblemOf(value),
   };
 }
 
-function sslProblemOf(parameters: URLSearchParams | undefined): string | undefined {
+function sslProblemOf(value: unknown): string | undefined {
+  const parameters = typeof value === "string" ? parsed(value)?.searchParams : undefined;
   const names = [...(parameters?.keys() ?? [])];
   const unknown = names.find((name) => /^ssl/i.test(name) && !sslParameters.includes(name));
   if (unknown !== undefined) return `it has no parameter ${unknown}${hint(unknown, sslParameters)}`;

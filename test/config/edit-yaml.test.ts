@@ -44,6 +44,11 @@ function difference(result: string): readonly string[] {
   ];
 }
 
+const without = (comment: string): string =>
+  edited((data) => delete (data["fields"] as unknown as Record<string, unknown>)["id"], {
+    "fields.id": [comment],
+  });
+
 describe("editYaml", () => {
   // oxlint-disable-next-line typescript/no-explicit-any -- The data has many shapes.
   const cases: readonly (readonly [string, (data: any) => void, ...string[]])[] = [
@@ -133,11 +138,6 @@ describe("editYaml", () => {
   });
 
   it("takes the comment of the import away with its field, and no other comment", () => {
-    const without = (comment: string): string =>
-      edited((data) => delete (data["fields"] as unknown as Record<string, unknown>)["id"], {
-        "fields.id": [comment],
-      });
-
     expect(without("the key")).not.to.contain("# the key");
     expect(without("another")).to.contain("# the key");
   });

@@ -62,7 +62,7 @@ describe("auth.jwt", () => {
     ["a user name in the issuer", `issuer: "https://a:b@x.example", ${audience}`, "expected a URL such as"],
   ] as const)
     it(`refuses ${what}`, () => {
-      expect(String(read(text))).to.contain(fault);
+      expect(JSON.stringify(read(text))).to.contain(fault);
     });
 
   it("takes an issuer without TLS in a network that is allowed", () => {

@@ -231,10 +231,10 @@ webhooks:
     );
   });
 
-  it("writes verify-full for the modes of TLS that pg takes for it with a warning", () => {
-    const urlOf = (query: string): string | undefined =>
-      load(undefined, { ...external, DATABASE_URL: `${external.DATABASE_URL}?${query}` }).database.url;
+  const urlOf = (query: string): string | undefined =>
+    load(undefined, { ...external, DATABASE_URL: `${external.DATABASE_URL}?${query}` }).database.url;
 
+  it("writes verify-full for the modes of TLS that pg takes for it with a warning", () => {
     for (const mode of ["allow", "prefer", "require", "verify-ca", "verify-full"])
       expect(urlOf(`sslmode=${mode}&a=b`)).to.equal(`${external.DATABASE_URL}?sslmode=verify-full&a=b`);
     for (const query of ["sslmode=disable", "sslmode=no-verify", "uselibpqcompat=true&sslmode=require"])
