@@ -126,12 +126,16 @@ export function fieldsByColumn({ fields }: FileContent): ReadonlyMap<string, str
   );
 }
 
-/** Writes files, each of them whole or not at all, and the record of what was written. */
+/**
+ * Writes files, each of them whole or not at all, and the record of what was written. An import
+ * that has never written anything leaves nothing behind.
+ */
 export async function writeFolder(
   folder: string,
   texts: ReadonlyMap<string, string>,
   { last, ownerColumn }: Omit<ImportFolder, "present">,
 ): Promise<void> {
+  if (texts.size === 0 && last.size === 0) return;
   try {
     await mkdir(folder, { recursive: true });
     for (const [file, text] of texts) await writeWhole(join(folder, file), text);

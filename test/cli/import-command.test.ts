@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { appendFile, readFile, writeFile } from "node:fs/promises";
+import { appendFile, readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { createMappingFolder } from "../mapping/mapping-folder.ts";
@@ -90,6 +90,15 @@ includes: [customer]
     expect(await readFile(pathOf("readings.yaml"), "utf8")).to.contain(
       "  id: { type: Int, id: true }\n  meter_id: { type: Int, references: meters.id, as: meter }\n",
     );
+  });
+
+  it("leaves no file behind where no table can be served", async () => {
+    await psql(database.url, { sql: "DROP TABLE orders, customers; CREATE TABLE heap (line text)" });
+    const { status, stdout } = await run();
+
+    expect(status).to.equal(0);
+    expect(stdout).to.contain("No mapping file was written.");
+    expect(await readdir(join(folder.configDir, "resources"))).to.deep.equal([]);
   });
 
   it("writes nothing over files that are there, unless it is told to", async () => {
