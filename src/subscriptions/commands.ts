@@ -5,7 +5,7 @@ import type { Config } from "../config/load.ts";
 import type { Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { loadSecretKey } from "../config/secret-key.ts";
-import { createSecretBox, type SecretBox } from "./secret.ts";
+import { createSecretBox, keyIdOf, type SecretBox } from "./secret.ts";
 import { reencryptSecrets, replaceUnreadable, type UnreadableSecret } from "./stored-secrets.ts";
 
 /** What the commands open and write to. */
@@ -55,6 +55,7 @@ export function addSubscriptionCommands(
           batchSize,
           onProgress: ({ reencrypted: done, of }) => terminal.stderr(`${done} of ${of} re-encrypted\n`),
         });
+        if (reencrypted > 0) await tellOfProcesses(sql, secretBox, terminal);
         const replaced = mayReplace ? await replaceUnreadable({ sql, secretBox, unreadable, actor }) : [];
         const left = mayReplace ? [] : unreadable;
         const secrets = replaced.map(({ id, userId, url, secret, lostHeaders }) => ({
@@ -81,6 +82,26 @@ export function addSubscriptionCommands(
         if (left.length > 0) throw new OperatorError(describeUnreadable(left));
       }),
     );
+}
+
+// As `svc.processes` is read elsewhere: a process that lives renews its row every 6 s.
+const runningText = `
+  SELECT count(*)::int AS count, min(started_at) AS since FROM svc.processes WHERE seen_at > now() - interval '15 seconds'`;
+
+/** The keys of other processes are in their memory alone: an operator has to know who has which. */
+async function tellOfProcesses(
+  sql: Sql,
+  { currentHead }: Pick<SecretBox, "currentHead">,
+  terminal: Pick<Terminal, "stderr">,
+): Promise<void> {
+  const [running] = await sql<{ count: number; since: Date | null }>(runningText);
+  if (running === undefined || running.since === null) return;
+  const { count, since } = running;
+  const run = count === 1 ? "1 process runs, " : `${count} processes run, the first `;
+  terminal.stderr(
+    `${run}since ${since.toISOString()}. Each must have been started with the new key (id ${keyIdOf(currentHead)}): ` +
+      "one without it cannot sign. Restart those with both keys; their deliveries wait until then.\n",
+  );
 }
 
 interface Options {

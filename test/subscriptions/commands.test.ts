@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
-import { createSecretBox, type SecretBox } from "../../src/subscriptions/secret.ts";
+import { createSecretBox, keyIdOf, type SecretBox } from "../../src/subscriptions/secret.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { createWork, type Work } from "../support/work.ts";
@@ -74,6 +74,29 @@ describe("secret-key rotate", () => {
     const again = await rotate(env(newKey), "--json");
     expect(JSON.parse(again.stdout)).to.deep.equal({ reencrypted: 0, current: 4, unreadable: [] });
     expect(again).to.include({ status: 0, stderr: "" });
+  });
+
+  it("says how many processes run, and since when: each needs the new key, which it cannot see", async () => {
+    await add(oldBox, "a");
+    await core.sql(
+      `INSERT INTO svc.processes (id, program, host, pid, configuration, reload_faults, started_at, seen_at)
+       SELECT gen_random_uuid(), 'dispatcher', 'one', n, '', '{}', '2026-03-28T14:30:00Z'::timestamptz - n * interval '1 hour',
+         now() - (n - 1) * interval '10 seconds'
+       FROM generate_series(1, 3) AS n`,
+    );
+    try {
+      const { stderr } = await rotate(env(newKey, oldKey));
+
+      // The third has not been seen for 20 s.
+      expect(stderr.split("\n").slice(1)).to.deep.equal([
+        `2 processes run, the first since 2026-03-28T12:30:00.000Z. Each must have been started with the new key (id ${keyIdOf(newBox.currentHead)}): ` +
+          "one without it cannot sign. Restart those with both keys; their deliveries wait until then.",
+        "",
+      ]);
+      expect((await rotate(env(newKey, oldKey))).stderr).to.equal("");
+    } finally {
+      await core.sql("DELETE FROM svc.processes");
+    }
   });
 
   it("ends with 1 and the subscriptions whose key was not given, and does the others", async () => {
