@@ -3,6 +3,8 @@ import type { PlaceOptions } from "./place-deliveries.ts";
 
 /** Options of `placeDeliveries` for a lane that waits for its own attempts. */
 export interface AwaitedPlaces extends Pick<PlaceOptions, "admission" | "attempts" | "lane"> {
+  /** Returns whether one of them found no slot. */
+  isRefused(): boolean;
   /** Resolves when each started attempt is over or given up, and what was settled is written. */
   ended(): Promise<void>;
 }
@@ -15,6 +17,7 @@ export function awaitPlaces(
   lane: Lane,
 ): AwaitedPlaces {
   const open: Promise<void>[] = [];
+  let isRefused = false;
   return {
     lane,
     attempts: {
@@ -32,7 +35,10 @@ export function awaitPlaces(
       inTurn: (items, userOf) => admission.inTurn(items, userOf),
       reserve(request) {
         const place = admission.reserve(request);
-        if (place === undefined) return undefined;
+        if (place === undefined) {
+          isRefused = true;
+          return undefined;
+        }
         let end = doNothing;
         open.push(new Promise((resolve) => (end = resolve)));
         return {
@@ -56,6 +62,7 @@ export function awaitPlaces(
         };
       },
     },
+    isRefused: () => isRefused,
     async ended() {
       await Promise.all(open);
     },

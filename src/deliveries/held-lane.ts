@@ -215,8 +215,10 @@ async function send(
     const taken = await held.takeOldest({ subscriptionId, holder, flightMs, limit });
     if (taken.deliveries.length === 0) break;
     const waiting = awaitPlaces(options, lane);
-    await placeDeliveries({ ...options, ...waiting, keepsOrder: true }, taken);
+    const started = await placeDeliveries({ ...options, ...waiting, keepsOrder: true }, taken);
     await waiting.ended();
+    // Others took the slots that there were. The next turn begins with what is held again.
+    if (waiting.isRefused() && started === 0) break;
     count += taken.deliveries.length;
   }
   if (hasLease) await held.leave({ subscriptionId, holder });

@@ -15,7 +15,10 @@ import type { TakenDeliveries, TakenDelivery } from "./taken.ts";
 export interface PlaceOptions {
   /** Whose slots the attempts take; default: by the attempts made so far. */
   readonly lane?: Lane;
-  /** Whether one that its rate refuses is held again, at its place in the order of events. */
+  /**
+   * Whether one that finds no slot, or that its rate refuses, is held again. It keeps its place in
+   * the order of events.
+   */
   readonly keepsOrder?: boolean;
   readonly admission: Pick<Admission, "reserve" | "refusalOf" | "hasShareOf" | "inTurn">;
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack">;
@@ -148,6 +151,10 @@ function place(
     return false;
   }
   const reserved = admission.reserve(request);
+  if (reserved === undefined && options.keepsOrder === true) {
+    options.metrics.postponed(admission.refusalOf(request) ?? "busy");
+    return hold();
+  }
   if (reserved === undefined) {
     postponeOrFail(options, delivery, flight, request);
     return false;

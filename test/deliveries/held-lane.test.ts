@@ -29,7 +29,7 @@ describe("createHeldLane", () => {
     started = [];
   });
 
-  const start = (): void =>
+  const start = (intervalMs = never): void =>
     scene.run(
       createHeldLane({
         admission,
@@ -47,7 +47,7 @@ describe("createHeldLane", () => {
         flightMs: 60_000,
         holdForMs: never,
         atOnce: 1,
-        intervalMs: never,
+        intervalMs,
         log: scene.log,
       }),
     );
@@ -60,6 +60,13 @@ describe("createHeldLane", () => {
       ...(replayId === undefined ? {} : { replayId, triggerKind: "manual" }),
     };
     return String((await scene.work.addDelivery(subscription, held)).id);
+  };
+  const holdAgain: Attempts["settle"] = async (_, { id, status }) => {
+    await scene.core.sql("SELECT pg_sleep(0.1)");
+    await scene.core.sql("UPDATE svc.deliveries SET status = $2, held_at = now() WHERE id = $1", [
+      id,
+      status,
+    ]);
   };
   const startedIds = (): readonly string[] => started.map(({ delivery }) => delivery.id);
   const endAll = (): void => {
@@ -120,15 +127,30 @@ describe("createHeldLane", () => {
       waitMs: () => 0,
       take: async (asked) => new Map(asked.map((one) => [one.subscriptionId, grants.shift() ?? 0])),
     };
-    settle = async (_, { id, status }) => {
-      await scene.core.sql("SELECT pg_sleep(0.1)");
-      await scene.core.sql("UPDATE svc.deliveries SET status = $2, held_at = now() WHERE id = $1", [
-        id,
-        status,
-      ]);
-    };
+    settle = holdAgain;
 
     start();
+    await untilStarted(1);
+    expect(startedIds()).to.deep.equal(ids.slice(0, 1));
+    endAll();
+    await untilStarted(1);
+    expect(startedIds()).to.deep.equal(ids.slice(1));
+    endAll();
+  });
+
+  it("holds again what finds no slot, and begins with it in the next turn", async () => {
+    const subscription = await scene.work.addSubscription();
+    const ids = [await hold(subscription), await hold(subscription)];
+    const { reserve } = admission;
+    let refusals = 2;
+    // Others have taken the slots since there was room.
+    const taking = {
+      reserve: (...asked: Parameters<typeof reserve>) => (refusals-- > 0 ? undefined : reserve(...asked)),
+    };
+    Object.assign(admission, taking);
+    settle = holdAgain;
+
+    start(50);
     await untilStarted(1);
     expect(startedIds()).to.deep.equal(ids.slice(0, 1));
     endAll();
