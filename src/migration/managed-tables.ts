@@ -1,4 +1,5 @@
 import type { Client } from "pg";
+import { findBlocking } from "./blocking-objects.ts";
 import { judgeChanges, sentenceStart, type Deed, type Verdict, type WantedTable } from "./judge-changes.ts";
 import {
   keyOf,
@@ -93,16 +94,15 @@ export async function planTables({
     planTableIndexes({ indexes, objects, made, dropped: verdict.dropped }),
   );
   const concerns = concernsOf(verdict);
-  const warnings = change.warnings.filter(concerns);
-  const unfit = [
-    await findNarrowed({ client, limits, changed: changedTypesOf(verdict), warnings }),
-    await findDuplicates({ client, statements: verdict.statements, objects, warnings }),
-  ];
+  const unfit = await judgeRows({
+    client,
+    limits,
+    verdict,
+    objects,
+    warnings: change.warnings.filter(concerns),
+  });
   const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, verdict, valueChecks });
   const gone = await findGone(client, record, managed);
-  const open = warnings.filter((warning) => !unfit.some(({ settled }) => settled.includes(warning)));
-  const lost = open.filter((warning) => !harmless.test(warning));
-  const unsure = open.filter((warning) => harmless.test(warning));
 
   return {
     steps: [
@@ -116,17 +116,44 @@ export async function planTables({
       ...gone.map((table) => recordStep(table, [])),
     ],
     // Both report a check that is dropped together with its column.
-    losses: [...new Set([...verdict.losses, ...valueChecks.losses]), ...lost],
+    losses: [...new Set([...verdict.losses, ...valueChecks.losses]), ...unfit.losses],
     impossible: [
       ...verdict.impossible,
       ...(await findTaken(client, verdict, objects)),
+      ...(await findBlocking(client, verdict.statements)),
       ...valueChecks.impossible,
       ...change.impossible.filter(concerns),
-      ...unfit.flatMap(({ impossible }) => impossible),
+      ...unfit.impossible,
       ...(await findUnlisted({ client, checks, plan: valueChecks, objects })),
     ],
-    notes: [...unsure, ...next.notes, ...inTheWay(wanted, objects, verdict)],
+    notes: [...unfit.notes, ...next.notes, ...inTheWay(wanted, objects, verdict)],
     leftAlone: [...next.leftAlone.map((object) => shownAs(object)), ...changedByHand(verdict.left)],
+  };
+}
+
+/** Looks at the rows where the engine, which does not, only warns. */
+async function judgeRows({
+  client,
+  limits,
+  verdict,
+  objects,
+  warnings,
+}: {
+  readonly client: Client;
+  readonly limits: readonly ValueLimit[];
+  readonly verdict: Verdict;
+  readonly objects: readonly LiveObject[];
+  readonly warnings: readonly string[];
+}): Promise<Pick<TablesPlan, "impossible" | "losses" | "notes">> {
+  const found = [
+    await findNarrowed({ client, limits, changed: changedTypesOf(verdict), warnings }),
+    await findDuplicates({ client, statements: verdict.statements, objects, warnings }),
+  ];
+  const open = warnings.filter((warning) => !found.some(({ settled }) => settled.includes(warning)));
+  return {
+    impossible: found.flatMap(({ impossible }) => impossible),
+    losses: open.filter((warning) => !harmless.test(warning)),
+    notes: open.filter((warning) => harmless.test(warning)),
   };
 }
 
