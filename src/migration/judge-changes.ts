@@ -109,7 +109,6 @@ export function judgeChanges({
     touched: new Set(kept.map(({ table }) => table)),
     left,
     losses: [
-      ...changedTables(kept, tables, made, objects),
       ...gone.map((object) => lossOf(object, originOf(object) === "made")),
       ...along
         .filter((object) => !gone.includes(object) && originOf(object) !== "made")
@@ -270,21 +269,32 @@ function secondKeys(
     );
 }
 
-function changedTables(
-  kept: readonly Deed[],
-  tables: ReadonlyMap<string, WantedTable>,
-  made: ReadonlyMap<string, MadeObject>,
-  objects: readonly LiveObject[],
-): readonly string[] {
-  const isForeign = (table: string): boolean =>
-    tables.get(table)?.before === undefined &&
+/**
+ * Returns a sentence for each table of others that would be changed.
+ *
+ * @param touched The tables that any change touches.
+ */
+export function changesOfOthers({
+  touched,
+  wanted,
+  objects,
+  made,
+}: {
+  readonly touched: readonly string[];
+  readonly wanted: readonly WantedTable[];
+  readonly objects: readonly LiveObject[];
+  readonly made: ReadonlyMap<string, MadeObject>;
+}): readonly string[] {
+  const isOfOthers = (table: string): boolean =>
+    wanted.find((one) => one.table === table)?.before === undefined &&
     made.get(keyOf("table", table, table))?.isMade !== true &&
     objects.some((object) => object.table === table);
-  const changed = new Set(kept.map(({ table }) => table).filter(isForeign));
-  return [...changed].map(
-    (table) =>
-      `The table ${table} exists and was not made by this service, which would change it. Say "managed: false" in its mapping file to leave it as it is.`,
-  );
+  return [...new Set(touched)]
+    .filter(isOfOthers)
+    .map(
+      (table) =>
+        `The table ${table} exists and was not made by this service, which would change it. Say "managed: false" in its mapping file to leave it as it is.`,
+    );
 }
 
 /** Returns the sentence about the loss of an index or a constraint. */

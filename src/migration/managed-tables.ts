@@ -1,6 +1,13 @@
 import type { Client } from "pg";
 import { findBlocking } from "./blocking-objects.ts";
-import { judgeChanges, sentenceStart, type Deed, type Verdict, type WantedTable } from "./judge-changes.ts";
+import {
+  changesOfOthers,
+  judgeChanges,
+  sentenceStart,
+  type Deed,
+  type Verdict,
+  type WantedTable,
+} from "./judge-changes.ts";
 import {
   keyOf,
   keyOfObject,
@@ -19,7 +26,7 @@ import { nextRecord } from "./next-record.ts";
 import { compareOwn, type OwnChanges } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
 import { isTableIndex, joinedPlans, planTableIndexes, type WantedIndex } from "./table-indexes.ts";
-import { findUnlisted, planValueChecks, type ValueCheck } from "./value-checks.ts";
+import { type ChecksPlan, findUnlisted, planValueChecks, type ValueCheck } from "./value-checks.ts";
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
 
 /** The steps that bring the managed tables to the models, and the objections. */
@@ -107,16 +114,11 @@ export async function planTables({
   return {
     steps: [
       ...schemaSteps(managed, live),
-      ...valueChecks.before,
-      ...verdict.statements
-        .map((statement) => repaired(statement, sequences))
-        .map((sql) => ({ title: titleOf(sql), sql })),
-      ...valueChecks.after,
+      ...changeSteps(verdict, valueChecks, sequences),
       ...next.rows.map(([table, rows]) => recordStep(table, rows)),
       ...gone.map((table) => recordStep(table, [])),
     ],
-    // Both report a check that is dropped together with its column.
-    losses: [...new Set([...verdict.losses, ...valueChecks.losses]), ...unfit.losses],
+    losses: [...lossesOf({ verdict, valueChecks, wanted: judged, objects, made }), ...unfit.losses],
     impossible: [
       ...verdict.impossible,
       ...(await findTaken(client, verdict, objects)),
@@ -197,6 +199,29 @@ function schemaSteps(managed: readonly string[], { schemas }: LiveSchema): reado
   return [...wanted]
     .filter((schema) => !schemas.includes(schema))
     .map((schema) => ({ title: `schema ${schema}`, sql: `CREATE SCHEMA ${quoteName(schema)}` }));
+}
+
+function lossesOf({
+  verdict,
+  valueChecks,
+  ...given
+}: {
+  readonly verdict: Verdict;
+  readonly valueChecks: ChecksPlan;
+} & Omit<Parameters<typeof changesOfOthers>[0], "touched">): readonly string[] {
+  const checked = valueChecks.checks.filter(({ isNew }) => isNew).map(({ table }) => table);
+  const others = changesOfOthers({ ...given, touched: [...verdict.touched, ...checked] });
+  // Both report a check that is dropped together with its column.
+  return [...others, ...new Set([...verdict.losses, ...valueChecks.losses])];
+}
+
+function changeSteps(
+  { statements }: Verdict,
+  { before, after }: ChecksPlan,
+  sequences: readonly OwnedSequence[],
+): readonly Step[] {
+  const changes = statements.map((statement) => repaired(statement, sequences));
+  return [...before, ...changes.map((sql) => ({ title: titleOf(sql), sql })), ...after];
 }
 
 function recordStep(table: string, rows: Parameters<typeof recordStatements>[1]): Step {

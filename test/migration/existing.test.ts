@@ -88,6 +88,36 @@ describe("applyMigration beside tables that exist", () => {
     expect(await scene.apply(named(40))).to.equal("done");
   });
 
+  for (const [what, file] of [
+    [
+      "a check of values, which may refuse what others write",
+      withFields(customers, [field("status", "Enum", { values: ["open", "paid"] })]),
+    ],
+    [
+      "an index",
+      {
+        ...withFields(customers, [field("status", "String")]),
+        indexes: [{ fields: ["status"], type: "btree" }],
+      },
+    ],
+  ] as const) {
+    it(`gives a table of others ${what}, only when that is allowed, and says so once`, async () => {
+      await client.query("CREATE TABLE customers (id serial PRIMARY KEY, status text NOT NULL)");
+      const definitions = definitionsOf(file);
+      const was = await scene.shape();
+
+      expect((await scene.plan(definitions)).losses).to.deep.equal([
+        'The table customers exists and was not made by this service, which would change it. Say "managed: false" in its mapping file to leave it as it is.',
+      ]);
+      expect(await scene.apply(definitions)).to.match(/--allow-destructive/);
+      expect(await scene.shape()).to.equal(was);
+      expect(await scene.apply(definitions, true)).to.equal("done");
+
+      expect(await scene.shape()).to.not.equal(was);
+      expect(await scene.plan(definitions)).to.deep.include({ steps: [], losses: [] });
+    });
+  }
+
   it("never makes a column of others anew, whose values would go", async () => {
     await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
     expect(await scene.apply(definitionsOf(customers))).to.equal("done");
