@@ -147,14 +147,14 @@ async function judgeRows({
   readonly objects: readonly LiveObject[];
   readonly warnings: readonly string[];
 }): Promise<Pick<TablesPlan, "impossible" | "losses" | "notes">> {
-  const found = [
-    await findNarrowed({ client, limits, changed: changedTypesOf(verdict), warnings }),
-    await findDuplicates({ client, statements: verdict.statements, objects, warnings }),
-  ];
-  const open = warnings.filter((warning) => !found.some(({ settled }) => settled.includes(warning)));
+  const changed = changedTypesOf(verdict);
+  const narrowed = await findNarrowed({ client, limits, changed, objects, warnings });
+  const doubled = await findDuplicates({ client, statements: verdict.statements, objects, warnings });
+  const settled = [...narrowed.settled, ...doubled.settled];
+  const open = warnings.filter((warning) => !settled.includes(warning));
   return {
-    impossible: found.flatMap(({ impossible }) => impossible),
-    losses: open.filter((warning) => !harmless.test(warning)),
+    impossible: [...narrowed.impossible, ...doubled.impossible],
+    losses: [...narrowed.losses, ...open.filter((warning) => !harmless.test(warning))],
     notes: open.filter((warning) => harmless.test(warning)),
   };
 }

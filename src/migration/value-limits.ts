@@ -1,105 +1,209 @@
 import type { ClientBase } from "pg";
 import type { Definition, Field } from "../mapping/definition.ts";
 import { partsOfTable, quoteName, quoteTable } from "../db/names.ts";
+import type { LiveObject } from "./live-objects.ts";
 
-/** The limit for the values of a column, so that PostgreSQL can cast them to its new type. */
+/** What PostgreSQL's cast of a column to its new type does to the values. */
+interface Cast {
+  /** Completes "the column is to hold ...". */
+  readonly expected: string;
+  /** An SQL condition on `value` that is true where the cast fails, or cuts a text. */
+  readonly broken?: string | undefined;
+  /** An SQL condition on `value` that is true where the cast forgets something. */
+  readonly lost?: { readonly condition: string; readonly what: string };
+  /** Whether the cast changes no value that is not `broken`. */
+  readonly isLossless: boolean;
+}
+
+/** The limit that the wanted type of a column sets. */
 export interface ValueLimit {
   readonly table: string;
   readonly column: string;
+  /** @param from The present type in PostgreSQL's words, without the `[]` of a list. */
+  readonly castFrom: (from: string) => Cast | undefined;
   readonly isList: boolean;
-  /** Completes "the column is to hold ...". */
-  readonly expected: string;
-  /** An SQL condition on `value` that is true beyond the limit. */
-  readonly broken: string;
-  /** Whether the cast changes no value within the limit. */
-  readonly isLossless: boolean;
 }
 
 /** Returns the limits that the types of a definition's columns set. */
 export function valueLimitsOf({ table, fields }: Definition): readonly ValueLimit[] {
-  return fields.flatMap((field) => {
-    const limit = limitOf(field);
-    return limit === undefined ? [] : [{ table, column: field.column, isList: field.isList, ...limit }];
-  });
+  return fields.map((field) => ({
+    table,
+    column: field.column,
+    isList: field.isList,
+    castFrom: (from) => castOf(field, from),
+  }));
 }
 
-function limitOf({
-  type,
-  length,
-  precision,
-  scale = 0,
-}: Field): Pick<ValueLimit, "expected" | "broken" | "isLossless"> | undefined {
+const numbers = /^(?:smallint|integer|bigint|numeric|real|double precision)/;
+const moments = /^timestamp/;
+
+/** Undefined where every value has its like in the new type, and where there is no such cast. */
+function castOf(field: Field, from: string): Cast | undefined {
+  const { type, native, length } = field;
+  if (native !== undefined) return undefined;
   if (type === "String" && length !== undefined) {
+    const [, now = Infinity] = /^character varying\((\d+)\)$/.exec(from) ?? [];
     // Spaces at the end count, since PostgreSQL would cut them without a warning.
-    const broken = `char_length(value::text) > ${length}`;
+    const broken = Number(now) <= length ? undefined : `char_length(value::text) > ${length}`;
     return { expected: `at most ${length} characters`, broken, isLossless: true };
   }
+  if (["Int", "BigInt", "Float", "Decimal"].includes(type))
+    return numbers.test(from) ? numberCast(field, from) : undefined;
+  return temporalCast(field, from);
+}
+
+function numberCast({ type, precision, scale }: Field, from: string): Cast | undefined {
+  // NaN is greater than every number, and no integer.
   if (type === "Int")
     return {
       expected: "whole numbers of 32 bits",
-      broken: "value NOT BETWEEN -2147483648 AND 2147483647",
+      broken: "round(value::numeric) NOT BETWEEN -2147483648 AND 2147483647",
       isLossless: false,
     };
-  if (type !== "Decimal" || precision === undefined) return undefined;
-  const whole = precision - scale;
+  if (type === "BigInt")
+    return {
+      expected: "whole numbers of 64 bits",
+      // A float is compared as a float: as a number it would have 15 digits only.
+      broken: "round(value) >= 9223372036854775808 OR round(value) < -9223372036854775808",
+      isLossless: false,
+    };
+  if (type === "Float" && from.startsWith("bigint"))
+    return {
+      expected: "floats",
+      lost: { condition: "abs(value::numeric) > 9007199254740992", what: "more digits than a float has" },
+      isLossless: false,
+    };
+  if (type !== "Decimal") return undefined;
+  // Prisma's own, where the file has none.
+  const digits = precision === undefined ? { precision: 65, scale: 30 } : { precision, scale: scale ?? 0 };
+  const whole = digits.precision - digits.scale;
   return {
     expected: `at most ${whole} digits before the decimal point`,
-    broken: `abs(round(value::numeric, ${scale})) >= 1e${whole}`,
+    broken: `abs(round(value::numeric, ${digits.scale})) >= 1e${whole} AND value::numeric <> 'NaN'`,
     isLossless: false,
   };
 }
 
-/** Counts the rows with a value beyond the limit. */
-async function countBroken(client: ClientBase, limit: ValueLimit): Promise<number> {
-  const { table, column, isList, broken } = limit;
-  const values = `SELECT ${quoteName(column)} AS value FROM ${quoteTable(table)}`;
-  const condition = isList ? `EXISTS (SELECT FROM unnest(value) AS items (value) WHERE ${broken})` : broken;
-  const { rows } = await client.query<{ count: string }>(
-    `SELECT count(*) FROM (${values}) AS given WHERE ${condition}`,
-  );
-  return Number(rows[0]?.count);
+/** The engine takes these for casts that lose nothing, and warns of none. */
+function temporalCast({ type }: Field, from: string): Cast | undefined {
+  if (type === "Date" && moments.test(from))
+    return {
+      expected: "days",
+      lost: { condition: "value <> value::date", what: "a time of day" },
+      isLossless: false,
+    };
+  if (type === "Time" && moments.test(from))
+    return {
+      expected: "times of day",
+      // PostgreSQL makes NULL of them.
+      broken: "NOT isfinite(value)",
+      lost: { condition: "value IS NOT NULL", what: "a day" },
+      isLossless: false,
+    };
+  if ((type === "DateTime" || type === "Instant") && from === "date")
+    return {
+      expected: "times up to the year 294276",
+      broken: "value > '294276-12-31' AND isfinite(value)",
+      isLossless: false,
+    };
+  return undefined;
 }
 
-const cast = /^You are about to alter the column `([^`]+)` on the `([^`]+)` table,.* will be cast from /s;
+/** Counts the rows whose value cannot be cast, and those whose value loses something. */
+async function countRows(
+  client: ClientBase,
+  { table, column, isList }: ValueLimit,
+  { broken = "false", lost }: Cast,
+): Promise<{ readonly broken: number; readonly lost: number }> {
+  const rowsWith = (condition: string): string =>
+    `count(*) FILTER (WHERE ${isList ? `EXISTS (SELECT FROM unnest(value) AS items (value) WHERE ${condition})` : condition})::float8`;
+  const { rows } = await client.query<{ broken: number; lost: number }>(
+    `SELECT ${rowsWith(broken)} AS broken, ${rowsWith(lost?.condition ?? "false")} AS lost
+     FROM (SELECT ${quoteName(column)} AS value FROM ${quoteTable(table)}) AS given`,
+  );
+  return rows[0] ?? { broken: 0, lost: 0 };
+}
+
+const castWarning =
+  /^You are about to alter the column `([^`]+)` on the `([^`]+)` table,.* will be cast from /s;
 
 /**
- * Checks the values where the engine warns of a cast, as it does for every narrower type. Some
- * values cannot be cast, with any flag; where all fit, nothing is lost. The warning names no
- * schema, so it may be about several tables.
+ * Checks the values of columns whose type changes. Some values cannot be cast, with any flag. The
+ * engine warns of most casts to a narrower type, whatever the values are; where all fit, nothing is
+ * lost. The warning names no schema, so it may be about several tables.
  *
  * @param changed The columns whose type changes.
+ * @param objects Objects of their tables.
  */
 export async function findNarrowed({
   client,
   limits,
   changed,
+  objects,
   warnings,
 }: {
   readonly client: ClientBase;
   readonly limits: readonly ValueLimit[];
   readonly changed: readonly Pick<ValueLimit, "table" | "column">[];
+  readonly objects: readonly LiveObject[];
   readonly warnings: readonly string[];
-}): Promise<{ readonly impossible: readonly string[]; readonly settled: readonly string[] }> {
-  const impossible = new Set<string>();
-  const settled: string[] = [];
-  for (const warning of warnings) {
-    const [, column, table] = cast.exec(warning) ?? [];
-    const matching = changed
-      .filter((one) => partsOfTable(one.table).name === table && one.column === column)
-      .map((one) => limits.find((limit) => limit.table === one.table && limit.column === column));
-    if (matching.length === 0) continue;
-    const refusals: string[] = [];
-    for (const limit of matching) {
-      const count = limit === undefined ? 0 : await countBroken(client, limit);
-      if (limit !== undefined && count > 0) refusals.push(tooWide(limit, count));
-    }
-    if (refusals.length > 0 || matching.every((limit) => limit?.isLossless === true)) settled.push(warning);
-    for (const refusal of refusals) impossible.add(refusal);
-  }
-  return { impossible: [...impossible], settled };
+}): Promise<{
+  readonly impossible: readonly string[];
+  readonly losses: readonly string[];
+  readonly settled: readonly string[];
+}> {
+  const results: CastResult[] = [];
+  for (const one of changed) results.push(await castResultOf({ client, limits, objects, ...one }));
+  const settled = warnings.filter((warning) => {
+    const [, column, table] = castWarning.exec(warning) ?? [];
+    const about = results.filter((one) => one.column === column && partsOfTable(one.table).name === table);
+    const isRefused = about.some(({ impossible }) => impossible !== undefined);
+    return about.length > 0 && (isRefused || about.every(({ isLossless }) => isLossless));
+  });
+  return {
+    impossible: results.flatMap(({ impossible }) => impossible ?? []),
+    losses: results.flatMap(({ loss }) => loss ?? []),
+    settled,
+  };
 }
 
-function tooWide({ table, column, expected }: ValueLimit, count: number): string {
-  const rows = count === 1 ? "1 row has" : `${count} rows have`;
-  return `The column ${column} of the table ${table} is to hold ${expected}, and ${rows} a value beyond that. Change the values first; none is cut.`;
+interface CastResult extends Pick<ValueLimit, "table" | "column"> {
+  readonly isLossless: boolean;
+  readonly impossible?: string;
+  readonly loss?: string;
+}
+
+async function castResultOf({
+  client,
+  limits,
+  objects,
+  table,
+  column,
+}: Pick<ValueLimit, "table" | "column"> & {
+  readonly client: ClientBase;
+  readonly limits: readonly ValueLimit[];
+  readonly objects: readonly LiveObject[];
+}): Promise<CastResult> {
+  const limit = limits.find((one) => one.table === table && one.column === column);
+  const [type = ""] =
+    objects
+      .find((one) => one.kind === "column" && one.table === table && one.name === column)
+      ?.definition.split(/ NOT NULL| DEFAULT /) ?? [];
+  const cast = limit?.isList === type.endsWith("[]") ? limit.castFrom(type.replace(/\[\]$/, "")) : undefined;
+  if (limit === undefined || cast === undefined) return { table, column, isLossless: false };
+  const given = { table, column, isLossless: cast.isLossless };
+  // A wider text needs no look at the rows, of which there may be many.
+  if (cast.broken === undefined && cast.lost === undefined) return given;
+  const { broken, lost } = await countRows(client, limit, cast);
+  const start = `The column ${column} of the table ${table} is to hold ${cast.expected}`;
+  if (broken > 0) {
+    const rest = `${rowsHave(broken)} a value beyond that. Change the values first; none is cut.`;
+    return { ...given, impossible: `${start}, and ${rest}` };
+  }
+  if (lost === 0) return given;
+  return { ...given, loss: `${start}, and ${rowsHave(lost)} ${cast.lost?.what}, which would be lost.` };
+}
+
+function rowsHave(count: number): string {
+  return count === 1 ? "1 row has" : `${count} rows have`;
 }

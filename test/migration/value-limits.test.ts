@@ -1,0 +1,141 @@
+import { expect } from "chai";
+import type { Definitions, Field } from "../../src/mapping/definition.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
+import { openScene, type Scene } from "../support/migration-scene.ts";
+
+type Shape = Partial<Field> & Pick<Field, "type">;
+
+interface Cast {
+  readonly from: Shape;
+  readonly to: Shape;
+  readonly value: string;
+}
+
+const list = { isList: true };
+const short = { type: "Decimal", precision: 7, scale: 2 } as const;
+
+/** Values that PostgreSQL cannot cast, or would make NULL. */
+const broken: readonly Cast[] = [
+  { from: { type: "Float" }, to: { type: "Int" }, value: "'NaN'" },
+  { from: { type: "Float" }, to: { type: "Int" }, value: "2147483647.5" },
+  { from: { type: "Decimal" }, to: { type: "Int" }, value: "'NaN'" },
+  { from: { type: "Decimal" }, to: { type: "Int" }, value: "-2147483648.5" },
+  { from: { type: "Float" }, to: { type: "BigInt" }, value: "'NaN'" },
+  { from: { type: "Float" }, to: { type: "BigInt" }, value: "'-Infinity'" },
+  { from: { type: "Float" }, to: { type: "BigInt" }, value: "9223372036854775807" },
+  { from: { type: "Decimal" }, to: { type: "BigInt" }, value: "9223372036854775807.5" },
+  { from: { type: "Float" }, to: short, value: "'Infinity'" },
+  { from: { type: "Float" }, to: short, value: "-99999.995" },
+  { from: { type: "Float" }, to: { type: "Decimal" }, value: "'-Infinity'" },
+  { from: { type: "Float" }, to: { type: "Decimal" }, value: "1e35" },
+  { from: { type: "Float", ...list }, to: { type: "Int", ...list }, value: "'{1,NaN}'" },
+  { from: { type: "Json" }, to: { type: "String", length: 3 }, value: "'null'" },
+  { from: { type: "Boolean" }, to: { type: "String", length: 3 }, value: "true" },
+  { from: { type: "DateTime" }, to: { type: "Time" }, value: "'infinity'" },
+  { from: { type: "Date" }, to: { type: "DateTime" }, value: "'294277-01-01'" },
+];
+
+/** Values that become others. */
+const lost: readonly Cast[] = [
+  { from: { type: "DateTime" }, to: { type: "Date" }, value: "'2026-01-01 10:00:00+00'" },
+  { from: { type: "DateTime", ...list }, to: { type: "Date", ...list }, value: "'{2026-01-01 10:00:00+00}'" },
+  { from: { type: "DateTime" }, to: { type: "Time" }, value: "'2026-01-01 10:00:00+00'" },
+  { from: { type: "BigInt" }, to: { type: "Float" }, value: "-9007199254740993" },
+];
+
+/** Values that stay what they are. */
+const fitting: readonly Cast[] = [
+  { from: { type: "DateTime" }, to: { type: "Date" }, value: "'infinity'" },
+  { from: { type: "DateTime" }, to: { type: "Date" }, value: "'2026-01-01 00:00:00+00'" },
+  { from: { type: "DateTime" }, to: { type: "Time" }, value: "NULL" },
+  { from: { type: "Date" }, to: { type: "DateTime" }, value: "'-infinity'" },
+  { from: { type: "Date" }, to: { type: "DateTime" }, value: "'294276-12-31'" },
+  { from: { type: "BigInt" }, to: { type: "Float" }, value: "9007199254740992" },
+  { from: { type: "Json" }, to: { type: "String", length: 4 }, value: "'null'" },
+  { from: { type: "String", ...list }, to: { type: "String", length: 3, ...list }, value: "'{}'" },
+  { from: { type: "String", ...list }, to: { type: "String", length: 3, ...list }, value: "'{NULL,abc}'" },
+];
+
+/** Values that fit, of which the engine does not know. It warns of the cast. */
+const warned: readonly Cast[] = [
+  { from: { type: "Float" }, to: short, value: "'NaN'" },
+  { from: { type: "Decimal" }, to: short, value: "'NaN'" },
+  { from: { type: "Decimal", ...list }, to: { ...short, ...list }, value: "'{NaN,NULL}'" },
+  { from: { type: "Float" }, to: { type: "Int" }, value: "2147483647.4" },
+  { from: { type: "Float" }, to: { type: "BigInt" }, value: "9223372036854774784" },
+  { from: { type: "Float" }, to: { type: "Decimal" }, value: "9e34" },
+];
+
+function shown({ from, to, value }: Cast): string {
+  return `${value} of ${from.type} in ${to.type}`;
+}
+
+/** One resource with a column for each cast. */
+function itemsWith(casts: readonly Cast[], side: "from" | "to"): Definitions {
+  const fields = casts.map((cast, index) => {
+    const { type, ...rest } = cast[side];
+    return field(`at_${index}`, type, { isOptional: true, ...rest });
+  });
+  return definitionsOf(definition({ name: "items", fields }));
+}
+
+/** The casts whose columns are named in the sentences. */
+function namedIn(casts: readonly Cast[], sentences: readonly string[]): readonly string[] {
+  const isNamed = (index: number): boolean =>
+    sentences.some((line) => line.includes(`The column at_${index} of the table items is to`));
+  return casts.filter((_, index) => isNamed(index)).map(shown);
+}
+
+describe("planMigration of columns whose type changes", () => {
+  let scene: Scene;
+
+  beforeEach(async () => (scene = await openScene()));
+  afterEach(() => scene.close());
+
+  const fill = async (casts: readonly Cast[]): Promise<void> => {
+    await scene.migrate(itemsWith(casts, "from"));
+    await scene.client.query(`INSERT INTO items VALUES (1, ${casts.map(({ value }) => value).join(", ")})`);
+  };
+  it("names every value that PostgreSQL cannot cast", async () => {
+    await fill(broken);
+
+    const { impossible } = await scene.plan(itemsWith(broken, "to"));
+
+    expect(namedIn(broken, impossible)).to.deep.equal(broken.map(shown));
+    expect(impossible).to.have.length(broken.length);
+  });
+
+  it("names every value that becomes another one, and changes none without the flag", async () => {
+    await fill(lost);
+    const wanted = itemsWith(lost, "to");
+
+    const { losses, impossible } = await scene.plan(wanted);
+
+    expect([namedIn(lost, losses), losses.length, impossible]).to.deep.equal([
+      lost.map(shown),
+      lost.length,
+      [],
+    ]);
+    expect(losses[0]).to.match(/is to hold days, and 1 row has a time of day, which would be lost\.$/);
+    expect(await scene.apply(wanted)).to.match(/would lose data/);
+    expect(await scene.apply(wanted, true)).to.equal("done");
+  });
+
+  it("is silent on values that stay what they are", async () => {
+    await fill(fitting);
+
+    const { losses, impossible } = await scene.plan(itemsWith(fitting, "to"));
+
+    expect([losses, impossible]).to.deep.equal([[], []]);
+    expect(await scene.apply(itemsWith(fitting, "to"))).to.equal("done");
+  });
+
+  it("allows what PostgreSQL can cast", async () => {
+    await fill(warned);
+
+    const { impossible } = await scene.plan(itemsWith(warned, "to"));
+
+    expect(impossible).to.deep.equal([]);
+    expect(await scene.apply(itemsWith(warned, "to"), true)).to.equal("done");
+  });
+});
