@@ -1,14 +1,13 @@
 import { setTimeout } from "node:timers/promises";
 import type { ClientBase } from "pg";
-import { codeOf } from "../kit/errors.ts";
+import { codeOf, OperatorError } from "../kit/errors.ts";
 import type { Step } from "./core-migrations.ts";
 
 /** Shorter than `deadlock_timeout` (1 s), after which PostgreSQL fails a statement. */
 const tryMs = 500;
 /** What has waited behind a try goes on meanwhile. */
 const breakMs = 200;
-/** After it, each step waits for its own locks. */
-const patienceMs = 15_000;
+const patienceMs = 30_000;
 
 const statementTimeout = "57014";
 
@@ -24,23 +23,32 @@ export function coreTablesOf(steps: readonly Step[]): readonly string[] {
  * for another. Statements that have one of the two and want the other are in a deadlock with it.
  * The processes of the version before run such statements all the time.
  *
- * Several short tries, since all others wait behind each. Without any that succeeded, nothing is
- * locked and nothing thrown.
+ * Several short tries, since all others wait behind each. A long wait, as behind a `pg_dump`, would
+ * stop the whole service meanwhile.
  *
  * @param tables As text for `to_regclass`. Those that are not there yet, and those that the role
  *   may not lock, are left out.
+ * @param patience Milliseconds after which there is no other try.
+ * @throws OperatorError naming those who have the tables; then none is locked.
  */
-export async function lockTables(client: ClientBase, tables: readonly string[]): Promise<void> {
-  const { rows } = await client.query<{ list: string | null }>(
-    `SELECT string_agg(oid::regclass::text, ', ' ORDER BY oid) AS list FROM pg_class
+export async function lockTables(
+  client: ClientBase,
+  tables: readonly string[],
+  patience = patienceMs,
+): Promise<void> {
+  const { rows } = await client.query<{ list: string | null; ids: readonly string[] | null }>(
+    `SELECT string_agg(oid::regclass::text, ', ' ORDER BY oid) AS list, array_agg(oid::text) AS ids FROM pg_class
      WHERE oid = ANY(SELECT to_regclass(name) FROM unnest($1::text[]) AS name) AND relkind IN ('r', 'p')
        AND has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE')`,
     [tables],
   );
-  const list = rows[0]?.list ?? undefined;
-  if (list === undefined) return;
-  const endsAt = performance.now() + patienceMs;
-  while (!(await tryLock(client, list)) && performance.now() < endsAt) await setTimeout(breakMs);
+  const { list = null, ids = null } = rows[0] ?? {};
+  if (list === null || ids === null) return;
+  const endsAt = performance.now() + patience;
+  while (!(await tryLock(client, list))) {
+    if (performance.now() >= endsAt) throw await busyError(client, ids, patience);
+    await setTimeout(breakMs);
+  }
 }
 
 async function tryLock(client: ClientBase, list: string): Promise<boolean> {
@@ -55,4 +63,57 @@ async function tryLock(client: ClientBase, list: string): Promise<boolean> {
   }
   await client.query("SET LOCAL statement_timeout = 0; RELEASE SAVEPOINT lock_tables");
   return true;
+}
+
+// A role without the rights of pg_read_all_stats sees no times of other roles. Prepared
+// transactions have no process.
+const holdersQuery = `
+  SELECT locks.pid, act.application_name AS application, act.usename AS role, act.backend_type AS type, act.state,
+    to_char(act.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since,
+    string_agg(DISTINCT locks.relation::regclass::text, ', ') AS tables
+  FROM pg_locks AS locks LEFT JOIN pg_stat_activity AS act ON act.pid = locks.pid
+  WHERE locks.locktype = 'relation' AND locks.granted AND locks.relation::text = ANY($1)
+    AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
+    AND locks.pid IS DISTINCT FROM pg_backend_pid()
+  GROUP BY locks.pid, locks.virtualtransaction, act.application_name, act.usename, act.backend_type, act.state, act.xact_start
+  ORDER BY act.xact_start NULLS FIRST LIMIT 5`;
+
+interface Holder {
+  readonly pid: number | null;
+  readonly application: string | null;
+  readonly role: string | null;
+  readonly type: string | null;
+  readonly state: string | null;
+  readonly since: string | null;
+  readonly tables: string;
+}
+
+async function busyError(
+  client: ClientBase,
+  ids: readonly string[],
+  patience: number,
+): Promise<OperatorError> {
+  const { rows } = await client.query<Holder>(holdersQuery, [ids]);
+  const start = `The migration changed nothing: for ${Math.round(patience / 1000)} s there was always another transaction on a table that it changes.`;
+  if (rows.length === 0)
+    return new OperatorError(`${start} Each of them was short. Try again at a quieter time.`);
+  const faults = rows.map(shownHolder);
+  return new OperatorError(
+    `${start} These have them now:\n${faults.map((line) => `  - ${line}`).join("\n")}\n` +
+      "Try again when they are done, or end one with SELECT pg_terminate_backend(<pid>).",
+    { faults },
+  );
+}
+
+function shownHolder({ pid, application, role, type, state, since, tables }: Holder): string {
+  if (pid === null) return `a prepared transaction (see pg_prepared_xacts): ${tables}`;
+  const name = application === null || application === "" ? (type ?? "unknown") : application;
+  const parts = [
+    `pid ${pid}`,
+    `application ${JSON.stringify(name)}`,
+    role !== null && `role ${JSON.stringify(role)}`,
+    since !== null && `in a transaction since ${since}`,
+    state !== null && `now ${state}`,
+  ];
+  return `${parts.filter((part) => part !== false).join(", ")}: ${tables}`;
 }

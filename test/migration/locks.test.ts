@@ -1,6 +1,8 @@
 import { expect } from "chai";
 import { Client } from "pg";
 import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
+import { lockTables } from "../../src/migration/lock-tables.ts";
+import { OperatorError } from "../../src/kit/errors.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
 import { definition, definitionsOf } from "../support/definitions.ts";
 import { until } from "../support/wait.ts";
@@ -64,4 +66,38 @@ describe("a migration beside transactions of the version before", () => {
     expect(command).to.equal("UPDATE");
     expect(await migrated).to.equal("done");
   });
+
+  for (const [what, sql, shows] of [
+    [
+      "a long reader",
+      "SET application_name = 'pg_dump'; BEGIN; SELECT FROM notes, svc.users",
+      /\n {2}- pid PID, application "pg_dump", role "\w+", in a transaction since 20\d\d-\d\d-\d\dT\d\d:\d\d:\d\dZ, now idle in transaction: notes, svc\.users\n.*pg_terminate_backend/,
+    ],
+    [
+      "a session without a name",
+      "SET application_name = ''; BEGIN; SELECT FROM notes",
+      /pid PID, application "client backend", .*: notes\n/,
+    ],
+  ] as const) {
+    it(`gives up after its tries, names ${what} that has a table, and has locked none`, async () => {
+      await scene.migrate(definitionsOf(notes));
+      await writer.query(sql);
+      const { rows } = await writer.query<{ pid: string }>("SELECT pg_backend_pid()::text AS pid");
+      await scene.client.query("BEGIN");
+
+      const message = await lockTables(scene.client, ["svc.users", "notes"], 0).then(
+        () => "locked",
+        (error: unknown) => (error instanceof OperatorError ? error.message : String(error)),
+      );
+
+      expect(message.replace(`pid ${rows[0]?.pid},`, "pid PID,")).to.match(shows);
+      const locked = await scene.rows(
+        "SELECT FROM pg_locks WHERE pid = pg_backend_pid() AND mode = 'AccessExclusiveLock'",
+      );
+      expect(locked).to.deep.equal([]);
+      await writer.query("COMMIT");
+      await lockTables(scene.client, ["svc.users", "notes"], 0);
+      await scene.client.query("COMMIT");
+    });
+  }
 });
