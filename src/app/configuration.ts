@@ -7,7 +7,8 @@ import { createLazyModelsClient, type ModelsClient } from "../db/models-client.t
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Storage } from "./storage.ts";
-import { applyMigration, migrationDue } from "./migrate.ts";
+import { applyMigration } from "./apply-migration.ts";
+import { migrationDue } from "./migration-due.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { loadHandMigrations, type HandMigration } from "../migration/hand-migrations.ts";
 import { loadDefinitions } from "../mapping/load.ts";

@@ -1,4 +1,4 @@
-import { applyCoreMigrations } from "../app/migrate.ts";
+import { applyCoreMigrations } from "../app/apply-migration.ts";
 import { operatorActor, type Actor } from "../kit/actor.ts";
 import { loadConfig, type Config } from "../config/load.ts";
 import { openDatabase, waitForDatabase, type Database } from "../db/client.ts";

@@ -7,7 +7,7 @@ import { createTextSql } from "../../src/db/text-sql.ts";
 import { createOutbox, type OutboxEvent } from "../../src/events/outbox.ts";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
 import { createLog } from "../../src/telemetry/log.ts";
-import { applyMigration } from "../../src/app/migrate.ts";
+import { applyMigration } from "../../src/app/apply-migration.ts";
 import type { CodeModule, Definition, Definitions, Row } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createEventPresenter, type Presented, type PresentedAll } from "../../src/events/event-presenter.ts";

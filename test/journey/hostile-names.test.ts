@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { planMigration } from "../../src/app/migrate.ts";
+import { planMigration } from "../../src/app/plan-migration.ts";
 import { loadDefinitions } from "../../src/mapping/load.ts";
 import { subscribe, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";

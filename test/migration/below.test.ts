@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { migrationDue } from "../../src/app/migrate.ts";
+import { migrationDue } from "../../src/app/migration-due.ts";
 import { Pool } from "pg";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { openScene, titlesOf, type Scene } from "../support/migration-scene.ts";

@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { Pool } from "pg";
 import { createLog } from "../../src/telemetry/log.ts";
-import { applyMigration, migrationDue } from "../../src/app/migrate.ts";
+import { applyMigration } from "../../src/app/apply-migration.ts";
+import { migrationDue } from "../../src/app/migration-due.ts";
 import type { Definitions } from "../../src/mapping/definition.ts";
 import { coreTitles } from "../support/core-database.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { type Client, Pool } from "pg";
-import { migrationDue } from "../../src/app/migrate.ts";
+import { migrationDue } from "../../src/app/migration-due.ts";
 import type { Definition, Definitions, Field } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";

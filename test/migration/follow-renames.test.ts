@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import { rmSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { applyMigration, planMigration } from "../../src/app/migrate.ts";
+import { applyMigration } from "../../src/app/apply-migration.ts";
+import { planMigration } from "../../src/app/plan-migration.ts";
 import type { Definitions } from "../../src/mapping/definition.ts";
 import { checkDefinitions } from "../../src/mapping/load.ts";
 import { loadHandMigrations } from "../../src/migration/hand-migrations.ts";

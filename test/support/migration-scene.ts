@@ -1,7 +1,8 @@
 import { Client } from "pg";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { createLog } from "../../src/telemetry/log.ts";
-import { applyMigration, planMigration, type MigrationPlan } from "../../src/app/migrate.ts";
+import { applyMigration } from "../../src/app/apply-migration.ts";
+import { planMigration, type MigrationPlan } from "../../src/app/plan-migration.ts";
 import type { Definition, Definitions, Field } from "../../src/mapping/definition.ts";
 import { createTestDatabase } from "./database.ts";
 import { definition, definitionsOf } from "./definitions.ts";

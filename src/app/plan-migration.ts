@@ -1,29 +1,24 @@
 import type { Client } from "pg";
-import type { Actor } from "../kit/actor.ts";
-import { recordMigration } from "../db/audit.ts";
-import type { Database } from "../db/client.ts";
 import { partsOfTable, quoteTable } from "../db/names.ts";
-import { findInstalled, findInstalledInTransaction, type Installed } from "../migration/installed.ts";
-import { readColumns, readSchema, readUniques, type LiveSchema } from "../migration/live-tables.ts";
-import { applyByHand } from "../migration/apply-by-hand.ts";
-import { appliedByHand, pendingByHand, titleOf, type HandMigration } from "../migration/hand-migrations.ts";
-import { planTables } from "../migration/managed-tables.ts";
+import { OperatorError } from "../kit/errors.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
+import { columnWishOf, prismaSchemaOf, schemasOf } from "../mapping/models.ts";
 import {
   coreSteps,
   inMigrationTransaction,
   loadCoreMigrations,
   pendingMigrations,
-  runSteps,
   type Step,
 } from "../migration/core-migrations.ts";
-import { coreTablesOf, lockTables } from "../migration/lock-tables.ts";
+import { checkExistingTable } from "../migration/existing-table.ts";
+import { appliedByHand, pendingByHand, type HandMigration } from "../migration/hand-migrations.ts";
+import { findInstalledInTransaction, type Installed } from "../migration/installed.ts";
+import { readColumns, readSchema, readUniques, type LiveSchema } from "../migration/live-tables.ts";
+import { coreTablesOf } from "../migration/lock-tables.ts";
+import { lookupFaults } from "../migration/lookup-tables.ts";
+import { planTables } from "../migration/managed-tables.ts";
 import { tableIndexesOf } from "../migration/table-indexes.ts";
 import { valueLimitsOf } from "../migration/value-limits.ts";
-import { OperatorError } from "../kit/errors.ts";
-import type { Log } from "../telemetry/log.ts";
-import type { Definition, Definitions } from "../mapping/definition.ts";
-import { checkExistingTable } from "../migration/existing-table.ts";
-import { lookupFaults } from "../migration/lookup-tables.ts";
 import {
   dueOf,
   removedResources,
@@ -33,7 +28,6 @@ import {
   valueChecksOf,
   wantedResources,
 } from "./wanted-resources.ts";
-import { columnWishOf, prismaSchemaOf, schemasOf } from "../mapping/models.ts";
 
 /** The plan of a migration. */
 export interface MigrationPlan {
@@ -53,15 +47,8 @@ export interface MigrationPlan {
   readonly leftAlone: readonly string[];
 }
 
-/** The result of a migration. */
-export interface MigrationReport {
-  readonly steps: readonly Step[];
-  readonly notes: readonly string[];
-  readonly leftAlone: readonly string[];
-  readonly durationMs: number;
-}
-
-interface Target {
+/** The database and what it is to have. */
+export interface MigrationTarget {
   readonly url: string;
   readonly definitions: Definitions;
   /** Default: none. */
@@ -73,15 +60,21 @@ interface Target {
  *
  * @throws OperatorError listing every mapping that does not fit its existing table.
  */
-export async function planMigration({ url, definitions, byHand = [] }: Target): Promise<MigrationPlan> {
+export async function planMigration({
+  url,
+  definitions,
+  byHand = [],
+}: MigrationTarget): Promise<MigrationPlan> {
   return inMigrationTransaction({
     url,
     isReadOnly: true,
     async work(client) {
       const pending = byHand.length === 0 ? [] : pendingByHand(byHand, await appliedByHand(client));
-      if (pending.length === 0) return plan({ client, definitions });
+      if (pending.length === 0) return planChanges({ client, definitions });
       const core = await dueCoreSteps(await findInstalledInTransaction(client));
-      const planned = await plan({ client, definitions }).then(noted, (error) => planAfter(error, core));
+      const planned = await planChanges({ client, definitions }).then(noted, (error) =>
+        planAfter(error, core),
+      );
       return { ...planned, byHand: pending };
     },
   });
@@ -101,153 +94,12 @@ function planAfter(error: unknown, core: readonly Step[]): MigrationPlan {
 }
 
 /** Returns the steps of the core migrations that the database lacks. */
-async function dueCoreSteps({ migrations }: Installed): Promise<readonly Step[]> {
+export async function dueCoreSteps({ migrations }: Installed): Promise<readonly Step[]> {
   return coreSteps(pendingMigrations(await loadCoreMigrations(), migrations));
 }
 
-/**
- * Brings the service's own tables to this version, in the transaction of the client.
- *
- * @param actor For the audit trail. Default: the database role.
- * @returns The steps that were done.
- */
-export async function applyCoreMigrations(
-  client: Client,
-  actor: Actor | undefined,
-): Promise<readonly Step[]> {
-  const steps = await dueCoreSteps(await findInstalledInTransaction(client));
-  await lockTables(client, coreTablesOf(steps));
-  await runSteps(client, steps);
-  await recordMigration(client, steps, actor);
-  return steps;
-}
-
-/**
- * Brings the service's own tables, the managed tables and the captures to this version and the
- * definitions: all of it or nothing. Pending migrations by hand come first, each in a transaction
- * of its own, and stay when what follows fails. Two at once do it once.
- *
- * @param allowDestructive Whether data may be lost.
- * @param actor For the audit trail. Default: the database role.
- * @throws OperatorError naming the step that failed, or every loss that was not allowed, after what
- *   was applied before.
- */
-export async function applyMigration({
-  url,
-  definitions,
-  byHand = [],
-  allowDestructive,
-  log,
-  actor,
-}: Target & {
-  readonly allowDestructive: boolean;
-  readonly log: Log;
-  readonly actor?: Actor;
-}): Promise<MigrationReport> {
-  const startedAt = performance.now();
-  const before = byHand.length === 0 ? [] : await migrateByHand({ url, byHand, actor });
-  const {
-    steps: made,
-    notes,
-    leftAlone,
-  } = await inMigrationTransaction({
-    url,
-    isReadOnly: false,
-    async work(client) {
-      const planned = await plan({ client, definitions });
-      refuse(planned, allowDestructive);
-      await lockTables(client, planned.changed);
-      await runSteps(client, planned.steps);
-      await recordMigration(client, planned.steps, actor);
-      return planned;
-    },
-  }).catch((error: unknown) => {
-    if (before.length === 0) throw error;
-    log.warn({ steps: before.map(({ title }) => title) }, "applied before the migration failed, and stays");
-    throw error instanceof OperatorError ? withStaying(error, before) : error;
-  });
-  const steps = [...before, ...made];
-  const durationMs = Math.round(performance.now() - startedAt);
-  for (const note of notes) log.info({ note }, "migration note");
-  for (const object of leftAlone) log.info({ object }, "not changed by the migration");
-  log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
-  return { steps, notes, leftAlone, durationMs };
-}
-
-function withStaying(error: OperatorError, before: readonly Step[]): OperatorError {
-  const stay = `These were applied first, and stay:\n${listed(before.map(({ title }) => title))}`;
-  return new OperatorError(`${stay}\nNothing else was done. ${error.message}`, {
-    faults: [stay, ...error.faults],
-    cause: error,
-  });
-}
-
-/**
- * Applies the migrations by hand, and the core migrations before them, which have their record.
- *
- * @returns The steps that were done.
- */
-async function migrateByHand({
-  url,
-  byHand,
-  actor,
-}: {
-  readonly url: string;
-  readonly byHand: readonly HandMigration[];
-  readonly actor: Actor | undefined;
-}): Promise<readonly Step[]> {
-  const { core, pending } = await inMigrationTransaction({
-    url,
-    isReadOnly: false,
-    async work(client) {
-      const due = pendingByHand(byHand, await appliedByHand(client));
-      if (due.length === 0) return { core: [], pending: due };
-      return { core: await applyCoreMigrations(client, actor), pending: due };
-    },
-  });
-  if (pending.length === 0) return core;
-  const done = await applyByHand({
-    url,
-    migrations: byHand,
-    record: (client, migration) => recordMigration(client, [{ title: titleOf(migration) }], actor),
-  });
-  return [...core, ...done.map((migration) => ({ title: titleOf(migration), sql: migration.sql }))];
-}
-
-/**
- * Returns why a migration is due, in one query; empty when none is. Compares the record of the last
- * migration and the live capture triggers with what is expected. A restored or recreated table has
- * lost its triggers. Does not compare columns.
- *
- * @throws OperatorError naming every rule that looks into a missing table. Such rules take a second
- *   query.
- */
-export async function migrationDue({
-  database,
-  definitions,
-  byHand = [],
-}: Omit<Target, "url"> & {
-  readonly database: Pick<Database, "pool">;
-}): Promise<readonly string[]> {
-  const hand = byHand.length === 0 ? [] : pendingByHand(byHand, await appliedByHand(database.pool));
-  // They may make the tables that the rules look into.
-  if (hand.length === 0) refuseFaults(await lookupFaults(database.pool, definitions));
-  const known = await loadCoreMigrations();
-  const installed = await findInstalled(database.pool);
-  const pending = pendingMigrations(known, installed.migrations).map(({ name }) => `core migration ${name}`);
-  const wanted = wantedResources(definitions);
-  return [
-    ...pending,
-    ...hand.map(titleOf),
-    ...wanted.flatMap((resource) => {
-      const due = dueOf(resource, installed);
-      return due === undefined || due.what === "new partitions" ? [] : [`${resource.name}: ${due.reason}`];
-    }),
-    ...removedResources(definitions, installed).map(({ name }) => `${name}: no longer in the mapping files`),
-  ];
-}
-
-async function plan({
+/** Plans the changes of the core migrations and the mapping files, in the client's transaction. */
+export async function planChanges({
   client,
   definitions,
 }: {
@@ -351,7 +203,8 @@ async function checkTables({
   return findings.flatMap((finding) => finding.notes);
 }
 
-function refuseFaults(faults: readonly string[]): void {
+/** @throws OperatorError where there are any faults. */
+export function refuseFaults(faults: readonly string[]): void {
   if (faults.length > 0)
     throw new OperatorError(
       `The mapping files do not fit the database:\n${faults.map((line) => `  ${line}`).join("\n")}`,
@@ -376,22 +229,4 @@ function keptTables(definitions: Definitions, { resources }: Installed): readonl
       const change = now === undefined ? "is not mapped any more" : `is on the table ${now} now`;
       return `The table ${table} of the resource ${name}, which ${change}, is kept.`;
     });
-}
-
-function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean): void {
-  if (impossible.length > 0) {
-    throw new OperatorError(
-      `The existing rows and objects do not allow the migration; nothing was changed:\n${listed(impossible)}`,
-    );
-  }
-  if (losses.length > 0 && !allowDestructive) {
-    throw new OperatorError(
-      `The migration would lose data; nothing was changed:\n${listed(losses)}\n` +
-        "Look at it with `svc-admin migrate --plan`, and allow it with `svc-admin migrate --allow-destructive`.",
-    );
-  }
-}
-
-function listed(lines: readonly string[]): string {
-  return lines.map((line) => `  - ${line}`).join("\n");
 }

@@ -1,0 +1,146 @@
+import type { Client } from "pg";
+import { recordMigration } from "../db/audit.ts";
+import type { Actor } from "../kit/actor.ts";
+import { OperatorError } from "../kit/errors.ts";
+import { applyByHand } from "../migration/apply-by-hand.ts";
+import { inMigrationTransaction, runSteps, type Step } from "../migration/core-migrations.ts";
+import { appliedByHand, pendingByHand, titleOf, type HandMigration } from "../migration/hand-migrations.ts";
+import { findInstalledInTransaction } from "../migration/installed.ts";
+import { coreTablesOf, lockTables } from "../migration/lock-tables.ts";
+import type { Log } from "../telemetry/log.ts";
+import { dueCoreSteps, planChanges, type MigrationPlan, type MigrationTarget } from "./plan-migration.ts";
+
+/** The result of a migration. */
+export interface MigrationReport {
+  readonly steps: readonly Step[];
+  readonly notes: readonly string[];
+  readonly leftAlone: readonly string[];
+  readonly durationMs: number;
+}
+
+/**
+ * Brings the service's own tables to this version, in the transaction of the client.
+ *
+ * @param actor For the audit trail. Default: the database role.
+ * @returns The steps that were done.
+ */
+export async function applyCoreMigrations(
+  client: Client,
+  actor: Actor | undefined,
+): Promise<readonly Step[]> {
+  const steps = await dueCoreSteps(await findInstalledInTransaction(client));
+  await lockTables(client, coreTablesOf(steps));
+  await runSteps(client, steps);
+  await recordMigration(client, steps, actor);
+  return steps;
+}
+
+/**
+ * Brings the service's own tables, the managed tables and the captures to this version and the
+ * definitions: all of it or nothing. Pending migrations by hand come first, each in a transaction
+ * of its own, and stay when what follows fails. Two at once do it once.
+ *
+ * @param allowDestructive Whether data may be lost.
+ * @param actor For the audit trail. Default: the database role.
+ * @throws OperatorError naming the step that failed, or every loss that was not allowed, after what
+ *   was applied before.
+ */
+export async function applyMigration({
+  url,
+  definitions,
+  byHand = [],
+  allowDestructive,
+  log,
+  actor,
+}: MigrationTarget & {
+  readonly allowDestructive: boolean;
+  readonly log: Log;
+  readonly actor?: Actor;
+}): Promise<MigrationReport> {
+  const startedAt = performance.now();
+  const before = byHand.length === 0 ? [] : await migrateByHand({ url, byHand, actor });
+  const {
+    steps: made,
+    notes,
+    leftAlone,
+  } = await inMigrationTransaction({
+    url,
+    isReadOnly: false,
+    async work(client) {
+      const planned = await planChanges({ client, definitions });
+      refuse(planned, allowDestructive);
+      await lockTables(client, planned.changed);
+      await runSteps(client, planned.steps);
+      await recordMigration(client, planned.steps, actor);
+      return planned;
+    },
+  }).catch((error: unknown) => {
+    if (before.length === 0) throw error;
+    log.warn({ steps: before.map(({ title }) => title) }, "applied before the migration failed, and stays");
+    throw error instanceof OperatorError ? withStaying(error, before) : error;
+  });
+  const steps = [...before, ...made];
+  const durationMs = Math.round(performance.now() - startedAt);
+  for (const note of notes) log.info({ note }, "migration note");
+  for (const object of leftAlone) log.info({ object }, "not changed by the migration");
+  log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
+  return { steps, notes, leftAlone, durationMs };
+}
+
+function withStaying(error: OperatorError, before: readonly Step[]): OperatorError {
+  const stay = `These were applied first, and stay:\n${listed(before.map(({ title }) => title))}`;
+  return new OperatorError(`${stay}\nNothing else was done. ${error.message}`, {
+    faults: [stay, ...error.faults],
+    cause: error,
+  });
+}
+
+/**
+ * Applies the migrations by hand, and the core migrations before them, which have their record.
+ *
+ * @returns The steps that were done.
+ */
+async function migrateByHand({
+  url,
+  byHand,
+  actor,
+}: {
+  readonly url: string;
+  readonly byHand: readonly HandMigration[];
+  readonly actor: Actor | undefined;
+}): Promise<readonly Step[]> {
+  const { core, pending } = await inMigrationTransaction({
+    url,
+    isReadOnly: false,
+    async work(client) {
+      const due = pendingByHand(byHand, await appliedByHand(client));
+      if (due.length === 0) return { core: [], pending: due };
+      return { core: await applyCoreMigrations(client, actor), pending: due };
+    },
+  });
+  if (pending.length === 0) return core;
+  const done = await applyByHand({
+    url,
+    migrations: byHand,
+    record: (client, migration) => recordMigration(client, [{ title: titleOf(migration) }], actor),
+  });
+  return [...core, ...done.map((migration) => ({ title: titleOf(migration), sql: migration.sql }))];
+}
+
+function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean): void {
+  if (impossible.length > 0) {
+    throw new OperatorError(
+      `The existing rows and objects do not allow the migration; nothing was changed:\n${listed(impossible)}`,
+    );
+  }
+  if (losses.length > 0 && !allowDestructive) {
+    throw new OperatorError(
+      `The migration would lose data; nothing was changed:\n${listed(losses)}\n` +
+        "Look at it with `svc-admin migrate --plan`, and allow it with `svc-admin migrate --allow-destructive`.",
+    );
+  }
+}
+
+function listed(lines: readonly string[]): string {
+  return lines.map((line) => `  - ${line}`).join("\n");
+}

@@ -1,0 +1,40 @@
+import type { Database } from "../db/client.ts";
+import { loadCoreMigrations, pendingMigrations } from "../migration/core-migrations.ts";
+import { appliedByHand, pendingByHand, titleOf } from "../migration/hand-migrations.ts";
+import { findInstalled } from "../migration/installed.ts";
+import { lookupFaults } from "../migration/lookup-tables.ts";
+import { refuseFaults, type MigrationTarget } from "./plan-migration.ts";
+import { dueOf, removedResources, wantedResources } from "./wanted-resources.ts";
+
+/**
+ * Returns why a migration is due, in one query; empty when none is. Compares the record of the last
+ * migration and the live capture triggers with what is expected. A restored or recreated table has
+ * lost its triggers. Does not compare columns.
+ *
+ * @throws OperatorError naming every rule that looks into a missing table. Such rules take a second
+ *   query.
+ */
+export async function migrationDue({
+  database,
+  definitions,
+  byHand = [],
+}: Omit<MigrationTarget, "url"> & {
+  readonly database: Pick<Database, "pool">;
+}): Promise<readonly string[]> {
+  const hand = byHand.length === 0 ? [] : pendingByHand(byHand, await appliedByHand(database.pool));
+  // They may make the tables that the rules look into.
+  if (hand.length === 0) refuseFaults(await lookupFaults(database.pool, definitions));
+  const known = await loadCoreMigrations();
+  const installed = await findInstalled(database.pool);
+  const pending = pendingMigrations(known, installed.migrations).map(({ name }) => `core migration ${name}`);
+  const wanted = wantedResources(definitions);
+  return [
+    ...pending,
+    ...hand.map(titleOf),
+    ...wanted.flatMap((resource) => {
+      const due = dueOf(resource, installed);
+      return due === undefined || due.what === "new partitions" ? [] : [`${resource.name}: ${due.reason}`];
+    }),
+    ...removedResources(definitions, installed).map(({ name }) => `${name}: no longer in the mapping files`),
+  ];
+}
