@@ -17,7 +17,7 @@ export interface WantedTable {
 }
 
 /** The part of the engine's changes that may be made. */
-export interface Verdict {
+export interface ChangePlan {
   readonly statements: readonly Statement[];
   /** By `keyOf`: what is dropped, by itself or together with a column. */
   readonly dropped: ReadonlySet<string>;
@@ -28,11 +28,11 @@ export interface Verdict {
   readonly losses: readonly string[];
   readonly impossible: readonly string[];
   /** The clauses that would undo a change by hand. */
-  readonly left: readonly Deed[];
+  readonly left: readonly ObjectChange[];
 }
 
 /** A clause and the object that it changes. */
-export interface Deed {
+export interface ObjectChange {
   readonly statement: Statement;
   readonly clause: Clause;
   readonly table: string;
@@ -68,14 +68,14 @@ export function judgeChanges({
   readonly made: ReadonlyMap<string, MadeObject>;
   readonly sequences: readonly OwnedSequence[];
   readonly again: ReadonlySet<string>;
-}): Verdict {
+}): ChangePlan {
   const live = new Map(objects.map((object) => [keyOfObject(object), object]));
-  const deeds = statements.flatMap((statement) =>
-    statement.clauses.map((clause) => deedOf(statement, clause, live, objects)),
+  const changes = statements.flatMap((statement) =>
+    statement.clauses.map((clause) => objectChangeOf(statement, clause, live, objects)),
   );
   const tables = new Map(wanted.map((one) => [one.table, one]));
-  const left = leftOf({ deeds, tables, objects, made, sequences });
-  const kept = deeds.filter((deed) => !left.includes(deed));
+  const left = leftOf({ changes, tables, objects, made, sequences });
+  const kept = changes.filter((change) => !left.includes(change));
   const originOf = (object: LiveObject): Origin => originIn({ object, tables, made });
 
   const added = new Map(
@@ -101,7 +101,7 @@ export function judgeChanges({
       (statement) =>
         withClauses(
           statement,
-          kept.filter((deed) => deed.statement === statement).map(({ clause }) => clause),
+          kept.filter((change) => change.statement === statement).map(({ clause }) => clause),
         ) ?? [],
     ),
     dropped,
@@ -115,7 +115,7 @@ export function judgeChanges({
         .map((object) => lossOf(object, false)),
     ],
     impossible: [
-      ...new Set(kept.flatMap((deed) => refusalOf(deed, dropped, originOf) ?? [])),
+      ...new Set(kept.flatMap((change) => refusalOf(change, dropped, originOf) ?? [])),
       ...secondKeys(kept, dropped, objects),
     ],
   };
@@ -124,12 +124,12 @@ export function judgeChanges({
 /** What the engine does with an index or a foreign key whose columns were renamed. */
 const renaming = /^(?:RENAME CONSTRAINT|ALTER INDEX) /;
 
-function deedOf(
+function objectChangeOf(
   statement: Statement,
   clause: Clause,
   live: ReadonlyMap<string, LiveObject>,
   objects: readonly LiveObject[],
-): Deed {
+): ObjectChange {
   // Names of indexes are unique in a schema, and their statements name no table.
   const table =
     statement.table ??
@@ -149,21 +149,21 @@ function deedOf(
   return { statement, clause, table, key, object: live.get(key) };
 }
 
-/** Returns the deeds that are not done, since they would undo a change by hand. */
+/** Returns the changes that are not done, since they would undo a change by hand. */
 function leftOf({
-  deeds,
+  changes,
   tables,
   objects,
   made,
   sequences,
 }: {
-  readonly deeds: readonly Deed[];
+  readonly changes: readonly ObjectChange[];
   readonly objects: readonly LiveObject[];
   readonly tables: ReadonlyMap<string, WantedTable>;
   readonly made: ReadonlyMap<string, MadeObject>;
   readonly sequences: readonly OwnedSequence[];
-}): readonly Deed[] {
-  const isAskedBefore = ({ clause, table, key, object }: Deed): boolean => {
+}): readonly ObjectChange[] {
+  const isAskedBefore = ({ clause, table, key, object }: ObjectChange): boolean => {
     const wanted = tables.get(table);
     const wish = wanted?.columns.find(({ name }) => name === clause.name)?.wish;
     if (clause.kind !== "column" || object === undefined || wish === undefined) return false;
@@ -173,20 +173,20 @@ function leftOf({
     const part = clause.part ?? "type";
     return last !== false && last[part] === wish[part];
   };
-  const columns = deeds.filter(isAskedBefore);
+  const columns = changes.filter(isAskedBefore);
   // The parts that the engine drops and makes again together with such a column.
   const whole = columns.filter(({ clause }) => clause.action === "drop");
-  const parts = deeds.filter(
+  const parts = changes.filter(
     ({ clause, table, object }) =>
       clause.kind !== "column" &&
       object !== undefined &&
       whole.some((one) => one.table === table && object.columns.includes(one.clause.name)),
   );
-  const counters = deeds.filter(({ clause }) => {
+  const counters = changes.filter(({ clause }) => {
     if (clause.kind !== "sequence") return false;
     if (clause.action !== "drop") {
       // Made and then given to its column: `ALTER SEQUENCE a_id_seq OWNED BY "a"."id"`.
-      const giving = deeds.find((one) => one.clause.action === "other" && one.clause.name === clause.name);
+      const giving = changes.find((one) => one.clause.action === "other" && one.clause.name === clause.name);
       return columns.some(
         (one) => giving?.clause.sql.endsWith(` OWNED BY "${one.table}"."${one.clause.name}"`) === true,
       );
@@ -198,7 +198,7 @@ function leftOf({
     return !isOurs || columns.some(({ key }) => key === ownerKey);
   });
   // A table has one primary key, which serves under any name when its columns are the same.
-  const keys = deeds.filter(({ clause, table }) => {
+  const keys = changes.filter(({ clause, table }) => {
     const asked = /^ADD CONSTRAINT "[^"]+" PRIMARY KEY \((.+)\)$/.exec(clause.sql)?.[1];
     return objects.some(
       (one) =>
@@ -230,7 +230,7 @@ function originIn({
 }
 
 function refusalOf(
-  { clause, table, key, object, statement }: Deed,
+  { clause, table, key, object, statement }: ObjectChange,
   dropped: ReadonlySet<string>,
   originOf: (object: LiveObject) => Origin,
 ): string | undefined {
@@ -249,7 +249,7 @@ function refusalOf(
 }
 
 function secondKeys(
-  kept: readonly Deed[],
+  kept: readonly ObjectChange[],
   dropped: ReadonlySet<string>,
   objects: readonly LiveObject[],
 ): readonly string[] {
@@ -261,7 +261,7 @@ function secondKeys(
       (object) =>
         object.what === "primary key" &&
         !dropped.has(keyOfObject(object)) &&
-        asked.some((deed) => deed.table === object.table),
+        asked.some((change) => change.table === object.table),
     )
     .map(
       (object) =>

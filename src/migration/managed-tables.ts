@@ -4,8 +4,8 @@ import {
   changesOfOthers,
   judgeChanges,
   sentenceStart,
-  type Deed,
-  type Verdict,
+  type ObjectChange,
+  type ChangePlan,
   type WantedTable,
 } from "./judge-changes.ts";
 import {
@@ -88,7 +88,7 @@ export async function planTables({
   const sequences = await readSequences(client, managed);
   const judged = wanted.map((one) => (unrecorded.includes(one) ? one : { ...one, before: undefined }));
   const again = new Set(indexes.map(({ table, name }) => keyOf("index", table, name)));
-  const verdict = judgeChanges({
+  const changePlan = judgeChanges({
     statements: change.statements,
     wanted: judged,
     objects,
@@ -98,38 +98,38 @@ export async function planTables({
   });
   const valueChecks = joinedPlans(
     planValueChecks({ checks, objects, made, unrecorded: new Set(unrecorded.map(({ table }) => table)) }),
-    planTableIndexes({ indexes, objects, made, dropped: verdict.dropped }),
+    planTableIndexes({ indexes, objects, made, dropped: changePlan.dropped }),
   );
-  const concerns = concernsOf(verdict);
+  const concerns = concernsOf(changePlan);
   const unfit = await judgeRows({
     client,
     limits,
-    verdict,
+    changePlan,
     objects,
     warnings: change.warnings.filter(concerns),
   });
-  const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, verdict, valueChecks });
+  const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, changePlan, valueChecks });
   const gone = await findGone(client, record, managed);
 
   return {
     steps: [
       ...schemaSteps(managed, live),
-      ...changeSteps(verdict, valueChecks, sequences),
+      ...changeSteps(changePlan, valueChecks, sequences),
       ...next.rows.map(([table, rows]) => recordStep(table, rows)),
       ...gone.map((table) => recordStep(table, [])),
     ],
-    losses: [...lossesOf({ verdict, valueChecks, wanted: judged, objects, made }), ...unfit.losses],
+    losses: [...lossesOf({ changePlan, valueChecks, wanted: judged, objects, made }), ...unfit.losses],
     impossible: [
-      ...verdict.impossible,
-      ...(await findTaken(client, verdict, objects)),
-      ...(await findBlocking(client, verdict.statements)),
+      ...changePlan.impossible,
+      ...(await findTaken(client, changePlan, objects)),
+      ...(await findBlocking(client, changePlan.statements)),
       ...valueChecks.impossible,
       ...change.impossible.filter(concerns),
       ...unfit.impossible,
       ...(await findUnlisted({ client, checks, plan: valueChecks, objects })),
     ],
-    notes: [...unfit.notes, ...next.notes, ...inTheWay(wanted, objects, verdict)],
-    leftAlone: [...next.leftAlone.map((object) => shownAs(object)), ...changedByHand(verdict.left)],
+    notes: [...unfit.notes, ...next.notes, ...inTheWay(wanted, objects, changePlan)],
+    leftAlone: [...next.leftAlone.map((object) => shownAs(object)), ...changedByHand(changePlan.left)],
   };
 }
 
@@ -137,19 +137,19 @@ export async function planTables({
 async function judgeRows({
   client,
   limits,
-  verdict,
+  changePlan,
   objects,
   warnings,
 }: {
   readonly client: Client;
   readonly limits: readonly ValueLimit[];
-  readonly verdict: Verdict;
+  readonly changePlan: ChangePlan;
   readonly objects: readonly LiveObject[];
   readonly warnings: readonly string[];
 }): Promise<Pick<TablesPlan, "impossible" | "losses" | "notes">> {
-  const changed = changedTypesOf(verdict);
+  const changed = changedTypesOf(changePlan);
   const narrowed = await findNarrowed({ client, limits, changed, objects, warnings });
-  const doubled = await findDuplicates({ client, statements: verdict.statements, objects, warnings });
+  const doubled = await findDuplicates({ client, statements: changePlan.statements, objects, warnings });
   const settled = [...narrowed.settled, ...doubled.settled];
   const open = warnings.filter((warning) => !settled.includes(warning));
   return {
@@ -202,21 +202,21 @@ function schemaSteps(managed: readonly string[], { schemas }: LiveSchema): reado
 }
 
 function lossesOf({
-  verdict,
+  changePlan,
   valueChecks,
   ...given
 }: {
-  readonly verdict: Verdict;
+  readonly changePlan: ChangePlan;
   readonly valueChecks: ChecksPlan;
 } & Omit<Parameters<typeof changesOfOthers>[0], "touched">): readonly string[] {
   const checked = valueChecks.checks.filter(({ isNew }) => isNew).map(({ table }) => table);
-  const others = changesOfOthers({ ...given, touched: [...verdict.touched, ...checked] });
+  const others = changesOfOthers({ ...given, touched: [...changePlan.touched, ...checked] });
   // Both report a check that is dropped together with its column.
-  return [...others, ...new Set([...verdict.losses, ...valueChecks.losses])];
+  return [...others, ...new Set([...changePlan.losses, ...valueChecks.losses])];
 }
 
 function changeSteps(
-  { statements }: Verdict,
+  { statements }: ChangePlan,
   { before, after }: ChecksPlan,
   sequences: readonly OwnedSequence[],
 ): readonly Step[] {
@@ -236,12 +236,12 @@ function shownAs(object: LiveObject): string {
   return `${sentenceStart(object)}${definition === "" ? "" : ` (${definition})`}: svc did not make it.`;
 }
 
-function changedByHand(left: readonly Deed[]): readonly string[] {
+function changedByHand(left: readonly ObjectChange[]): readonly string[] {
   const columns = left.filter(({ clause, object }) => clause.kind === "column" && object !== undefined);
   return [...new Set(columns.map(({ object }) => object))].flatMap((object) => {
     if (object === undefined) return [];
     const back = columns
-      .filter((deed) => deed.table === object.table && deed.clause.name === object.name)
+      .filter((change) => change.table === object.table && change.clause.name === object.name)
       .map(({ clause }) => clause.sql)
       .join(", ");
     return `${sentenceStart(object)} (${object.definition}): it was changed by hand, and the mapping file was not. What the file has: ${back}.`;
@@ -268,9 +268,9 @@ const remarks: readonly {
   },
 ];
 
-type ColumnChange = Pick<Deed, "clause" | "table">;
+type ColumnChange = Pick<ObjectChange, "clause" | "table">;
 
-function changesOf({ statements }: Verdict): readonly ColumnChange[] {
+function changesOf({ statements }: ChangePlan): readonly ColumnChange[] {
   return statements.flatMap(({ table = "", clauses }) => clauses.map((clause) => ({ clause, table })));
 }
 
@@ -279,14 +279,15 @@ function changesOf({ statements }: Verdict): readonly ColumnChange[] {
  * sentences name no schema. So one may be about two tables, of which only one is changed. There a
  * sentence about NULLs does not stay, since PostgreSQL itself refuses them.
  */
-function concernsOf(verdict: Verdict): (text: string) => boolean {
-  const changes = changesOf(verdict).filter(({ clause }) => clause.part !== "nullability");
+function concernsOf(changePlan: ChangePlan): (text: string) => boolean {
+  const changes = changesOf(changePlan).filter(({ clause }) => clause.part !== "nullability");
   return (text) =>
-    !verdict.left.some((deed) => isAbout(text, deed)) || changes.some((change) => isAbout(text, change));
+    !changePlan.left.some((change) => isAbout(text, change)) ||
+    changes.some((change) => isAbout(text, change));
 }
 
-function changedTypesOf(verdict: Verdict): readonly Pick<ValueLimit, "table" | "column">[] {
-  return changesOf(verdict)
+function changedTypesOf(changePlan: ChangePlan): readonly Pick<ValueLimit, "table" | "column">[] {
+  return changesOf(changePlan)
     .filter(({ clause }) => clause.part === "type")
     .map(({ clause, table }) => ({ table, column: clause.name }));
 }
@@ -304,7 +305,7 @@ function isAbout(text: string, { clause, table }: ColumnChange): boolean {
 /** Finds indexes to make whose name is taken. */
 async function findTaken(
   client: Client,
-  { added, dropped }: Verdict,
+  { added, dropped }: ChangePlan,
   objects: readonly LiveObject[],
 ): Promise<readonly string[]> {
   const names = [...added].flatMap(([key, table]) => {
@@ -327,7 +328,7 @@ async function findTaken(
 function inTheWay(
   wanted: readonly WantedTable[],
   objects: readonly LiveObject[],
-  { dropped }: Verdict,
+  { dropped }: ChangePlan,
 ): readonly string[] {
   return objects
     .filter((object) => {

@@ -1,4 +1,4 @@
-import type { Verdict, WantedTable } from "./judge-changes.ts";
+import type { ChangePlan, WantedTable } from "./judge-changes.ts";
 import { keyOf, keyOfObject, type LiveObject } from "./live-objects.ts";
 import type { MadeObject } from "./made.ts";
 import { isTableIndex } from "./table-indexes.ts";
@@ -24,7 +24,7 @@ export function nextRecord({
   objects,
   made,
   seen,
-  verdict,
+  changePlan,
   valueChecks,
 }: {
   readonly wanted: readonly WantedTable[];
@@ -32,17 +32,17 @@ export function nextRecord({
   readonly made: ReadonlyMap<string, MadeObject>;
   /** By `keyOf`: the parts that the comparison saw. Those that it left equal the mapping file. */
   readonly seen: ReadonlySet<string>;
-  readonly verdict: Verdict;
+  readonly changePlan: ChangePlan;
   readonly valueChecks: ChecksPlan;
 }): NextRecord {
   const notes: string[] = [];
   const leftAlone: LiveObject[] = [];
   const rows = wanted.flatMap(({ table, columns, before }) => {
     const live = objects.filter((object) => object.table === table);
-    const next = rowsOf({ table, columns, before, live, made, seen, verdict, valueChecks });
+    const next = rowsOf({ table, columns, before, live, made, seen, changePlan, valueChecks });
     const kept = new Set(next.map(({ kind, name }) => keyOf(kind, table, name)));
     const asked = new Set(valueChecks.checks.filter(({ isMade }) => isMade).map(keyOfObject));
-    const isGone = (key: string): boolean => verdict.dropped.has(key) || valueChecks.dropped.has(key);
+    const isGone = (key: string): boolean => changePlan.dropped.has(key) || valueChecks.dropped.has(key);
     const found = next.filter(({ kind, name, isMade }) => !isMade && !made.has(keyOf(kind, table, name)));
     if (before !== undefined)
       notes.push(
@@ -59,7 +59,7 @@ export function nextRecord({
         return (!kept.has(key) || (!object.isPlain && !asked.has(key))) && !isGone(key);
       }),
     );
-    return isDue({ table, next, made, live, verdict, valueChecks }) ? [[table, next] as const] : [];
+    return isDue({ table, next, made, live, changePlan, valueChecks }) ? [[table, next] as const] : [];
   });
   return { rows, notes, leftAlone };
 }
@@ -73,19 +73,19 @@ function rowsOf({
   live,
   made,
   seen,
-  verdict,
+  changePlan,
   valueChecks,
 }: Pick<WantedTable, "table" | "columns" | "before"> & {
   readonly live: readonly LiveObject[];
   readonly made: ReadonlyMap<string, MadeObject>;
   readonly seen: ReadonlySet<string>;
-  readonly verdict: Verdict;
+  readonly changePlan: ChangePlan;
   readonly valueChecks: ChecksPlan;
 }): readonly Row[] {
-  const isNewTable = verdict.added.has(keyOf("table", table, table));
+  const isNewTable = changePlan.added.has(keyOf("table", table, table));
   const isMade = (kind: Row["kind"], name: string): boolean => {
     const key = keyOf(kind, table, name);
-    return isNewTable || verdict.added.has(key) || (made.get(key)?.isMade ?? before !== undefined);
+    return isNewTable || changePlan.added.has(key) || (made.get(key)?.isMade ?? before !== undefined);
   };
   const parts: readonly Row[] = live
     .filter((object) => (object.kind === "index" && !isTableIndex(object)) || object.what === "foreign key")
@@ -93,7 +93,7 @@ function rowsOf({
       // A part that is not plain was replaced by hand, under the name of one of the service's.
       return { kind, name, isMade: isPlain && isMade(kind, name), definition };
     });
-  const added = [...verdict.added].flatMap(([key, of]) => {
+  const added = [...changePlan.added].flatMap(([key, of]) => {
     const [kind, , name] = JSON.parse(key) as [Row["kind"], string, string];
     return of === table && (kind === "index" || kind === "constraint")
       ? [{ kind, name, isMade: true, definition: "" }]
@@ -101,7 +101,7 @@ function rowsOf({
   });
   const staying = parts.filter(({ kind, name }) => {
     const key = keyOf(kind, table, name);
-    return seen.has(key) && !verdict.dropped.has(key) && !verdict.added.has(key);
+    return seen.has(key) && !changePlan.dropped.has(key) && !changePlan.added.has(key);
   });
   return [
     { kind: "table", name: table, isMade: isMade("table", table), definition: "" },
@@ -133,18 +133,18 @@ function isDue({
   next,
   made,
   live,
-  verdict,
+  changePlan,
   valueChecks,
 }: {
   readonly table: string;
   readonly next: readonly Row[];
   readonly made: ReadonlyMap<string, MadeObject>;
   readonly live: readonly LiveObject[];
-  readonly verdict: Verdict;
+  readonly changePlan: ChangePlan;
   readonly valueChecks: ChecksPlan;
 }): boolean {
   const last = [...made.values()].filter((one) => one.table === table);
-  const changes = [...verdict.added.values()].includes(table) || verdict.touched.has(table);
+  const changes = [...changePlan.added.values()].includes(table) || changePlan.touched.has(table);
   const checks = valueChecks.checks.some((one) => one.table === table && one.isNew);
   if (changes || checks || last.length !== next.length) return true;
   return next.some(({ kind, name, isMade, definition }) => {
