@@ -92,6 +92,11 @@ const blocking: readonly {
   },
 ];
 
+/** Letters with such a key, which the database does not fill. */
+function lettersOf(type: "Int" | "BigInt"): Definitions {
+  return definitionsOf(definition({ name: "letters", fields: [field("id", type, { isKey: true })] }));
+}
+
 describe("planMigration, where something depends on a column that is dropped or retyped", () => {
   let scene: Scene;
 
@@ -133,6 +138,27 @@ describe("planMigration, where something depends on a column that is dropped or 
     expect(await scene.apply(retyped)).to.equal("done");
     await scene.client.query("DROP TABLE letters");
     expect(await scene.apply(dropped, true)).to.equal("done");
+  });
+
+  it("is silent on a column that a child keeps, since it has it by itself", async () => {
+    await scene.migrate(market);
+    await scene.client.query(
+      "CREATE TABLE own (amount numeric(12,2) NOT NULL) INHERITS (orders); CREATE VIEW kept AS SELECT amount FROM own",
+    );
+
+    expect((await scene.plan(retyped)).impossible.join("\n")).to.match(/^The view public\.kept depends on/);
+    expect(await scene.apply(dropped, true)).to.equal("done");
+
+    await scene.client.query("DROP TABLE own CASCADE");
+  });
+
+  it("names the partition key of a table of somebody else", async () => {
+    await scene.client.query("CREATE TABLE letters (id int PRIMARY KEY) PARTITION BY RANGE (id)");
+    expect(await scene.apply(lettersOf("Int"))).to.equal("done");
+
+    expect((await scene.plan(lettersOf("BigInt"))).impossible.join("\n")).to.match(
+      /^The partition key of the table public\.letters depends on the column id of the table letters, whose type would change/m,
+    );
   });
 
   it("agrees to the whole change by hand", async () => {
