@@ -225,7 +225,7 @@ describe("planMigration, where something depends on a key that is dropped", () =
     );
     const after = definitionsOf(
       definition({ name: "goods", fields: [] }),
-      definition({ name: "sold", fields: [] }),
+      definition({ name: "sold", fields: [field("code", "String", { length: 8 })] }),
     );
     expect(await scene.apply(before)).to.equal("done");
     expect(await scene.record()).to.include("sold constraint sold_code_fkey");
