@@ -50,7 +50,7 @@ export interface ImportReport {
   readonly seconds: number;
 }
 
-/** Most times that the files are made again without what a check refused. */
+/** Most rounds that make the files again without what a check refused. */
 const mostRounds = 8;
 
 /**

@@ -13,8 +13,8 @@ export interface Acknowledgements {
 
 /**
  * A quorum queue writes each acknowledgement to its log, and to the disk. At 100 messages a second,
- * one for all of 20 ms takes a quarter off RabbitMQ's CPU. A crash in that time has messages handed
- * out again, which the fan-out finds to be done.
+ * one for all of 20 ms takes a quarter off RabbitMQ's CPU. After a crash in that time, messages are
+ * handed out again, and the fan-out finds them done.
  */
 const gatherMs = 20;
 

@@ -5,7 +5,7 @@ import type { Link } from "./link.ts";
 import { declareBindings, declareTopology } from "./topology.ts";
 
 /**
- * How long a missing queue stays away before it is declared here. When a queue is declared in the
+ * How long a queue must be missing before it is declared here. When a queue is declared in the
  * moment of its deletion, RabbitMQ 3.10 does not notify its consumers. They then wait for ever (12
  * of 12 times). Notified consumers declare it themselves within 0.2 s.
  */

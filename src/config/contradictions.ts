@@ -81,7 +81,7 @@ export const apiSections = [
   "whoami",
 ];
 
-/** Returns why the console cannot be where it is to be; undefined when it can. */
+/** Returns why the console cannot have its path; undefined when it can. */
 function consoleClash(values: SettingValues): string | undefined {
   const isOn = values["console.enabled"];
   // One with a fault of its own is undefined.

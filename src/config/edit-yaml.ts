@@ -168,7 +168,7 @@ function changeValue(place: Place, key: string, pair: Pair): void {
   });
 }
 
-/** Adds and removes items of a list of texts. Returns false where that is not all. */
+/** Adds and removes items of a list of texts. Returns false when other changes are needed. */
 function editList(
   { text, edits }: Place,
   list: YAMLSeq,
@@ -259,7 +259,10 @@ function lastCharacter(text: string, pair: Pair): number {
   return text.slice(from, endOf(pair)).trimEnd().length + from;
 }
 
-/** Replaces a comment that the import wrote by another one. Leaves a text alone that has it not. */
+/**
+ * Replaces a comment that the import wrote by another one. Leaves a text without that comment as it
+ * is.
+ */
 export function replaceComment(
   text: string,
   key: string | undefined,

@@ -111,7 +111,7 @@ export function loadConfig({ env, cwd, program }: Environment & { readonly progr
  * Returns where a service with these settings has its metrics port. Reads nothing else, since the
  * service goes on without a file that it has refused at a reload.
  *
- * @returns With the faults of the file, because of which the place may be a wrong one.
+ * @returns Also the faults of the file: with one, the address may be wrong.
  * @throws OperatorError for a variable with a fault.
  */
 export function loadMetricsAddress({ env, cwd }: Environment): {

@@ -78,12 +78,12 @@ export function presentResult(
 }
 
 /**
- * Returns the JSON of the request of a delivery. Computed, since every attempt has the same body:
- * nothing is kept for it. Signatures are cut, with which others could sign in the service's name.
- * So are the parts that differ by attempt.
+ * Returns the JSON of the request of a delivery. It is computed and not stored, since every attempt
+ * has the same body. Signatures are masked: with one, others could send a request in the service's
+ * name. The parts that differ by attempt are masked too.
  *
  * @param payload Undefined when it was erased, which leaves no body.
- * @param extraHeaders The receiver's own headers are those of now.
+ * @param extraHeaders The receiver's own headers as they are now.
  */
 export function presentRequest(
   delivery: DeliveryRow,

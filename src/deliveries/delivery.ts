@@ -4,7 +4,7 @@ import { triggers } from "../mapping/definition.ts";
 export const deliveryStatuses = ["pending", "retrying", "held", "delivered", "failed", "cancelled"] as const;
 export type DeliveryStatus = (typeof deliveryStatuses)[number];
 
-/** What a delivery may tell of. */
+/** The events that a delivery can report. */
 export const deliveredEvents: readonly EventKind[] = [...triggers, ...serviceEvents];
 
 /** `last_error` of a delivery that ended since the payload of its event was erased. */
@@ -25,7 +25,7 @@ export type AttemptError =
 /** What made an attempt: its schedule, a person or a test delivery. */
 export type AttemptTrigger = "scheduled" | "manual" | "replay" | "test";
 
-/** Where a POST went, and how long its parts took. Undefined: it did not come to that part. */
+/** Where a POST went, and how long each part took. Undefined for a part that it did not reach. */
 export interface AttemptTimings {
   /** IP address of the receiver. */
   readonly address?: string | undefined;

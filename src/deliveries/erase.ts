@@ -11,7 +11,7 @@ export interface ErasedRecord {
   readonly recordId: string;
 }
 
-/** What was erased; what was erased before counts no more. */
+/** What was erased. Does not count what an earlier run erased. */
 export interface Erased {
   /** Events that have lost their snapshot. */
   readonly events: number;
@@ -37,8 +37,8 @@ const countText = "SELECT count(*)::int AS events FROM svc.events WHERE resource
 const pageText = `
   SELECT id FROM svc.events WHERE resource = $1 AND record_id = $2 AND id > $3 ORDER BY id LIMIT ${eventsPerPortion}`;
 
-// Waits for a fan-out that has the event, whose writes the statements after it see. A fan-out
-// after it finds the event gone from the outbox.
+// Waits for a running fan-out of the event: the next statements see what it wrote. A later fan-out
+// does not find the event in the outbox.
 const emptyEventsText = `
   WITH unpublished AS (
     DELETE FROM svc.outbox WHERE event_id = ANY($1::bigint[]) RETURNING 1
@@ -96,7 +96,7 @@ const emptyKeptText = `
   )
   SELECT count(*)::int AS kept_answers FROM emptied`;
 
-/** A request that is repeated gets it, and makes no second record. */
+/** The answer to a repeated request, so that it does not create the record again. */
 const keptAnswer = Buffer.from(JSON.stringify({ message: erasedReason, code: "record.not_found" }));
 
 /** Returns how many events the record has. */

@@ -229,8 +229,8 @@ function noteDeliveries(
 }
 
 /**
- * Writes for the subscribers that are known, where they are. When one may have changed since, the
- * statement has written nothing, and the database is asked.
+ * Writes for the subscribers in memory, if there are any. When one may have changed since, the
+ * statement writes nothing, and the database is asked.
  */
 async function findAndWrite(options: FanOut, batch: readonly Received[]): ReturnType<typeof writeDeliveries> {
   const { subscribers } = options;

@@ -90,7 +90,8 @@ export function createFigures({
       try {
         await addCounts(sql, part);
       } catch (error) {
-        // With the next ones: a map has one entry for each user, however long it takes.
+        // Added to the next counts: the map has one entry per user, however long the database is
+        // away.
         for (const [userId, counts] of taken.slice(at))
           for (const name of ["changes", "deliveries", "failures"] as const) add(userId, name, counts[name]);
         log.warn({ reason: messageOf(error) }, "figures not written; trying again");

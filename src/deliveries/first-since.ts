@@ -1,15 +1,15 @@
 import type { Sql } from "../db/sql.ts";
 
-/** Columns with times that follow the ids, but for transactions that were slow. */
+/** Columns whose times are in the order of the ids, except for slow transactions. */
 const times = { events: "occurred_at", deliveries: "created_at" } as const;
 
 /** Rows are committed within this time: their ids and their times differ in order by less. */
 export const slackMs = 60_000;
 
 /**
- * Finds the first event or delivery of a time or later, by halving the range of ids: 30 reads,
- * however many there are. Returns its id; without one, the id after the last. The caller leaves
- * `slackMs` for transactions that were slow.
+ * Finds the first event or delivery at or after a time, by binary search over the ids: 30 reads,
+ * however many rows there are. Returns its id; without one, the id after the last. The caller
+ * allows `slackMs` for slow transactions.
  */
 export async function findFirstSince(sql: Sql, table: keyof typeof times, since: Date): Promise<bigint> {
   const time = times[table];

@@ -33,7 +33,7 @@ interface State {
   readonly busy: Map<number, Sending>;
   /** By subscription: they wait for a place, the longest first. */
   readonly waiting: Map<number, HeldSubscription>;
-  /** Subscription that was looked after last: the next turn goes on behind it. */
+  /** The subscription that was handled last: the next turn continues after it. */
   after: number;
 }
 
@@ -61,9 +61,10 @@ const giveWayMs = 50;
 const restMs = 20;
 
 /**
- * Sends what was held of subscriptions that are on again: of each in the order of its events, one
- * after the other, beside the fresh ones. Replays wait here too, and some of one subscription go at
- * the same time. Drops what was held for too long, and what its owner drops.
+ * Sends the held deliveries of subscriptions that are on again, beside new deliveries. Those of one
+ * subscription go one after the other, in the order of events. Sends deliveries of replays too,
+ * several of one subscription at a time. Cancels what was held for too long, and what the owner
+ * drops.
  */
 export function createHeldLane(options: HeldLaneOptions): Worker {
   const state: State = {
@@ -90,7 +91,7 @@ export function createHeldLane(options: HeldLaneOptions): Worker {
   };
 }
 
-/** Looks after the next subscriptions by id, and begins again behind the last one. */
+/** Handles the next subscriptions in the order of ids, and starts over after the last one. */
 async function turn(state: State, signal: AbortSignal): Promise<void> {
   const { held, holdForMs } = state.options;
   for (let page = 0; page < pagesPerTurn && !signal.aborted; page += 1) {
@@ -180,7 +181,7 @@ function start(state: State, one: HeldSubscription, signal: AbortSignal): void {
     )
     .finally(() => {
       busy.delete(subscriptionId);
-      // Only a turn makes others wait: a place that stays empty now is empty until then.
+      // Only a turn adds to those that wait: a place that is not filled now stays empty until then.
       if (!signal.aborted) startWaiting(state, signal);
     });
   busy.set(subscriptionId, { userId, ended });

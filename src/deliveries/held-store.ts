@@ -14,7 +14,7 @@ export interface HeldSubscription {
   /** Whether it has been off for longer than deliveries are held. */
   readonly isOver: boolean;
   readonly hasRateLimit: boolean;
-  /** Up to which delivery its owner drops what is held, as a decimal string. */
+  /** Id of the last held delivery that the owner drops, as a decimal string. */
   readonly discardTo: string | null;
 }
 
@@ -27,8 +27,8 @@ export interface HeldStore {
     readonly holdForMs: number;
   }): Promise<readonly HeldSubscription[]>;
   /**
-   * Takes the oldest of a subscription, in the order of events, unless another dispatcher is at it.
-   * Takes up to `limit` where the oldest ones are all of replays, which have no order to keep.
+   * Takes the oldest held delivery of a subscription, unless another dispatcher sends them. Takes
+   * up to `limit` when the oldest ones all belong to replays, which have no order to keep.
    */
   takeOldest(options: {
     readonly subscriptionId: number;
@@ -38,7 +38,7 @@ export interface HeldStore {
   }): Promise<TakenDeliveries>;
   /** Whether deliveries of a subscription wait in the queue for a slot, or for its rate. */
   isPassed(subscriptionId: number): Promise<boolean>;
-  /** Lets others take those of a subscription. */
+  /** Releases a subscription, so that other dispatchers can take its deliveries. */
   leave(options: { readonly subscriptionId: number; readonly holder: string }): Promise<void>;
   /** Cancels held deliveries of a subscription, the oldest first. Returns how many. */
   cancel(options: {

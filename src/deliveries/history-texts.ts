@@ -2,7 +2,7 @@ import type { EventKind } from "../events/event.ts";
 import { deliveryColumns, withEvent } from "./delivery-row.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 
-/** Which deliveries are asked for. An undefined key narrows nothing. */
+/** The deliveries to read. An undefined key does not restrict them. */
 export interface DeliveryFilter {
   /** Undefined: of all users. */
   readonly userId?: number | undefined;
@@ -20,7 +20,9 @@ export interface DeliveryFilter {
   readonly toId?: string | undefined;
 }
 
-/** What no index serves: it is asked of each delivery of the scope, a bounded number at a time. */
+/**
+ * Conditions without an index: checked on each delivery of the scope, a bounded number at a time.
+ */
 export interface Narrowing {
   readonly resource?: string | undefined;
   readonly event?: EventKind | undefined;

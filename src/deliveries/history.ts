@@ -84,8 +84,9 @@ export interface DeliveryHistory {
   /** Returns the attempts in the order of their numbers. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
   /**
-   * Has a user's subscription drop what is held for it now; dispatchers do it. Returns how many
-   * that are, counted up to 10,000; undefined when the user has no such subscription.
+   * Asks the dispatchers to cancel what is held for a user's subscription now. Returns how many
+   * deliveries that is, counted up to 10,000. Returns undefined when the user has no such
+   * subscription.
    */
   discardHeld(options: {
     readonly subscriptionId: number;
@@ -233,7 +234,9 @@ function sorted(rows: readonly DeliveryRow[], order: DeliveryOrder): readonly De
   return rows.toSorted((one, other) => sign * Number(BigInt(one.id) - BigInt(other.id)));
 }
 
-/** Reads a page by what no index serves: looks through a bounded number of deliveries. */
+/**
+ * Reads a page with conditions that have no index: looks through a bounded number of deliveries.
+ */
 async function readNarrow(
   listSql: Sql,
   { filter, order = "desc", skip, take }: DeliveryPart,

@@ -67,9 +67,9 @@ export interface Inserted {
 /**
  * Says whether subscribers that were known at the snapshot `$17` may have changed since. It looks
  * up the transactions that the snapshot does not see: those that were running, and those after it.
- * Changes before are not read, however many there are and however long a transaction runs. What a
- * dump of another database has brought has numbers that no transaction had yet. What was read more
- * than 5 s ago, at `$18`, is not believed: a change since may be pruned already.
+ * Changes before are not read, however many there are and however long a transaction runs. Rows
+ * from a dump of another database can have transaction ids that are not assigned here yet. An
+ * answer of more than 5 s ago (`$18`) does not count: a change since may be pruned already.
  */
 const knownCtes = `${sessionCte}, known AS MATERIALIZED (
     SELECT $17::pg_snapshot IS NOT NULL AND (${isBeforeSession("$18")} OR session.now_ms - $18::float8 > 5000

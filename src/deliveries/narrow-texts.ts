@@ -7,7 +7,7 @@ import {
   type Narrowing,
 } from "./history-texts.ts";
 
-/** Returns a narrowing; undefined for one that asks for nothing. */
+/** Returns the narrowing; undefined for one without a condition. */
 export function narrowingOf(asked: Narrowing): Narrowing | undefined {
   return Object.values(asked).every((value) => value === undefined) ? undefined : asked;
 }

@@ -37,7 +37,7 @@ export interface RequeuedDelivery {
   readonly isHurried?: boolean;
 }
 
-/** Returns a delivery to the queue without an attempt. One that a person asked for stays so. */
+/** Describes how a delivery goes back to the queue without an attempt. A manual retry stays one. */
 export function toRequeued(
   { id, trigger }: Pick<TakenDelivery, "id" | "trigger">,
   delayMs: number | undefined,

@@ -13,7 +13,7 @@ import { toRequeued, type Outcome } from "./outcome.ts";
 import type { TakenDeliveries, TakenDelivery } from "./taken.ts";
 
 export interface PlaceOptions {
-  /** Whose slots the attempts take; default: by the attempts made so far. */
+  /** The lane whose slots the attempts take. Default: chosen by the attempts made so far. */
   readonly lane?: Lane;
   /**
    * Whether one that finds no slot, or that its rate refuses, is held again. It keeps its place in
@@ -86,7 +86,7 @@ async function eligibleOf(
   };
 }
 
-/** Undefined: it cannot be said now. */
+/** Undefined when it cannot be decided now. */
 type Judged = (delivery: TakenDelivery) => boolean | undefined;
 
 function limitedOf(

@@ -158,7 +158,7 @@ export async function pruneEvents({
 
   for (let after = "0"; ;) {
     const page = await run<Page & Record<string, unknown>>(isPlan ? countText : pruneText, after);
-    // Ids follow time closely: behind a page without old events there are none.
+    // Ids are nearly in the order of time: after a page without old events there are no more.
     if (page?.isOld !== true) return pruned;
     await note(page);
     if (page.large !== null) await pruneLarge(page.large);

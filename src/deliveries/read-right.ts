@@ -9,7 +9,7 @@ interface Options {
   readonly eligibility: Pick<Eligibility, "judge">;
 }
 
-/** Who may read the record of a delivery, by the rules of now. */
+/** Decides who may read the record of a delivery, by the present rules. */
 export interface ReadRight {
   /**
    * Returns whether the subscriber may. True when that cannot be said now: the attempt is judged

@@ -38,7 +38,7 @@ export interface ParkedSubscription {
   readonly rateLimit: number | null;
 }
 
-/** Numbers of a subscription's deliveries to take from both ends of its line. */
+/** How many deliveries of a subscription to take from both ends of its queue. */
 interface Wanted {
   readonly subscriptionId: number;
   readonly oldest: number;

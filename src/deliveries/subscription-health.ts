@@ -113,9 +113,9 @@ function note(
 }
 
 /**
- * Another process may have seen what this one has not: a success ends every failing before it, and
- * the first failure after the last success is where a failing begins. Ages, since the clocks of
- * processes differ.
+ * Another process may have seen other results. A success ends the time of failures before it, and
+ * the first failure after the last success begins one. Writes ages, since the clocks of processes
+ * differ.
  */
 const writeText = `
   WITH ${actingCte("$8")}, given AS (

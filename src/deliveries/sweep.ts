@@ -11,7 +11,7 @@ import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 import type { DeliveryStore } from "./store.ts";
 import { createParkedWalk, takeParked, type ParkedWalk } from "./take-parked.ts";
 
-/** The worker that takes due deliveries, and what others tell it. */
+/** The worker that takes due deliveries, and the calls that wake it. */
 export interface Sweep extends Worker {
   /**
    * Says that a delivery is due in `ms`; undefined: it waits for a slot. Without the call, the next
@@ -20,7 +20,7 @@ export interface Sweep extends Worker {
   onQueued(ms: number | undefined): void;
   /** Says that a slot is free again. */
   onFree(): void;
-  /** Says that the dispatchers have other shares of the slots. */
+  /** Says that the dispatchers' shares of the slots have changed. */
   onShares(): void;
 }
 

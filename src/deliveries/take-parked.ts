@@ -147,7 +147,7 @@ function shareOut(
   const places: { readonly leave: () => void }[] = [];
   const counts = new Map<number, number>();
   const lines = groupBy(found.filter(isServed), ({ userId }) => userId);
-  /** Takes a place for the next subscription of a user that gets one. */
+  /** Reserves a place for the user's next subscription that can get one. */
   const serve = (line: ServedSubscription[]): boolean => {
     for (let one = line.shift(); one !== undefined; one = line.shift()) {
       const { subscriptionId, url, userId, rateLimit } = one;
@@ -179,7 +179,7 @@ function isServed(one: ParkedSubscription): one is ServedSubscription {
   return one.isActive && one.url !== null && one.userId !== null;
 }
 
-/** Begins a list, which is by id, with those behind an id. */
+/** Rotates a list in the order of ids, so that it begins after an id. */
 function behind(line: readonly ServedSubscription[], id: number): ServedSubscription[] {
   const isBehind = ({ subscriptionId }: ServedSubscription): boolean => subscriptionId > id;
   return [...line.filter(isBehind), ...line.filter((one) => !isBehind(one))];

@@ -7,7 +7,7 @@ import type { Sender } from "./attempt/send.ts";
 import { signedHeaders } from "./attempt/sign.ts";
 import type { AttemptResult } from "./delivery.ts";
 
-/** What became of a test: an attempt, or why none was made. */
+/** The outcome of a test delivery: an attempt, or why there was none. */
 export type TestAnswer =
   | { readonly kind: "made"; readonly uuid: string; readonly result: AttemptResult }
   /** One was made a moment ago, or too many are being made: the reason is for people. */

@@ -1,11 +1,13 @@
 import type { IncomingMessage } from "../broker/broker.ts";
 import { identityOf } from "../events/event-message.ts";
 
-/** The messages that this process has not settled: the relay publishes again what takes long. */
+/**
+ * The messages that this process has not settled. The relay may publish one again that takes long.
+ */
 export interface Unsettled {
   /**
-   * Acknowledges a message that is there already, and returns undefined. Else, returns it as it is
-   * to be settled.
+   * Acknowledges a copy of a message that is not settled yet, and returns undefined. Returns any
+   * other message, to be settled through what is returned.
    */
   enter(message: IncomingMessage): IncomingMessage | undefined;
 }

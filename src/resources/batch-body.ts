@@ -23,7 +23,7 @@ type Method = BatchOperation["method"];
 /** Limit of the operations of one batch. */
 export const maxOperations = 1000;
 
-/** More faults than this are not listed: an answer is no larger than it is of use. */
+/** Most faults that an answer lists. */
 const maxFaults = 100;
 
 const keysOf: Readonly<Record<Method, readonly string[]>> = {

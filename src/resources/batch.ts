@@ -15,7 +15,7 @@ export interface Batch {
   readonly records: RecordOperations;
   /** Within a transaction, which what this throws rolls back. */
   readonly request: WriteRequest;
-  /** Makes sure of memory for so many bytes of the answer. */
+  /** Reserves memory for this many bytes of the answer. */
   readonly reserve: (bytes: number) => Promise<void>;
   /** Monotonic clock, in ms. */
   readonly now: () => number;

@@ -7,10 +7,10 @@ import { parseId } from "./record-id.ts";
 import type { Found, RecordStore, Shape } from "./record-store.ts";
 import { forbidden, leftOut } from "./refusals.ts";
 
-/** A record by its key as a text, and what it must be like. */
+/** The id of a record, and the check of its entity tag. */
 export interface Target {
   readonly id: string;
-  /** Throws when the record that has this JSON is not the one that the caller means. */
+  /** Throws when the record with this JSON does not meet the conditions of the request. */
   readonly check?: ((json: string) => void) | undefined;
 }
 
@@ -51,7 +51,7 @@ export async function permitted(
 }
 
 /**
- * Makes sure that the caller may change the record, and that it is the one that is meant.
+ * Checks that the caller may change the record, and that its version meets the conditions.
  *
  * @returns Its version, for the statement that writes; undefined without a condition.
  */

@@ -38,7 +38,7 @@ export interface Together extends ManyStore {
   attempt<T>(work: () => Promise<T>): Promise<T | undefined>;
 }
 
-/** An operation of a caller's. */
+/** A request of a caller for one operation. */
 export interface Request {
   readonly database: DatabaseAccess;
   readonly caller: Caller;
@@ -53,7 +53,7 @@ export interface WriteRequest extends Request {
 }
 
 /**
- * What is done with single records of one resource.
+ * The operations on single records of one resource.
  *
  * All throw AppError: `record.not_found`, `record.forbidden`, then what `check` throws,
  * `record.changed`, `validation.failed` and what the database refuses.

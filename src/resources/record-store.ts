@@ -41,7 +41,7 @@ export interface RecordWrite<T> {
   /** The user who writes it. */
   readonly userId: number;
   readonly include: Include;
-  /** Makes of the written record what is answered. */
+  /** Makes the answer from the written record. */
   readonly present: (record: Found) => T;
   /**
    * Whether the write is rolled back when `present` throws; it always is where that runs a code
@@ -59,7 +59,7 @@ export interface WriteConditions {
   readonly version?: string | undefined;
 }
 
-/** What of a record is read: what is shown of it, or only what decides on access. */
+/** The part of a record to read: what is shown of it, or only what decides on access. */
 export type Shape = { readonly include: Include } | "access";
 
 /**
@@ -69,7 +69,7 @@ export type Shape = { readonly include: Include } | "access";
 export interface RecordStore {
   list(query: ListQuery, part: ListPart): Promise<RecordPage>;
   listByCursor(query: ListQuery, part: CursorPart): Promise<CursorPage>;
-  /** The record with the key, if the filter leaves it. */
+  /** Returns the record with the key, if it passes the filter. */
   find(key: unknown, where: Where | undefined, shape: Shape, access: Condition): Promise<Found | undefined>;
   /**
    * @throws AppError `record.forbidden` when the new record does not meet `access`; it is not there

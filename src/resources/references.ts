@@ -4,7 +4,7 @@ import { messageFor } from "../validation/messages.ts";
 import type { CompiledRules, Lookup } from "./rules.ts";
 
 /**
- * Holds the references in a body against `access.reference` of the resources that they lead to. The
+ * Checks the references in a body by `access.reference` of the resources that they lead to. The
  * rule `exists` does so already: this is for fields that have no such rule.
  *
  * @throws AppError `validation.failed`, the same for a missing record and for one that may not be

@@ -20,7 +20,7 @@ export function refuseUnsupported({ name, fields }: Definition): void {
 }
 
 /**
- * What a reference makes of a delete. `SET NULL` and `SET DEFAULT` change the other records, which
+ * What a reference does to a delete. `SET NULL` and `SET DEFAULT` change the other records, which
  * may break what their table asks for.
  */
 const referring: readonly DatabaseFault["kind"][] = ["foreign_key", "not_null", "check", "unique"];
@@ -72,7 +72,10 @@ export function faultOf(error: unknown): DatabaseFault {
   return fault.kind === "other" && refusedByType.includes(codeOf(error)) ? { kind: "bad_value" } : fault;
 }
 
-/** Throws a failed write: as a 422 when another value would have done, as it is otherwise. */
+/**
+ * Throws the error of a failed write: a 422 when another value would succeed, else the error
+ * itself.
+ */
 export function refuseWrite(definition: Definition, error: unknown): never {
   const fault = faultOf(error);
   switch (fault.kind) {

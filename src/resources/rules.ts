@@ -34,7 +34,7 @@ export interface CompiledRules {
   readonly keys: KeyNode;
 }
 
-/** The only thing that validation wants to know from outside. */
+/** The only look-up that validation needs from outside. */
 export interface Lookup {
   /**
    * Returns whether a record of the resource or table `target` has `value` in the field or column
@@ -85,7 +85,7 @@ function rulesOfCode(definition: Definition, name: "createRules" | "updateRules"
   return callCode({ definition, name, call: () => definition.code[name]?.() });
 }
 
-/** What is found out about one place in the body. */
+/** The state of the check of one place in the body. */
 interface Finding {
   readonly name: string;
   readonly messages: string[];

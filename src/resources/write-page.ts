@@ -48,7 +48,7 @@ async function inParts<T, R>(
   while (results.length < items.length) {
     await parts.take("all");
     try {
-      // After the part before it, of this page or another, the others have as long. The event loop
+      // Other requests get as long as the part before took, of this page or another. The event loop
       // has many turns then, and Node.js accepts one connection in each.
       await new Promise((resolve) => setTimeout(resolve, lastTookMs));
       const startedAt = performance.now();

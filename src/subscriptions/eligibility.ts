@@ -23,7 +23,7 @@ export type UserGroup =
   | { readonly kind: "email"; readonly email: string }
   | { readonly kind: "flag" | "everybody" };
 
-/** Which of some users get which of some events of one resource. */
+/** The events of one resource that each user gets, for some events and some users. */
 export interface Readers {
   /** Ids of the users who get every event of the resource. */
   readonly ofAll: ReadonlySet<number>;

@@ -26,7 +26,7 @@ export interface Filtered {
 const mostStepsOfFilter = 4_000_000;
 /** Steps that all filters of one user may take for one event. */
 const mostStepsOfUser = 2 * mostStepsOfFilter;
-/** Least that an evaluation takes that ends without a verdict: each condition throws. */
+/** Least steps of an evaluation that ends without a result: each condition throws. */
 const stepsOfUnjudged = 20_000;
 /**
  * Steps of the filters of all users in one dispatcher: a tenth of a core. Without it, 50 costly
@@ -55,10 +55,10 @@ export interface FilterAnswersOptions {
 /**
  * Leaves out the subscriptions whose filter an event does not pass. Each filter text is evaluated
  * once for an event, however many subscriptions have it. A record is parsed once, and only for an
- * event that meets a filter. An event passes a filter that takes more steps than it may. It
- * also does where its user has too few left, for this event or in the budget.
+ * event that meets a filter. An event passes a filter that takes more steps than it may. It also
+ * does where its user has too few left, for this event or in the budget.
  *
- * @param events Each is asked for when its turn has come. Where they end early, no more are judged.
+ * @param events Read one at a time. When they end early, the filters of the rest are not applied.
  * @param answers Of each event, in the events' order.
  */
 export async function filterAnswers<C extends Filtered>(

@@ -10,7 +10,7 @@ import { snapshotRow } from "./snapshot-row.ts";
 /** Who reads an event: ids of users, or every user. */
 export type EventReaders = readonly number[] | "everybody";
 
-/** A rule of access, turned around for the events of one resource. */
+/** A rule of access, inverted: it leads from the events of one resource to their readers. */
 interface Question {
   readonly sql: Sql;
   readonly definition: Definition;

@@ -52,8 +52,8 @@ export interface SubscriberFinder {
   /** Asks the database, and keeps what it answers for `findKnown`. */
   find(events: readonly FinderEvent[]): Promise<Subscribers>;
   /**
-   * Answers from memory, without a statement; undefined where it cannot. What is done with the
-   * answer must make sure that no subscription has changed since `knownAt`.
+   * Answers from memory, without a statement; undefined where it cannot. The caller's write must
+   * check that no subscription has changed since `knownAt`.
    *
    * @param most Gives no answer with more subscribers than this, before their filters.
    */
@@ -196,7 +196,7 @@ function* answersTo(
   }
 }
 
-/** Roughly, in memory. */
+/** Returns the approximate bytes of a row in memory. */
 function bytesOf({ url, filter, signing }: Found): number {
   const { encryptedSecret, encryptedHeaders, encryptedPrevious } = signing;
   const sealed = [encryptedSecret, encryptedHeaders, encryptedPrevious];

@@ -31,9 +31,9 @@ export interface KnownSubscribers<Row> {
 }
 
 /**
- * The write makes sure that no subscription and no user has changed. What it does not see are times
- * that have come: of a previous secret, and of holding for a subscription that is off. Both are
- * hours, for which a second is nothing.
+ * The write makes sure that no subscription and no user has changed. It does not see that a time
+ * limit has passed: of a previous secret, or of holding deliveries. Both last hours, so that a
+ * second does not matter.
  */
 const keepForMs = 1_000;
 /**
@@ -44,7 +44,7 @@ const restMs = 100;
 const mostRows = 100;
 const mostEntries = 5_000;
 const mostBytes = 16 * 1024 ** 2;
-/** What an entry without rows takes, roughly. */
+/** Approximate bytes of an entry without rows. */
 const entryBytes = 300;
 
 interface Entry<Row> {
@@ -62,7 +62,7 @@ export function createKnownSubscribers<Row>({
   now,
 }: {
   readonly idOf: (row: Row) => number;
-  /** Memory that a row takes, roughly. */
+  /** Returns the approximate bytes of a row in memory. */
   readonly bytesOf: (row: Row) => number;
   /** In ms, never going back. */
   readonly now: () => number;

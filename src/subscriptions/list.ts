@@ -7,7 +7,7 @@ import { subscriptionShape, type OwnerScope } from "./own-subscriptions.ts";
 import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
 /**
- * Parameters that ask for pages. Without any, the answer holds all subscriptions, as it always did.
+ * Parameters that ask for pages. Without one, the answer holds all subscriptions, for old clients.
  */
 const paging = ["page", "per_page", "count", "cursor"];
 

@@ -67,7 +67,7 @@ type Row = OwnSubscription & Record<string, unknown>;
 const findOwnText = `SELECT ${named} FROM (${all} WHERE own.id = $1 AND own.user_id = $2) AS t`;
 const findAnyText = `SELECT ${named} FROM (${all} WHERE own.id = $1) AS t`;
 
-/** Whose subscriptions are meant: those of one user, or of every user. */
+/** The owner of the subscriptions to read: a user's id, or every user. */
 export type OwnerScope = number | "everybody";
 
 /** Returns a subscription; undefined when there is none, or when it is another user's. */

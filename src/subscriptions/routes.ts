@@ -158,7 +158,10 @@ async function readPreview(
 const mostListed = 10_000;
 const tooManyListed = `There are more than ${mostListed} webhooks; ask for those of one user, or filter them.`;
 
-/** Whose subscriptions are asked for: an admin may ask for those of another user, and of all. */
+/**
+ * Returns whose subscriptions are requested. Only an admin may request those of another user, or
+ * all.
+ */
 function ownerScopeOf(ctx: ApiContext, userId: string | undefined): OwnerScope {
   const { id, isAdmin, isLimited } = ctx.state.caller;
   const asked = userId === "*" ? "everybody" : Number(userId ?? id);

@@ -1,8 +1,8 @@
 /**
  * The time since which a session of the database is known to exist: that of its first statement
- * with this CTE. A crash of the database gives out numbers of transactions twice, and a fail-over
- * may. No session survives either. So what was read after that time, and is used in the session,
- * lies in one life of the database. With PgBouncer, the session is that of the server.
+ * with this CTE. After a crash or a fail-over, the database may assign the same transaction ids
+ * again. No session survives either. So what was read after that time has ids of the run of the
+ * database that the session uses. With PgBouncer, the session is that of the server.
  */
 export const sessionCte = `
   session AS MATERIALIZED (

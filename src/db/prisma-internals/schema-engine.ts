@@ -42,8 +42,8 @@ const all: VisibleParts = { column: () => true, index: () => true, foreignKey: (
  * @param externalTables With their schema (`public.orders`): neither compared nor touched, but
  *   foreign keys may lead to them.
  * @param externalEnums Likewise.
- * @param visible What to compare of the others: what it leaves out stays as it is, as if it were not
- *   there. Default: everything.
+ * @param visible What to compare of the others. The rest stays as it is, as if it were not there.
+ *   Default: everything.
  */
 export async function compareSchema({
   client,

@@ -11,7 +11,7 @@ import { createLaneSlots, type LaneSlots, type LaneSlotsOptions } from "./lane-s
 import type { UserLoad } from "./receiver-slots.ts";
 import { parseUrl } from "../../kit/parse-url.ts";
 
-/** Whose slots of which receiver an attempt would take. */
+/** The user and the receiver whose slots an attempt would take. */
 export interface SlotTarget {
   readonly userId: number;
   readonly url: string;
@@ -85,7 +85,7 @@ export interface AdmissionOptions extends LaneSlotsOptions {
 interface State extends Pick<AdmissionOptions, "hasBreakers" | "timeoutMs" | "log"> {
   readonly slots: LaneSlots;
   readonly breakers: SharedBreakers;
-  /** Bodies of the places that are reserved or in use. */
+  /** Bytes of the bodies of places that are reserved or in use. */
   bytesHeld: number;
   /** The same by user. */
   readonly bytesOfUsers: Map<number, number>;

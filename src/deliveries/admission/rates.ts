@@ -9,14 +9,14 @@ interface RateRequest {
   readonly count: number;
 }
 
-/** Holds subscriptions to their rate limits, over all dispatchers together. */
+/** Enforces the rate limits of subscriptions over all dispatchers. */
 export interface Rates {
   /**
    * Returns how many attempts of each subscription may begin now. One statement, and none for no
    * subscriptions.
    */
   take(requests: readonly RateRequest[]): Promise<ReadonlyMap<number, number>>;
-  /** Returns the time until it is worth asking for a subscription, 0 for now. No statement. */
+  /** Returns the time until a subscription may have an attempt; 0 for now. Runs no statement. */
   waitMs(subscriptionId: number): number;
 }
 
@@ -92,8 +92,8 @@ export function createRates({
 
 /**
  * Returns the time between attempts, and how much unused time adds up. From 20 a second on, a
- * twentieth of them may begin together, which batches need. The rest of the second has so many
- * fewer: no second has more than the limit.
+ * twentieth of them may begin together, which batches need. The rest of the second has fewer, so
+ * that no second exceeds the limit.
  */
 export function paceOf(rateLimit: number): { readonly gapMs: number; readonly burstMs: number } {
   const burst = burstOf(rateLimit);
@@ -106,7 +106,7 @@ export function burstOf(rateLimit: number): number {
   return Math.max(1, Math.floor(rateLimit / 20));
 }
 
-/** Deals out what `take` has granted, one by one. */
+/** Uses up what `take` has granted, one attempt at a time. */
 export interface Grants {
   /** Returns whether one more attempt of the subscription may begin; always without a limit. */
   use(subscriptionId: number, rateLimit: number | null): boolean;

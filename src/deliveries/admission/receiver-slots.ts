@@ -213,11 +213,11 @@ function isLively({ usualMs }: Usage): boolean {
 }
 
 /**
- * Returns how many slots are left for a silent receiver; any number for others. By themselves,
- * twenty silent ones would have all slots until their breakers open, which takes minutes.
+ * Returns how many slots are left for a silent receiver; Infinity for others. Without this limit,
+ * twenty silent receivers would take all slots until their breakers open, which takes minutes.
  *
- * They have half of the slots, and those of one user a quarter. A user with nothing in flight has
- * one attempt beside that: one that answers again must not wait for those of others that hang.
+ * All silent receivers share half of the slots, and those of one user a quarter. A user with
+ * nothing in flight gets one more: a receiver that answers again must not wait for those that hang.
  *
  * @param reserved Places that the asker has.
  */

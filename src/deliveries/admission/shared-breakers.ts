@@ -5,8 +5,8 @@ import type { Log } from "../../telemetry/log.ts";
 import type { Breakers, OpenBreaker } from "./breakers.ts";
 
 /**
- * Breakers that hold over all dispatchers. What one of them finds out about a receiver, the others
- * know a second later.
+ * Breakers that all dispatchers share. What one learns about a receiver, the others know a second
+ * later.
  */
 export interface SharedBreakers
   extends Pick<Breakers, "mayAcquire" | "tryAcquire" | "report" | "counts">, Worker {}
@@ -39,7 +39,7 @@ const holderFirstMs = 2_000;
  * no attempt removes.
  */
 const keptFor = "interval '1 hour'";
-/** As many as a process remembers of its own. */
+/** The limit of the process's own breakers. */
 const mostRead = 10_000;
 
 const writeText = `
@@ -58,8 +58,8 @@ const readText = `
   FROM svc.breakers ORDER BY until DESC LIMIT $2`;
 
 /**
- * Shares the breakers of this process by the rows of `svc.breakers`. Nothing waits for the
- * database: a dispatcher that cannot reach it goes by what it knows.
+ * Shares the breakers of this process by the rows of `svc.breakers`. Attempts never wait for the
+ * database: without it, a dispatcher uses what it knows already.
  *
  * @param drained Resolves when no attempt is in flight: an orderly stop writes what the last ones
  *   have found out.

@@ -56,11 +56,11 @@ export interface AttemptsOptions extends OutcomeWriterOptions {
 
 const mostAtOnce = 200;
 /**
- * Attempts that begin in one turn of the event loop: some 2 ms. With all that had slots, each step
- * of another user's event took 14 ms. One user's events made 10,000 deliveries a second then.
+ * Most attempts that begin in one turn of the event loop: they take 2 ms. Without a limit, 10,000
+ * deliveries a second of one user made each step of another's event take 14 ms.
  */
 const begunPerTurn = 8;
-/** A body of so many bytes takes about as long as all else of an attempt. */
+/** Bytes of a body that take about as long as the rest of an attempt. */
 const bytesOfAttempt = 64 * 1024;
 /** Wait after an attempt that could not begin, or that failed for a fault of this process. */
 const unmadeDelayMs = 2_000;
@@ -124,8 +124,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
 }
 
 /**
- * Deliveries without a key are tried again for as long as that takes. With a line for each, 15,000
- * of them wrote 330 lines a second.
+ * Logs deliveries that cannot be signed, several in one line. They are tried again for as long as
+ * that takes: with a line for each, 15,000 of them wrote 330 lines a second.
  */
 function createUnsignedReport(log: Log): State["reportUnsigned"] {
   return createCountedReport((deliveries, { subscriptionId, reason }) =>
@@ -238,7 +238,7 @@ async function attempt(state: State, signed: Signed, done: Done): Promise<void> 
   await recordAttempt(state, delivery, made);
 }
 
-/** Decides what follows an attempt, writes it, and tells of it. */
+/** Decides what follows an attempt, writes it, and reports it to the log, metrics and figures. */
 async function recordAttempt(
   { writer, options }: State,
   delivery: DeliveryInFlight,

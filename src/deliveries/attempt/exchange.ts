@@ -44,7 +44,7 @@ export type ExchangeResult =
       readonly isStale: boolean;
     };
 
-/** What came of one request. */
+/** The result of one request. */
 export interface Exchange {
   readonly ending: ExchangeResult;
   /** Undefined when no complete head came. */
@@ -76,7 +76,7 @@ interface Progress {
   response: IncomingMessage | undefined;
   readonly beganAt: number;
   headAt: number | undefined;
-  /** Noted early: a socket that was closed has none. */
+  /** Read early: a closed socket has no address any more. */
   address: string | undefined;
   interimAnswers: number;
   /** Bytes that the connection had read before this request. */

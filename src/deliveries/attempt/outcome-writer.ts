@@ -55,8 +55,8 @@ interface State extends OutcomeWriterOptions {
 
 const mostAtOnce = 200;
 /**
- * At 100 deliveries a second, a statement for those of 50 ms takes a tenth off PostgreSQL's CPU. A
- * process that is killed has so many more attempts made again.
+ * At 100 deliveries a second, a statement for those of 50 ms takes a tenth off PostgreSQL's CPU.
+ * When a process is killed, the attempts of these 50 ms are made again.
  */
 const recordEveryMs = 50;
 // Less than the 15 s that a flight has after the POST: see `flightMsOf`.

@@ -14,7 +14,7 @@ export interface ReplayedSubscription {
   readonly filter: string | null;
   /** False also when its user is disabled. */
   readonly isActive: boolean;
-  /** Whose it is. */
+  /** Its owner. */
   readonly user: Caller;
 }
 
@@ -54,7 +54,9 @@ export async function findReplayedSubscription(
   return { ...subscription, user: { id: userId, name, email, isAdmin, claims: noClaims } };
 }
 
-/** Returns the ids between which the events of a time are: behind the first, up to the second. */
+/**
+ * Returns the range of ids that holds the events of a time span: after the first, up to the second.
+ */
 export async function rangeOf(
   sql: Sql,
   { since, until }: Pick<AskedReplay, "since" | "until">,
@@ -67,8 +69,8 @@ export async function rangeOf(
   };
 }
 
-// The limit is on the events looked at: few of many may be asked for. OFFSET 0 makes PostgreSQL
-// read the deliveries of each event by its index. What is in the outbox is on its way.
+// The limit bounds the events that are read, since few of them may be wanted. OFFSET 0 makes
+// PostgreSQL read the deliveries of each event by its index. What is in the outbox is on its way.
 const lookText = `
   WITH looked AS MATERIALIZED (
     SELECT id, resource, trigger, owner_id, occurred_at FROM svc.events WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3

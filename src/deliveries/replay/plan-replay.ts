@@ -5,7 +5,7 @@ import type { AskedReplay } from "./replay.ts";
 
 /** What a replay would do. */
 export interface ReplayPlan {
-  /** Behind which event it begins, and the last one that it looks at. */
+  /** Ids of the event after which it begins, and of the last one that it reads. */
   readonly after: string;
   readonly untilId: string;
   readonly total: number;
@@ -21,8 +21,8 @@ const portion = 2_000;
 const mostShown = 10;
 
 /**
- * Counts what a replay would deliver again: only what the subscription's user may read, since the
- * count and the ids would tell of the records of others. Makes nothing.
+ * Counts what a replay would deliver, and makes nothing. Counts only what the subscription's user
+ * may read: the count and the ids would otherwise reveal the records of others.
  *
  * @param sql With a limit of time for each statement.
  */
@@ -53,7 +53,7 @@ export async function planReplay(
   };
 }
 
-/** Expects as many in the rest of the ids as in those that were looked at. */
+/** Extrapolates from the ids that were read to the rest. */
 function estimateOf(
   total: number,
   {

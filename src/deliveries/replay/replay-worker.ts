@@ -45,8 +45,8 @@ const portionBytes = 4 * 1024 ** 2;
 
 /**
  * Makes the deliveries of replays, a portion of one after the other. It rests after each for as
- * long as the portion took. Each commit moves the cursor with its deliveries, so that a process
- * that dies loses and doubles none. Dispatchers send them as they send held ones, beside the fresh.
+ * long as the portion took. Each commit moves the cursor with its deliveries, so that none is lost
+ * or made twice when a process dies. Dispatchers send them like held deliveries, beside new ones.
  */
 export function createReplayWorker(options: ReplayWorkerOptions): ReplayWorker {
   const { store, intervalMs, log } = options;

@@ -2,7 +2,7 @@ import type { EventKind } from "../../events/event.ts";
 import { formatDateTime } from "../../kit/date-time.ts";
 
 /**
- * What an event was to a subscription: the status of the newest delivery, or `never` without one.
+ * How an event ended for a subscription: the status of its newest delivery, or `never` without one.
  */
 export const replayedStatuses = ["failed", "delivered", "cancelled", "never"] as const;
 type ReplayedStatus = (typeof replayedStatuses)[number];
@@ -10,7 +10,7 @@ type ReplayedStatus = (typeof replayedStatuses)[number];
 export const replayStates = ["running", "paused", "done", "cancelled"] as const;
 export type ReplayState = (typeof replayStates)[number];
 
-/** What its owner may do with a replay, and its state then. */
+/** The actions of its owner on a replay, and the state after each. */
 export const replayMoves = { pause: "paused", resume: "running", cancel: "cancelled" } as const;
 
 /** What a replay asks for. Times are of the events. */
