@@ -6,8 +6,8 @@ import type { Definition } from "../mapping/definition.ts";
  * triggers of a DELETE and right after them those of an INSERT.
  *
  * A partitioned table notes in a setting which statement is under way. An INSERT within an UPDATE
- * takes back the event of the DELETE before it, and tells of a change. A writer who forges the
- * setting makes a change of a deletion and a creation of its own transaction. No event is lost.
+ * removes the event of the DELETE before it, and records a change. A writer who forges the setting
+ * merges a deletion and a creation of its own transaction. No event is lost.
  */
 export function foldsMoves({ isManaged, triggers }: Definition): boolean {
   // The tables of the service have no partitions.

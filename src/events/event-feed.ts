@@ -26,15 +26,15 @@ export interface FeedEvent {
 
 export interface FeedPage {
   readonly events: readonly FeedEvent[];
-  /** Fewer than asked for where those would be too large for one answer. */
+  /** Fewer than requested when the events would be too large for one answer. */
   readonly size: number;
-  /** Id to go on behind, or before: of the last event looked at, shown or not. */
+  /** Id from which the next page continues: of the last event that was read, shown or not. */
   readonly next: bigint;
   /** Whether there may be more there already. */
   readonly hasMore: boolean;
 }
 
-/** Reads what happened (docs/webhooks.md, "Events"). */
+/** Reads the events that a caller may read (docs/webhooks.md, "Events"). */
 export interface EventFeed {
   /**
    * Reads events behind an id that the caller may read, oldest first. Looks at 5,000 events at

@@ -56,14 +56,14 @@ interface Stream {
   readonly ctx: ApiContext;
   readonly query: FeedQuery;
   isOver: boolean;
-  /** Wakes it where it waits, with the horizon as it is now; undefined where it is at work. */
+  /** Wakes a waiting stream with the present horizon; undefined while it works. */
   wake: ((horizon: bigint) => void) | undefined;
 }
 
 interface State extends EventStreamsOptions {
   readonly limits: typeof limits;
   readonly open: Set<Stream>;
-  /** One place of each user: the streams of one would else stand before those of all others. */
+  /** One place per user: otherwise the streams of one would stand before those of all others. */
   readonly userTurns: Turns;
   /** The places of all, under one name. */
   readonly turns: Turns<string>;

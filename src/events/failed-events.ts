@@ -66,7 +66,7 @@ export function createFailedEvents({
     arrived(id) {
       const isFree = events.get(id)?.isOnWay === true;
       events.delete(id);
-      // Once for all that arrive after it: there may be thousands.
+      // Once, and not for each of the thousands that may arrive after it.
       if (!isFree || !isBlocked) return;
       isBlocked = false;
       for (const event of events.values())

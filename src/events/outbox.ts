@@ -49,7 +49,7 @@ export interface OtherRelay {
   readonly resources: ReadonlySet<string> | undefined;
 }
 
-/** An event of which no message may hold the record has no snapshot: it is not read. */
+/** An event in the outbox. It has no snapshot when its record is too large for a message. */
 export interface FoundEvent extends Omit<OutboxEvent, "snapshot"> {
   readonly snapshot: OutboxEvent["snapshot"] | null;
   /** Whether an earlier read had left it over. */
@@ -62,8 +62,8 @@ export interface InFlight {
 }
 
 /**
- * How a read shares out its room. A holder may have as much in flight as it leaves free: there is
- * always some for another. These are dynamic thresholds (Choudhury and Hahne, 1998).
+ * How a read divides its room among holders, by dynamic thresholds (Choudhury and Hahne, 1998). A
+ * holder may have as much in flight as is free, so that there is always room for another.
  */
 export interface ReadShares {
   /** What holders have in flight already, by `holderOf`. */
@@ -76,7 +76,7 @@ export interface ReadShares {
   readonly catchUpBelow: InFlight;
 }
 
-/** Returns who an event counts for: its owner, or its resource where records have no owner. */
+/** Returns the holder of an event: its owner, or its resource when records have no owner. */
 export function holderOf({ ownerId, resource }: Pick<OutboxEvent, "ownerId" | "resource">): string {
   return ownerId ?? `resource ${resource}`;
 }
@@ -292,8 +292,8 @@ export function createOutbox({
 }
 
 /**
- * Returns among whom the events of each scan are divided. Mostly all relays know all resources:
- * then it is one division for all scans.
+ * Returns the relays among which the events of each scan are divided. When all relays know all
+ * resources, all scans have one division.
  */
 function divide(
   { others }: Share,

@@ -20,7 +20,7 @@ export interface PublishWindow {
    * for new ones, which would wait behind a backlog in the broker's one queue.
    */
   hasRoomToCatchUp(): boolean;
-  /** Returns how the room is to be shared by what is read next. */
+  /** Returns how the next read has to divide the room. */
   shares(): ReadShares;
   /**
    * Returns how many more events of the resource fit. Those of a costly resource have a part of

@@ -1,6 +1,6 @@
 /** Says how long the relay gathers new events before it reads the outbox again. */
 export interface RelayPace {
-  /** Takes note of a read that found so many new events. */
+  /** Records a read that found this many new events. */
   note(events: number): void;
   /** In ms; 0 for at once. */
   waitMs(): number;

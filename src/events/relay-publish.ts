@@ -96,7 +96,7 @@ async function publish(state: RelayState, group: Group): Promise<void> {
 
 /**
  * Leaves out the events that have left the outbox since they were read: their record may be erased.
- * No statement for what was read a moment ago.
+ * Runs no statement for events that were read less than `freshForMs` ago.
  */
 async function stillWaiting(
   { window, failed, options }: RelayState,

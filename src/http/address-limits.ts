@@ -7,7 +7,7 @@ import { addressBlock, type ClientAddresses } from "./client-address.ts";
 import { createCountedReport } from "../kit/counted-report.ts";
 import type { ApiMiddleware } from "./state.ts";
 
-/** How many of something each address has. */
+/** Counts for each address, up to a limit. */
 interface Counts {
   /** False, and nothing is counted, when the address has `limit` already. */
   add(address: string): boolean;
@@ -33,7 +33,7 @@ function createCounts(limit: number): Counts {
   };
 }
 
-/** What to do with the connections of clients that do harm. */
+/** Closes the connections of harmful clients. */
 export interface ConnectionLimit {
   /**
    * Closes all connections of the address that this one comes from, and new ones for a minute. A

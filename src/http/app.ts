@@ -108,7 +108,7 @@ export function createApp({
 function isOfLeaving(error: unknown, { req, res }: ApiContext): boolean {
   const isEndOfStream =
     error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
-  // What breaks the answer itself ends the connection with it.
+  // An error of the answer itself ends the connection.
   return isEndOfStream || (error === req.socket.errored && error !== res.errored);
 }
 

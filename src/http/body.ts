@@ -17,18 +17,18 @@ export type JsonObject = Record<string, unknown>;
  */
 const spareBytes = 256 * 1024;
 
-/** Time for which the sender of a head is believed while its body is still coming. */
+/** Time for which the authentication of a head holds while its body is still arriving. */
 const longestTrustMs = 1000;
 
 /** Bytes expected of a body of unknown length before its first chunk. */
 const firstReservation = 16 * 1024;
 
-/** How much of a body that is refused is still read, and for how long. */
+/** How much of a refused body is still read, and for how long. */
 const drainLimit = { bytes: 16 * 1024 * 1024, ms: 2000 };
 
 /**
- * How many of a user are read at one time. When the memory is full, hundreds are refused at once.
- * To read them all together takes the network, the kernel and the thread from everybody.
+ * How many refused bodies of a user are read at one time. When the memory is full, hundreds are
+ * refused at once, and reading them all would delay every other request.
  */
 const drains = createTurns(4);
 
@@ -90,9 +90,9 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
     return await parse(ctx, { limitBytes, reserved });
   } catch (error) {
     if (error instanceof AppError && leavesRest.has(error.code)) {
-      // What is left unread would stand before the next request on the connection.
+      // Unread bytes would precede the next request on the connection.
       res.setHeader("Connection", "close");
-      // A client that has left sends nothing more, and ends nothing.
+      // A client that has left sends no more data, and no end.
       if (isComing && !res.destroyed) await drainInTurn(ctx);
     }
     throw error;
@@ -214,7 +214,7 @@ function tooManyValues(): AppError {
 
 const parsers = new Map<number, ReturnType<typeof bodyParser>>();
 
-/** To make one takes longer than a small body. */
+/** Making a parser takes longer than parsing a small body. */
 function parserOf(limitBytes: number): ReturnType<typeof bodyParser> {
   let parser = parsers.get(limitBytes);
   if (parser === undefined) {

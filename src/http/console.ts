@@ -25,7 +25,7 @@ const types: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 };
 
-/** What is not compressed already. */
+/** Types of files that are not compressed already. */
 const compressed = /^(text|application)\/|svg/;
 
 /** What the page knows before its first request; src/console/app reads it. */
@@ -34,7 +34,7 @@ export interface ConsoleFacts {
   readonly apiPath: string;
   /** Undefined: the reference page is off. */
   readonly docsPath: string | undefined;
-  /** Where people may sign in; undefined: nowhere but here. */
+  /** The issuer at which people may sign in; undefined: with tokens only. */
   readonly jwt:
     | { readonly issuer: string; readonly clientId: string; readonly audience: string | undefined }
     | undefined;

@@ -1,7 +1,7 @@
 import type { Rate } from "../config/kinds.ts";
 import { addressBlock } from "./client-address.ts";
 
-/** Counts what went wrong for each client address. */
+/** Counts failures for each client address. */
 export interface FailureLimit {
   /** Seconds until the address may try again; undefined while it may. */
   waitSeconds(address: string): number | undefined;

@@ -10,7 +10,7 @@ import { securityHeaders } from "./security-headers.ts";
 export type HealthCheck = () => Promise<string | void>;
 
 /**
- * Answers `/livez` (the process turns) and `/readyz` (every check passes) with 200 or 503. As in
+ * Answers `/livez` (the event loop runs) and `/readyz` (every check passes) with 200 or 503. As in
  * Kubernetes, `?verbose` adds the reasons, and `?exclude=<check>` leaves one out. Answers
  * `/metrics` for Prometheus. Takes no token, and so needs a port of its own.
  *

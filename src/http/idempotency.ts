@@ -65,7 +65,7 @@ export const keyLimits = {
   bytesOfAnswer: 16 * 1024 * 1024,
 };
 
-/** How long a count of what a user has is used; of how many users the last ones are kept. */
+/** How long the count of a user's keys is used, and for how many users it is kept. */
 const countedForMs = 60_000;
 const mostCounted = 10_000;
 
@@ -117,7 +117,7 @@ export function createAnswerPost({
   };
 }
 
-/** What is done with the key of a request. */
+/** The operations on the key of a request. */
 interface Steps {
   /** Takes the key, and looks for its answer. Without one, returns what counts the first one. */
   readonly begin: (

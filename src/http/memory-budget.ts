@@ -11,22 +11,22 @@ export interface MemoryBudget {
 
 /** One request of a user. */
 export interface OpenRequest extends RequestMemory {
-  /** Ends its wait, and refuses it more: its client has left. It keeps what it has. */
+  /** Ends its wait, and refuses it more memory, since its client has left. It keeps what it has. */
   leave(): void;
   /** Gives all of it back. */
   release(): void;
 }
 
-/** A wait of the length that clients bear; a longer queue would only hold more of them. */
+/** Longest wait: clients give up after that, and a longer queue would only hold more requests. */
 const defaultWaitMs = 2000;
 
 interface Waiting {
   readonly userId: number;
-  /** What its request has. */
+  /** The bytes of its request. */
   readonly held: number;
-  /** More than that. */
+  /** The bytes that it waits for, in addition to those of its request. */
   readonly bytes: number;
-  /** Called when it has them. */
+  /** Called when it has been given the bytes. */
   readonly grant: () => void;
   /** Ends its wait, and takes back what its request has. */
   readonly refuse: () => void;
@@ -193,7 +193,7 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
       change(bytes);
     },
     hold(bytes) {
-      // Of one that was released, nothing more would be given back.
+      // A released request would never give back what it reserves now.
       if (!isLeft || bytes < own) change(bytes);
     },
     leave,

@@ -10,7 +10,7 @@ export interface QueryParameter {
   readonly isBroken: boolean;
 }
 
-/** No list has as many. */
+/** More than any list takes. */
 export const mostParameters = 100;
 
 /**

@@ -16,7 +16,7 @@ export function securityHeaders(publicUrl?: string): Readonly<Record<string, str
     "Referrer-Policy": "no-referrer",
     // Bars `<script src>` and the like; pages that CORS allows are not concerned by it.
     "Cross-Origin-Resource-Policy": "same-origin",
-    // Not for subdomains: those are not ours to promise anything about.
+    // Without `includeSubDomains`: the service knows nothing of the subdomains.
     ...(publicUrl?.startsWith("https:") === true ? { "Strict-Transport-Security": "max-age=31536000" } : {}),
   };
 }

@@ -4,15 +4,15 @@ import type { Link } from "./links.ts";
 import { bindToUsers, isUserValue } from "./user-values.ts";
 
 /**
- * One way to meet a rule of access: who meets one of its alternatives meets the rule. `when` has
- * the values of users still open.
+ * One way to meet a rule of access: a user who meets one alternative meets the rule. `when` has the
+ * values of users still open.
  */
 export type Alternative =
-  /** It asks nothing of the user. */
+  /** Every user meets it. */
   | { readonly kind: "everybody"; readonly when: Condition }
   /** Its users are in a field of the record, or of those that the links lead to. */
   | { readonly kind: "found"; readonly when: Condition; readonly place: UserPlace }
-  /** Each user has to be asked. */
+  /** Each user has to be checked. */
   | { readonly kind: "judged"; readonly when: Condition };
 
 /** Where a record, or one that it leads to, names a user. */
@@ -23,12 +23,12 @@ export interface UserPlace {
   readonly by: "id" | "email";
 }
 
-/** A rule with more alternatives is taken as one, in which each user has to be asked. */
+/** A rule with more alternatives counts as one alternative that checks each user. */
 const mostAlternatives = 16;
 
 /**
- * Turns a rule around: it says for a user which records pass, the alternatives say for a record
- * which users do. None that only a claim of a JWT can meet: no event has a JWT.
+ * Inverts a rule: the rule gives the records of a user, the alternatives give the users of a
+ * record. Leaves out alternatives that only a claim of a JWT can meet, since an event has no JWT.
  */
 export function alternativesOf(rule: Condition): readonly Alternative[] {
   return (split(rule) ?? [rule]).filter((when) => !isImpossible(when)).map(alternativeOf);
@@ -88,7 +88,7 @@ function limited(parts: readonly (readonly Condition[] | undefined)[]): readonly
   return all.length > mostAlternatives ? undefined : all;
 }
 
-/** Whether a part that must hold compares with what no user has at an event. */
+/** Whether a required part compares with a value that no user has at an event, such as a claim. */
 function isImpossible(condition: Condition): boolean {
   switch (condition.kind) {
     case "all":

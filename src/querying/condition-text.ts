@@ -71,7 +71,7 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return `(${conditionText(condition.of, alias, parameters)}) IS NOT FALSE`;
     case "compare": {
       const { field, operator, value } = condition;
-      // A constant, for the planner to drop what can never be true.
+      // A constant, so that the planner drops conditions that can never be true.
       const operand = value === null ? "NULL" : parameters.add(value);
       return `${comparedText(alias, field)} ${operator} ${operand}${typeText(field)}`;
     }

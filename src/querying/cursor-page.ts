@@ -65,7 +65,7 @@ export function cursorPage<T>(
   const last = rows.at(-1);
   const positionOf = (row: T | undefined, goesBack: boolean): Position | undefined =>
     row === undefined ? undefined : { values: valuesOf(row), isBackwards: goesBack, isInclusive: false };
-  // There is a page where this one was asked from.
+  // The page from which this one was requested.
   const hasNext = isBackwards || isCut;
   const hasPrevious = isBackwards ? isCut : position !== undefined;
   return {

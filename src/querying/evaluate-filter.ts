@@ -14,8 +14,8 @@ import { createSearch, lowered } from "./lowered.ts";
 import type { Operator } from "./operators.ts";
 
 /**
- * As in SQL: undefined is unknown, and a comparison with null is that. "open" takes more steps than
- * are left.
+ * As in SQL, undefined is unknown, the result of a comparison with null. "open": more steps are
+ * needed than are left.
  */
 type Truth = boolean | undefined | "open";
 
@@ -154,9 +154,9 @@ function leavesOf(
   return leavesOf((value as Readonly<Record<string, unknown>>)[key], rest, many, steps);
 }
 
-/** How an operator judges one value, which is not null. */
+/** Applies an operator to one value, which is not null. */
 interface Meeting {
-  /** What is made of the values first; null of those that are unknown. */
+  /** The values after a conversion, such as lower case; null for unknown values. */
   readonly made: Values;
   readonly meets: (value: unknown, steps: Steps) => Truth;
 }

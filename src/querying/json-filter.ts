@@ -79,7 +79,7 @@ function readEntry(
 ): JsonFilter {
   if (key === "not" && isObject(value)) return { kind: "not", of: readGroup(state, value, place, depth + 1) };
   if ((key === "or" || key === "and") && Array.isArray(value) && value.every(isObject)) {
-    // None of no alternatives can hold, which is a mistake.
+    // An empty `or` can never be true, which is a mistake.
     if (value.length === 0) addFault(state, place, `The group ${key} is empty.`);
     return {
       kind: key === "or" ? "any" : "all",

@@ -1,6 +1,6 @@
 /**
- * A record that filters judge, as the resource's transform gave it, with what several conditions
- * need of it. It is for one event, and goes with it.
+ * The record of one event for its filters, as the resource's transform made it, with a cache for
+ * several conditions.
  */
 export interface JudgedRecord {
   readonly data: unknown;
@@ -44,8 +44,8 @@ export function spend(steps: Steps, count: number): void {
 }
 
 /**
- * Takes steps of work whose end is not known. When fewer are left, none stays: the work before was
- * for nothing.
+ * Takes steps of work whose end is not known. When fewer are left, it takes them all, since the
+ * work done so far is lost.
  *
  * @throws `outOfSteps` when fewer are left.
  */
@@ -58,7 +58,7 @@ export function spendOrDrain(steps: Steps, count: number): void {
 const mostKept = 8_000_000;
 
 /**
- * Returns what was made of the record before, or makes it, and keeps it for other conditions.
+ * Returns a value from the record's cache, or makes it and caches it for other conditions.
  *
  * @throws `outOfSteps` when that takes more than are left.
  */

@@ -34,7 +34,7 @@ export function mayBeNull({ links, field }: Pick<OrderItem, "links" | "field">):
   return field.isOptional || field.isNullable === true || links.some(({ isCertain }) => !isCertain);
 }
 
-/** Returns the order that reads a list from its other end. */
+/** Returns the reversed order, which reads a list from its end. */
 export function reversed(order: readonly OrderItem[]): readonly OrderItem[] {
   return order.map((item) => ({
     ...item,

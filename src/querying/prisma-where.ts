@@ -153,7 +153,7 @@ function operation(field: Field, operator: string, operand: unknown, isInsensiti
   switch (operator) {
     case "not":
       if (!isArgs(operand)) return differentFrom(field, operand);
-      // Each part is the other way round, and all of them hold.
+      // Prisma negates each part by itself, and all negated parts must hold.
       return allOf(
         Object.entries(operand).map(([word, value]) => not(scalarFilter(field, { [word]: value }))),
       );

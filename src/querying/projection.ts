@@ -52,7 +52,7 @@ function projected(value: unknown, kept: Kept): unknown {
   const entries = Object.entries(value).flatMap(([key, item]): readonly (readonly [string, unknown])[] => {
     const inner = kept.get(key);
     if (inner === undefined) return [];
-    // Nothing is below a text or a number; null stands for the object that is not there.
+    // A text or a number has no members; null stands for a missing object.
     const isLeaf = inner !== "all" && !isContainer(item) && item !== null;
     return isLeaf ? [] : [[key, projected(item, inner)]];
   });

@@ -31,7 +31,7 @@ export function createTransform(definition: Definition, definitions: Definitions
 }
 
 /**
- * Refuses what no record can be. A `return` that was forgotten would else send `data: null` to
+ * Refuses a result that is no record. Otherwise, a forgotten `return` would send `data: null` to
  * every receiver.
  */
 function objectOf(shown: unknown): object {
@@ -86,7 +86,7 @@ function readerOfField(field: Field): Read {
   return (row) => render(row[field.name]);
 }
 
-/** Returns what makes of a field's value, in Prisma's types, what JSON shows of it. */
+/** Returns the function that converts a field's value, in Prisma's types, to what JSON shows. */
 export function rendererOf(field: Field): Render {
   const renderOne = renderers[field.type];
   const render: Render = (value) => (value === null || value === undefined ? null : renderOne(value, field));

@@ -67,7 +67,7 @@ function put(condition: Condition, resolve: Resolve): Condition {
     }
     case "in":
     case "list": {
-      // To have all of several claims would be less than to have one, and a NOT would let more in.
+      // Requiring all of several claims is stricter than one, so that a NOT would admit more.
       const takesSeveral = condition.kind === "in" || condition.operator === "&&";
       const valuesOf = (value: Parameter): readonly Parameter[] => {
         const given = bound(condition.field, value);
