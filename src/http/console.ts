@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { gzip } from "node:zlib";
 import { AppError } from "../kit/errors.ts";
+import { loadOnce } from "../kit/load-once.ts";
 import { root } from "../kit/root.ts";
 import { entityTagOf, isKnown } from "./conditional.ts";
 import { answerUnsupported, unknownRoute } from "./error-body.ts";
@@ -65,16 +66,8 @@ interface Asset {
 export function createConsole(facts: ConsoleFacts, folder = builtFolder): ConsolePages {
   const { basePath } = facts;
   const policy = policyOf(facts);
-  const known = new Map<string, Promise<Asset>>();
+  const load = loadOnce((name) => loadAsset(folder, name, facts));
   let names: ReadonlySet<string> | undefined;
-
-  const load = (name: string): Promise<Asset> => {
-    const asset = known.get(name) ?? loadAsset(folder, name, facts);
-    known.set(name, asset);
-    // A file that could not be read is tried again.
-    asset.catch(() => known.delete(name));
-    return asset;
-  };
 
   return {
     has: (path) => path === basePath || path.startsWith(`${basePath}/`),

@@ -151,16 +151,14 @@ export interface CodeModule {
   readonly webhookBackoff?: () => readonly number[];
 }
 
-/** The ways in which PostgreSQL keeps an index. */
-export const indexTypes = ["btree", "hash", "gin", "gist", "spgist", "brin"] as const;
-
 /** An index of a managed table that the file asks for beside those of single fields. */
 export interface TableIndex {
   /** Names of fields. */
   readonly fields: readonly string[];
   /** SQL: which rows it has. Undefined: all. */
   readonly where?: string;
-  readonly type: (typeof indexTypes)[number];
+  /** Access method of PostgreSQL. */
+  readonly type: "btree" | "hash" | "gin" | "gist" | "spgist" | "brin";
 }
 
 /** One mapping file, checked and with every default filled in. */

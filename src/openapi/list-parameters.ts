@@ -12,6 +12,12 @@ export type OwnParameters = Readonly<
   Record<string, { readonly schema: JsonSchema; readonly description: string }>
 >;
 
+/** The parameter that lists of what belongs to a subscription have. */
+export const ofWebhook: OwnParameters[string] = {
+  schema: { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
+  description: "Of this subscription.",
+};
+
 export interface ListParametersOptions {
   readonly maxPerPage: number;
   /** What a request without `count` gets. */

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { entityTagOf, isKnown } from "../http/conditional.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { loadOnce } from "../kit/load-once.ts";
 import { root } from "../kit/root.ts";
 
 /** Holds the files of the page, which `npm run build:page` puts there: ours and Swagger UI's. */
@@ -40,14 +41,7 @@ interface Asset {
  * configuration, and so needs no token; it asks for one to load the document.
  */
 export function addPageRoutes(router: ApiRouter): void {
-  const known = new Map<string, Promise<Asset>>();
-  const load = (name: string): Promise<Asset> => {
-    const asset = known.get(name) ?? loadAsset(name);
-    known.set(name, asset);
-    // A file that could not be read is tried again.
-    asset.catch(() => known.delete(name));
-    return asset;
-  };
+  const load = loadOnce(loadAsset);
 
   router.get("/docs", async (ctx) => {
     // The page names its files below where it is.

@@ -1,4 +1,5 @@
 import { readDefault } from "../read/defaults.ts";
+import { typeOptionsOf } from "../type-options.ts";
 import type { TypedField } from "./column-type.ts";
 import { literalOf, textOfLiteral, withoutCasts } from "./sql-text.ts";
 
@@ -36,15 +37,11 @@ export function importedDefault(
   if (typed.type === "Uuid" && typed.list === undefined && uuid.test(bare)) return { kind: "uuid" };
   const value = typed.list === true ? listOf(bare, typed) : scalarOf(bare, typed);
   if (value === undefined || typed.native !== undefined) return { kind: "database" };
-  const { type, length, precision, scale, values } = typed;
   const field = {
-    type,
+    type: typed.type,
     isList: typed.list === true,
     isKey,
-    ...(length !== undefined && { length }),
-    ...(precision !== undefined && { precision }),
-    ...(scale !== undefined && { scale }),
-    ...(values !== undefined && { values }),
+    ...typeOptionsOf(typed),
   };
   const isLiteral = readDefault(field, value);
   return isLiteral.kind === "ok" && isLiteral.value.kind === "literal"

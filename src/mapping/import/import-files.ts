@@ -3,6 +3,7 @@ import { groupBy } from "../../kit/group-by.ts";
 import { triggers, type Trigger } from "../definition.ts";
 import type { FileField } from "../read/draft.ts";
 import { ownerTypes } from "../read/fields.ts";
+import { typeOptionsOf } from "../type-options.ts";
 import type { Catalog, CatalogRelation } from "./catalog.ts";
 import { chooseTables } from "./choose-tables.ts";
 import type { ImportedColumn } from "./column.ts";
@@ -176,7 +177,8 @@ function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
   const name = table.fields.get(column.number) ?? column.name;
   const isKey = table.key.columns.includes(column.number);
   const isSoleKey = isKey && table.key.columns.length === 1;
-  const { type, list, native, length, precision, scale, values } = typeOf(imported);
+  const typed = typeOf(imported);
+  const { type, list, native } = typed;
   const reference = references.references.get(column.number);
   // The service takes a number or UUID for made by the database, when it is the key by itself.
   const isImplied = isSoleKey && (isCounted || given?.kind === "uuid");
@@ -188,10 +190,7 @@ function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
     ...(column.name !== name && { column: column.name }),
     ...(list === true && { list: true }),
     ...(native !== undefined && { native }),
-    ...(length !== undefined && { length }),
-    ...(precision !== undefined && { precision }),
-    ...(scale !== undefined && { scale }),
-    ...(values !== undefined && { values }),
+    ...typeOptionsOf(typed),
     ...(!isNotNull && !isKey && list === undefined && { optional: true }),
     ...(isUniqueField && { unique: true }),
     ...(isGenerated && !isImplied && { generated: true }),

@@ -3,6 +3,7 @@ import type { Field, FieldDefault } from "../definition.ts";
 import type { FileField } from "../read/draft.ts";
 import type { RuleSpec, RuleSpecs } from "../../validation/syntax.ts";
 import { defaultLength } from "../storable.ts";
+import { typeOptionsOf } from "../type-options.ts";
 import type { ImportedColumn } from "./column.ts";
 
 /** A field of the file with the column behind it. */
@@ -100,7 +101,7 @@ function furtherRules({
 
 /** Returns the part of a definition's field that the derived rules depend on. */
 function fieldOf({ name, field, imported }: FieldOfColumn, isGiven: boolean): Field {
-  const { type, length, precision, scale, values, references, as = "" } = field;
+  const { type, references, as = "" } = field;
   const [resource = "", target = ""] = references?.split(".") ?? [];
   const isMade = imported.isCounted && field.id === true;
   const given: FieldDefault | undefined =
@@ -121,10 +122,7 @@ function fieldOf({ name, field, imported }: FieldOfColumn, isGiven: boolean): Fi
     isUnique: field.unique === true,
     isIndexed: false,
     isUpdatedAt: false,
-    ...(length !== undefined && { length }),
-    ...(precision !== undefined && { precision }),
-    ...(scale !== undefined && { scale }),
-    ...(values !== undefined && { values }),
+    ...typeOptionsOf(field),
     ...(imported.isGenerated && { isGenerated: true as const }),
     ...(!isGiven && given !== undefined && { default: given }),
     ...(references !== undefined && { references: { resource, field: target, as, onDelete: "restrict" } }),

@@ -1,6 +1,7 @@
 import { maxNameBytes } from "../../db/names.ts";
 import type { Field } from "../definition.ts";
 import { readDefault } from "./defaults.ts";
+import { typeOptionsOf } from "../type-options.ts";
 import { hasFields, type Draft, type FileField } from "./draft.ts";
 
 /** Types whose values have one text each, which is then the id of a record. */
@@ -106,10 +107,7 @@ function readField(draft: Draft, name: string, given: FileField, isSoleKey: bool
     isUpdatedAt: given.updatedAt === true,
     ...(given.generated === true && { isGenerated: true }),
     ...(native !== undefined && { native }),
-    ...(length !== undefined && { length }),
-    ...(precision !== undefined && { precision }),
-    ...(scale !== undefined && { scale }),
-    ...(values !== undefined && { values }),
+    ...typeOptionsOf(given),
   };
   return withDefault(draft, field, given, isSoleKey);
 }

@@ -3,7 +3,7 @@ import { deliveryShape } from "../../deliveries/list-filter.ts";
 import { listSchema } from "../envelopes.ts";
 import { idempotencyFaults, bodyFaults } from "../faults.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
-import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
+import { listParameters, listRemarks, ofWebhook, type OwnParameters } from "../list-parameters.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime, uuid } from "../value-schemas.ts";
@@ -76,10 +76,7 @@ const request = objectOf({
 
 /** Parameters that only this list has. */
 const own: OwnParameters = {
-  webhook_id: {
-    schema: { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
-    description: "Of this subscription.",
-  },
+  webhook_id: ofWebhook,
   status: {
     schema: { ...text, examples: ["failed"] },
     description: `One or more of ${deliveryStatuses.join(", ")}, with commas.`,

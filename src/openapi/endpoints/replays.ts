@@ -2,7 +2,7 @@ import { deliveredEvents } from "../../deliveries/delivery.ts";
 import { replayedStatuses, replayStates } from "../../deliveries/replay/replay.ts";
 import { replayShape } from "../../deliveries/replay/replay-list.ts";
 import { listSchema } from "../envelopes.ts";
-import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
+import { listParameters, listRemarks, ofWebhook, type OwnParameters } from "../list-parameters.ts";
 import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
@@ -40,10 +40,7 @@ const keys: Readonly<Record<string, JsonSchema>> = {
 
 /** Parameters that only the list has. */
 const own: OwnParameters = {
-  webhook_id: {
-    schema: { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
-    description: "Of this subscription.",
-  },
+  webhook_id: ofWebhook,
   state: {
     schema: { ...text, examples: ["running"] },
     description: `One or more of ${replayStates.join(", ")}, with commas.`,

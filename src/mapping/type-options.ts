@@ -1,0 +1,20 @@
+import type { Field } from "./definition.ts";
+
+type TypeOptions = Pick<Field, "length" | "precision" | "scale" | "values">;
+
+/** Returns the options of a field's type, without those that are not given. */
+export function typeOptionsOf({
+  length,
+  precision,
+  scale,
+  values,
+}: {
+  readonly [Key in keyof TypeOptions]?: TypeOptions[Key] | undefined;
+}): TypeOptions {
+  return {
+    ...(length !== undefined && { length }),
+    ...(precision !== undefined && { precision }),
+    ...(scale !== undefined && { scale }),
+    ...(values !== undefined && { values }),
+  };
+}
