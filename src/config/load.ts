@@ -1,11 +1,9 @@
-import { existsSync, readFileSync, statSync } from "node:fs";
-import { join, relative, resolve } from "node:path";
+import { readFileSync, statSync } from "node:fs";
+import { resolve } from "node:path";
 import { contradictions } from "./contradictions.ts";
-import { hint } from "../kit/did-you-mean.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 import { jwtSettingsOf, type JwtSettings } from "./jwt-settings.ts";
 import { isLoopback, loopbackNetworks } from "../kit/host.ts";
-import { isObject } from "../kit/is-object.ts";
 import { isNothing, type Kind } from "./kinds.ts";
 import type { ProgramName } from "./programs.ts";
 import {
@@ -16,16 +14,9 @@ import {
   type SettingKey,
   type SettingValues,
 } from "./settings.ts";
+import { readSettingsFile, type GivenValue } from "./settings-file.ts";
 import { readTracingSettings, type TracingSettings } from "../telemetry/tracing-settings.ts";
-import { fillIn } from "./variables.ts";
-import {
-  compareFaults,
-  faultText,
-  readYamlFile,
-  type Fault,
-  type YamlPath,
-  type YamlSource,
-} from "./yaml-source.ts";
+import { compareFaults, faultText, type Fault } from "./yaml-source.ts";
 
 /**
  * The settings of one process, checked and with every default filled in. Durations in ms, sizes in
@@ -138,18 +129,6 @@ export function loadMetricsAddress({ env, cwd }: Environment): {
   };
 }
 
-/** A value in the file. */
-interface Given {
-  readonly value: unknown;
-  /** Makes a fault at the value, or at a part of it. */
-  readonly fault: (part: YamlPath, message: string) => Fault;
-}
-
-interface SettingsFile {
-  readonly faults: Fault[];
-  readonly given: Map<SettingKey, Given>;
-}
-
 /** Completes a fault that begins with the name of a setting. */
 function refusal({ expected, problemOf }: Kind<unknown>, value: unknown): string {
   const problem = problemOf?.(value);
@@ -157,75 +136,12 @@ function refusal({ expected, problemOf }: Kind<unknown>, value: unknown): string
 }
 
 /** Returns one fault for each bad item of a list, or one for the whole value. */
-function valueFaults(kind: Kind<unknown>, { value, fault }: Given): readonly Fault[] {
+function valueFaults(kind: Kind<unknown>, { value, fault }: GivenValue): readonly Fault[] {
   const { item } = kind;
   const items: readonly unknown[] = item !== undefined && Array.isArray(value) ? value : [];
   const bad = [...items.entries()].filter(([, one]) => !isNothing(one) && item?.read(one) === undefined);
   if (bad.length === 0) return [fault([], refusal(kind, value))];
   return bad.map(([index]) => fault([index], `expected ${item?.expected}`));
-}
-
-function readSettingsFile({
-  configDir,
-  env,
-  cwd,
-}: Environment & { readonly configDir: string }): SettingsFile {
-  const path = join(configDir, "service.yaml");
-  const file: SettingsFile = { faults: [], given: new Map() };
-  if (!existsSync(path)) return file;
-  const fromHere = relative(cwd, path);
-  const source = readYamlFile(path, fromHere.startsWith("..") ? path : fromHere);
-  file.faults.push(...source.faults);
-  if (source.faults.length === 0) readGroup({ value: source.value, path: [], source, env, file });
-  return file;
-}
-
-/** Walks down the groups to the settings. A key with null has its default. */
-function readGroup({
-  value,
-  path,
-  source,
-  env,
-  file,
-}: {
-  readonly value: unknown;
-  readonly path: YamlPath;
-  readonly source: YamlSource;
-  readonly env: NodeJS.ProcessEnv;
-  readonly file: SettingsFile;
-}): void {
-  if (value === null) return;
-  if (!isObject(value)) {
-    file.faults.push(source.faultAt(path, "expected keys and values"));
-    return;
-  }
-  const known = childrenOf(path);
-  for (const [name, child] of Object.entries(value)) {
-    const childPath = [...path, name];
-    const key = settingKeys.find((candidate) => candidate === childPath.join("."));
-    if (!known.has(name)) {
-      file.faults.push(source.faultAt(childPath, `unknown key${hint(name, known)}`, "key"));
-    } else if (key === undefined) {
-      readGroup({ value: child, path: childPath, source, env, file });
-    } else {
-      const filled = fillIn(child, env);
-      file.faults.push(...filled.faults.map((message) => source.faultAt(childPath, message)));
-      const isLeftOut = filled.value === null || filled.value === undefined || filled.faults.length > 0;
-      if (!isLeftOut) {
-        file.given.set(key, {
-          value: filled.value,
-          fault: (part, message) => source.faultAt([...childPath, ...part], message),
-        });
-      }
-    }
-  }
-}
-
-function childrenOf(path: YamlPath): ReadonlySet<string> {
-  const inGroup = settingKeys
-    .map((key) => key.split("."))
-    .filter((steps) => path.every((step, i) => steps[i] === step));
-  return new Set(inGroup.flatMap((steps) => steps.slice(path.length, path.length + 1)));
 }
 
 /** Reads the variables, and the files that `<NAME>_FILE` names. Adds what is wrong to `faults`. */

@@ -1,0 +1,92 @@
+import { existsSync } from "node:fs";
+import { join, relative } from "node:path";
+import { hint } from "../kit/did-you-mean.ts";
+import { isObject } from "../kit/is-object.ts";
+import { settingKeys, type SettingKey } from "./settings.ts";
+import { fillIn } from "./variables.ts";
+import { readYamlFile, type Fault, type YamlPath, type YamlSource } from "./yaml-source.ts";
+
+/** A value in the file. */
+export interface GivenValue {
+  readonly value: unknown;
+  /** Makes a fault at the value, or at a part of it. */
+  readonly fault: (part: YamlPath, message: string) => Fault;
+}
+
+/** What `service.yaml` says, and what is wrong with it. */
+export interface SettingsFile {
+  readonly faults: Fault[];
+  readonly given: Map<SettingKey, GivenValue>;
+}
+
+/**
+ * Reads `service.yaml`; a file that is not there sets nothing. Fills in `${NAME}` from `env`.
+ *
+ * @param cwd Faults name the file by its path from here.
+ */
+export function readSettingsFile({
+  configDir,
+  env,
+  cwd,
+}: {
+  readonly configDir: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly cwd: string;
+}): SettingsFile {
+  const path = join(configDir, "service.yaml");
+  const file: SettingsFile = { faults: [], given: new Map() };
+  if (!existsSync(path)) return file;
+  const fromHere = relative(cwd, path);
+  const source = readYamlFile(path, fromHere.startsWith("..") ? path : fromHere);
+  file.faults.push(...source.faults);
+  if (source.faults.length === 0) readGroup({ value: source.value, path: [], source, env, file });
+  return file;
+}
+
+/** Walks down the groups to the settings. A key with null has its default. */
+function readGroup({
+  value,
+  path,
+  source,
+  env,
+  file,
+}: {
+  readonly value: unknown;
+  readonly path: YamlPath;
+  readonly source: YamlSource;
+  readonly env: NodeJS.ProcessEnv;
+  readonly file: SettingsFile;
+}): void {
+  if (value === null) return;
+  if (!isObject(value)) {
+    file.faults.push(source.faultAt(path, "expected keys and values"));
+    return;
+  }
+  const known = childrenOf(path);
+  for (const [name, child] of Object.entries(value)) {
+    const childPath = [...path, name];
+    const key = settingKeys.find((candidate) => candidate === childPath.join("."));
+    if (!known.has(name)) {
+      file.faults.push(source.faultAt(childPath, `unknown key${hint(name, known)}`, "key"));
+    } else if (key === undefined) {
+      readGroup({ value: child, path: childPath, source, env, file });
+    } else {
+      const filled = fillIn(child, env);
+      file.faults.push(...filled.faults.map((message) => source.faultAt(childPath, message)));
+      const isLeftOut = filled.value === null || filled.value === undefined || filled.faults.length > 0;
+      if (!isLeftOut) {
+        file.given.set(key, {
+          value: filled.value,
+          fault: (part, message) => source.faultAt([...childPath, ...part], message),
+        });
+      }
+    }
+  }
+}
+
+function childrenOf(path: YamlPath): ReadonlySet<string> {
+  const inGroup = settingKeys
+    .map((key) => key.split("."))
+    .filter((steps) => path.every((step, i) => steps[i] === step));
+  return new Set(inGroup.flatMap((steps) => steps.slice(path.length, path.length + 1)));
+}
