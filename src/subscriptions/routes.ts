@@ -58,71 +58,22 @@ interface WithParams {
  * caller's subscriptions.
  */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes, maxPerPage, cursors, urlOf, inTransaction, answerPost } = options;
-  const rulesFor = (caller: Caller): SubscriptionRules => rulesOf(options, caller);
+  const { store, bodyLimitBytes } = options;
 
-  router.get("/webhooks", async (ctx) => {
-    const parameters = readListParameters(ctx.querystring, subscriptionShape, { maxPerPage });
-    const { id: userId } = ctx.state.caller;
-    const owner = ownerScopeOf(ctx, parameters.given.get("user_id"));
-    const found = await store.list(owner, { ...parameters, limit: mostListed + 1 });
-    if (found.length > mostListed) throw validationError({ user_id: [tooManyListed] });
-    ctx.body = subscriptionList(found, parameters, { userId, owner, cursors, url: urlOf(ctx) });
-  });
-
-  router.post("/webhooks", async (ctx) => {
-    const body = await readJsonBody(ctx, bodyLimitBytes);
-    const values = valid(await checkNewSubscription(body, rulesFor(ctx.state.caller)));
-    await answerPost(ctx, {
-      inTransaction,
-      isSecret: true,
-      async act(transaction) {
-        const made = await store.create(ctx.state.caller, values, actorOf(ctx), transaction?.sql);
-        const { subscription, secret } = made;
-        const json = JSON.stringify(presentSubscription(subscription, secret));
-        return { status: 201, headers: { Location: urlBelow(urlOf(ctx), subscription.id) }, json };
-      },
-    });
-  });
-
+  router.get("/webhooks", (ctx) => list(ctx, options));
+  router.post("/webhooks", (ctx) => create(ctx, options));
   router.post("/webhooks/preview", async (ctx) => {
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const asked = await readPreview(body, rulesFor(ctx.state.caller));
+    const asked = await readPreview(body, rulesOf(options, ctx.state.caller));
     ctx.type = "json";
     ctx.body = await options.preview(ctx, asked);
   });
 
   router.get("/webhooks/:id", async (ctx) => {
-    ctx.body = presentSubscription(await getOwn(ctx));
+    ctx.body = presentSubscription(await getOwn(ctx, store));
   });
-
-  const change = async (ctx: ApiContext & WithParams): Promise<void> => {
-    const own = await getOwn(ctx);
-    const body = await readJsonBody(ctx, bodyLimitBytes);
-    const changes = valid(await checkSubscriptionChanges(body, own, rulesFor(ctx.state.caller)));
-    const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
-    if (updated === undefined) throw unknownSubscription();
-    ctx.body = presentSubscription(updated);
-  };
-  router.put("/webhooks/:id", change);
-  router.patch("/webhooks/:id", change);
-
-  router.post("/webhooks/:id/rotate-secret", async (ctx) => {
-    const { id } = await getOwn(ctx);
-    const graceSeconds = readGrace(await readJsonBody(ctx, bodyLimitBytes));
-    await answerPost(ctx, {
-      inTransaction,
-      isSecret: true,
-      async act(transaction) {
-        const rotation = { graceSeconds, actor: actorOf(ctx) };
-        const rotated = await store.rotate(id, ctx.state.caller.id, rotation, transaction?.sql);
-        if (rotated === undefined) throw unknownSubscription();
-        const json = JSON.stringify(presentSubscription(rotated.subscription, rotated.secret));
-        return { status: 200, headers: {}, json };
-      },
-    });
-  });
-
+  router.put("/webhooks/:id", (ctx) => change(ctx, options));
+  router.patch("/webhooks/:id", (ctx) => change(ctx, options));
   router.delete("/webhooks/:id", async (ctx) => {
     const id = webhookIdOf(ctx);
     const isDeleted = id !== undefined && (await store.delete(id, ctx.state.caller.id, actorOf(ctx)));
@@ -130,12 +81,72 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
     ctx.status = 204;
   });
 
-  async function getOwn(ctx: ApiContext & WithParams): Promise<OwnSubscription> {
-    const id = webhookIdOf(ctx);
-    const subscription = id === undefined ? undefined : await store.find(id, ctx.state.caller.id);
-    if (subscription === undefined) throw unknownSubscription();
-    return subscription;
-  }
+  router.post("/webhooks/:id/rotate-secret", (ctx) => rotateSecret(ctx, options));
+}
+
+async function list(
+  ctx: ApiContext,
+  { store, maxPerPage, cursors, urlOf }: SubscriptionRoutesOptions,
+): Promise<void> {
+  const parameters = readListParameters(ctx.querystring, subscriptionShape, { maxPerPage });
+  const { id: userId } = ctx.state.caller;
+  const owner = ownerScopeOf(ctx, parameters.given.get("user_id"));
+  const found = await store.list(owner, { ...parameters, limit: mostListed + 1 });
+  if (found.length > mostListed) throw validationError({ user_id: [tooManyListed] });
+  ctx.body = subscriptionList(found, parameters, { userId, owner, cursors, url: urlOf(ctx) });
+}
+
+async function create(ctx: ApiContext, options: SubscriptionRoutesOptions): Promise<void> {
+  const { store, bodyLimitBytes, inTransaction, answerPost, urlOf } = options;
+  const body = await readJsonBody(ctx, bodyLimitBytes);
+  const values = valid(await checkNewSubscription(body, rulesOf(options, ctx.state.caller)));
+  await answerPost(ctx, {
+    inTransaction,
+    isSecret: true,
+    async act(transaction) {
+      const made = await store.create(ctx.state.caller, values, actorOf(ctx), transaction?.sql);
+      const { subscription, secret } = made;
+      const json = JSON.stringify(presentSubscription(subscription, secret));
+      return { status: 201, headers: { Location: urlBelow(urlOf(ctx), subscription.id) }, json };
+    },
+  });
+}
+
+async function change(ctx: ApiContext & WithParams, options: SubscriptionRoutesOptions): Promise<void> {
+  const { store, bodyLimitBytes } = options;
+  const own = await getOwn(ctx, store);
+  const body = await readJsonBody(ctx, bodyLimitBytes);
+  const rules = rulesOf(options, ctx.state.caller);
+  const changes = valid(await checkSubscriptionChanges(body, own, rules));
+  const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
+  if (updated === undefined) throw unknownSubscription();
+  ctx.body = presentSubscription(updated);
+}
+
+async function rotateSecret(
+  ctx: ApiContext & WithParams,
+  { store, bodyLimitBytes, inTransaction, answerPost }: SubscriptionRoutesOptions,
+): Promise<void> {
+  const { id } = await getOwn(ctx, store);
+  const graceSeconds = readGrace(await readJsonBody(ctx, bodyLimitBytes));
+  await answerPost(ctx, {
+    inTransaction,
+    isSecret: true,
+    async act(transaction) {
+      const rotation = { graceSeconds, actor: actorOf(ctx) };
+      const rotated = await store.rotate(id, ctx.state.caller.id, rotation, transaction?.sql);
+      if (rotated === undefined) throw unknownSubscription();
+      const json = JSON.stringify(presentSubscription(rotated.subscription, rotated.secret));
+      return { status: 200, headers: {}, json };
+    },
+  });
+}
+
+async function getOwn(ctx: ApiContext & WithParams, store: SubscriptionStore): Promise<OwnSubscription> {
+  const id = webhookIdOf(ctx);
+  const subscription = id === undefined ? undefined : await store.find(id, ctx.state.caller.id);
+  if (subscription === undefined) throw unknownSubscription();
+  return subscription;
 }
 
 /** Throws 405 for the path of the preview, which takes a POST only, and is no webhook's. */
