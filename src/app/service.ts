@@ -6,9 +6,9 @@ import { openInfrastructure, type Infrastructure } from "./infrastructure.ts";
 import type { Readiness } from "./readiness.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
-import { createRegistration } from "../operations/processes.ts";
+import { createRegistration, type Registration } from "../operations/processes.ts";
 import { startProgram, type Program } from "./generations.ts";
-import { createReloader } from "./reload.ts";
+import { createReloader, type Reloader } from "./reload.ts";
 import { runWorkers } from "./workers.ts";
 import { createTransact } from "../db/sql.ts";
 import { ensureFirstUser } from "../users/first-user.ts";
@@ -67,27 +67,9 @@ export async function startService({
     stopping.throwIfAborted();
     const program = await startProgram({ name, infrastructure, configuration, source });
     const reloader = createReloader({ program, infrastructure, read: source.read, actor, stopping });
-    const registration = createRegistration({
-      id: infrastructure.processId,
-      sql: infrastructure.sql,
-      log,
-      program: name,
-      hash: () => program.configuration().hash,
-      reload: () => reloader.reload(),
-      onDispatchers(ids) {
-        // On the embedded database, a second row is that of a process that died.
-        if (!infrastructure.isEmbedded) infrastructure.sharedSlots.see(ids);
-      },
-    });
+    const registration = createRegistrationOf(infrastructure, { name, program, reloader });
     const registered = runWorkers({ workers: [registration], log });
-    onReload(() => {
-      void reloader
-        .reload()
-        .then((outcome) => registration.note(outcome))
-        .catch((error: unknown) =>
-          log.warn({ reason: messageOf(error) }, "the outcome of a reload could not be recorded"),
-        );
-    });
+    onReload(() => void reload({ reloader, registration, log }));
     // Before it is ready: a script that waits for that reads the file next.
     const tokenFile = await firstTokenFile(infrastructure, checked, program);
     readiness.watch("configuration", () => Promise.resolve(reloader.describe()));
@@ -120,4 +102,44 @@ async function firstTokenFile(
   const actor = serviceActor("all");
   const users = createUserStore({ sql, transact: createTransact(database.pool), actor });
   return ensureFirstUser({ users, tokens, dataDir: config.dataDir });
+}
+
+/** Creates the row of this process in `svc.processes`, through which reloads are requested. */
+function createRegistrationOf(
+  { processId, sql, log, isEmbedded, sharedSlots }: Infrastructure,
+  {
+    name,
+    program,
+    reloader,
+  }: { readonly name: ServiceName; readonly program: Program; readonly reloader: Reloader },
+): Registration {
+  return createRegistration({
+    id: processId,
+    sql,
+    log,
+    program: name,
+    hash: () => program.configuration().hash,
+    reload: () => reloader.reload(),
+    onDispatchers(ids) {
+      // On the embedded database, a second row is that of a process that died.
+      if (!isEmbedded) sharedSlots.see(ids);
+    },
+  });
+}
+
+/** Reloads for a signal, and records the outcome. Never rejects. */
+async function reload({
+  reloader,
+  registration,
+  log,
+}: {
+  readonly reloader: Reloader;
+  readonly registration: Registration;
+  readonly log: Log;
+}): Promise<void> {
+  try {
+    await registration.note(await reloader.reload());
+  } catch (error) {
+    log.warn({ reason: messageOf(error) }, "the outcome of a reload could not be recorded");
+  }
 }
