@@ -229,53 +229,7 @@ export function createOutbox({
   readonly shownAsCaptured?: readonly string[];
 }): Outbox {
   return {
-    async read({ scans, share, known, limit, maxBytes, shares = unlimited }) {
-      const holders = [...shares.used];
-      const { texts, divisions, places } = divide(share, scans);
-      const rows = await sql<ReadRow>(readText, [
-        scans.map(({ resource }) => resource),
-        scans.map(({ range }) => range.from.transaction),
-        scans.map(({ range }) => range.from.event),
-        scans.map(({ range }) => range.to.transaction),
-        scans.map(({ range }) => range.to.event),
-        share.name,
-        texts,
-        divisions.map(({ length }) => length + 1),
-        divisions.map((others) => others.filter((other) => other < share.name).length),
-        known,
-        limit,
-        maxBytes,
-        shownAsCaptured,
-        scans.map(({ isNew }) => isNew),
-        holders.map(([holder]) => holder),
-        holders.map(([, { events }]) => events),
-        holders.map(([, { bytes }]) => bytes),
-        shares.free.events,
-        shares.free.bytes,
-        shares.catchUpBelow.events,
-        shares.catchUpBelow.bytes,
-        places,
-      ]);
-      const [first] = rows;
-      if (first === undefined) throw new Error("The statement returned no row.");
-      const found = rows.filter(({ number }) => number !== null);
-      const scanned = scans.map((scan, index): Scanned => {
-        const own = found.filter(({ number }) => number === index + 1);
-        const inOrder = own.toSorted((one, other) => one.place - other.place);
-        const end = inOrder.findLast(({ place }, before) => place === before + 1);
-        const foundInScan = first.foundIn?.[index] ?? 0;
-        const looked = scan.isNew ? Math.max(limit, mostLookedAt) : limit;
-        return {
-          scan,
-          last: end && positionOf(end),
-          hasMore: own.length < foundInScan || foundInScan === looked,
-        };
-      });
-      // An event that was deleted by hand has no row.
-      const present = found.flatMap((row) => (row.uuid === null ? [] : [{ ...row, uuid: row.uuid }]));
-      const events = [...new Map(present.map((row) => [row.id, row])).values()];
-      return { session: first.session, snapshot: parseSnapshot(first.readIn), events, scanned };
-    },
+    read: (options) => read({ sql, shownAsCaptured }, options),
     async find(ids) {
       return ids.length === 0
         ? []
@@ -289,6 +243,67 @@ export function createOutbox({
       return (await sql<{ resource: string }>(resourcesText)).map(({ resource }) => resource);
     },
   };
+}
+
+async function read(
+  { sql, shownAsCaptured }: { readonly sql: Sql; readonly shownAsCaptured: readonly string[] },
+  { scans, share, known, limit, maxBytes, shares = unlimited }: Parameters<Outbox["read"]>[0],
+): Promise<OutboxRead> {
+  const holders = [...shares.used];
+  const { texts, divisions, places } = divide(share, scans);
+  const rows = await sql<ReadRow>(readText, [
+    scans.map(({ resource }) => resource),
+    scans.map(({ range }) => range.from.transaction),
+    scans.map(({ range }) => range.from.event),
+    scans.map(({ range }) => range.to.transaction),
+    scans.map(({ range }) => range.to.event),
+    share.name,
+    texts,
+    divisions.map(({ length }) => length + 1),
+    divisions.map((others) => others.filter((other) => other < share.name).length),
+    known,
+    limit,
+    maxBytes,
+    shownAsCaptured,
+    scans.map(({ isNew }) => isNew),
+    holders.map(([holder]) => holder),
+    holders.map(([, { events }]) => events),
+    holders.map(([, { bytes }]) => bytes),
+    shares.free.events,
+    shares.free.bytes,
+    shares.catchUpBelow.events,
+    shares.catchUpBelow.bytes,
+    places,
+  ]);
+  const [first] = rows;
+  if (first === undefined) throw new Error("The statement returned no row.");
+  const found = rows.filter(({ number }) => number !== null);
+  const scanned = scans.map((scan, index): Scanned => {
+    const own = found.filter(({ number }) => number === index + 1);
+    return { scan, ...endOf(own, { found: first.foundIn?.[index] ?? 0, looked: lookedAt(scan, limit) }) };
+  });
+  // An event that was deleted by hand has no row.
+  const present = found.flatMap((row) => (row.uuid === null ? [] : [{ ...row, uuid: row.uuid }]));
+  const events = [...new Map(present.map((row) => [row.id, row])).values()];
+  return { session: first.session, snapshot: parseSnapshot(first.readIn), events, scanned };
+}
+
+function lookedAt({ isNew }: Scan, limit: number): number {
+  return isNew ? Math.max(limit, mostLookedAt) : limit;
+}
+
+/**
+ * Returns where a scan ended.
+ *
+ * @param own The rows that were taken of the scan.
+ */
+function endOf(
+  own: readonly ReadRow[],
+  { found, looked }: { readonly found: number; readonly looked: number },
+): Pick<Scanned, "last" | "hasMore"> {
+  const inOrder = own.toSorted((one, other) => one.place - other.place);
+  const end = inOrder.findLast(({ place }, before) => place === before + 1);
+  return { last: end && positionOf(end), hasMore: own.length < found || found === looked };
 }
 
 /**
