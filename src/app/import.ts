@@ -95,7 +95,7 @@ export async function importMappings(request: ImportRequest): Promise<ImportRepo
 
 function rowOf({ table, resource, kind, file, remarks }: ImportedFile, text: ImportedText): ImportedRow {
   const kept = text.kept.map(
-    (place) => `${place} was changed by hand and by the table too; the hand's value stays.`,
+    (place) => `${place} was changed by hand and in the table; the value written by hand stays.`,
   );
   return { table, resource, kind, file, outcome: text.outcome, remarks: [...remarks, ...kept] };
 }

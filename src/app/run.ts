@@ -119,7 +119,7 @@ async function warnOfSilentSubscriptions(
         "active webhooks can never fire: their users may read no record of the resource",
       );
   } catch (error) {
-    log.warn({ reason: messageOf(error) }, "webhooks that can never fire were not looked for");
+    log.warn({ reason: messageOf(error) }, "could not look for webhooks that can never fire");
   }
 }
 

@@ -44,19 +44,16 @@ export function addImportCommand(
 ): void {
   program
     .command("import")
-    .description("write a mapping file for every table and view of a database that is there")
+    .description("write a mapping file for every table and view of an existing database")
     .option("--schema <names>", "schemas, with commas between them; default: public", namesOf)
     .option("--tables <names>", "only these tables and views; * stands for any characters", namesOf)
     .option("--exclude <names>", "all but these tables and views", namesOf)
     .option("--owner-column <column>", "column with the user who owns a record, where a table has it")
     .option("--out <folder>", "folder of the mapping files; default: resources in the configuration folder")
     .addOption(
-      new Option(
-        "--update",
-        "bring the files that are there up to date, and keep what was written by hand",
-      ).conflicts("force"),
+      new Option("--update", "update existing files, and keep what was written by hand").conflicts("force"),
     )
-    .option("--force", "replace the files that are there")
+    .option("--force", "replace existing files")
     .option("--json", "print JSON")
     .action((options: Options) =>
       withOpened(open, async ({ config, url }) => {

@@ -61,7 +61,7 @@ export function addDeliveryCommands(program: Command, options: DeliveryCommandsO
     .action((id: string, { json = false }: JsonOption) => show(options, id, json));
   deliveries
     .command("retry")
-    .description("make a new delivery of one at its end, or the next attempt of a retrying one now")
+    .description("send a finished delivery again as a new one, or a retrying one at once")
     .argument("<id>", "id of the delivery", parseRowId)
     .option("--json", "print JSON")
     .action((id: string, { json = false }: JsonOption) => retry(options, id, json));

@@ -82,7 +82,7 @@ export function createHeldLane(options: HeldLaneOptions): Worker {
         try {
           await turn(state, signal);
         } catch (error) {
-          options.log.error({ err: error }, "held deliveries not looked after; trying again");
+          options.log.error({ err: error }, "held deliveries not checked; trying again");
         }
         await state.alarm.wait(options.intervalMs, signal);
       }

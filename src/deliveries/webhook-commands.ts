@@ -50,7 +50,9 @@ const widestValue = 68;
 
 /** Adds `webhooks` (docs/svc-admin.md, "Commands"). */
 export function addWebhookCommands(program: Command, options: WebhookCommandsOptions): void {
-  const group = program.command("webhooks").description("look at webhooks of all users, and steer them");
+  const group = program
+    .command("webhooks")
+    .description("list, switch, test and rotate the webhooks of all users");
   addList(group, options);
   one(group, "show", "show a webhook").action((id: number, { json = false }: JsonOption) =>
     withOpened(options.open, async ({ sql }) => {
@@ -104,8 +106,8 @@ function addState(
   { name, isActive }: { readonly name: string; readonly isActive: boolean },
 ): void {
   const description = isActive
-    ? "let a webhook get its events and the deliveries that wait"
-    : "pause a webhook; its deliveries wait";
+    ? "switch a webhook on; it gets its events and the deliveries that wait"
+    : "switch a webhook off; its deliveries wait";
   one(group, name, description).action((id: number, { json = false }: JsonOption) =>
     withOpened(open, async ({ sql, actor }) => {
       await getSubscription(sql, id);
@@ -157,7 +159,7 @@ function addRotation(group: Command, { open, terminal }: WebhookCommandsOptions)
   one(group, "rotate-secret", "make a new secret, and print it once")
     .option(
       "--grace <seconds>",
-      "the secret before signs beside it for so long; 0: not at all",
+      "how long the previous secret signs as well; 0: not at all",
       graceOf,
       usualGrace,
     )

@@ -124,7 +124,7 @@ async function oldReaders(
   if (pairs.length === 0) return () => false;
   const verdicts = await eligibility.judge(pairs, "previous");
   // The event stays in the outbox, and is tried again.
-  if (verdicts.includes(undefined)) throw new Error("Who may read an old row cannot be said now.");
+  if (verdicts.includes(undefined)) throw new Error("Who may read an old row cannot be decided now.");
   const readers = new Set(pairs.flatMap(({ key }, index) => (verdicts[index] === true ? [key] : [])));
   return (event, subscriber) => readers.has(keyOf(event, subscriber));
 }

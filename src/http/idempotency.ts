@@ -199,7 +199,7 @@ function refuseOther({ requestHash, status }: KeptAnswer, given: Buffer): void {
 function inProgress(): AppError {
   return new AppError(
     "idempotency.in_progress",
-    "A request with this Idempotency-Key is still at work. Send it again in a second, with the same key, for its answer.",
+    "A request with this Idempotency-Key is still being processed. Repeat it in a second, with the same key, to get its answer.",
     { headers: { "Retry-After": "1" } },
   );
 }
@@ -208,7 +208,7 @@ function refuseTooLarge(bytes: number): void {
   if (bytes <= keyLimits.bytesOfAnswer) return;
   throw new AppError(
     "record.too_large",
-    `The answer would be of ${bytes} bytes, and one that is kept for its Idempotency-Key may have ${keyLimits.bytesOfAnswer}. ` +
+    `The answer would have ${bytes} bytes; one that is kept for its Idempotency-Key may have at most ${keyLimits.bytesOfAnswer}. ` +
       "Nothing was written. Send less, or send it without the header.",
   );
 }
@@ -228,7 +228,7 @@ function createBound(now: () => number): (sql: Sql, userId: number) => Promise<(
     if (usage.keys >= keyLimits.keys || usage.bytes >= keyLimits.bytes)
       throw new AppError(
         "idempotency.exhausted",
-        `The answers that are kept for you are ${usage.keys} of ${usage.bytes} bytes, and may be ${keyLimits.keys} of ${keyLimits.bytes}. ` +
+        `${usage.keys} answers with ${usage.bytes} bytes are kept for you, of at most ${keyLimits.keys} with ${keyLimits.bytes} bytes. ` +
           `Each is kept for ${keptForHours} h: send this request without Idempotency-Key, or later.`,
       );
     return (bytes) => {

@@ -65,7 +65,7 @@ export function openHostsWarning({
   if (publicUrl !== undefined || hosts.length > 0 || isLoopback(host)) return undefined;
   return (
     "neither http.publicUrl (SVC_PUBLIC_URL) nor http.hosts is set: next_page_url and prev_page_url lead to the host that the request names. " +
-    "A forged Host header gets links to another site into a shared cache or in front of people; set one of the two"
+    "With a forged Host header, links to another site can get into a shared cache or to people; set one of the two"
   );
 }
 
