@@ -9,7 +9,7 @@ const tryMs = 500;
 const breakMs = 200;
 const patienceMs = 30_000;
 
-const statementTimeout = "57014";
+const [statementTimeout, deadlock] = ["57014", "40P01"];
 
 /** Returns the service's tables that core migrations name, as text for `to_regclass`. */
 export function coreTablesOf(steps: readonly Step[]): readonly string[] {
@@ -45,19 +45,32 @@ export async function lockTables(
   const { list = null, ids = null } = rows[0] ?? {};
   if (list === null || ids === null) return;
   const endsAt = performance.now() + patience;
-  while (!(await tryLock(client, list))) {
+  while (!(await tryLock(client, list, await tryMsFor(client, ids)))) {
     if (performance.now() >= endsAt) throw await busyError(client, ids, patience);
     await setTimeout(breakMs);
   }
 }
 
-async function tryLock(client: ClientBase, list: string): Promise<boolean> {
-  await client.query(`SAVEPOINT lock_tables; SET LOCAL statement_timeout = ${tryMs}`);
+/**
+ * A try is longer while a VACUUM has one of the tables. Autovacuum gives way to who has waited for
+ * `deadlock_timeout`, and to nobody before; on large tables it takes minutes.
+ */
+async function tryMsFor(client: ClientBase, ids: readonly string[]): Promise<number> {
+  const { rows } = await client.query<{ ms: number }>(
+    `SELECT setting::int AS ms FROM pg_settings WHERE name = 'deadlock_timeout' AND EXISTS (
+       SELECT FROM pg_locks WHERE ${heldByOthers} AND mode = 'ShareUpdateExclusiveLock')`,
+    [ids],
+  );
+  return (rows[0]?.ms ?? 0) + tryMs;
+}
+
+async function tryLock(client: ClientBase, list: string, timeoutMs: number): Promise<boolean> {
+  await client.query(`SAVEPOINT lock_tables; SET LOCAL statement_timeout = ${timeoutMs}`);
   try {
     // The time-out is that of all the locks together, and `lock_timeout` would be that of each.
     await client.query(`LOCK TABLE ${list} IN ACCESS EXCLUSIVE MODE`);
   } catch (error) {
-    if (codeOf(error) !== statementTimeout) throw error;
+    if (codeOf(error) !== statementTimeout && codeOf(error) !== deadlock) throw error;
     await client.query("ROLLBACK TO SAVEPOINT lock_tables; RELEASE SAVEPOINT lock_tables");
     return false;
   }
@@ -65,16 +78,17 @@ async function tryLock(client: ClientBase, list: string): Promise<boolean> {
   return true;
 }
 
-// A role without the rights of pg_read_all_stats sees no times of other roles. Prepared
-// transactions have no process.
+// Prepared transactions have no process.
+const heldByOthers = `
+  locktype = 'relation' AND granted AND relation::text = ANY($1) AND pid IS DISTINCT FROM pg_backend_pid()
+    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
+
+// A role without the rights of pg_read_all_stats sees no times of other roles.
 const holdersQuery = `
   SELECT locks.pid, act.application_name AS application, act.usename AS role, act.backend_type AS type, act.state,
     to_char(act.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since,
     string_agg(DISTINCT locks.relation::regclass::text, ', ') AS tables
-  FROM pg_locks AS locks LEFT JOIN pg_stat_activity AS act ON act.pid = locks.pid
-  WHERE locks.locktype = 'relation' AND locks.granted AND locks.relation::text = ANY($1)
-    AND locks.database = (SELECT oid FROM pg_database WHERE datname = current_database())
-    AND locks.pid IS DISTINCT FROM pg_backend_pid()
+  FROM (SELECT * FROM pg_locks WHERE ${heldByOthers}) AS locks LEFT JOIN pg_stat_activity AS act ON act.pid = locks.pid
   GROUP BY locks.pid, locks.virtualtransaction, act.application_name, act.usename, act.backend_type, act.state, act.xact_start
   ORDER BY act.xact_start NULLS FIRST LIMIT 5`;
 

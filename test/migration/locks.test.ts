@@ -100,4 +100,19 @@ describe("a migration beside transactions of the version before", () => {
       await scene.client.query("COMMIT");
     });
   }
+
+  it("waits as long as it takes until autovacuum gives way", async () => {
+    await scene.migrate(definitionsOf(notes));
+    await writer.query("BEGIN; LOCK TABLE notes IN SHARE UPDATE EXCLUSIVE MODE");
+    await scene.client.query("BEGIN");
+
+    const locked = lockTables(scene.client, ["notes"], 20_000);
+    // As PostgreSQL ends an autovacuum: for who has waited for deadlock_timeout, 1 s.
+    const waiting = `SELECT FROM pg_locks WHERE NOT granted AND relation = 'notes'::regclass AND waitstart < clock_timestamp() - interval '1 second'`;
+    await until(async () => (await writer.query(waiting)).rowCount === 1, { what: "a wait of a second" });
+    await writer.query("COMMIT");
+
+    await locked;
+    await scene.client.query("COMMIT");
+  });
 });
