@@ -123,6 +123,26 @@ describe("svc.made", () => {
     ]);
   });
 
+  it("leaves an index of its own alone that somebody made again in another way", async () => {
+    const before = definitionsOf(
+      customers,
+      buyers,
+      indexed(
+        ordersWith((one) => one),
+        "status",
+      ),
+    );
+    expect(await scene.apply(before)).to.equal("done");
+    await scene.client.query(
+      "DROP INDEX orders_status_svc_idx; CREATE INDEX orders_status_svc_idx ON orders (status, amount)",
+    );
+
+    expect(await scene.apply(market, true)).to.equal("done");
+
+    expect(await scene.shape()).to.match(/orders_status_svc_idx ON public\.orders .*\(status, amount\)/);
+    expect((await scene.plan(market)).leftAlone.join("\n")).to.include("index orders_status_svc_idx");
+  });
+
   it("replaces what the file still has without a loss", async () => {
     expect(await scene.apply(market)).to.equal("done");
     const other = withField("customer_id", {
