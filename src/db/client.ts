@@ -143,6 +143,9 @@ function byIndex(isEmbedded: boolean): string {
   return `SET enable_seqscan = off; SET enable_bitmapscan = off; SET plan_cache_mode = force_generic_plan;`;
 }
 
+const serverSettings =
+  "SET idle_in_transaction_session_timeout = '60s'; SET jit = off; SET max_parallel_workers_per_gather = 0;";
+
 function openPool({
   url,
   name,
@@ -164,12 +167,13 @@ function openPool({
 }): Pool {
   // Sent as statements, not as start-up parameters: PgBouncer refuses parameters that it does not
   // know. `options` in the user's URL would replace them, too. JIT takes 50 to 250 ms where old
-  // statistics make a statement look expensive, and no statement is worth that. The limit of idle
+  // statistics make a statement look expensive, and no statement is worth that. With parallel
+  // workers, a list of one user would take several cores of the server. The limit of idle
   // transactions has PGlite 0.5.14 loop for ever at the next statement: `listenEmbedded` has one of
   // its own.
   const sessionSettings = `${valueSettings}
     SET statement_timeout = ${timeoutMs};
-    ${isEmbedded ? "" : "SET idle_in_transaction_session_timeout = '60s'; SET jit = off;"}
+    ${isEmbedded ? "" : serverSettings}
     ${settings}`;
   const pool = new Pool({
     connectionString: url,

@@ -46,6 +46,13 @@ describe("openDatabase", () => {
     expect(database.name).to.match(/^svc [0-9a-f]{8}$/);
   });
 
+  it("gives a statement one core of the server, and none of its compiler", async () => {
+    const { rows } = await database.pool.query(
+      "SELECT current_setting('max_parallel_workers_per_gather') AS workers, current_setting('jit') AS jit",
+    );
+    expect(rows).to.deep.equal([{ workers: "0", jit: "off" }]);
+  });
+
   it("reads and writes values the same, whatever the database has set", async () => {
     await changeValueSettings(created.url);
 
