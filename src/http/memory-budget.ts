@@ -35,8 +35,8 @@ interface Waiting {
 /**
  * Shares `limitBytes` between the requests in flight, so that they cannot end the process. One user
  * has at most half. Waiting requests get their turn in order, but a user at that half lets others
- * pass. Where all that have memory wait for more, the last of them is refused: otherwise all would be
- * refused when their wait ends.
+ * pass. Where all that have memory wait for more, the last of them is refused: otherwise all would
+ * be refused when their wait ends.
  */
 export function createMemoryBudget({
   limitBytes,
@@ -95,17 +95,19 @@ function createShares(limitBytes: number, waitMs: number): Shares {
     }
   }
 
-  /** The last of these that has memory, when all that have some of `bytes` wait. */
-  function lastOf(waiting: readonly Waiting[], bytes: number): Waiting | undefined {
-    const holding = waiting.filter(({ held }) => held > 0);
-    const isStuck = holding.reduce((sum, { held }) => sum + held, 0) === bytes;
-    return isStuck && holding.length > 1 ? holding.at(-1) : undefined;
+  /** Returns a request to refuse, when all of a user, or of everybody, wait for one another. */
+  function lastStuck(userId: number): Waiting | undefined {
+    const holding = [...queue].filter(({ held }) => held > 0);
+    const own = holding.filter((one) => one.userId === userId);
+    // One that fits into the half of the user waits for what others give back.
+    const ofUser = own.some(({ bytes }) => hasShare(userId, bytes)) ? [] : own;
+    return lastIfAll(ofUser, heldBy(userId)) ?? lastIfAll(holding, reserved);
   }
 
-  function refuseStuck({ userId }: Waiting): void {
-    const all = [...queue];
-    const ofUser = all.filter((one) => one.userId === userId);
-    (lastOf(ofUser, heldBy(userId)) ?? lastOf(all, reserved))?.refuse();
+  /** Serves the queue after a change of what this user has. */
+  function serve(userId: number): void {
+    grantWaiting();
+    if (queue.size > 1) lastStuck(userId)?.refuse();
   }
 
   return {
@@ -115,7 +117,7 @@ function createShares(limitBytes: number, waitMs: number): Shares {
     isWaitedFor: () => queue.size > 0,
     add(userId, bytes) {
       count(userId, bytes);
-      if (bytes < 0) grantWaiting();
+      if (bytes < 0) serve(userId);
     },
     wait(given) {
       const stop = (): void => {
@@ -138,11 +140,16 @@ function createShares(limitBytes: number, waitMs: number): Shares {
       };
       queue.add(waiting);
       // All who came before may be users at their half.
-      grantWaiting();
-      if (queue.has(waiting)) refuseStuck(waiting);
+      serve(given.userId);
       return stop;
     },
   };
+}
+
+/** Returns the last of several requests, when they have all of the bytes. */
+function lastIfAll(waiting: readonly Waiting[], bytes: number): Waiting | undefined {
+  const held = waiting.reduce((sum, one) => sum + one.held, 0);
+  return waiting.length > 1 && held === bytes ? waiting.at(-1) : undefined;
 }
 
 function openRequest(shares: Shares, userId: number): OpenRequest {

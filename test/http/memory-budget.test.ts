@@ -94,6 +94,39 @@ describe("createMemoryBudget", () => {
       for (const request of requests) request.release();
     });
 
+  it("refuses nothing of a user that has room in its half, and waits for what others give back", async () => {
+    const budget = createMemoryBudget({ limitBytes: 200, waitMs: 60_000 });
+    const busy = budget.open(bob);
+    await busy.reserve(100);
+    await budget.open(eve).reserve(50);
+    const requests = [ada, ada].map((user) => budget.open(user));
+    await Promise.all(requests.map((request) => request.reserve(10)));
+
+    const waiting = requests.map((request) => request.reserve(45));
+    const before = waiting.map(resultOf);
+    expect(await Promise.all(before)).to.deep.equal(["waits", "waits"]);
+    busy.release();
+
+    expect(await Promise.all(waiting.map(resultOf))).to.deep.equal(["granted", "granted"]);
+  });
+
+  for (const [whose, users, limitBytes, results] of [
+    ["its user", [ada, ada, ada, ada], 200, ["granted", "waits", 503]],
+    ["another user", [ada, bob, eve, 4], 100, ["granted", "granted", 503]],
+  ] as const)
+    it(`refuses the last of those that wait for one another when a request of ${whose} has ended`, async () => {
+      const budget = createMemoryBudget({ limitBytes, waitMs: 60_000 });
+      const requests = users.map((user) => budget.open(user));
+      await Promise.all(requests.map((request, index) => request.reserve(index < 3 ? 30 : 10)));
+      const waiting = requests.slice(0, 3).map((request) => request.reserve(60));
+      expect(await Promise.all(waiting.map(resultOf))).to.deep.equal(["waits", "waits", "waits"]);
+
+      requests[3]?.release();
+
+      expect(await Promise.all(waiting.map(resultOf))).to.deep.equal(results);
+      for (const request of requests) request.release();
+    });
+
   it("does not let small requests pass a large one for ever", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
     const small = budget.open(ada);
