@@ -5,7 +5,10 @@ import type { Kind } from "./kinds.ts";
 /** The modes of libpq, and the one of pg that encrypts and checks nothing. */
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full", "no-verify"];
 
-/** What pg reads of TLS. It passes over others, so that `sslmod=verify-full` would encrypt nothing. */
+/**
+ * The parameters of TLS that pg reads. It ignores others, so that `sslmod=verify-full` would
+ * encrypt nothing.
+ */
 const sslParameters = ["ssl", "sslmode", "sslcert", "sslkey", "sslrootcert", "sslnegotiation"];
 
 /**

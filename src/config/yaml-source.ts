@@ -142,9 +142,9 @@ function isVariable(text: string, offset: number): boolean {
 type Problem = Pick<Document.Parsed["errors"][number], "pos" | "code" | "message">;
 
 /**
- * Leaves out the problems that follow from another one: the others of its line, where a variable
- * without quotes comes first, and those of the lines below a wrong indentation, each of which the
- * parser compares with the line before it.
+ * Leaves out the problems that follow from another one. These are the others of its line, where a
+ * variable without quotes comes first. They are also those of the lines below a wrong indentation:
+ * the parser compares each with the line before it.
  */
 function withoutEchoes(text: string, problems: readonly Problem[]): readonly Problem[] {
   const lineOf = ({ pos: [offset] }: Problem): number => text.lastIndexOf("\n", offset - 1);

@@ -41,7 +41,7 @@ export type DatabaseFault =
 
 /** What Prisma's errors, the adapter's and pg's have in common; every part may be missing. */
 interface Thrown {
-  /** Of a `ResultTooLargeError`. */
+  /** How many rows a `ResultTooLargeError` came after. */
   readonly rows?: number;
   readonly name?: unknown;
   readonly code?: unknown;

@@ -28,8 +28,8 @@ export interface ResultLimits {
  * Neither the number of rows nor a column's type says how large they are. The connection is cut, as
  * the rest of the result would still come over it; the pool opens another one.
  *
- * The first row has a limit of its own: what is written in several requests may be larger than a
- * page, and would then end every list that it is in.
+ * The first row has a limit of its own. A record of several requests may be larger than a page, and
+ * would end every list that it is in.
  */
 export function limitResults(pool: Pool, { maxResultBytes, maxRowBytes }: ResultLimits): void {
   pool.on("connect", ({ connection }) => {

@@ -118,7 +118,7 @@ async function follow({
   }
 }
 
-/** Ends a stream that brings nothing, not even a comment: its connection is lost, and nobody says so. */
+/** Ends a stream that brings nothing, not even a comment: its connection is lost without a sign. */
 function watchSilence(signal: AbortSignal): {
   readonly signal: AbortSignal;
   readonly heard: () => void;
