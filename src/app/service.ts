@@ -12,6 +12,7 @@ import { createReloader, type Reloader } from "./reload.ts";
 import { runWorkers } from "./workers.ts";
 import { createTransact } from "../db/sql.ts";
 import { ensureFirstUser } from "../users/first-user.ts";
+import { createTokenProvider } from "../users/provider.ts";
 import { createUserStore } from "../users/store.ts";
 
 /** A running program and its infrastructure. */
@@ -65,13 +66,13 @@ export async function startService({
   try {
     const configuration = await openConfiguration({ checked, infrastructure });
     stopping.throwIfAborted();
+    // Before it is ready: a script that waits for that reads the file next.
+    const tokenFile = await firstTokenFile(infrastructure, checked);
     const program = await startProgram({ name, infrastructure, configuration, source });
     const reloader = createReloader({ program, infrastructure, read: source.read, actor, stopping });
     const registration = createRegistrationOf(infrastructure, { name, program, reloader });
     const registered = runWorkers({ workers: [registration], log });
     onReload(() => void reload({ reloader, registration, log }));
-    // Before it is ready: a script that waits for that reads the file next.
-    const tokenFile = await firstTokenFile(infrastructure, checked, program);
     readiness.watch("configuration", () => Promise.resolve(reloader.describe()));
     const failed = Promise.race([program.failed, registered.failed]);
     failed.catch(() => undefined);
@@ -93,15 +94,14 @@ export async function startService({
 
 /** Makes the first user, and returns the file with its token; undefined where there is none. */
 async function firstTokenFile(
-  { database, sql, isEmbedded }: Infrastructure,
+  { database, sql, log, isEmbedded }: Infrastructure,
   { config }: CheckedConfiguration,
-  { tokens }: Program,
 ): Promise<string | undefined> {
   if (!isEmbedded) return undefined;
   // Only `svc all` runs on the embedded database.
-  const actor = serviceActor("all");
-  const users = createUserStore({ sql, transact: createTransact(database.pool), actor });
-  return ensureFirstUser({ users, tokens, dataDir: config.dataDir });
+  const given = { sql, transact: createTransact(database.pool), actor: serviceActor("all") };
+  const tokens = createTokenProvider({ ...given, log });
+  return ensureFirstUser({ users: createUserStore(given), tokens, dataDir: config.dataDir });
 }
 
 /** Creates the row of this process in `svc.processes`, through which reloads are requested. */
