@@ -48,6 +48,29 @@ const values: readonly Case[] = [
     "9:45: baseQuery.where.sizes.hasSome[1]: expected a whole number of 32 bits",
   ],
   [
+    "null among several values, and where it is compared in size",
+    "baseQuery: { where: { OR: [{ id: { in: [1, null] } }, { id: { gt: null } }] } }",
+    "8:44: baseQuery.where.OR[0].id.in[1]: expected a whole number of 32 bits",
+    "8:67: baseQuery.where.OR[1].id.gt: expected a whole number of 32 bits",
+  ],
+  [
+    "several values where one is compared",
+    "baseQuery: { where: { id: { not: [1] } } }",
+    "8:34: baseQuery.where.id.not: expected one value, or { in: [...] }",
+  ],
+  [
+    "one value of a list field where several are compared, and the other way round",
+    "  sizes: { type: Int, list: true }\nbaseQuery: { where: { OR: [{ sizes: 1 }, { sizes: { hasEvery: 1 } }, { sizes: { has: [1] } }] } }",
+    "9:37: baseQuery.where.OR[0].sizes: expected a list of values",
+    "9:63: baseQuery.where.OR[1].sizes.hasEvery: expected a list of values",
+    "9:86: baseQuery.where.OR[2].sizes.has: expected one value",
+  ],
+  [
+    "bytes that are no text",
+    "  seal: { type: Bytes }\nbaseQuery: { where: { seal: 5 } }",
+    "9:29: baseQuery.where.seal: expected base64",
+  ],
+  [
     "a value in a rule of access",
     "access: { read: { OR: [{ id: $user.id }, { customer_id: mine }] } }",
     "8:57: access.read.OR[1].customer_id: expected a whole number of 32 bits",
@@ -65,6 +88,7 @@ fields:
   id: { type: BigInt, id: true }
   amount: { type: Decimal, precision: 4, scale: 2 }
   weight: { type: Float, optional: true }
+  width: { type: Float, optional: true }
   state: { type: Enum, values: [open, paid] }
   made_at: { type: DateTime }
   due_on: { type: Date }
@@ -75,14 +99,15 @@ fields:
 baseQuery:
   where:
     id: { notIn: [1, "9007199254740993"] }
-    amount: { gte: 10000, lt: "100000.125" }
-    weight: null
+    amount: { gte: 10000, gt: 0.0000001, lt: "100000.125", lte: 1e21, not: "NaN" }
+    weight: { not: null, lt: .inf }
+    width: null
     state: { contains: ai }
     made_at: { gt: 2026-03-28, lt: "2026-03-29T00:00:00+02:00" }
     due_on: { gte: today }
     is_paid: false
-    tags: { hasEvery: [a, b], isEmpty: false }
-    key: { not: 00000000-0001-4C5C-81C2-264105A25AD0 }
+    tags: { hasEvery: [a, b], has: null, isEmpty: false }
+    key: { not: 00000000-0001-4C5C-81C2-264105A25AD0, in: [0000000000014C5C81C2264105A25AD0] }
     what: { equals: { a: 1 } }
 `;
 

@@ -173,23 +173,14 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     if (place.hasUser) report(place, "a Json field cannot decide on access; expected another field", "key");
     return;
   }
-  if (!isObject(value)) {
-    if (Array.isArray(value) && !field.isList) report(place, "expected one value, or { in: [...] }");
-    else checkOperands(place, field, value);
-    return;
-  }
+  if (!isObject(value))
+    return checkOperand(place, field, value, { isList: field.isList, mayBeNull: !field.isList });
   const isText = field.type === "String" || field.type === "Enum";
   const known = field.isList ? listComparisons : [...comparisons, ...(isText ? textComparisons : [])];
   for (const [operator, operand] of Object.entries(value)) {
     const inner = within(place, operator);
     if (!known.includes(operator)) report(inner, `unknown comparison${hint(operator, known)}`, "key");
     else if (operator === "not" && isObject(operand)) checkComparison(inner, field, operand);
-    else if (
-      (operator === "in" || operator === "notIn") &&
-      !Array.isArray(operand) &&
-      !isUserValue(inner, operand)
-    )
-      report(inner, "expected a list of values");
     // These would compare with the text `$user.id` itself, which NOT makes true for every user.
     else if (textComparisons.includes(operator) && isUserValue(inner, operand))
       report(inner, `${operator} takes no value of who asks; expected equals or in`);
@@ -197,19 +188,32 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
       if (typeof operand !== "boolean") report(inner, "expected true or false");
     } else if (textComparisons.includes(operator)) {
       if (typeof operand !== "string") report(inner, "expected a text");
-    } else checkOperands(inner, field, operand);
+    } else {
+      const isList = field.isList ? operator !== "has" : ["in", "notIn"].includes(operator);
+      checkOperand(inner, field, operand, { isList, mayBeNull: ["equals", "not", "has"].includes(operator) });
+    }
   }
 }
 
 /** Checks one value, or each one of a list. */
-function checkOperands(place: Place, field: Field, operand: unknown): void {
-  if (!Array.isArray(operand)) return checkOperand(place, field, operand);
-  for (const [index, one] of operand.entries()) checkOperand(within(place, index), field, one);
+function checkOperand(
+  place: Place,
+  field: Field,
+  operand: unknown,
+  { isList, mayBeNull }: { readonly isList: boolean; readonly mayBeNull: boolean },
+): void {
+  if (isUserValue(place, operand)) return checkUserValue(place, field, operand);
+  if (operand === null && mayBeNull) return;
+  if (!isList && Array.isArray(operand))
+    return report(place, field.isList ? "expected one value" : "expected one value, or { in: [...] }");
+  if (!isList) return checkValue(place, field, operand);
+  if (!Array.isArray(operand)) return report(place, "expected a list of values");
+  for (const [index, one] of operand.entries()) checkValue(within(place, index), field, one);
 }
 
-function checkOperand(place: Place, field: Field, value: unknown): void {
+function checkValue(place: Place, field: Field, value: unknown): void {
   if (isUserValue(place, value)) return checkUserValue(place, field, value);
-  const expected = value === null ? undefined : expectedOperand(field, value);
+  const expected = expectedOperand(field, value);
   if (expected !== undefined) report(place, `expected ${expected}`);
 }
 

@@ -1,5 +1,6 @@
-import { isUuid } from "../../kit/ids.ts";
+import { isNumeric } from "../../validation/values.ts";
 import type { Field, FieldType } from "../definition.ts";
+import { isNoNumber } from "../storable.ts";
 import { expectedLiteral } from "./defaults.ts";
 
 /**
@@ -14,6 +15,9 @@ export function expectedOperand(field: Field, value: unknown): string | undefine
 const expectedText = (value: unknown): string | undefined =>
   typeof value === "string" ? undefined : "a text";
 
+/** PostgreSQL takes braces around a UUID, and hyphens behind any four digits or none. */
+const uuid = /^(?:[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}|\{[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}\})$/i;
+
 /** The types of which an operand is not what a default is. */
 const expectedInstead: Partial<Record<FieldType, (value: unknown, field: Field) => string | undefined>> = {
   String: expectedText,
@@ -26,9 +30,8 @@ const expectedInstead: Partial<Record<FieldType, (value: unknown, field: Field) 
     typeof value === "string" && !Number.isNaN(Date.parse(value))
       ? undefined
       : "a time such as 2026-03-28T14:30:00Z",
+  Float: (value) => (typeof value === "number" ? undefined : "a number"),
   // The digits of the column limit what is stored, not what is compared.
-  Decimal: (value, { type, isList, isKey }) => expectedLiteral({ type, isList, isKey }, value),
-  Uuid: (value) => (typeof value === "string" && isUuid(value) ? undefined : "a UUID"),
-  // Prisma decides.
-  Bytes: () => undefined,
+  Decimal: (value) => (isNumeric(value) || isNoNumber(String(value)) ? undefined : "a decimal number"),
+  Uuid: (value) => (typeof value === "string" && uuid.test(value) ? undefined : "a UUID"),
 };
