@@ -147,7 +147,7 @@ function changeOf(statement: Statement, { action, kind, part, name, sql }: Claus
   return undefined;
 }
 
-const newType = / SET DATA TYPE ([A-Z ]+(?:\([\d, ]+\))?(?:\[\])?)$/;
+const newType = /^ALTER COLUMN "(?:[^"]|"")*" SET DATA TYPE ([A-Z ]+(?:\([\d, ]+\))?(?:\[\])?)$/;
 
 function sentenceOf(object: string, { isDrop, shown, sql }: Change): string {
   const change = isDrop ? "which would be dropped" : "whose type would change";
