@@ -20,17 +20,22 @@ const nameForm = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
 /** Visible ASCII, with blanks within: a blank at an end does not reach the receiver. */
 const valueForm = /^[!-~](?:[ -~]*[!-~])?$/;
 
-/**
- * Names that belong to the service or to the connection. Next are those that say who sent a
- * request, or open the metadata of clouds. Services trust them within their network. The last ones
- * make another request of the POST. Frameworks take its method or its path from them; CGI programs
- * take the proxy of their own requests.
- */
-const reserved = [
-  /^(?:host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|http2-settings|content-.*|proxy-.*)$/,
-  /^(?:user-agent|traceparent|tracestate|x-service-.*|webhook-.*)$/,
-  /^(?:forwarded|via|x-forwarded-.*|x-real-ip|metadata|metadata-flavor|x-aws-ec2-metadata-.*)$/,
-  /^(?:proxy|x-original-url|x-rewrite-url|x-http-method|x-http-method-override|x-method-override)$/,
+const isSet = "the service or the connection sets it";
+
+/** Names that a webhook may not have, and why. */
+const reserved: readonly (readonly [names: RegExp, reason: string])[] = [
+  [
+    /^(?:host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|http2-settings|content-.*|proxy-.*)$/,
+    isSet,
+  ],
+  [/^(?:user-agent|traceparent|tracestate|x-service-.*|webhook-.*)$/, isSet],
+  [/^(?:forwarded|via|x-forwarded-.*|x-real-ip)$/, "networks trust what it says of who sends"],
+  [/^(?:metadata|metadata-flavor|x-aws-ec2-metadata-.*)$/, "it opens the metadata of a cloud"],
+  // Frameworks take method or path from them; CGI programs take the proxy of their own requests.
+  [
+    /^(?:proxy|x-original-url|x-rewrite-url|x-http-method|x-http-method-override|x-method-override)$/,
+    "it would make another request of a delivery",
+  ],
 ];
 
 /**
@@ -71,9 +76,8 @@ function nameFault(name: string, seen: ReadonlySet<string>): string | undefined 
   if (seen.has(lower)) return `The header ${name} is there twice: names are the same in any case.`;
   // CGI, WSGI and PHP make one variable of both: the receiver would read the user's value.
   const spelled = lower.replaceAll("_", "-");
-  if (reserved.some((form) => form.test(spelled)))
-    return `The header ${name} is reserved: the service or the connection sets it.`;
-  return undefined;
+  const [, reason] = reserved.find(([names]) => names.test(spelled)) ?? [];
+  return reason && `The header ${name} is reserved: ${reason}.`;
 }
 
 function valueFault(name: string, value: unknown, stored: readonly string[]): string | undefined {

@@ -64,6 +64,13 @@ const cases: readonly (readonly [unknown, string?])[] = [
     "Webhook_Signature",
     "X_Forwarded_For",
   ].map((name) => [{ [name]: "x" }, "is reserved"] as const),
+  [{ Host: "x" }, "The header Host is reserved: the service or the connection sets it."],
+  [{ Via: "x" }, "The header Via is reserved: networks trust what it says of who sends."],
+  [{ Metadata: "x" }, "The header Metadata is reserved: it opens the metadata of a cloud."],
+  [
+    { x_http_method: "x" },
+    "The header x_http_method is reserved: it would make another request of a delivery.",
+  ],
 ];
 
 describe("readHeaders", () => {
