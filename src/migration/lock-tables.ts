@@ -52,8 +52,8 @@ export async function lockTables(
 }
 
 /**
- * A try is longer while a VACUUM has one of the tables. Autovacuum gives way to who has waited for
- * `deadlock_timeout`, and to nobody before; on large tables it takes minutes.
+ * Returns how long a try waits: longer while a VACUUM has one of the tables. Autovacuum gives way
+ * to a statement that has waited for `deadlock_timeout`, and otherwise takes minutes.
  */
 async function tryMsFor(client: ClientBase, ids: readonly string[]): Promise<number> {
   const { rows } = await client.query<{ ms: number }>(

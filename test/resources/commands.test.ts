@@ -78,7 +78,9 @@ describe("svc-admin resources check", () => {
   });
 
   it("refuses a rule of access that the start would refuse", async () => {
-    const file = good.replace("read: everyone", "read: { id: seven }");
+    const file = good
+      .replace("read: everyone", "read: { photo: AAAA }")
+      .replace("fields: {", "fields: { photo: { type: Bytes },");
 
     expect(await run({ "n.yaml": file }, "check")).to.deep.equal({
       status: 1,
