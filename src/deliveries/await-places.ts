@@ -64,7 +64,8 @@ export function awaitPlaces(
     },
     isRefused: () => isRefused,
     async ended() {
-      await Promise.all(open);
+      // What gives up its place adds what is then settled.
+      for (const one of open) await one;
     },
   };
 }

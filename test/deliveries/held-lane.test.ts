@@ -159,6 +159,31 @@ describe("createHeldLane", () => {
     endAll();
   });
 
+  it("holds again what gives up its place, and goes on with it", async () => {
+    const subscription = await scene.work.addSubscription();
+    const ids = [await hold(subscription), await hold(subscription)];
+    const { reserve } = admission;
+    let losses = 1;
+    // No slot becomes free in time.
+    const losing = (...asked: Parameters<typeof reserve>): Place | undefined => {
+      const place = reserve(...asked);
+      if (place === undefined || losses-- <= 0) return place;
+      return { leave: () => place.leave(), enter: ({ giveUp }) => (place.leave(), giveUp("busy")) };
+    };
+    Object.assign(admission, { reserve: losing });
+    settle = holdAgain;
+
+    start();
+    const found: (readonly string[])[] = [];
+    for (let turn = 0; turn < 3; turn += 1) {
+      await untilStarted(1);
+      found.push(startedIds());
+      endAll();
+    }
+
+    expect(found).to.deep.equal([ids.slice(0, 1), ids.slice(0, 1), ids.slice(1)]);
+  });
+
   it("leaves the rate of a webhook to what waits in the queue", async () => {
     const subscription = await scene.work.addSubscription({ rateLimit: 1_000 });
     const held = await hold(subscription);
