@@ -117,6 +117,28 @@ describe("the resources of the console", function () {
     await shown.close();
   });
 
+  it("are read from their first row again when a page is turned at their foot", async () => {
+    for (let count = 0; count < 16; count += 1) await createOrder(ada);
+    for (const width of widths) {
+      const shown = await scene.open(ada.token, "/resources/orders?per_page=8", { width });
+      const { page } = shown;
+      await page.setViewportSize({ width, height: 400 });
+      await page.getByRole("button", { name: "Next" }).click();
+      await page.getByRole("button", { name: "Previous" }).and(page.locator(":enabled")).waitFor();
+      // On a telephone, the head of the console stands above what scrolls.
+      const isFromHead = `(() => {
+        const { bottom } = document.querySelector("header.side").getBoundingClientRect();
+        const { top } = document.querySelector(".toolbar").getBoundingClientRect();
+        return top >= (innerWidth < 820 ? bottom : 0) && top < 200;
+      })()`;
+      await until(() => page.evaluate(isFromHead), { what: `the head of the list at ${width} pixels` });
+      await page.keyboard.press("Tab");
+      await page.locator("th button:focus, a.row-link:focus").waitFor();
+      await expectSound(shown);
+      await shown.close();
+    }
+  });
+
   it("say how many are on a page, also where the URL asks for a number of its own", async () => {
     for (let count = 0; count < 3; count += 1) await createOrder(ada);
     for (const [asked, size] of [

@@ -2,6 +2,7 @@ import type { JSX, ReactNode } from "react";
 import { Link } from "wouter";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
+import { goToListHead } from "./list-head.ts";
 import type { UrlState } from "./url-state.ts";
 import "./data-table.css";
 
@@ -115,8 +116,10 @@ export function Pager({
   /** What the foot says of the whole list, such as a count. */
   readonly total?: ReactNode;
 }): JSX.Element {
-  const turn = (cursor: string | null): void => {
-    if (cursor !== null) url.change({ cursor }, true);
+  const turn = (cursor: string | null, button: Element): void => {
+    if (cursor === null) return;
+    url.change({ cursor }, true);
+    goToListHead(button);
   };
   const asked = url.search.get("per_page") ?? "25";
   // What is none of these may be more than the service gives.
@@ -143,10 +146,17 @@ export function Pager({
         </label>
       </div>
       <div className="row">
-        <Button icon="left" isDisabled={page.prev_cursor === null} onPress={() => turn(page.prev_cursor)}>
+        <Button
+          icon="left"
+          isDisabled={page.prev_cursor === null}
+          onPress={({ target }) => turn(page.prev_cursor, target)}
+        >
           Previous
         </Button>
-        <Button isDisabled={page.next_cursor === null} onPress={() => turn(page.next_cursor)}>
+        <Button
+          isDisabled={page.next_cursor === null}
+          onPress={({ target }) => turn(page.next_cursor, target)}
+        >
           Next
           <Icon name="right" />
         </Button>

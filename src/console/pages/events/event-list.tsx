@@ -7,6 +7,7 @@ import { Button } from "../../parts/button.tsx";
 import { shortened } from "../../parts/code.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
+import { goToListHead } from "../../parts/list-head.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty, ErrorLine, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -121,7 +122,14 @@ function Listed({
           {rows.length} {rows.length === 1 ? "event" : "events"}
           {live.length > 0 && `, ${Math.min(live.length, mostShown)} of them since you came`}
         </span>
-        <Button icon="down" isDisabled={older === null} onPress={() => url.change({ before: older })}>
+        <Button
+          icon="down"
+          isDisabled={older === null}
+          onPress={({ target }) => {
+            url.change({ before: older });
+            goToListHead(target);
+          }}
+        >
           Older
         </Button>
       </nav>

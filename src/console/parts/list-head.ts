@@ -1,0 +1,9 @@
+/**
+ * Goes from the foot of a list, where a page is turned, to its head: the next rows are read from
+ * the first one. The focus goes too, so that Tab leads into the rows.
+ */
+export function goToListHead(foot: Element): void {
+  const list = foot.closest<HTMLElement>(".card");
+  list?.scrollIntoView();
+  list?.querySelector<HTMLElement>(".table-frame")?.focus({ preventScroll: true });
+}
