@@ -206,6 +206,10 @@ describe("the resources of the console", function () {
     );
     await shown.page.getByRole("searchbox").waitFor();
     await expectSound(shown);
+    await shown.page.goto(new URL("/console/resources/orders/-/new", shown.page.url()).href);
+    await shown.page.getByText("This token lacks the scope orders:write.").waitFor();
+    expect(await shown.page.getByRole("textbox").count()).to.equal(0);
+    await expectSound(shown);
     await shown.close();
   });
 

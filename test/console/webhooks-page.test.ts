@@ -363,9 +363,12 @@ describe("the webhooks of the console", function () {
       name: "n",
       scopes: ["orders:read"],
     });
-    for (const path of ["/webhooks", "/deliveries"]) {
+    for (const path of ["/webhooks", "/deliveries", "/webhooks/new"]) {
       const shown = await scene.open(narrow.token, path);
-      await shown.page.getByText("This token lacks the scope webhooks.").waitFor();
+      const { page } = shown;
+      await page.getByText("This token lacks the scope webhooks.").waitFor();
+      await page.getByRole("link", { name: "New webhook" }).waitFor({ state: "detached" });
+      await page.getByRole("button", { name: "Next: where" }).waitFor({ state: "detached" });
       await expectSound(shown);
       await shown.close();
     }

@@ -30,6 +30,15 @@ export function Empty({
   );
 }
 
+/** Says which scope a token lacks, before something is typed that would be refused. */
+export function ScopeNote({ scope }: { readonly scope: string }): JSX.Element {
+  return (
+    <Empty icon="key" title="Your token may not do this">
+      <p className="break">This token lacks the scope {scope}.</p>
+    </Empty>
+  );
+}
+
 /** Shows what went wrong, in a sentence, with a way out. */
 export function ErrorNote({
   error,

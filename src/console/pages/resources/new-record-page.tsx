@@ -3,10 +3,11 @@ import { useState, type JSX } from "react";
 import { mayBeDone } from "../../api/api-error.ts";
 import { api, newIdempotencyKey } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
+import { useRights } from "../../app/caller.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
-import { Empty } from "../../parts/state.tsx";
+import { Empty, ScopeNote } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
 import { useDraft } from "./draft.ts";
 import { idOf } from "./record-key.ts";
@@ -17,9 +18,11 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
   const { name, create } = shape;
   const draft = useDraft(create ?? [], null);
   const goOn = useWayOn();
+  const rights = useRights();
   const queries = useQueryClient();
   const [key, setKey] = useState<string | null>(null);
   const list = `/resources/${name}`;
+  const scope = `${name}:write`;
   const crumbs = [
     { title: "Resources", href: "/resources" },
     { title: name, href: list },
@@ -51,6 +54,8 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
           <Empty title={`Records of ${name} cannot be created here`}>
             Its mapping file has <code>supportsCreate: false</code>, or its table is a view.
           </Empty>
+        ) : !rights.has(scope) ? (
+          <ScopeNote scope={scope} />
         ) : (
           <RecordForm isNew fields={create} draft={draft} submitLabel="Create" onSubmit={submit}>
             <LinkButton href={list}>Cancel</LinkButton>

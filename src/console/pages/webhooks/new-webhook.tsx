@@ -3,12 +3,13 @@ import { useState, type JSX, type SubmitEvent } from "react";
 import { useLocation } from "wouter";
 import { api } from "../../api/client.ts";
 import type { WebhookWithSecret } from "../../api/webhook-types.ts";
+import { useRights } from "../../app/caller.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
-import { ErrorLine } from "../../parts/state.tsx";
+import { ErrorLine, ScopeNote } from "../../parts/state.tsx";
 import {
   bodyOf,
   emptyDraft,
@@ -28,6 +29,7 @@ const steps = ["What", "Where", "Secret"] as const;
 export function NewWebhookPage(): JSX.Element {
   const [, navigate] = useLocation();
   const client = useQueryClient();
+  const rights = useRights();
   const [draft, setDraft] = useState<Draft>(emptyDraft);
   const [step, setStep] = useState(0);
   const create = useWrite({
@@ -64,6 +66,10 @@ export function NewWebhookPage(): JSX.Element {
       <Steps at={step} />
       {step === 2 && made !== undefined ? (
         <SecretStep webhook={made} onDone={() => navigate(`/webhooks/${made.id}`)} />
+      ) : !rights.has("webhooks") ? (
+        <Card>
+          <ScopeNote scope="webhooks" />
+        </Card>
       ) : (
         <Card title={step === 0 ? "What is to be sent?" : "Where is it to go?"}>
           <form className={step === 0 ? "form wide" : "form"} noValidate onSubmit={submit}>

@@ -57,11 +57,11 @@ const userColumn: Column<Webhook> = {
 /** Lists webhooks with their health at a glance. */
 export function WebhookListPage(): JSX.Element {
   const url = useUrlState();
-  const { isAdmin } = useRights();
+  const { isAdmin, has } = useRights();
   const query = useList<Webhook>("/webhooks", url.search);
   const isOfAll = url.search.has("user_id");
   const isFiltered = filters.some((name) => url.search.has(name));
-  const create = (
+  const create = has("webhooks") && (
     <LinkButton href="/webhooks/new" kind="primary" icon="plus">
       New webhook
     </LinkButton>
@@ -121,7 +121,7 @@ function NoWebhooks({
   action,
 }: {
   readonly isFiltered: boolean;
-  readonly action: JSX.Element;
+  readonly action: JSX.Element | false;
 }): JSX.Element {
   if (isFiltered) return <Empty title="No webhook is like that">Change the filters, or clear them.</Empty>;
   return (
