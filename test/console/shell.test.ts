@@ -9,6 +9,25 @@ describe("the shell of the console", function () {
   const scene = sceneOfSuite({ resources: shopResources });
   const ada = userOfTest(scene);
 
+  it("leads from a list that cannot be as the URL asks for it to the list without that", async () => {
+    await createOrder(ada);
+    for (const [path, faulty, row] of [
+      ["/resources/orders", "sort=nope", "A-"],
+      ["/deliveries", "status=nope", null],
+      ["/events", "before=nope", "orders"],
+    ] as const) {
+      const shown = await scene.open(ada.token, `${path}?${faulty}`);
+      const { page } = shown;
+      await page.getByRole("alert").waitFor();
+      await expectSound(shown);
+      await page.getByRole("button", { name: "Show the list without that" }).click();
+      await page.getByRole("alert").waitFor({ state: "detached" });
+      if (row !== null) await page.getByRole("row", { name: row }).first().waitFor();
+      expect(new URL(page.url()).search).to.equal("");
+      await shown.close();
+    }
+  });
+
   it("leads to every section by the keyboard alone, at both widths", async () => {
     for (const width of widths) {
       const shown = await scene.open(ada.token, "/", { width });

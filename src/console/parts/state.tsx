@@ -43,14 +43,16 @@ export function ScopeNote({ scope }: { readonly scope: string }): JSX.Element {
 export function ErrorNote({
   error,
   onRetry,
-  onFirstPage,
+  url,
 }: {
   readonly error: unknown;
   readonly onRetry?: () => unknown;
-  /** Goes to the first page of a list: the cursor in a link may be of another user. */
-  readonly onFirstPage?: (() => void) | undefined;
+  /** Asks for the list: without what is wrong in it, there is a list. */
+  readonly url?: UrlState | undefined;
 }): JSX.Element {
   const { title, text } = describe(error);
+  const wrong =
+    error instanceof ApiError ? Object.keys(error.fields).filter((one) => url?.search.has(one)) : [];
   const isForbidden = error instanceof ApiError && error.status === 403;
   return (
     <div className={`state ${isForbidden ? "" : "bad"}`} role="alert">
@@ -62,9 +64,10 @@ export function ErrorNote({
         <p>{text}</p>
         <RequestId error={error} />
       </div>
-      {onFirstPage !== undefined && error instanceof ApiError && error.fields["cursor"] !== undefined ? (
-        <Button icon="up" onPress={onFirstPage}>
-          To the first page
+      {url !== undefined && wrong.length > 0 ? (
+        <Button icon="up" onPress={() => url.change(Object.fromEntries(wrong.map((name) => [name, null])))}>
+          {/* The cursor in a link may be of another user. */}
+          {wrong.every((name) => name === "cursor") ? "To the first page" : "Show the list without that"}
         </Button>
       ) : (
         onRetry !== undefined &&
@@ -175,7 +178,7 @@ export function QueryView<T>({
     return error === null ? (
       <Loading lines={lines} />
     ) : (
-      <ErrorNote error={error} onRetry={query.refetch} onFirstPage={url && (() => url.change({}))} />
+      <ErrorNote error={error} onRetry={query.refetch} url={url} />
     );
   return (
     <>

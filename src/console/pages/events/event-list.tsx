@@ -69,7 +69,7 @@ export function EventListPage(): JSX.Element {
       <Card isFlush>
         <Filters url={url} />
         {stream.state === "refused" && <ErrorLine error={stream.error} />}
-        <QueryView query={query}>
+        <QueryView query={query} url={url}>
           {(page) => (
             <Listed
               page={page}
