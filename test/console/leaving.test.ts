@@ -82,6 +82,44 @@ describe("a form of the console with something typed in it", function () {
     await shown.close();
   });
 
+  it("asks before a dialog is closed by Escape or by a click beside it", async () => {
+    const shown = await scene.open(ada.token, "/admin/users");
+    const { page } = shown;
+    const asked: string[] = [];
+    let answer: "dismiss" | "accept" = "dismiss";
+    page.on("dialog", (box) => {
+      asked.push(box.message());
+      void box[answer]();
+    });
+    const dialog = page.getByRole("dialog");
+    for (const [link, button] of [
+      ["Your tokens", "New token"],
+      ["Users", "New user"],
+    ] as const) {
+      answer = "dismiss";
+      asked.length = 0;
+      await page.getByRole("link", { name: link }).click();
+      await page.getByRole("button", { name: button }).click();
+      await dialog.waitFor();
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+      expect(asked, "nothing is typed").to.deep.equal([]);
+
+      await page.getByRole("button", { name: button }).click();
+      await dialog.getByLabel("Name").fill("of the shop");
+      await page.keyboard.press("Escape");
+      await until(() => asked.length === 1, { what: "a question after Escape" });
+      await page.mouse.click(5, 5);
+      await until(() => asked.length === 2, { what: "a question after a click" });
+      expect(new Set(asked)).to.deep.equal(new Set([question]));
+      expect(await dialog.getByLabel("Name").inputValue()).to.equal("of the shop");
+      answer = "accept";
+      await page.keyboard.press("Escape");
+      await dialog.waitFor({ state: "detached" });
+    }
+    await shown.close();
+  });
+
   it("asks before a token or a user is left that is being made", async () => {
     const shown = await scene.open(ada.token, "/admin/users");
     const { page } = shown;

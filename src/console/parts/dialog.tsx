@@ -4,7 +4,7 @@ import { Heading } from "react-aria-components/Heading";
 import { Modal, ModalOverlay } from "react-aria-components/Modal";
 import { useWrite } from "../api/use-write.ts";
 import { Button } from "./button.tsx";
-import { useIsShown } from "./leaving.ts";
+import { useIsShown, useLeaveQuestion } from "./leaving.ts";
 import { ErrorLine, messageOf } from "./state.tsx";
 import { toast } from "./toast.tsx";
 import "./dialog.css";
@@ -14,6 +14,7 @@ export function Dialog({
   title,
   isWide = false,
   isRequired = false,
+  question = null,
   onClose,
   children,
 }: {
@@ -21,9 +22,12 @@ export function Dialog({
   readonly isWide?: boolean;
   /** Neither Escape nor a click beside it closes it. */
   readonly isRequired?: boolean;
+  /** Asked before Escape or a click beside it closes it, and before its page is left. */
+  readonly question?: string | null;
   readonly onClose: () => void;
   readonly children: ReactNode;
 }): JSX.Element {
+  useLeaveQuestion(question);
   return (
     <ModalOverlay
       className="backdrop"
@@ -31,7 +35,8 @@ export function Dialog({
       isDismissable={!isRequired}
       isKeyboardDismissDisabled={isRequired}
       onOpenChange={(isOpen) => {
-        if (!isOpen) onClose();
+        // oxlint-disable-next-line no-alert -- The same question as before the page is left.
+        if (!isOpen && (question === null || window.confirm(question))) onClose();
       }}
     >
       <Modal className={`dialog${isWide ? " wide" : ""}`}>

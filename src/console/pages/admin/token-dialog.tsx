@@ -8,7 +8,7 @@ import { Button } from "../../parts/button.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { CheckField, Field, SelectField, TextField } from "../../parts/field.tsx";
-import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
+import { formQuestion } from "../../parts/leaving.ts";
 import { ErrorLine } from "../../parts/state.tsx";
 
 const plain = [
@@ -39,10 +39,9 @@ export function TokenDialog({
   readonly onClose: () => void;
 }): JSX.Element {
   const [made, setMade] = useState<string | null>(null);
-  useLeaveQuestion(made === null ? null : leaveQuestion);
   if (made !== null)
     return (
-      <Dialog title="The new token" isRequired onClose={onClose}>
+      <Dialog title="The new token" isRequired question={leaveQuestion} onClose={onClose}>
         <div className="stack">
           <p>Store it now: it is shown this once, and cannot be found again.</p>
           <CodeBlock text={made} label="Token" />
@@ -90,15 +89,16 @@ function TokenForm({
       }),
     onSuccess: ({ token }) => onMade(token),
   });
+  const isTyped = name !== "" || !isAll || days !== "";
   // A token that is made and not shown cannot be used, and stays valid.
-  useLeaveQuestion(isPending ? leaveQuestion : name === "" ? null : formQuestion);
+  const question = isPending ? leaveQuestion : isTyped ? formQuestion : null;
   const fields = error instanceof ApiError ? error.fields : {};
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     mutate();
   };
   return (
-    <Dialog title="New token" isRequired={isPending} onClose={onClose}>
+    <Dialog title="New token" isRequired={isPending} question={question} onClose={onClose}>
       <form className="stack" onSubmit={submit} noValidate>
         <TextField
           label="Name"

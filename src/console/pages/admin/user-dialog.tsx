@@ -5,7 +5,7 @@ import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { CheckField, TextField } from "../../parts/field.tsx";
-import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
+import { formQuestion } from "../../parts/leaving.ts";
 import { ErrorLine } from "../../parts/state.tsx";
 import type { User } from "./types.ts";
 
@@ -34,15 +34,19 @@ export function UserDialog({
       return onSaved(saved);
     },
   });
-  const isTyped = name !== (user?.name ?? "") || email !== (user?.email ?? "");
-  useLeaveQuestion(isTyped ? formQuestion : null);
+  const isTyped =
+    name !== (user?.name ?? "") || email !== (user?.email ?? "") || isAdmin !== (user?.is_admin ?? false);
   const fields = error instanceof ApiError ? error.fields : {};
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     mutate();
   };
   return (
-    <Dialog title={user === undefined ? "New user" : `Change ${user.name}`} onClose={onClose}>
+    <Dialog
+      title={user === undefined ? "New user" : `Change ${user.name}`}
+      question={isTyped ? formQuestion : null}
+      onClose={onClose}
+    >
       <form className="stack" onSubmit={submit} noValidate>
         <TextField
           label="Name"
