@@ -246,6 +246,34 @@ describe("a record in the console", function () {
     await shown.close();
   });
 
+  it("that somebody deleted meanwhile leads to the list, and keeps what was typed", async () => {
+    const order = await createOrder(ada, { notes: "first" });
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    await page.getByLabel("notes").fill("second");
+    await ada.request("DELETE", `/resources/orders/${order.id}`);
+    await save(page);
+    await page.getByText("This record is no longer there").waitFor();
+    expect(await page.getByLabel("notes").inputValue()).to.equal("second");
+    await expectSound(shown);
+    page.on("dialog", (question) => void question.accept());
+    await page.getByRole("link", { name: "To the list of orders" }).click();
+    await page.getByText("There are no orders that you may see").waitFor();
+    await shown.close();
+  });
+
+  it("that somebody deleted before you do is said to be gone, and the list is shown", async () => {
+    const order = await createOrder(ada);
+    const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
+    const { page } = shown;
+    await page.getByRole("button", { name: "Delete" }).click();
+    await ada.request("DELETE", `/resources/orders/${order.id}`);
+    await page.getByRole("button", { name: "Delete the record" }).click();
+    await page.getByText(`orders ${order.id} is no longer there.`).waitFor();
+    await page.getByText("There are no orders that you may see").waitFor();
+    await shown.close();
+  });
+
   it("is shown as it is now when it is opened again", async () => {
     const order = await createOrder(ada, { notes: "first" });
     const path = `/resources/orders/${order.id}`;

@@ -65,6 +65,11 @@ export function isStatus(error: unknown, status: number): error is ApiError {
   return error instanceof ApiError && error.status === status;
 }
 
+/** Says whether the record of the request is no longer there. */
+export function isGone(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "record.not_found";
+}
+
 /** Makes an error of an answer that is none of the 2xx. */
 export async function toApiError(response: Response): Promise<ApiError> {
   const body = await readFault(response);

@@ -1,6 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
-import { isStatus } from "../../api/api-error.ts";
+import { isGone, isStatus } from "../../api/api-error.ts";
 import { api, apiAnswer, type Answer } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { JsonView } from "../../parts/code.tsx";
@@ -19,14 +19,15 @@ export function DeleteDialog({
   resource,
   id,
   answer,
-  onDeleted,
+  onDone,
   onClose,
 }: {
   readonly resource: string;
   readonly id: string;
   /** As the page shows it: nothing newer is deleted. */
   readonly answer: Answer<JsonRecord>;
-  readonly onDeleted: () => void;
+  /** Called when the record is gone, with what there is to say of it. */
+  readonly onDone: (said: string) => void;
   readonly onClose: () => void;
 }): JSX.Element {
   const queries = useQueryClient();
@@ -43,6 +44,7 @@ export function DeleteDialog({
       confirmLabel="Delete the record"
       onClose={onClose}
       onConfirm={async () => {
+        let said = `Deleted ${resource} ${id}.`;
         try {
           await api(recordPath(resource, id), {
             method: "DELETE",
@@ -50,11 +52,12 @@ export function DeleteDialog({
           });
         } catch (error) {
           if (isStatus(error, 412)) setChanged(await apiAnswer<JsonRecord>(recordPath(resource, id)));
-          throw error;
+          if (!isGone(error)) throw error;
+          said = `${resource} ${id} is no longer there.`;
         }
         queries.removeQueries({ queryKey: ["record", resource, id] });
         void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(resource)}`] });
-        onDeleted();
+        onDone(said);
       }}
     >
       <p className="break">

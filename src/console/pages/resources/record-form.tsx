@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState, type JSX, type ReactNode } from "react";
+import { isGone } from "../../api/api-error.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
@@ -26,6 +27,7 @@ export function RecordForm({
   draft,
   isNew = false,
   submitLabel,
+  gone,
   onSubmit,
   children,
 }: {
@@ -33,6 +35,8 @@ export function RecordForm({
   readonly draft: Draft;
   readonly isNew?: boolean;
   readonly submitLabel: string;
+  /** Stands in place of the error when the record is no longer there. */
+  readonly gone?: ReactNode;
   readonly onSubmit: () => Promise<void>;
   /** Stands beside the button that sends. */
   readonly children?: ReactNode;
@@ -57,7 +61,11 @@ export function RecordForm({
       }}
     >
       {fields.length > 0 && <Modes draft={draft} />}
-      <Faults error={byField.size === 0 ? error : null} rest={restOf(error, byField, fields)} />
+      {isGone(error) && gone !== undefined ? (
+        gone
+      ) : (
+        <Faults error={byField.size === 0 ? error : null} rest={restOf(error, byField, fields)} />
+      )}
       {isJson ? (
         <BodyArea draft={draft} />
       ) : (

@@ -4,8 +4,9 @@ import { isStatus } from "../../api/api-error.ts";
 import { apiAnswer, type Answer } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { useRights } from "../../app/caller.ts";
-import { Button } from "../../parts/button.tsx";
+import { Button, LinkButton } from "../../parts/button.tsx";
 import { JsonView } from "../../parts/code.tsx";
+import { Icon } from "../../parts/icon.tsx";
 import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { QueryView } from "../../parts/state.tsx";
@@ -73,8 +74,8 @@ export function RecordPage({
           id={id}
           answer={query.data}
           onClose={() => setDeleting(false)}
-          onDeleted={() => {
-            toast(`Deleted ${name} ${id}.`);
+          onDone={(said) => {
+            toast(said);
             goOn(list);
           }}
         />
@@ -132,6 +133,30 @@ function Unchangeable({
   );
 }
 
+function FoldedJson({ record }: { readonly record: JsonRecord }): JSX.Element {
+  return (
+    <details>
+      <summary>The record as JSON</summary>
+      <JsonView value={record} label="The record as JSON" />
+    </details>
+  );
+}
+
+/** Leads on from a form whose record somebody has deleted. */
+function GoneLine({ name }: { readonly name: string }): JSX.Element {
+  return (
+    <div className="error-line" role="alert">
+      <Icon name="alert" />
+      <div className="stack">
+        <p>This record is no longer there, so nothing was saved. What you have typed is still here.</p>
+        <p>
+          <LinkButton href={`/resources/${name}`}>To the list of {name}</LinkButton>
+        </p>
+      </div>
+    </div>
+  );
+}
+
 function Editor({
   shape,
   id,
@@ -182,13 +207,16 @@ function Editor({
   return (
     <div className="stack">
       <Unchangeable record={base.data} shape={shape} />
-      <RecordForm fields={fields} draft={draft} submitLabel="Save" onSubmit={save}>
+      <RecordForm
+        fields={fields}
+        draft={draft}
+        submitLabel="Save"
+        gone={<GoneLine name={name} />}
+        onSubmit={save}
+      >
         {draft.hasChanges && <Button onPress={() => draft.reset(base.data)}>Discard</Button>}
       </RecordForm>
-      <details>
-        <summary>The record as JSON</summary>
-        <JsonView value={base.data} label="The record as JSON" />
-      </details>
+      <FoldedJson record={base.data} />
       {conflict !== null && (
         <ConflictDialog
           conflict={conflict}
