@@ -81,10 +81,13 @@ export function sceneOfSuite(options: Omit<ServiceOptions, "mode">): ConsoleScen
 }
 
 /** Makes a new user before each test of a suite. */
-export function userOfTest(scene: ConsoleScene): TestUser {
+export function userOfTest(
+  scene: ConsoleScene,
+  options?: Parameters<TestService["createUser"]>[0],
+): TestUser {
   let user: TestUser;
   beforeEach(async () => {
-    user = await scene.service.createUser();
+    user = await scene.service.createUser(options);
   });
   return {
     get id() {

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import type { Page } from "playwright-core";
-import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
-import { startConsole, type ConsoleScene } from "./console-scene.ts";
+import { sceneOfSuite, userOfTest } from "./console-scene.ts";
 import { shopResources, subscribeOrders } from "./console-shop.ts";
 
 /** Answers no to each question of the browser, and gives what was asked. */
@@ -33,16 +32,8 @@ async function typeAndGoBack(
 
 describe("a form of the console with something typed in it", function () {
   this.timeout(240_000);
-  let scene: ConsoleScene;
-  let ada: TestUser;
-
-  before(async () => {
-    scene = await startConsole({ resources: shopResources });
-  });
-  after(() => scene?.stop());
-  beforeEach(async () => {
-    ada = await scene.service.createUser({ isAdmin: true });
-  });
+  const scene = sceneOfSuite({ resources: shopResources });
+  const ada = userOfTest(scene, { isAdmin: true });
 
   it("asks before a new webhook is left, in both its steps, and not once it is made", async () => {
     const shown = await scene.open(ada.token, "/webhooks");

@@ -1,24 +1,13 @@
 import { expect } from "chai";
-import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
-import { expectSound, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
+import { expectSound, picture, sceneOfSuite, userOfTest, widths } from "./console-scene.ts";
 import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
 
 describe("the overview of the console", function () {
   this.timeout(240_000);
-  let scene: ConsoleScene;
-  let ada: TestUser;
-  let admin: TestUser;
-
-  before(async () => {
-    scene = await startConsole({ resources: shopResources });
-  });
-  after(() => scene?.stop());
-  beforeEach(async () => {
-    ada = await scene.service.createUser();
-    admin = await scene.service.createUser({ isAdmin: true, name: "Grace" });
-    scene.receiver.answer = { status: 200, body: "thanks" };
-  });
+  const scene = sceneOfSuite({ resources: shopResources });
+  const ada = userOfTest(scene);
+  const admin = userOfTest(scene, { isAdmin: true, name: "Grace" });
 
   it("says what to do first", async () => {
     for (const width of widths) {
