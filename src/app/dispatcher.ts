@@ -12,7 +12,7 @@ import { createDeliveryStore } from "../deliveries/store.ts";
 import { createHeldLane } from "../deliveries/held-lane.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";
 import { createAnnounce } from "../deliveries/messages.ts";
-import { createSql, createTransact } from "../db/sql.ts";
+import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { createRetention } from "../deliveries/retention.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -46,7 +46,8 @@ export function createDispatcher({
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
 }): Assembly {
-  const { log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox, sharedSlots } = infrastructure;
+  const { database, log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox, sharedSlots } =
+    infrastructure;
   const { config, definitions } = configuration;
   const { webhooks } = config;
   const { holdForMs } = webhooks;
@@ -97,7 +98,7 @@ export function createDispatcher({
   const heldLane = createHeldLane({
     ...handing,
     ...lanesOf(configuration),
-    held: createHeldStore({ sql: dispatcherSql }),
+    held: createHeldStore({ sql: dispatcherSql, indexSql: createIndexSql(database.dispatcher) }),
   });
   const fanOut = createFanOut({
     ...handing,

@@ -77,18 +77,22 @@ const findText = `
 
 const parkedText = `SELECT FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = $1 LIMIT 1`;
 
+// The order is that of the index of what is held alone. For one of (subscription_id, id), the index
+// of all deliveries may be taken, and the whole history of the subscription read each time.
 const cancelText = `
   WITH gone AS (
     UPDATE svc.deliveries SET status = 'cancelled', held_at = NULL, last_error = $3, updated_at = now()
     WHERE id = ANY(ARRAY(
       SELECT id FROM svc.deliveries
-      WHERE held_at IS NOT NULL AND (subscription_id, id) >= ($1, 0) AND (subscription_id, id) <= ($1, coalesce($2::bigint, 9223372036854775807))
-      ORDER BY subscription_id, id LIMIT $4 FOR UPDATE SKIP LOCKED))
+      WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
+        AND id <= coalesce($2::bigint, 9223372036854775807)
+      ORDER BY subscription_id, event_id, id LIMIT $4 FOR UPDATE SKIP LOCKED))
     RETURNING 1
   )
   SELECT count(*)::int AS count FROM gone`;
 
-export function createHeldStore({ sql }: { readonly sql: Sql }): HeldStore {
+/** @param indexSql Cancels by index (`createIndexSql`): else all that is held may be read and sorted. */
+export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly indexSql: Sql }): HeldStore {
   return {
     async find({ after, limit, holdForMs }) {
       return sql<HeldSubscription & Record<string, unknown>>(findText, [after, limit, holdForMs]);
@@ -103,7 +107,8 @@ export function createHeldStore({ sql }: { readonly sql: Sql }): HeldStore {
       await sql("DELETE FROM svc.lanes WHERE subscription_id = $1 AND holder = $2", [subscriptionId, holder]);
     },
     async cancel({ subscriptionId, upTo, reason, limit }) {
-      const [row] = await sql<{ count: number }>(cancelText, [subscriptionId, upTo ?? null, reason, limit]);
+      const values = [subscriptionId, upTo ?? null, reason, limit];
+      const [row] = await indexSql<{ count: number }>(cancelText, values);
       return row?.count ?? 0;
     },
     async endDiscard({ subscriptionId, upTo }) {

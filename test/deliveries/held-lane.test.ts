@@ -43,7 +43,7 @@ describe("createHeldLane", () => {
         isKnown: () => true,
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
         metrics: createMetrics().deliveries,
-        held: createHeldStore({ sql: scene.core.sql }),
+        held: createHeldStore({ sql: scene.core.sql, indexSql: scene.core.sql }),
         flightMs: 60_000,
         holdForMs: never,
         atOnce: 1,

@@ -1,7 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { onlyIndexes } from "../../src/db/sql.ts";
 import { createHeldStore } from "../../src/deliveries/held-store.ts";
 import { useCoreScene } from "../support/core-scene.ts";
+import { addDeliveries } from "../support/history-rows.ts";
+import { createExplainingSql, type Plan } from "../support/plans.ts";
 
 describe("createHeldStore", () => {
   const scene = useCoreScene();
@@ -16,7 +19,7 @@ describe("createHeldStore", () => {
     const later = await work.addDelivery(other, held);
     const what = { subscriptionId: other.id, upTo: String(first.id), reason: "Dropped.", limit: 10 };
 
-    expect(await createHeldStore({ sql: core.sql }).cancel(what)).to.equal(1);
+    expect(await createHeldStore({ sql: core.sql, indexSql: core.sql }).cancel(what)).to.equal(1);
 
     const statuses = new Map((await work.deliveries()).map(({ id, status }) => [id, status]));
     expect([foreign, pending, first, later].map(({ id }) => statuses.get(id))).to.deep.equal([
@@ -27,10 +30,32 @@ describe("createHeldStore", () => {
     ]);
   });
 
+  it("reads nothing of a long history when it cancels", async () => {
+    const { work, core } = scene;
+    const { id: of } = await work.addSubscription();
+    await addDeliveries(core.sql, { of, count: 500 });
+    await addDeliveries(core.sql, { of, status: "held", count: 10_000 });
+    const what = { subscriptionId: of, upTo: undefined, reason: "Dropped.", limit: 10 };
+    const plans: Plan[] = [];
+    const client = await core.database.pool.connect();
+    try {
+      for (const mode of ["custom", "generic"] as const) {
+        const note = (plan: Plan): void => void plans.push(plan);
+        const sql = createExplainingSql({ client, settings: onlyIndexes, mode, note });
+        await createHeldStore({ sql, indexSql: sql }).cancel(what);
+      }
+    } finally {
+      client.release();
+    }
+
+    // Each is read to be locked, and again to be updated.
+    expect(plans.map(({ rowsRead }) => rowsRead <= 2 * what.limit)).to.deep.equal([true, true]);
+  });
+
   it("keeps the lane of another dispatcher, and a later request to drop", async () => {
     const { work, core } = scene;
     const { id: subscriptionId } = await work.addSubscription();
-    const store = createHeldStore({ sql: core.sql });
+    const store = createHeldStore({ sql: core.sql, indexSql: core.sql });
     const [holder, stranger] = [randomUUID(), randomUUID()];
     await store.takeOldest({ subscriptionId, holder, flightMs: 60_000, limit: 1 });
     await core.sql("INSERT INTO svc.discards (subscription_id, up_to) VALUES ($1, 9)", [subscriptionId]);
