@@ -15,10 +15,15 @@ interface OpenChannel {
   readonly channel: ConfirmChannel;
   /** Returned messages whose confirm is still to come, counted by `identityOf`. */
   readonly returned: Map<string, number>;
+  /** Bytes that RabbitMQ takes at most. */
+  readonly largest: number;
 }
 
 /** The reason of an unconfirmed message that no queue takes. */
 export const unroutable = "unroutable";
+
+/** What RabbitMQ says when it closes the channel of a message that is larger than its setting. */
+const refusedSize = /message size \d+ is larger than configured max size (\d+)/;
 
 const confirmed: PublishOutcome = { kind: "confirmed" };
 const unconfirmed = (reason: string): PublishOutcome => ({ kind: "unconfirmed", reason });
@@ -40,12 +45,20 @@ export function createPublisher({
 }): Publisher {
   let open: OpenChannel | undefined;
   let isClosed = false;
+  /** No client can ask for it. It is learned from a closed channel, and holds for the next one. */
+  let learned = Number.POSITIVE_INFINITY;
   const inFlight = new Set<Promise<unknown>>();
 
   const kept = link.keepChannel({
     open: (connection) => connection.createConfirmChannel(),
     async setUp(channel) {
-      const fresh: OpenChannel = { channel, returned: new Map() };
+      const fresh: OpenChannel = { channel, returned: new Map(), largest: learned };
+      // After a close for another reason, RabbitMQ may have another setting.
+      learned = Number.POSITIVE_INFINITY;
+      channel.on("error", (error: Error) => {
+        const [, most] = refusedSize.exec(error.message) ?? [];
+        if (most !== undefined) learned = Number(most);
+      });
       channel.on("return", ({ fields, properties }: Message) => {
         const { exchange, routingKey } = fields;
         const identity = identityOf({ exchange, routingKey, messageId: String(properties.messageId) });
@@ -90,7 +103,7 @@ export function createPublisher({
 }
 
 function publishBatch({
-  open: { channel, returned },
+  open: { channel, returned, largest },
   messages,
   timeoutMs,
 }: {
@@ -110,6 +123,10 @@ function publishBatch({
       resolve(outcomes);
     };
     for (const [index, message] of messages.entries()) {
+      if (message.body.length > largest) {
+        settle(index, unconfirmed(`larger than max_message_size of RabbitMQ, ${largest} bytes`));
+        continue;
+      }
       try {
         send(channel, message, (error) => {
           if (error !== null) settle(index, unconfirmed(error.message));
