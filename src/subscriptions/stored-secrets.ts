@@ -41,7 +41,7 @@ export interface Reencryption {
 const headOf = (column: string): string => `substring(${column} FROM 1 FOR ${headBytes})`;
 
 const countByHeadText = `
-  SELECT encode(${headOf("sealed")}, 'hex') AS head, count(*)::int AS count, (array_agg(DISTINCT id ORDER BY id))[1:10] AS ids
+  SELECT encode(${headOf("sealed")}, 'hex') AS head, count(DISTINCT id)::int AS count, (array_agg(DISTINCT id ORDER BY id))[1:10] AS ids
   FROM svc.subscriptions CROSS JOIN LATERAL unnest(ARRAY[encrypted_secret, encrypted_previous, encrypted_headers]) AS part (sealed)
   WHERE sealed IS NOT NULL
   GROUP BY 1
@@ -86,8 +86,8 @@ const replaceText = `
 
 /**
  * Throws when a stored secret was encrypted with a key that is missing. Its deliveries could not be
- * signed, and new secrets would need another key. Scans the subscriptions once; does not look for
- * damaged bytes.
+ * signed, and new secrets would need another key. Scans the subscriptions once, and again to refuse;
+ * does not look for damaged bytes.
  *
  * @throws OperatorError that names the missing key and says what to do.
  */
@@ -101,7 +101,10 @@ export async function refuseUnknownKeys({
   const counts = await sql<{ head: string; count: number; ids: number[] }>(countByHeadText);
   const unknown = counts.filter((row) => !secretBox.knownHeads.has(row.head));
   if (unknown.length === 0) return;
-  const total = counts.reduce((sum, { count }) => sum + count, 0);
+  // Not the sum: a subscription has several parts, and a rotation may have left two keys in them.
+  const [{ total } = { total: 0 }] = await sql<{ total: number }>(
+    "SELECT count(*)::int AS total FROM svc.subscriptions",
+  );
   const lines = unknown.map(({ head: sealedHead, count, ids }) => {
     const more = count > ids.length ? ` and ${count - ids.length} more` : "";
     return `  - ${count} of ${total}: key id ${keyIdOf(sealedHead)}, subscriptions ${ids.join(", ")}${more}`;

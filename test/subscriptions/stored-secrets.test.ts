@@ -96,6 +96,20 @@ describe("stored secrets", () => {
       expect(message).to.contain("SVC_PREVIOUS_SECRET_KEYS").and.to.contain("svc-admin secret-key rotate");
       for (const key of [oldKey, newKey]) expect(message).not.to.contain(key.toString("base64"));
     });
+
+    it("counts a subscription once, with a previous secret and headers too", async () => {
+      await store(oldBox, "a");
+      await store(newBox, "b");
+      await core.sql(
+        "UPDATE svc.subscriptions SET encrypted_previous = encrypted_secret, previous_until = now()",
+      );
+
+      const error = await refuseUnknownKeys({ sql: core.sql, secretBox: newAlone }).catch((e: unknown) => e);
+
+      expect((error as OperatorError).message).to.contain(
+        `1 of 2: key id ${oldBox.currentHead.slice(2)}, subscriptions 1\n`,
+      );
+    });
   });
 
   describe("reencryptSecrets", () => {
