@@ -119,7 +119,7 @@ export async function startProgram({
           acceptors,
           log,
           countRefused: (status) => infrastructure.metrics.http.refused(status),
-          setting: "SVC_PORT",
+          settings: { host: "SVC_HOST", port: "SVC_PORT" },
         });
   run(context, current);
   return {

@@ -61,6 +61,10 @@ export async function startHealth({
   return startServer(createHealthListener({ checks: readiness.checks, metrics }), {
     host: config.metrics.host,
     port: config.metrics.port,
-    setting: "SVC_METRICS_PORT",
+    settings: {
+      // By default its host is that of the API.
+      host: config.metrics.host === config.http.host ? "SVC_HOST" : "SVC_METRICS_HOST",
+      port: "SVC_METRICS_PORT",
+    },
   });
 }

@@ -51,12 +51,18 @@ const limits = {
 /** Limits for the ports that only the operator's own clients call. */
 const fewConnections = 1000;
 
+/** Names of the settings of a listen address. */
+interface AddressSettings {
+  readonly host: string;
+  readonly port: string;
+}
+
 /**
  * Listens with limits on slow, large and malformed requests, and on connections. Port 0 takes a
  * free one. Does not limit the requests on one connection: a client beyond it would get an error
  * where a new connection would do.
  *
- * @param setting What to change when the port cannot be had, for the message.
+ * @param settings Which settings host and port are from, for the message when they cannot be had.
  * @param log Gets the requests that never reach the listener.
  * @param countRefused Gets the status of each of these.
  * @param acceptors How many new connections are accepted in one turn of the event loop.
@@ -68,7 +74,7 @@ export async function startServer(
   {
     host,
     port,
-    setting,
+    settings,
     log,
     countRefused,
     acceptors: acceptorCount = 1,
@@ -79,7 +85,7 @@ export async function startServer(
   }: {
     readonly host: string;
     readonly port: number;
-    readonly setting?: string;
+    readonly settings?: AddressSettings;
     readonly log?: Log;
     readonly countRefused?: (status: number) => void;
     readonly acceptors?: number;
@@ -114,10 +120,7 @@ export async function startServer(
     // Stays for good: later errors are connections that could not be accepted, and must not end the
     // process.
     server.on("error", (error) => {
-      const hint = setting === undefined ? "" : ` (${setting})`;
-      const isTaken = "code" in error && error.code === "EADDRINUSE";
-      const reason = isTaken ? "another program listens there" : messageOf(error);
-      reject(new OperatorError(`Cannot listen on ${host}:${port}${hint}: ${reason}`, { cause: error }));
+      reject(listenFault(error, { host, port, settings }));
     });
     server.listen(port, host, resolve);
   });
@@ -127,6 +130,19 @@ export async function startServer(
     port: typeof address === "object" && address !== null ? address.port : port,
     close: ({ limitMs = 10_000 } = {}) => drain(server, acceptors, limitMs),
   };
+}
+
+function listenFault(
+  error: Error,
+  { host, port, settings }: { host: string; port: number; settings: AddressSettings | undefined },
+): OperatorError {
+  const code = "code" in error ? error.code : undefined;
+  const isTaken = code === "EADDRINUSE";
+  // EACCES: the port is below 1024. Everything else is about the host.
+  const setting = isTaken || code === "EACCES" ? settings?.port : settings?.host;
+  const hint = setting === undefined ? "" : ` (${setting})`;
+  const reason = isTaken ? "another program listens there" : messageOf(error);
+  return new OperatorError(`Cannot listen on ${host}:${port}${hint}: ${reason}`, { cause: error });
 }
 
 /**

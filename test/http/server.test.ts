@@ -44,7 +44,11 @@ for (const acceptors of [1, 8])
 
       let refusal: unknown;
       try {
-        await startServer(() => undefined, { ...local, port: first.port, setting: "SVC_PORT" });
+        await startServer(() => undefined, {
+          ...local,
+          port: first.port,
+          settings: { host: "SVC_HOST", port: "SVC_PORT" },
+        });
       } catch (error) {
         refusal = error;
       }
@@ -55,6 +59,19 @@ for (const acceptors of [1, 8])
         /^Cannot listen on 127\.0\.0\.1:\d+ \(SVC_PORT\): another program listens there$/,
       );
     });
+
+    for (const host of ["999.1.1.1", "192.0.2.1"])
+      it(`names the setting of the host for ${host}, which is no address of this machine`, async () => {
+        const settings = { host: "SVC_HOST", port: "SVC_PORT" };
+
+        const refusal: unknown = await startServer(() => undefined, { ...local, host, settings }).catch(
+          (error: unknown) => error,
+        );
+
+        expect(refusal).to.be.instanceOf(OperatorError);
+        const { message } = refusal as OperatorError;
+        expect(message).to.match(/^Cannot listen on [\d.]+:0 \(SVC_HOST\): /);
+      });
 
     it("answers 431 to headers over 16 KiB", async () => {
       const server = await startServer((_request, response) => void response.end(), local);
