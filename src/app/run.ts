@@ -7,6 +7,7 @@ import { findSilentSubscriptions } from "../subscriptions/silent-subscriptions.t
 import { greeting } from "./greeting.ts";
 import { createReadiness, startHealth } from "./readiness.ts";
 import { silentWebhooks } from "../resources/silent-webhooks.ts";
+import { impossibleRules } from "../resources/impossible-rules.ts";
 import { unreachableFields } from "../resources/unreachable.ts";
 import { openHostsWarning } from "../http/url-of.ts";
 import { createLog, isForPeople, type Log } from "../telemetry/log.ts";
@@ -103,6 +104,8 @@ function warnOfConfiguration({ config, definitions }: CheckedConfiguration, log:
   if (openHosts !== undefined) log.warn({ event: "hosts.open" }, openHosts);
   for (const warning of [...definitions.values()].flatMap(unreachableFields))
     log.warn({ event: "field.unreachable" }, warning);
+  for (const warning of [...definitions.values()].flatMap(impossibleRules))
+    log.warn({ event: "rule.impossible" }, warning);
   for (const warning of silentWebhooks(definitions)) log.warn({ event: "webhooks.silent" }, warning);
 }
 

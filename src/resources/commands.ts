@@ -7,6 +7,7 @@ import { prismaModelOf, prismaSchemaOf } from "../mapping/models.ts";
 import { createAccessConditions } from "./access.ts";
 import { shownDefinition } from "./show-definition.ts";
 import { checkDefinitions, describeFaults, loadDefinitions } from "../mapping/load.ts";
+import { impossibleRules } from "./impossible-rules.ts";
 import { silentWebhooks } from "./silent-webhooks.ts";
 import { unreachableFields } from "./unreachable.ts";
 
@@ -32,6 +33,7 @@ export function addResourceCommands(
         const count = definitions?.size ?? 0;
         const warnings = [
           ...[...(definitions?.values() ?? [])].flatMap(unreachableFields),
+          ...[...(definitions?.values() ?? [])].flatMap(impossibleRules),
           ...silentWebhooks(definitions ?? new Map()),
         ];
         const sentence = `No faults in ${count === 1 ? "1 mapping file" : `${count} mapping files`}.`;

@@ -52,6 +52,17 @@ describe("svc-admin resources check", () => {
     expect(JSON.parse(json.stdout)).to.have.property("warnings").with.length(1);
   });
 
+  it("warns of a rule that no value of its field's type passes", async () => {
+    const file = `${good.replace("} }\n", "}, price: { type: Decimal } }")}\ncreateRules: { price: required|email }\n`;
+
+    const { status, stderr } = await run({ "n.yaml": file }, "check");
+
+    expect([status, stderr]).to.deep.equal([
+      0,
+      "warning: config/resources/n.yaml:6:16: createRules.price: no Decimal passes the rule email, so that no request can set it\n",
+    ]);
+  });
+
   it("warns of triggers whose webhooks only admins get", async () => {
     const file = good.replace("access: { read: everyone }\n", "");
 

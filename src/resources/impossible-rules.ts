@@ -1,0 +1,86 @@
+import type { Definition, FieldType } from "../mapping/definition.ts";
+import { parseRules, type RuleName, type RuleSpec, type RuleSpecs } from "../validation/syntax.ts";
+import { createRulesOf, updateRulesOf } from "./rules.ts";
+
+const lists = ["array", "list"] as const;
+const formats = ["email", "url", "ip", "ipv4", "ipv6", "mac_address", "hex_color"] as const;
+const numbers = ["integer", "numeric", "decimal"] as const;
+const days = [...lists, ...formats, ...numbers, "ulid", "uuid", "boolean"] as const;
+
+/**
+ * Rules that no value of the type passes, by the type of a field or item. Names only what is sure: 26 digits are a `ulid` and a
+ * number, and an `Enum` may have any text.
+ */
+export const impossible: Readonly<Record<FieldType, readonly RuleName[]>> = {
+  Int: [...lists, ...formats, "ulid", "uuid", "timezone"],
+  BigInt: [...lists, ...formats, "ulid", "uuid", "timezone"],
+  Float: [...lists, ...formats, "uuid", "timezone"],
+  Decimal: [...lists, ...formats, "uuid", "timezone"],
+  Boolean: [...lists, ...formats, "ulid", "uuid", "timezone"],
+  DateTime: lists,
+  Instant: lists,
+  Date: days,
+  Time: lists,
+  Interval: lists,
+  Uuid: [...lists, ...formats, ...numbers, "ulid", "boolean", "timezone"],
+  String: lists,
+  Enum: lists,
+  Bytes: lists,
+  Json: [],
+};
+
+/** Rules that no list passes. */
+export const impossibleForLists: readonly RuleName[] = [
+  ...formats,
+  ...numbers,
+  "ulid",
+  "uuid",
+  "timezone",
+  "string",
+  "boolean",
+];
+
+/**
+ * Returns a sentence about each rule that no value of its field passes: every request that sends
+ * one is 422. Left out are rules under a name that is no field, and resources that take no writes.
+ */
+export function impossibleRules(definition: Definition): readonly string[] {
+  const { supportsCreate, supportsUpdate } = definition;
+  return [
+    ...(supportsCreate ? remarksOn(definition, "createRules", createRulesOf) : []),
+    ...(supportsUpdate ? remarksOn(definition, "updateRules", updateRulesOf) : []),
+  ];
+}
+
+function remarksOn(
+  definition: Definition,
+  key: "createRules" | "updateRules",
+  rulesOf: (definition: Definition) => RuleSpecs,
+): readonly string[] {
+  const isCode = definition.code[key] !== undefined;
+  try {
+    return Object.entries(rulesOf(definition)).flatMap(([name, spec]) =>
+      faultsOf(definition, name, spec).map((message) =>
+        isCode
+          ? definition.remark(["module"], `${key}: ${name}: ${message}`)
+          : definition.remark([key, name], message),
+      ),
+    );
+  } catch {
+    // A fault of the code module costs a request, not the start.
+    return [];
+  }
+}
+
+function faultsOf({ fields }: Definition, name: string, spec: RuleSpec): readonly string[] {
+  const field = fields.find((one) => one.name === name || (one.isList && `${one.name}.*` === name));
+  if (field === undefined) return [];
+  const isList = field.isList && field.name === name;
+  const refusing = isList ? impossibleForLists : impossible[field.type];
+  return parseRules(spec)
+    .filter((rule) => refusing.includes(rule.name))
+    .map(
+      (rule) =>
+        `no ${isList ? "list" : field.type} passes the rule ${rule.name}, so that no request can set it`,
+    );
+}

@@ -1,0 +1,142 @@
+import { expect } from "chai";
+import { fieldTypes, type Definition, type FieldType } from "../../src/mapping/definition.ts";
+import { coerce } from "../../src/resources/coerce.ts";
+import { impossible, impossibleForLists, impossibleRules } from "../../src/resources/impossible-rules.ts";
+import { compileRules, validate } from "../../src/resources/rules.ts";
+import { definition, field } from "../support/definitions.ts";
+
+const things = definition({
+  name: "things",
+  fields: [
+    field("name", "String"),
+    field("amount", "Decimal"),
+    field("tags", "Uuid", { isList: true }),
+    field("more", "Json"),
+  ],
+});
+
+const remarksOn = (changes: Partial<Definition>): readonly string[] =>
+  impossibleRules({
+    ...things,
+    createRules: {},
+    updateRules: {},
+    remark: (path, message) => `${path.join(".")}: ${message}`,
+    ...changes,
+  });
+
+function updateRules(): never {
+  throw new Error("no");
+}
+
+describe("impossibleRules", () => {
+  it("names a rule that no value of the field's type passes, of create and of update", () => {
+    const rules = { name: "required|email", amount: "required|email", more: "array" };
+
+    expect(remarksOn({ createRules: rules, updateRules: { amount: [{ uuid: [4] }] } })).to.deep.equal([
+      "createRules.amount: no Decimal passes the rule email, so that no request can set it",
+      "updateRules.amount: no Decimal passes the rule uuid, so that no request can set it",
+    ]);
+  });
+
+  it("tells a list from its items", () => {
+    expect(remarksOn({ createRules: { tags: "uuid", "tags.*": "array" } })).to.deep.equal([
+      "createRules.tags: no list passes the rule uuid, so that no request can set it",
+      "createRules.tags.*: no Uuid passes the rule array, so that no request can set it",
+    ]);
+    expect(remarksOn({ createRules: { tags: "array", "tags.*": "uuid" } })).to.deep.equal([]);
+  });
+
+  it("names the rules of a code module at its key, and leaves one that throws alone", () => {
+    expect(remarksOn({ code: { createRules: () => ({ amount: "ip" }), updateRules } })).to.deep.equal([
+      "module: createRules: amount: no Decimal passes the rule ip, so that no request can set it",
+    ]);
+  });
+
+  it("leaves alone names that are no field, and operations that are off", () => {
+    expect(remarksOn({ createRules: { other: "email", "more.at": "email" } })).to.deep.equal([]);
+    expect(remarksOn({ createRules: { amount: "email" }, supportsCreate: false })).to.deep.equal([]);
+  });
+
+  it("finds nothing in derived rules", () => {
+    const fields = fieldTypes.flatMap((type) => [
+      field(type, type, type === "Enum" ? { values: ["a"] } : {}),
+      field(`${type}s`, type, { isList: true, ...(type === "Enum" && { values: ["a"] }) }),
+    ]);
+
+    expect(impossibleRules(definition({ name: "all", fields }))).to.deep.equal([]);
+  });
+
+  // One value at least that each type takes and each rule passes, of all that the tables name.
+  const values: readonly unknown[] = [
+    0,
+    1,
+    -5,
+    2.5,
+    true,
+    false,
+    "0",
+    "1",
+    "25",
+    "1.5",
+    "NaN",
+    "Infinity",
+    "12345678901234567890",
+    "00000000000000000000000001",
+    "2026-11-25",
+    "2026-11-25T08:00:00Z",
+    "08:00:00",
+    "8:00",
+    "P1D",
+    "00000000-0000-4000-8000-000000000000",
+    "a@example.com",
+    "http://a.example/",
+    "10.0.0.1",
+    "::1",
+    "00:00:00:00:00:00",
+    "0000.0000.0000",
+    "#000",
+    "#000000",
+    "UTC",
+    "Europe/Berlin",
+    "AAAA",
+    "a",
+    [],
+    ["a"],
+    [1],
+    ["a@example.com"],
+    {},
+    { a: 1 },
+  ];
+
+  async function passing(rule: string, type: FieldType, isList: boolean): Promise<readonly unknown[]> {
+    const held = field("a", type, { isList, ...(type === "Enum" && { values: ["a", "a@example.com"] }) });
+    const rules = compileRules({ a: rule === "decimal" ? "decimal:0,30" : rule });
+    const lookup = { exists: () => Promise.resolve(true) };
+    const passed: unknown[] = [];
+    for (const value of values) {
+      const { kind } = await validate(rules, { a: value }, { lookup });
+      if (kind === "valid" && coerce(held, value).kind === "ok") passed.push(value);
+    }
+    return passed;
+  }
+
+  for (const type of fieldTypes)
+    it(`is right about ${type}: nothing that the field takes passes what is named`, async () => {
+      for (const rule of impossible[type]) expect(await passing(rule, type, false), rule).to.deep.equal([]);
+      for (const rule of impossibleForLists)
+        expect(await passing(rule, type, true), `${rule} of a list`).to.deep.equal([]);
+    });
+
+  it("leaves alone a rule that some value passes", async () => {
+    for (const [rule, type] of [
+      ["ulid", "Decimal"],
+      ["boolean", "Int"],
+      ["integer", "Boolean"],
+      ["email", "Enum"],
+      ["array", "Json"],
+    ] as const) {
+      expect(await passing(rule, type, false), `${rule} of ${type}`).not.to.deep.equal([]);
+      expect(impossible[type]).not.to.include(rule);
+    }
+  });
+});
