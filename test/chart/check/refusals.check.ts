@@ -136,7 +136,17 @@ const refused: readonly (readonly [name: string, values: object, message: RegExp
   [
     "a mapping file of another kind",
     { config: { resources: { "../a.yaml": "x" } } },
-    /invalid propertyName '\.\.\/a\.yaml'/,
+    /config\.resources: expected names of files such as tasks\.yaml and tasks\.mjs, not "\.\.\/a\.yaml"/,
+  ],
+  [
+    "an empty mapping file",
+    { config: { resources: { "a.yaml": "" } } },
+    /\/config\/resources\/a\.yaml': minLength: got 0, want 1/,
+  ],
+  [
+    "a migration under a name without a number",
+    { config: { migrations: { "a.sql": "SELECT 1" } } },
+    /config\.migrations: expected names of files such as 1_add_index\.sql, not "a\.sql"/,
   ],
   [
     "a mapping file as a map",
