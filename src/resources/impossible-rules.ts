@@ -8,8 +8,8 @@ const numbers = ["integer", "numeric", "decimal"] as const;
 const days = [...lists, ...formats, ...numbers, "ulid", "uuid", "boolean"] as const;
 
 /**
- * Rules that no value of the type passes, by the type of a field or item. Names only what is sure: 26 digits are a `ulid` and a
- * number, and an `Enum` may have any text.
+ * Rules that no value of the type passes, by the type of a field or item. Names only what is sure:
+ * 26 digits are a `ulid` and a number, and an `Enum` may have any text.
  */
 export const impossible: Readonly<Record<FieldType, readonly RuleName[]>> = {
   Int: [...lists, ...formats, "ulid", "uuid", "timezone"],

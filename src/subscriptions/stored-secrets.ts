@@ -86,8 +86,8 @@ const replaceText = `
 
 /**
  * Throws when a stored secret was encrypted with a key that is missing. Its deliveries could not be
- * signed, and new secrets would need another key. Scans the subscriptions once, and again to refuse;
- * does not look for damaged bytes.
+ * signed, and new secrets would need another key. Scans the subscriptions once, and again to
+ * refuse. Does not look for damaged bytes.
  *
  * @throws OperatorError that names the missing key and says what to do.
  */
