@@ -77,8 +77,8 @@ const findText = `
 
 const parkedText = `SELECT FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = $1 LIMIT 1`;
 
-// The order is that of the index of what is held alone. For one of (subscription_id, id), the index
-// of all deliveries may be taken, and the whole history of the subscription read each time.
+// The order is that of the index of what is held alone. With an order of (subscription_id, id),
+// PostgreSQL may take the index of all deliveries. It then reads the whole history each time.
 const cancelText = `
   WITH gone AS (
     UPDATE svc.deliveries SET status = 'cancelled', held_at = NULL, last_error = $3, updated_at = now()
@@ -91,7 +91,7 @@ const cancelText = `
   )
   SELECT count(*)::int AS count FROM gone`;
 
-/** @param indexSql Cancels by index (`createIndexSql`): else all that is held may be read and sorted. */
+/** @param indexSql Cancels by index (`createIndexSql`): all that is held may else be read. */
 export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly indexSql: Sql }): HeldStore {
   return {
     async find({ after, limit, holdForMs }) {

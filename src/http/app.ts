@@ -68,7 +68,7 @@ export function createApp({
   readonly isUnavailable: (error: unknown) => boolean;
   readonly publicUrl?: string | undefined;
   readonly concurrency?: number;
-  readonly userTurns?: { readonly atWork: number; readonly alone?: number; readonly limit: number };
+  readonly userTurns?: Parameters<typeof createUserTurns>[0];
   readonly memoryBudgetBytes?: number | undefined;
   readonly trustedProxies?: readonly string[];
   readonly maxConnectionsPerAddress?: number;

@@ -1,5 +1,6 @@
 import { AppError } from "../kit/errors.ts";
 import { createTurns } from "../kit/turns.ts";
+import { createPresence, type Presence } from "./presence.ts";
 import type { ApiMiddleware, Turn } from "./state.ts";
 
 /**
@@ -9,8 +10,6 @@ import type { ApiMiddleware, Turn } from "./state.ts";
  * of it, the p99 of others was 264 ms beside such uploads, and is 171.
  */
 const holding = { freeBytes: 64 * 1024, bytesPerMs: 2 * 1024 };
-/** How long a user counts as being about. */
-const presenceMs = 1000;
 
 /**
  * Lets `atWork` requests of one user run at one time, so that no user takes every database
@@ -18,22 +17,21 @@ const presenceMs = 1000;
  * `limit` requests open. Comes after authentication.
  *
  * @param alone How many of a user run while no other one is about.
- * @param now Monotonic clock, in ms.
+ * @param presence Gets the user of each request.
  */
 export function createUserTurns({
   atWork,
   alone = atWork,
   limit,
-  now = () => performance.now(),
+  presence = createPresence(),
 }: {
   readonly atWork: number;
   readonly alone?: number;
   readonly limit: number;
-  readonly now?: () => number;
+  readonly presence?: Presence;
 }): ApiMiddleware {
   /** Requests by user that have no answer yet: at work, waiting or paused. */
   const open = new Map<number, number>();
-  const presence = createPresence(now);
   const turns = createTurns((id) => (open.size === 1 && presence.isAlone(id) ? alone : atWork));
 
   return async (ctx, next) => {
@@ -74,26 +72,6 @@ export function createUserTurns({
       // Until then the answer is made, and its size known.
       else setImmediate(() => leaveAfter(holdMsOf(turn), leave));
     }
-  };
-}
-
-interface Presence {
-  /** Notes that a request of the user has come. */
-  note(id: number): void;
-  /** Returns whether no other user has sent a request for a second. */
-  isAlone(id: number): boolean;
-}
-
-function createPresence(now: () => number): Presence {
-  let [last, other]: [number | undefined, number | undefined] = [undefined, undefined];
-  let changedAt = -presenceMs;
-  return {
-    note(id) {
-      if (id === last) return;
-      [last, other] = [id, last];
-      changedAt = now();
-    },
-    isAlone: (id) => id === last && (other === undefined || now() - changedAt > presenceMs),
   };
 }
 

@@ -5,6 +5,7 @@ import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiContext, type ApiMiddleware } from "../../src/http/state.ts";
+import { createPresence } from "../../src/http/presence.ts";
 import { createUserTurns } from "../../src/http/user-turns.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
 import { openRaw, type RawConnection } from "../support/raw.ts";
@@ -238,7 +239,7 @@ describe("createUserTurns, of two users over time", () => {
   beforeEach(() => {
     nowMs = 0;
     atWork = [];
-    turns = createUserTurns({ atWork: 2, alone: 3, limit: 10, now: () => nowMs });
+    turns = createUserTurns({ atWork: 2, alone: 3, limit: 10, presence: createPresence(() => nowMs) });
   });
 
   /** Sends a request. Returns what its client does when it leaves. */
