@@ -27,7 +27,6 @@ export const proven: ReadonlySet<string> = new Set([
   "/^[!-~]{1,255}$/",
   "/^(?:host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|http2-settings|content-.*|proxy-.*)$/",
   "/^(?:user-agent|traceparent|tracestate|x-service-.*|webhook-.*)$/",
-  "/^(?:forwarded|via|x-forwarded-.*|x-real-ip|metadata|metadata-flavor|x-aws-ec2-metadata-.*)$/",
   "/^([^\\n:]{1,400}):(\\d{1,7}):(\\d{1,7}): (.*)$/s",
   "/^svc_[0-9A-Za-z]{40,200}$/",
   '/^,"timestamp":"[^"]*","previous":/',
