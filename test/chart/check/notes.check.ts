@@ -46,7 +46,9 @@ describe("NOTES.txt", () => {
 
   it("says what is missing, and what the chart does not see", () => {
     expect(notes({})).to.match(/There are no mapping files yet/);
-    expect(notes({ values: { config: { resources: { "a.yaml": "name: a" } } } })).to.not.match(/no mapping files/);
+    expect(notes({ values: { config: { resources: { "a.yaml": "name: a" } } } })).to.not.match(
+      /no mapping files/,
+    );
     expect(notes({ file: "existing" })).to.match(
       /rollout restart deploy\/release-svc-api deploy\/release-svc-dispatcher/,
     );
