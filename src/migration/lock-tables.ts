@@ -5,7 +5,7 @@ import type { Step } from "./core-migrations.ts";
 
 /** Shorter than `deadlock_timeout` (1 s), after which PostgreSQL fails a statement. */
 const tryMs = 500;
-/** What has waited behind a try goes on meanwhile. */
+/** The pause between two tries. Statements that waited behind the first run in it. */
 const breakMs = 200;
 const patienceMs = 30_000;
 

@@ -38,8 +38,8 @@ export interface TokenProvider extends TokenFinder {
    *
    * @param scopes Default: everything.
    * @param expiresAt Default: never.
-   * @param mostInForce Most tokens of the user that are in force, this one included; default: any
-   *   number.
+   * @param mostInForce Most tokens of the user that are in force, this one included. Default: no
+   *   limit.
    * @param madeWith The credential that asks for it. Revoking a token revokes those made with it.
    * @param actor Default: the provider's.
    * @param transaction To be a part of; default: one of its own.

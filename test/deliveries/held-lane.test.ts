@@ -74,6 +74,14 @@ describe("createHeldLane", () => {
       place.enter({ begin: (done) => done(success()), giveUp: () => expect.fail("gave up") });
   };
 
+  const expectOneByOne = async (ids: readonly string[]): Promise<void> => {
+    for (const id of ids) {
+      await untilStarted(1);
+      expect(startedIds()).to.deep.equal([id]);
+      endAll();
+    }
+  };
+
   it("sends those of replays at the same time, and those that were held one after the other", async () => {
     const subscription = await scene.work.addSubscription();
     const ids: string[] = [];
@@ -130,12 +138,7 @@ describe("createHeldLane", () => {
     settle = holdAgain;
 
     start();
-    await untilStarted(1);
-    expect(startedIds()).to.deep.equal(ids.slice(0, 1));
-    endAll();
-    await untilStarted(1);
-    expect(startedIds()).to.deep.equal(ids.slice(1));
-    endAll();
+    await expectOneByOne(ids);
   });
 
   it("holds again what finds no slot, and begins with it in the next turn", async () => {
@@ -151,12 +154,7 @@ describe("createHeldLane", () => {
     settle = holdAgain;
 
     start(50);
-    await untilStarted(1);
-    expect(startedIds()).to.deep.equal(ids.slice(0, 1));
-    endAll();
-    await untilStarted(1);
-    expect(startedIds()).to.deep.equal(ids.slice(1));
-    endAll();
+    await expectOneByOne(ids);
   });
 
   it("holds again what gives up its place, and goes on with it", async () => {

@@ -38,7 +38,7 @@ export class LoadError extends Error {
 /** Code of the console's own: no answer came within its time limit. */
 export const tooSlow = "console.too_slow";
 
-/** Says whether no answer came in time. To ask again by itself would only add to the load. */
+/** Returns whether the request timed out. It is not retried: a retry adds to the load. */
 export function isTooSlow(error: unknown): boolean {
   return error instanceof ApiError && error.code === tooSlow;
 }

@@ -11,7 +11,7 @@ export interface RequestOptions {
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Whether the answer goes on for ever: who reads it notices silence. */
+  /** Whether the answer is a stream without an end. Its reader has a timeout of its own. */
   readonly isEndless?: boolean;
   /** Another token than that of the session: to try one before it is taken. */
   readonly token?: string;

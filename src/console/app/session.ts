@@ -38,7 +38,7 @@ export function currentToken(): string | null {
   return session.token;
 }
 
-/** Counts the users of this page. Another count than before: somebody has signed out. */
+/** Returns a number that changes at each sign-out. */
 export function currentUser(): number {
   return session.user;
 }
@@ -75,7 +75,7 @@ export async function renewToken(token: string | null): Promise<string | null> {
   if (refreshToken === null) return null;
   renewal ??= refreshTokens(refreshToken)
     .then((tokens) => {
-      // Signed out meanwhile: that stays.
+      // The user has signed out since the renewal began.
       if (session.user !== user) return null;
       startSession(tokens);
       return tokens.token;

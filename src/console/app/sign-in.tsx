@@ -160,7 +160,7 @@ async function takeTokens(tokens: IssuedTokens): Promise<void> {
   const before = queryClient.getQueryData<Caller>(["whoami"]);
   const user = currentUser();
   const caller = await api<Caller>("/whoami", { token: tokens.token });
-  // Signed out meanwhile: that stays.
+  // The user has signed out since the request began.
   if (currentUser() !== user) return;
   const isOther = before !== undefined && before.id !== caller.id;
   if (isOther) {

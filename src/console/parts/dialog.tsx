@@ -53,7 +53,7 @@ export function Dialog({
 
 /**
  * Asks before something is done that matters, and says what it will do. What goes wrong is said
- * here, and the dialog stays; in a toast when it was closed meanwhile.
+ * here, and the dialog stays; a toast shows the error when the dialog is closed by then.
  */
 export function ConfirmDialog({
   title,

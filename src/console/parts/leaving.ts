@@ -48,8 +48,8 @@ export function useIsShown(): () => boolean {
 }
 
 /**
- * Gives a way on from a page whose work is done: what is on it is sent, or no longer there, so
- * nothing is asked. Who has left it meanwhile stays where they are, with what they have typed.
+ * Returns a function that goes to another page after a successful write, without a question. It
+ * does nothing when the user has left the page by then.
  */
 export function useWayOn(): (to: string) => void {
   const [, navigate] = useLocation();

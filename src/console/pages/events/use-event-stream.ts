@@ -118,7 +118,7 @@ async function follow({
   }
 }
 
-/** Ends a stream that brings nothing, not even a comment: its connection is lost without a sign. */
+/** Aborts a stream that sends nothing, not even a comment: its connection is lost. */
 function watchSilence(signal: AbortSignal): {
   readonly signal: AbortSignal;
   readonly heard: () => void;

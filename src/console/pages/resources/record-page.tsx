@@ -142,7 +142,7 @@ function FoldedJson({ record }: { readonly record: JsonRecord }): JSX.Element {
   );
 }
 
-/** Leads on from a form whose record somebody has deleted. */
+/** Shows a link to the list in the form of a deleted record. */
 function GoneLine({ name }: { readonly name: string }): JSX.Element {
   return (
     <div className="error-line" role="alert">
