@@ -4,6 +4,7 @@ import type { Definition } from "../mapping/definition.ts";
 import { columnText, conditionText, createParameters, fromText, type Parameters } from "./condition-text.ts";
 import { allOf, isAlways, type Condition } from "./condition.ts";
 import { afterText, type Bound } from "./keyset.ts";
+import type { RecordSql } from "./json-sql.ts";
 import type { Link } from "./links.ts";
 import { mayBeNull, orderText, type OrderItem } from "./order.ts";
 import {
@@ -241,40 +242,85 @@ async function readLinked(
  */
 export async function readLinkedTo(
   sql: TextSql,
-  { definition, link, statement, where = allOf([]), order = [], take, skip }: LinkedReading,
+  reading: LinkedReading,
   values: readonly (string | null)[],
 ): Promise<readonly (readonly Raw[])[]> {
-  const distinct = [...new Set(values.filter((value) => value !== null))];
+  const distinct = distinctOf(values);
   const lists = distinct.map((): Raw[] => []);
   if (distinct.length > 0) {
-    const parameters = createParameters();
-    const [near, far] = [columnText("n", link.from), columnText("t", link.to)];
-    const total = totalOrder(order, link.target);
-    const { from, aliases } = statement.withOrder(total);
-    // The empty array gives the values the type of their own column. The column at the other end
-    // may be narrower, such as a smallint or a domain.
-    const none = `ARRAY(SELECT ${near} FROM ${quoteTable(definition.table)} AS n LIMIT 0)`;
-    const given = `unnest(${none} || ${parameters.add(distinct)}) WITH ORDINALITY AS p (value, place)`;
-    const linked = joined([
+    const { columns } = reading.statement;
+    const { given, linked, limit, parameters } = linkedTo(reading, distinct);
+    const text =
+      limit === ""
+        ? // A join: a table that has no index is read once, and not for each value.
+          `SELECT p.place, ${columns} FROM ${given} CROSS JOIN ${linked}`
+        : `SELECT p.place, r.* FROM ${given} CROSS JOIN LATERAL (SELECT ${columns} FROM ${linked} ${limit}) AS r`;
+    for (const [place, ...record] of await sql(text, parameters.values))
+      lists[Number(place) - 1]?.push(record);
+    await readManys(sql, reading.statement, lists.flat());
+  }
+  return values.map((value) => (value === null ? [] : (lists[distinct.indexOf(value)] ?? [])));
+}
+
+/**
+ * Reads the same as JSON, which PostgreSQL writes.
+ *
+ * @param record Of the same statement.
+ * @returns For each value the JSON of its records, with commas between them.
+ */
+export async function readLinkedJson(
+  sql: TextSql,
+  { record, ...reading }: LinkedReading & { readonly record: RecordSql },
+  values: readonly (string | null)[],
+): Promise<readonly string[]> {
+  const distinct = distinctOf(values);
+  const lists = new Map<string, string>();
+  if (distinct.length > 0) {
+    const { given, linked, limit, parameters } = linkedTo(reading, distinct);
+    const text = reading.link.isMany
+      ? `SELECT p.place, (SELECT string_agg(r.json, ',') FROM (SELECT ${record.text} AS json FROM ${linked} ${limit}) AS r) FROM ${given}`
+      : `SELECT p.place, ${record.text} FROM ${given} CROSS JOIN ${linked}`;
+    for (const [place, json] of await sql(text, parameters.values))
+      lists.set(distinct[Number(place) - 1] ?? "", record.complete(json ?? ""));
+  }
+  return values.map((value) => (value === null ? "" : (lists.get(value) ?? "")));
+}
+
+function distinctOf(values: readonly (string | null)[]): readonly string[] {
+  return [...new Set(values.filter((value) => value !== null))];
+}
+
+/** Returns the parts of a statement that reads what a link leads to from the values. */
+function linkedTo(
+  { definition, link, statement, where = allOf([]), order = [], take, skip }: LinkedReading,
+  values: readonly string[],
+): {
+  /** The values, with their places from 1 on. */
+  readonly given: string;
+  readonly linked: string;
+  readonly limit: string;
+  readonly parameters: Parameters;
+} {
+  const parameters = createParameters();
+  const [near, far] = [columnText("n", link.from), columnText("t", link.to)];
+  const total = totalOrder(order, link.target);
+  const { from, aliases } = statement.withOrder(total);
+  // The empty array gives the values the type of their own column. The column at the other end may
+  // be narrower, such as a smallint or a domain.
+  const none = `ARRAY(SELECT ${near} FROM ${quoteTable(definition.table)} AS n LIMIT 0)`;
+  return {
+    given: `unnest(${none} || ${parameters.add(values)}) WITH ORDINALITY AS p (value, place)`,
+    linked: joined([
       `${from} WHERE ${far} = p.value`,
       isAlways(where) ? "" : `AND (${conditionText(where, "t", parameters)})`,
       link.isMany ? `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}` : "",
-    ]);
-    const text =
-      take === undefined && skip === undefined
-        ? // A join: a table that has no index is read once, and not for each value.
-          `SELECT p.place, ${statement.columns} FROM ${given} CROSS JOIN ${linked}`
-        : joined([
-            `SELECT p.place, r.* FROM ${given} CROSS JOIN LATERAL (SELECT ${statement.columns} FROM ${linked}`,
-            take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
-            skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
-            ") AS r",
-          ]);
-    for (const [place, ...record] of await sql(text, parameters.values))
-      lists[Number(place) - 1]?.push(record);
-    await readManys(sql, statement, lists.flat());
-  }
-  return values.map((value) => (value === null ? [] : (lists[distinct.indexOf(value)] ?? [])));
+    ]),
+    limit: joined([
+      take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
+      skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
+    ]),
+    parameters,
+  };
 }
 
 /** Returns the order with the key at its end, so that no two records are equal in it. */

@@ -5,7 +5,7 @@ import type { TextSql } from "../db/text-sql.ts";
 import { linkOf, type Link } from "../querying/links.ts";
 import { orderOf } from "../querying/prisma-include.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
-import { readLinkedTo } from "../querying/read.ts";
+import { readLinkedJson, readLinkedTo } from "../querying/read.ts";
 import { allOf } from "../querying/condition.ts";
 import type { AccessConditions } from "./access.ts";
 import { baseQueryOf } from "./query.ts";
@@ -49,10 +49,10 @@ export function createRelatedLists(
       link,
       async read(sql, values) {
         const { target } = link;
-        const { include, where, orderBy } = baseQueryOf(target);
+        const { include, where: given, orderBy } = baseQueryOf(target);
         const readable = access.of(target, ["read"], caller);
         const view = views.of(include);
-        const condition = conditionOf(target, definitions, where);
+        const condition = conditionOf(target, definitions, given);
         const order = orderOf(target, definitions, orderBy);
         if (view === undefined || condition === undefined || order === undefined)
           throw validationError({
@@ -60,22 +60,17 @@ export function createRelatedLists(
               `The relation ${name} cannot be included: the code module of ${target.name} gives arguments that only Prisma knows.`,
             ],
           });
-        const lists = await readLinkedTo(
-          sql,
-          {
-            definition,
-            link,
-            statement: view.statement,
-            where: allOf([condition, readable]),
-            order,
-            ...(link.isMany ? { take: mostRelated } : {}),
-          },
-          values,
-        );
-        return lists.map((raws) => {
-          const records = raws.map((raw) => view.json(raw));
-          return link.isMany ? `[${records.join(",")}]` : (records[0] ?? "null");
-        });
+        const { statement, sql: record } = view;
+        const where = allOf([condition, readable]);
+        const take = link.isMany ? { take: mostRelated } : {};
+        const reading = { definition, link, statement, where, order, ...take };
+        const lists =
+          record === undefined
+            ? (await readLinkedTo(sql, reading, values)).map((raws) =>
+                raws.map((raw) => view.json(raw)).join(","),
+              )
+            : await readLinkedJson(sql, { ...reading, record }, values);
+        return lists.map((list) => (link.isMany ? `[${list}]` : list || "null"));
       },
     };
   };

@@ -1,5 +1,8 @@
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
-import { createRecordWriter, shownBy } from "../querying/json-writer.ts";
+import { recordSqlOf, type RecordSql } from "../querying/json-sql.ts";
+import { jsonTemplateOf } from "../querying/json-template.ts";
+import { createRecordWriter } from "../querying/json-writer.ts";
+import { shownBy } from "../querying/shown-need.ts";
 import { needOf } from "../querying/prisma-include.ts";
 import { rowOf, selectionOf, type Raw, type SelectionStatement } from "../querying/selection.ts";
 import { createTransform } from "../querying/transform.ts";
@@ -20,6 +23,8 @@ export interface View {
   readonly statement: SelectionStatement;
   /** Throws what the code module's `transform` throws. */
   json(raw: Raw): string;
+  /** Undefined where only this process can write the JSON. */
+  readonly sql?: RecordSql | undefined;
 }
 
 /** The part of a record that a request asks for. */
@@ -72,8 +77,9 @@ export function createViews(definition: Definition, definitions: Definitions): V
         : projectTransform(definition, paths, names);
     const need = shownBy(shown.transform, definition, included, read);
     const statement = selectionOf(definition, definitions, need);
-    const write = createRecordWriter(shown.transform, statement.root);
-    if (shown.isExact || fields === undefined) return { statement, json: write };
+    const template = jsonTemplateOf(shown.transform, statement.root);
+    const write = createRecordWriter(template);
+    if (shown.isExact || fields === undefined) return { statement, json: write, sql: recordSqlOf(template) };
     // Below what the transform names: keys of a Json value, fields of a related record.
     const project = createProjection(fields, places);
     return { statement, json: (raw) => JSON.stringify(project(JSON.parse(write(raw)))) };

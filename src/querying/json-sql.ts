@@ -1,0 +1,112 @@
+import { quoteText } from "../db/names.ts";
+import type { FieldType } from "../mapping/definition.ts";
+import { columnText } from "./condition-text.ts";
+import type { JsonPlace, JsonTemplate } from "./json-template.ts";
+import { writerOfValue, type WriteValue } from "./json-text.ts";
+
+/**
+ * JSON of records that PostgreSQL writes. A list of 40 times 100 related records reaches the process
+ * as 40 texts: that takes a quarter of the time that 4,000 rows take, most of which is garbage
+ * collection.
+ */
+export interface RecordSql {
+  /** Expression over the columns of the selection. It is never NULL. */
+  readonly text: string;
+  /** Writes the values that the expression left as PostgreSQL's own texts. Takes many records. */
+  readonly complete: (json: string) => string;
+}
+
+/** Stands before and after a value that is left. JSON has no such character within a text. */
+const mark = "\u0001";
+/** Most arguments of a function of PostgreSQL are 100. */
+const mostArguments = 90;
+
+/**
+ * Returns the expression that gives what `createRecordWriter` gives, to the byte; undefined for a
+ * template with relations to many, which are read by statements of their own.
+ */
+export function recordSqlOf(template: JsonTemplate): RecordSql | undefined {
+  const writers: WriteValue[] = [];
+  const text = recordText(template, writers);
+  if (text === undefined) return undefined;
+  function written(left: string): string {
+    const colon = left.indexOf(":");
+    return (writers[Number(left.slice(0, colon))] as WriteValue)(JSON.parse(left.slice(colon + 1)) as string);
+  }
+  return {
+    text,
+    complete(json) {
+      if (!json.includes(mark)) return json;
+      return json
+        .split(mark)
+        .map((part, index) => (index % 2 === 0 ? part : written(part)))
+        .join("");
+    },
+  };
+}
+
+function recordText(template: JsonTemplate, writers: WriteValue[]): string | undefined {
+  const parts: string[] = [];
+  for (const part of template) {
+    const text = typeof part === "string" ? quoteText(part) : placeText(part, writers);
+    if (text === undefined) return undefined;
+    parts.push(text);
+  }
+  return concatenated(parts);
+}
+
+function concatenated(parts: readonly string[]): string {
+  if (parts.length <= mostArguments) return `concat(${parts.join(", ")})`;
+  const rest = concatenated(parts.slice(mostArguments));
+  return `concat(${parts.slice(0, mostArguments).join(", ")}) || ${rest}`;
+}
+
+function placeText(place: JsonPlace, writers: WriteValue[]): string | undefined {
+  if (place.kind === "many") return undefined;
+  if (place.kind === "value") return valueText(place, writers);
+  const { alias, link } = place.joined;
+  const text = recordText(place.of, writers);
+  return text && `CASE WHEN ${columnText(alias, link.to)} IS NULL THEN 'null' ELSE ${text} END`;
+}
+
+function valueText({ field, alias }: JsonPlace & { readonly kind: "value" }, writers: WriteValue[]): string {
+  const column = columnText(alias, field);
+  const write = writerOfValue(field);
+  // `concat` gives the text that a client would get, whatever the type of the column. A cast cuts
+  // the blanks of a `char`, and adds the mask of an `inet`.
+  const text = `concat(${column})`;
+  const left = `concat(chr(1), '${writers.push(write) - 1}:', to_json(${text})::text, chr(1))`;
+  const [when = "", json = left] = field.isList ? [] : expressions[field.type](column, text);
+  const otherwise = when === "" ? json : `CASE WHEN ${when} THEN ${json} ELSE ${left} END`;
+  return `CASE WHEN ${column} IS NULL THEN '${write(null)}' ELSE ${otherwise} END`;
+}
+
+/** Condition, or "" for always, and what is JSON then. Empty: the text is left. */
+type Expression = (column: string, text: string) => readonly [when: string, json: string] | readonly [];
+
+const leave: Expression = () => [];
+const asText: Expression = (_, text) => ["", `to_json(${text})::text`];
+/** Fifteen digits are a safe integer. */
+const asInteger: Expression = (column, text) => [
+  `pg_typeof(${column}) = ANY('{pg_catalog.int2,pg_catalog.int4,pg_catalog.int8}'::regtype[]) AND length(${text}) < 16`,
+  text,
+];
+
+/** Dates and decimals are left: PostgreSQL takes up to 20 us to put such a text together. */
+const expressions: Readonly<Record<FieldType, Expression>> = {
+  Int: asInteger,
+  BigInt: asInteger,
+  Float: leave,
+  Decimal: leave,
+  String: asText,
+  Boolean: (_, text) => ["", `CASE ${text} WHEN 't' THEN 'true' ELSE 'false' END`],
+  DateTime: leave,
+  Instant: leave,
+  Date: asText,
+  Time: asText,
+  Interval: asText,
+  Json: leave,
+  Bytes: leave,
+  Uuid: asText,
+  Enum: asText,
+};
