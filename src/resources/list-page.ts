@@ -59,7 +59,7 @@ export function exactTotal(total: number): Total {
 }
 
 /**
- * Reads a page, a quarter of it at a time where the whole is larger than a connection may hold.
+ * Reads a page, or as much of it as a connection may hold.
  *
  * @param read Reads as many records from `skip` on.
  * @param readCounted Does the same, and may count all where there is a record at `countAt`.
@@ -140,7 +140,7 @@ async function readWithNext<T>(
   read: (size: number) => Promise<readonly T[]>,
 ): Promise<{ readonly records: readonly T[]; readonly size: number; readonly hasMore: boolean }> {
   try {
-    const found = await readFitting(size, (most) => read(most + 1));
+    const found = await readFitting(size, (most) => read(most + 1), 1);
     return { ...found, hasMore: found.records.length > found.size };
   } catch (error) {
     if (databaseFaultOf(error).kind !== "too_large") throw error;
@@ -149,17 +149,19 @@ async function readWithNext<T>(
   }
 }
 
+/** @param more How many rows more than the size are read for it. */
 async function readFitting<T>(
   size: number,
   read: (size: number) => Promise<readonly T[]>,
+  more = 0,
 ): Promise<{ readonly records: readonly T[]; readonly size: number }> {
   try {
     return { records: await read(size), size };
   } catch (error) {
     const fault = databaseFaultOf(error);
     if (fault.kind !== "too_large" || size === 1) throw error;
-    // Where the first record is larger than a page, each attempt would read it again.
-    const fitting = Math.max(1, Math.min(fault.rows ?? size, Math.ceil(size / 4)));
-    return readFitting(fitting, read);
+    // So many rows fit. They may also be related records, of which each record has several.
+    const fitting = (fault.rows ?? size) - more;
+    return readFitting(Math.max(1, fitting < size ? fitting : Math.ceil(size / 4)), read, more);
   }
 }

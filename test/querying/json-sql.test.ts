@@ -39,13 +39,12 @@ describe(`the JSON that PostgreSQL writes, with seed ${seed}`, () => {
     const definitions = new Map([...differing, [one.name, one]]);
     const view = createViews(one, definitions).of(include);
     if (view?.sql === undefined) return undefined;
-    const { statement, json } = view;
+    const { statement, sql: record } = view;
     const rows = await readRecords(sql, statement, { condition: always });
-    const written = await sql(`SELECT ${view.sql.text} FROM ${statement.from}`, []);
-    const { complete } = view.sql;
+    const written = await sql(`SELECT ${record.text} FROM ${statement.from}`, []);
     return {
-      found: written.map(([text]) => complete(text ?? "")).toSorted(),
-      expected: rows.map(json).toSorted(),
+      found: written.map(([text]) => record.complete(text ?? "")).toSorted(),
+      expected: rows.map((raw) => view.json(raw)).toSorted(),
     };
   }
 
@@ -53,7 +52,7 @@ describe(`the JSON that PostgreSQL writes, with seed ${seed}`, () => {
     it(`is that of the process for every field of ${one.name}`, async () => {
       const both = await bothOf(one);
 
-      expect(both?.expected).to.not.be.empty;
+      expect(both?.expected.length).to.be.greaterThan(0);
       expect(both?.found).to.deep.equal(both?.expected);
     });
 

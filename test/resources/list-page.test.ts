@@ -5,6 +5,8 @@ import { readCursorPage, readPage } from "../../src/resources/list-page.ts";
 const tooLarge = (rows: number): Error =>
   Object.assign(new Error("too large"), { code: resultTooLargeCode, rows });
 
+const count = (): Promise<never> => Promise.reject(new Error("no count"));
+
 describe("readPage and readCursorPage", () => {
   it("read a first record that is larger than a page only once more", async () => {
     const sizes: number[] = [];
@@ -30,19 +32,30 @@ describe("readPage and readCursorPage", () => {
     expect([byCursor.size, byCursor.next !== undefined, sizes]).to.deep.equal([1, true, [101, 2, 1]]);
   });
 
-  it("read a quarter where a page of more did not fit", async () => {
+  it("read as many as fitted", async () => {
     const sizes: number[] = [];
     const read = async (size: number): Promise<string[]> => {
       sizes.push(size);
-      if (size > 10) throw tooLarge(12);
+      if (size > 12) throw tooLarge(12);
       return Array.from({ length: size }, () => "{}");
     };
 
-    const page = await readPage(
-      { skip: 0, take: 40, count: "none" },
-      { read, count: () => Promise.reject(new Error("no count")) },
-    );
+    const page = await readPage({ skip: 0, take: 40, count: "none" }, { read, count });
 
-    expect([page.size, sizes.at(-1)]).to.deep.equal([3, 4]);
+    expect([page.size, page.records.length, page.hasNext]).to.deep.equal([11, 11, true]);
+    expect(sizes).to.deep.equal([41, 12]);
+  });
+
+  it("read a quarter where the rows were those of a relation", async () => {
+    const sizes: number[] = [];
+    const read = async (size: number): Promise<string[]> => {
+      sizes.push(size);
+      if (size > 10) throw tooLarge(500);
+      return Array.from({ length: size }, () => "{}");
+    };
+
+    const page = await readPage({ skip: 0, take: 40, count: "none" }, { read, count });
+
+    expect([page.size, sizes]).to.deep.equal([3, [41, 11, 4]]);
   });
 });

@@ -1,0 +1,40 @@
+import { expect } from "chai";
+import { createPageSizes } from "../../src/mapping/page-sizes.ts";
+
+describe("createPageSizes", () => {
+  it("keeps for a while what fitted, and then tries a little more", () => {
+    const sizes = createPageSizes();
+    expect(sizes.likely(1)).to.equal(undefined);
+
+    sizes.note(1, { asked: 100, size: 8 });
+    for (let list = 0; list < 16; list += 1) {
+      expect(sizes.likely(1)).to.equal(8);
+      sizes.note(1, { asked: 100, size: 8 });
+    }
+    sizes.note(1, { asked: 100, size: 8 });
+    expect(sizes.likely(1)).to.equal(10);
+
+    sizes.note(1, { asked: 100, size: 10 });
+    expect(sizes.likely(1)).to.equal(13);
+    sizes.note(1, { asked: 100, size: 9 });
+    sizes.note(1, { asked: 100, size: 9 });
+    expect(sizes.likely(1)).to.equal(9);
+  });
+
+  it("forgets it when as many as were asked for fit, and not when fewer were asked for", () => {
+    const sizes = createPageSizes();
+    sizes.note(1, { asked: 100, size: 8 });
+
+    sizes.note(1, { asked: 5, size: 5 });
+    expect(sizes.likely(1)).to.equal(8);
+    sizes.note(1, { asked: 20, size: 20 });
+    expect(sizes.likely(1)).to.equal(undefined);
+  });
+
+  it("is of one user", () => {
+    const sizes = createPageSizes();
+    sizes.note(1, { asked: 100, size: 8 });
+
+    expect(sizes.likely(2)).to.equal(undefined);
+  });
+});
