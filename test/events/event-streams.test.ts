@@ -56,6 +56,7 @@ describe("createEventStreams", () => {
     feed: Pick<EventFeed, "read">,
     last: number | (() => number),
     changes: Limits,
+    memoryBudgetBytes?: number,
   ): Promise<void> {
     recheck = (caller) => caller;
     streams = createEventStreams({
@@ -71,6 +72,7 @@ describe("createEventStreams", () => {
       routePrefix: "",
       authenticate: (ctx, next) => (users.get(ctx.get("Authorization")) ?? asAda)(ctx, next),
       router,
+      memoryBudgetBytes,
       isUnavailable: () => false,
     });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
@@ -103,6 +105,21 @@ describe("createEventStreams", () => {
     expect(source.messages.map(({ id }) => id)).to.deep.equal(["1", "2", "3"]);
     expect(source.lastId()).to.equal("3");
     expect(source.comments).to.include(": heartbeat");
+  });
+
+  it("counts what it sends as memory of its user, and ends where there is none", async () => {
+    // A page weighs 400 KB here, and a user has half of the budget.
+    await serve(feedOf(10, 20_000), 10, { heartbeatMs: 60_000 }, 1_000_000);
+    const first = await open();
+    await until(() => first.messages.length === 10, { what: "the events of the first" });
+
+    const second = await open();
+    await until(() => second.isEnded(), { what: "the end of the second" });
+    const ofBob = await open("bob");
+    await until(() => ofBob.messages.length === 10, { what: "the events of another user" });
+
+    expect(second.messages).to.deep.equal([]);
+    expect(first.isEnded()).to.equal(false);
   });
 
   it("moves a client on behind events that it may not read, and never back", async () => {

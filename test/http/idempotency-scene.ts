@@ -39,7 +39,7 @@ export interface Scene {
 }
 
 /**
- * `POST /notes` writes a row and answers it; `POST /secrets` does, with an answer that is a secret,
+ * `POST /notes` and `PUT /notes` write a row and answer it; `POST /secrets` does, with an answer that is a secret,
  * and `POST /waits` outside of a transaction. A user may have 20 MB of memory.
  */
 export async function startScene(database: Database, isEmbedded: boolean): Promise<Scene> {
@@ -78,6 +78,7 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
       });
     };
   router.post("/notes", handler({}));
+  router.put("/notes", handler({}));
   router.post("/secrets", handler({ isSecret: true }));
   router.post("/waits", handler({ longestMs: 30_000 }));
   const app = createApp({
@@ -111,10 +112,16 @@ export function post(
     key = "k",
     user = 7,
     path = "/notes",
-  }: { readonly key?: string; readonly user?: number; readonly path?: string } = {},
+    method = "POST",
+  }: {
+    readonly key?: string;
+    readonly user?: number;
+    readonly path?: string;
+    readonly method?: "POST" | "PUT";
+  } = {},
 ): Promise<Answer> {
   return call(server.port, `/svc-api${path}`, {
-    method: "POST",
+    method,
     headers: {
       Authorization: `Bearer ${user}`,
       "Content-Type": "application/json",

@@ -105,12 +105,13 @@ describe("Idempotency-Key", () => {
     expect(await countOf(scene, "svc.idempotency_keys")).to.equal(0);
   });
 
-  it("refuses the same key with another body or path, with 422", async () => {
+  it("refuses the same key with another body, path or method, with 422", async () => {
     await post(scene, { text: "a" });
 
     for (const other of [
       await post(scene, { text: "b" }),
       await post(scene, { text: "a" }, { path: "/secrets" }),
+      await post(scene, { text: "a" }, { method: "PUT" }),
     ]) {
       expect([other.status, codeOf(other)]).to.deep.equal([422, "idempotency.mismatch"]);
       expect(other.json).to.have.nested.property("errors.Idempotency-Key").with.length(1);

@@ -46,7 +46,7 @@ const members = definition({
     }),
     field("user_id", "Int"),
   ],
-  access: { ...ownersOnly, read: { kind: "admin" } },
+  access: { ...ownersOnly, read: { kind: "admin" }, reference: { kind: "admin" } },
 });
 
 const tasks = definition({
@@ -59,6 +59,10 @@ const tasks = definition({
     field("project_id", "Int", {
       references: { resource: "projects", field: "id", as: "project", onDelete: "cascade" },
     }),
+    field("helper_id", "Int", {
+      isOptional: true,
+      references: { resource: "members", field: "id", as: "helper", onDelete: "setNull" },
+    }),
   ],
   ...transformOf(
     ["id", ["id"]],
@@ -69,7 +73,12 @@ const tasks = definition({
   ),
   baseQuery: { include: { project: true } },
   includes: ["project"],
-  createRules: { title: "required|string", project_id: "required|integer", state: "string" },
+  createRules: {
+    title: "required|string",
+    project_id: "required|integer",
+    helper_id: "nullable|integer",
+    state: "string",
+  },
   updateRules: { title: "string", state: "string", project_id: "integer" },
   access: {
     read: filter({
@@ -103,7 +112,7 @@ describe("access", () => {
       CREATE TABLE projects (id serial PRIMARY KEY, name text NOT NULL, lead_id int NOT NULL);
       CREATE TABLE members (id serial PRIMARY KEY, project_id int NOT NULL REFERENCES projects ON DELETE CASCADE, user_id int NOT NULL);
       CREATE TABLE tasks (id serial PRIMARY KEY, title text NOT NULL, state text NOT NULL DEFAULT 'open',
-        project_id int NOT NULL REFERENCES projects ON DELETE CASCADE)`);
+        project_id int NOT NULL REFERENCES projects ON DELETE CASCADE, helper_id int REFERENCES members ON DELETE SET NULL)`);
     models = await openModelsClient({
       schemaText: prismaSchemaOf(definitions),
       pool: database.pool,
@@ -199,6 +208,15 @@ describe("access", () => {
     expect(answers.map(errorsOf)).to.deep.equal([refusal, refusal, refusal]);
     expect((await ask(api, "bob", "POST /tasks", { title: "fly", project_id: 2 })).status).to.equal(201);
     expect((await ask(api, "root", "POST /tasks", { title: "fly", project_id: 3 })).status).to.equal(201);
+  });
+
+  it("takes null for a reference, which refers to nothing that might not be read", async () => {
+    const task = { title: "new", project_id: 1 };
+    const none = await ask(api, "ada", "POST /tasks", { ...task, helper_id: null });
+    const one = await ask(api, "ada", "POST /tasks", { ...task, helper_id: 1 });
+
+    expect([none.status, one.status]).to.deep.equal([201, 422]);
+    expect(errorsOf(one)).to.deep.equal({ helper_id: ["The selected helper id is invalid."] });
   });
 
   it("updates what both rules leave, and deletes for admins only", async () => {

@@ -172,6 +172,12 @@ describe("faultOfOperation", () => {
     });
   }
 
+  it("leaves a fault of the service as it is: a 500 names no place", () => {
+    const thrown = new AppError("server.error", "Server Error");
+
+    expect(faultOfOperation({ method: "update" }, 3, thrown)).to.equal(thrown);
+  });
+
   it("names the data of a create, which has no id", () => {
     expect(places(new AppError("record.forbidden", "No."), "create")).to.deep.equal([
       403,
