@@ -7,6 +7,7 @@ import { nearest } from "../kit/did-you-mean.ts";
 import { isUuid } from "../kit/ids.ts";
 import { includesScope } from "../kit/scopes.ts";
 import { triggers } from "../mapping/definition.ts";
+import { textFault } from "../mapping/storable.ts";
 import { idOfUuid, type FeedQuery } from "./event-feed.ts";
 
 /** What a request asks of the feed. */
@@ -57,8 +58,8 @@ export function readFeedParameters(
   if (event !== undefined && trigger === undefined)
     faults.set("event", [`The selected event is invalid; expected one of ${triggers.join(", ")}.`]);
   const recordId = given.get("record_id");
-  if (recordId !== undefined && recordId.length > longestKey)
-    faults.set("record_id", [`The record id field must not be greater than ${longestKey} characters.`]);
+  const recordFault = recordId === undefined ? undefined : recordIdFault(recordId);
+  if (recordFault !== undefined) faults.set("record_id", [`The record id field must not ${recordFault}.`]);
   const after = readPosition(given.get("after"));
   if (after === "wrong") faults.set("after", ["The after field must be the id or the UUID of an event."]);
   const before = given.has("before") ? (readPosition(given.get("before")) ?? "newest") : undefined;
@@ -99,6 +100,12 @@ export function readPosition(text: string | undefined): bigint | undefined | "wr
   if (text === undefined || text === "") return undefined;
   if (isUuid(text)) return idOfUuid(text);
   return /^\d{1,18}$/.test(text) ? BigInt(text) : "wrong";
+}
+
+function recordIdFault(recordId: string): string | undefined {
+  if (recordId.length > longestKey) return `be greater than ${longestKey} characters`;
+  const fault = textFault(recordId);
+  return fault && `contain ${fault}`;
 }
 
 /** @throws AppError `event.not_found` for a text that is no UUID. */

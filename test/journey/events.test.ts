@@ -241,6 +241,7 @@ for (const mode of modes) {
           "There is no parameter __proto__; expected one of resource, event, record_id, after, before, per_page.",
         ],
         ["record_id=%e0", "record_id", "The percent-encoding is broken."],
+        ["record_id=a%00b", "record_id", "The record id field must not contain NUL characters."],
         [
           `${"&".repeat(300)}resorce=notes`,
           "resorce",
