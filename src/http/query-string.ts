@@ -6,9 +6,11 @@ export interface QueryParameter {
   /** Decoded; as it is where it cannot be. */
   readonly name: string;
   readonly value: string;
-  /** Whether its percent-encoding is broken. */
-  readonly isBroken: boolean;
+  readonly encoding: Encoding;
 }
+
+/** `stray`: there is a `%` that begins no byte. `no text`: its bytes are not UTF-8. */
+type Encoding = "fine" | "stray" | "no text";
 
 /** More than any list takes. */
 export const mostParameters = 100;
@@ -31,16 +33,21 @@ export function readQuery(query: string): readonly QueryParameter[] {
  * @param given Those before it.
  */
 export function readingFault(
-  { name, isBroken }: QueryParameter,
+  { name, encoding }: QueryParameter,
   given: ReadonlyMap<string, string>,
 ): string | undefined {
-  // They came before the others, and are read as they always were: the last one counts.
-  if (lenient.includes(name)) return undefined;
-  if (isBroken) return "The percent-encoding is broken.";
+  // Whatever is no number counts as the default.
+  if (name === "page" || name === "per_page") return undefined;
+  // They came before the others, and are read as they always were: the last one counts, and a
+  // stray `%` means itself.
+  const isLenient = lenient.includes(name);
+  if (encoding === "no text" || (encoding === "stray" && !isLenient))
+    return "The percent-encoding is broken.";
+  if (isLenient) return undefined;
   return given.has(name) ? "The parameter was given twice." : undefined;
 }
 
-const lenient: readonly string[] = ["page", "per_page", "search", "webhook_id", "status", "event_id"];
+const lenient: readonly string[] = ["search", "webhook_id", "status", "event_id"];
 
 /** Returns a name from a request as a message may quote it. */
 export function shortened(name: string): string {
@@ -51,14 +58,25 @@ function readParameter(text: string): QueryParameter {
   const end = text.indexOf("=");
   const name = decode(end === -1 ? text : text.slice(0, end));
   const value = decode(end === -1 ? "" : text.slice(end + 1));
-  return { name: name.text, value: value.text, isBroken: name.isBroken || value.isBroken };
+  const encoding = name.encoding === "fine" ? value.encoding : name.encoding;
+  return { name: name.text, value: value.text, encoding };
 }
 
-function decode(text: string): { readonly text: string; readonly isBroken: boolean } {
+function decode(text: string): { readonly text: string; readonly encoding: Encoding } {
   const spaced = text.replaceAll("+", " ");
+  const fine = decoded(spaced);
+  if (fine !== undefined) return { text: fine, encoding: "fine" };
+  const stray = decoded(spaced.replaceAll(/%(?![\da-f]{2})/gi, "%25"));
+  return stray === undefined
+    ? { text: unescape(spaced), encoding: "no text" }
+    : { text: stray, encoding: "stray" };
+}
+
+/** Undefined for what does not decode. */
+function decoded(text: string): string | undefined {
   try {
-    return { text: decodeURIComponent(spaced), isBroken: false };
+    return decodeURIComponent(text);
   } catch {
-    return { text: unescape(spaced), isBroken: true };
+    return undefined;
   }
 }

@@ -169,6 +169,7 @@ describe("a list refuses", () => {
     ["count=all", { count: ["The value of count must be one of exact, estimated, none."] }],
     ["cursor=&page=1", { page: ["There is no page beside cursor."] }],
     ["cursor=&count=exact", { count: ["There is no count beside cursor."] }],
+    ["search=%F0%9F", { search: ["The percent-encoding is broken."] }],
     [`search=${"a".repeat(101)}`, { search: ["The search field must not be greater than 100 characters."] }],
     [
       "filter[a]=1&sort=b&fields=c&count=d&e=f&webhook_id=x",
@@ -210,7 +211,7 @@ describe("readListParameters", () => {
   });
 
   it("reads page, per_page and search as they always were read", () => {
-    const { paging, search } = read("page=2&page=x&per_page=1000&per_page=500&search=50%&search=100%+a");
+    const { paging, search } = read("page=2&page=%ff&per_page=1000&per_page=500&search=50%&search=100%+a");
 
     expect(paging).to.deep.equal({ kind: "page", page: 1, perPage: 100, skip: 0 });
     expect(search).to.equal("100% a");
