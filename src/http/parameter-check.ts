@@ -2,7 +2,7 @@ import { validationError } from "../kit/errors.ts";
 import { shortened } from "./query-string.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
 
-/** Reads that have parameters of lists, or ask by themselves: paths below the prefix. */
+/** Paths below the prefix whose reads have parameters of lists, or ask by themselves. */
 const readers: ReadonlySet<string> = new Set([
   "/resources/:name",
   "/resources/:name/:id",
@@ -43,10 +43,11 @@ export function refuseParameters({ querystring }: Pick<ApiContext, "querystring"
 /** Limits what an answer lists: 1,800 parameters of one request made one of 120 KB. */
 const mostNamed = 20;
 
-/** Makes every read of a router refuse them, except lists. */
+/** Makes every route of a router refuse them, except lists. */
 export function guardParameters(router: ApiRouter, routePrefix: string): void {
   for (const layer of router.stack) {
-    if (!layer.methods.includes("GET") || readers.has(String(layer.path).slice(routePrefix.length))) continue;
+    const isRead = layer.methods.includes("GET");
+    if (isRead && readers.has(String(layer.path).slice(routePrefix.length))) continue;
     const check: ApiMiddleware = (ctx, next) => {
       refuseParameters(ctx);
       return next();

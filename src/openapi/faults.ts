@@ -43,18 +43,13 @@ export const idempotencyFaults: readonly ErrorCode[] = [
 /** Returns every code that a request may be refused with. */
 export function faultsOf(
   own: readonly ErrorCode[],
-  {
-    hasToken,
-    hasScope,
-    takesJwts,
-    readsOnly,
-  }: { hasToken: boolean; hasScope: boolean; takesJwts: boolean; readsOnly: boolean },
+  { hasToken, hasScope, takesJwts }: { hasToken: boolean; hasScope: boolean; takesJwts: boolean },
 ): readonly ErrorCode[] {
   const scope: readonly ErrorCode[] = hasScope ? ["token.scope"] : [];
   const token = hasToken ? [...ofToken, ...(takesJwts ? ofJwt : []), ...scope] : [];
   // Of parameters, also where there are none.
-  const reading: readonly ErrorCode[] = hasToken && readsOnly ? ["validation.failed"] : [];
-  return [...new Set([...ofEvery, ...token, ...reading, ...own])];
+  const parameters: readonly ErrorCode[] = hasToken ? ["validation.failed"] : [];
+  return [...new Set([...ofEvery, ...token, ...parameters, ...own])];
 }
 
 const message: JsonSchema = { type: "string", description: "A sentence that says what was wrong." };

@@ -29,7 +29,6 @@ export function renderPaths(
       hasToken: scope !== "none",
       hasScope: !includesScope([], scope) && scope !== "any" && scope !== "none",
       takesJwts: rendering.takesJwts,
-      readsOnly: method === "get",
     });
     const faults = faultResponses(codes);
     for (const { name, response } of faults) shared[name] = response;

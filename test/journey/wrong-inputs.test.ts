@@ -174,6 +174,19 @@ for (const mode of modes) {
       ["PUT", `/webhooks/${webhookId}`],
     ];
 
+    it("in the query of a write, such as a filter, are refused, and nothing is written", async () => {
+      const body = JSON.stringify({ description: "changed" });
+      for (const answer of [
+        await send("PATCH", `/webhooks/${webhookId}?filter[is_active]=false`, { body }),
+        await send("DELETE", `/webhooks/${webhookId}?filter[is_active]=false`),
+      ]) {
+        expectRefusal(answer, 422);
+        expect(answer.json).to.have.property("errors").that.has.key("filter[is_active]");
+      }
+      const { status, body: webhook } = await ada.request("GET", `/webhooks/${webhookId}`);
+      expect([status, webhook.description]).to.deep.equal([200, null]);
+    });
+
     describe("bodies", () => {
       for (const [what, body, status] of badBodies) {
         it(`are refused with ${status} for ${what}`, async () => {
