@@ -89,8 +89,8 @@ function decimalSchema({ precision, scale = 0 }: Field): JsonSchema {
   return { type: "number", minimum: -maximum, maximum };
 }
 
-/** Tables of others have times that are no days of this calendar. */
-const beyond: JsonSchema = { type: "string", pattern: "infinity$| BC$" };
+/** Tables of others have times that are no days of this calendar, and years of five digits. */
+const beyond: JsonSchema = { type: "string", pattern: "infinity$| BC$|^[0-9]{5,6}-" };
 
 /** Values as answers and webhooks show them (docs/api.md, "Values"). */
 const shown: Readonly<Record<FieldType, SchemaOf>> = {

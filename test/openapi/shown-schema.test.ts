@@ -1,0 +1,25 @@
+import { Ajv2020 } from "ajv/dist/2020.js";
+import addFormats from "ajv-formats";
+import { expect } from "chai";
+import { shownSchema } from "../../src/openapi/value-schemas.ts";
+import { field } from "../support/definitions.ts";
+
+describe("shownSchema", () => {
+  const ajv = new Ajv2020();
+  (addFormats as unknown as (to: Ajv2020) => void)(ajv);
+
+  for (const [type, values] of [
+    ["DateTime", ["infinity", "0044-03-15 00:00:00+00 BC", "12026-01-01T00:00:00.000+00:00"]],
+    ["Date", ["-infinity", "0044-03-15 BC", "12026-01-01"]],
+  ] as const) {
+    it(`takes a ${type} of another program's table that is beyond ISO 8601, and of the service's own none`, () => {
+      const [foreign, own] = [false, true].map((isManaged) =>
+        ajv.compile(shownSchema(field("at", type), { isManaged })),
+      );
+
+      expect(values.map((value) => foreign?.(value))).to.deep.equal([true, true, true]);
+      expect(values.map((value) => own?.(value))).to.deep.equal([false, false, false]);
+      expect(foreign?.("12026")).to.equal(false);
+    });
+  }
+});
