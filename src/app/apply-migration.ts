@@ -67,9 +67,7 @@ export async function applyMigration({
     url,
     isReadOnly: false,
     async work(client) {
-      const planned = await planChanges({ client, definitions });
-      refuse(planned, allowDestructive);
-      await lockTables(client, planned.changed);
+      const planned = await planLocked({ client, definitions, allowDestructive });
       await runSteps(client, planned.steps);
       await recordMigration(client, planned.steps, actor);
       return planned;
@@ -85,6 +83,26 @@ export async function applyMigration({
   for (const object of leftAlone) log.info({ object }, "not changed by the migration");
   log.info({ steps: steps.map(({ title }) => title), durationMs }, "migrated");
   return { steps, notes, leftAlone, durationMs };
+}
+
+/**
+ * Plans the changes, and locks the tables that they change. Plans again then: until a table is
+ * locked, others write values that would be lost, or that do not fit.
+ *
+ * @throws OperatorError naming every loss that was not allowed, and what cannot be done.
+ */
+async function planLocked({
+  client,
+  definitions,
+  allowDestructive,
+}: Parameters<typeof planChanges>[0] & { readonly allowDestructive: boolean }): Promise<MigrationPlan> {
+  const first = await planChanges({ client, definitions });
+  refuse(first, allowDestructive);
+  if (first.changed.length === 0) return first;
+  await lockTables(client, first.changed);
+  const planned = await planChanges({ client, definitions });
+  refuse(planned, allowDestructive);
+  return planned;
 }
 
 function withStaying(error: OperatorError, before: readonly Step[]): OperatorError {

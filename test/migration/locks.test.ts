@@ -5,6 +5,7 @@ import { lockTables } from "../../src/migration/lock-tables.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
 import { definition, definitionsOf } from "../support/definitions.ts";
+import { customers, orders, shop, withFields } from "../support/shop.ts";
 import { until } from "../support/wait.ts";
 
 const notes = definition({ name: "notes", fields: [] });
@@ -65,6 +66,19 @@ describe("a migration beside transactions of the version before", () => {
 
     expect(command).to.equal("UPDATE");
     expect(await migrated).to.equal("done");
+  });
+
+  it("looks at the rows again once it has the tables, so that none is lost that came in between", async () => {
+    await scene.migrate(shop);
+    await writer.query("BEGIN");
+    await writer.query("INSERT INTO customers (name) VALUES ('Ada')");
+
+    const migrated = scene.apply(definitionsOf(withFields(customers, []), orders));
+    await untilWaiting();
+    await writer.query("COMMIT");
+
+    expect(await migrated).to.match(/would lose data.*`name` on the `customers` table.* 1 non-null/s);
+    expect(await scene.rows("SELECT name FROM customers")).to.deep.equal([{ name: "Ada" }]);
   });
 
   for (const [what, sql, shows] of [
