@@ -64,18 +64,25 @@ async function duplicatesOf(
   { table, columns }: UniqueColumns,
   objects: readonly LiveObject[],
 ): Promise<string | undefined> {
-  const key = objects.find((one) => one.table === table && one.what === "primary key")?.columns ?? [];
-  const shown = key.map((name) => `concat(${quoteText(`${name} `)}, ${quoteName(name)})`);
-  const row = `concat_ws(', ', ${["NULL", ...shown].join(", ")})`;
+  const row = rowNameOf(table, objects);
+  const shown = row ?? "NULL";
   const list = columns.map(quoteName).join(", ");
   const { rows } = await client.query<{ count: string; one: string; other: string }>(
-    `SELECT count(*) OVER () AS count, min(${row}) AS one, max(${row}) AS other FROM ${quoteTable(table)}
+    `SELECT count(*) OVER () AS count, min(${shown}) AS one, max(${shown}) AS other FROM ${quoteTable(table)}
      WHERE num_nulls(${list}) = 0 GROUP BY ${list} HAVING count(*) > 1 ORDER BY 2 LIMIT 1`,
   );
   const [found] = rows;
   if (found === undefined) return undefined;
   const what = columns.length === 1 ? `column ${columns[0]}` : `columns ${columns.join(", ")} together`;
   const occur = found.count === "1" ? "1 value occurs" : `${found.count} values occur`;
-  const example = key.length === 0 ? "" : `, for example in the rows with ${found.one} and ${found.other}`;
+  const example = row === undefined ? "" : `, for example in the rows with ${found.one} and ${found.other}`;
   return `The ${what} of the table ${table} must be unique, and ${occur} more than once${example}. Change the values first.`;
+}
+
+/** Returns SQL for a text that names a row by its key; undefined for a table without one. */
+export function rowNameOf(table: string, objects: readonly LiveObject[]): string | undefined {
+  const key = objects.find((one) => one.table === table && one.what === "primary key")?.columns ?? [];
+  if (key.length === 0) return undefined;
+  const parts = key.map((name) => `concat(${quoteText(`${name} `)}, ${quoteName(name)})`);
+  return `concat_ws(', ', ${parts.join(", ")})`;
 }

@@ -23,6 +23,7 @@ import type { Step } from "./core-migrations.ts";
 import { findDuplicates } from "./duplicates.ts";
 import { partsOfTable, quoteName, quoteTable, shortTable } from "../db/names.ts";
 import { nextRecord } from "./next-record.ts";
+import { findOrphans } from "./orphans.ts";
 import { compareOwn, type OwnChanges } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
 import { isTableIndex, joinedPlans, planTableIndexes, type WantedIndex } from "./table-indexes.ts";
@@ -149,11 +150,13 @@ async function judgeRows({
 }): Promise<Pick<TablesPlan, "impossible" | "losses" | "notes">> {
   const changed = changedTypesOf(changePlan);
   const narrowed = await findNarrowed({ client, limits, changed, objects, warnings });
-  const doubled = await findDuplicates({ client, statements: changePlan.statements, objects, warnings });
+  const { statements } = changePlan;
+  const doubled = await findDuplicates({ client, statements, objects, warnings });
+  const orphans = await findOrphans({ client, statements, objects });
   const settled = [...narrowed.settled, ...doubled.settled];
   const open = warnings.filter((warning) => !settled.includes(warning));
   return {
-    impossible: [...narrowed.impossible, ...doubled.impossible],
+    impossible: [...narrowed.impossible, ...doubled.impossible, ...orphans],
     losses: [...narrowed.losses, ...open.filter((warning) => !harmless.test(warning))],
     notes: open.filter((warning) => harmless.test(warning)),
   };

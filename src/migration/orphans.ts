@@ -1,0 +1,96 @@
+import type { ClientBase } from "pg";
+import { rowNameOf } from "./duplicates.ts";
+import type { LiveObject } from "./live-objects.ts";
+import type { Clause, Statement } from "./statements.ts";
+import { quoteName, quoteTable, shortTable } from "../db/names.ts";
+
+/** A column that is to have a foreign key, and where it leads. */
+interface Reference {
+  readonly table: string;
+  readonly column: string;
+  readonly target: string;
+  readonly targetColumn: string;
+}
+
+const referenceClause =
+  /^ADD CONSTRAINT "[^"]+" FOREIGN KEY \("([^"]+)"\) REFERENCES ((?:"[^"]+"\.)?"[^"]+")\("([^"]+)"\)/;
+
+/**
+ * Counts the rows that new foreign keys would refuse, so that a plan tells of them.
+ *
+ * @returns A sentence for each foreign key with such rows.
+ */
+export async function findOrphans({
+  client,
+  statements,
+  objects,
+}: {
+  readonly client: ClientBase;
+  readonly statements: readonly Statement[];
+  /** Objects of the managed tables. */
+  readonly objects: readonly LiveObject[];
+}): Promise<readonly string[]> {
+  const clauses = statements.flatMap((statement) =>
+    statement.clauses.map((clause) => ({ statement, clause })),
+  );
+  // A column that is made anew has no values yet.
+  const isDropped = ({ table, column }: Reference): boolean =>
+    clauses.some(
+      ({ statement, clause: { action, kind, name } }) =>
+        statement.table === table && action === "drop" && kind === "column" && name === column,
+    );
+  const references = clauses.flatMap(({ statement, clause }) => referenceOf(statement, clause) ?? []);
+  const sentences: string[] = [];
+  for (const reference of references.filter((one) => !isDropped(one))) {
+    const sentence = await orphansOf(client, reference, objects);
+    if (sentence !== undefined) sentences.push(sentence);
+  }
+  return sentences;
+}
+
+function referenceOf({ table }: Statement, { sql }: Clause): Reference | undefined {
+  const [, column, place, targetColumn] = referenceClause.exec(sql) ?? [];
+  if (table === undefined || column === undefined || place === undefined || targetColumn === undefined)
+    return undefined;
+  return { table, column, target: shortTable(place.replaceAll('"', "")), targetColumn };
+}
+
+// Types of one kind compare, as texts of all lengths do. Two of others may not, while one changes.
+const endsQuery = `
+  SELECT to_regclass($3) IS NULL AS "isNew", own.attname IS NOT NULL AS "isThere",
+    own.atttypid = ref.atttypid OR (mine.typcategory = theirs.typcategory AND mine.typcategory IN ('N', 'S')) AS "isComparable"
+  FROM (VALUES (1)) AS one
+  LEFT JOIN pg_attribute AS own ON own.attrelid = to_regclass($1) AND own.attname = $2 AND NOT own.attisdropped
+  LEFT JOIN pg_attribute AS ref ON ref.attrelid = to_regclass($3) AND ref.attname = $4 AND NOT ref.attisdropped
+  LEFT JOIN pg_type AS mine ON mine.oid = own.atttypid
+  LEFT JOIN pg_type AS theirs ON theirs.oid = ref.atttypid`;
+
+/** Names one row by its key, and not by the value, which may be a secret. */
+async function orphansOf(
+  client: ClientBase,
+  { table, column, target, targetColumn }: Reference,
+  objects: readonly LiveObject[],
+): Promise<string | undefined> {
+  const places = [quoteTable(table), column, quoteTable(target), targetColumn];
+  const { rows: ends } = await client.query<{
+    isNew: boolean;
+    isThere: boolean;
+    isComparable: boolean | null;
+  }>(endsQuery, places);
+  const { isNew = false, isThere = false, isComparable = null } = ends[0] ?? {};
+  if (!isThere || (!isNew && isComparable !== true)) return undefined;
+  const value = `own.${quoteName(column)}`;
+  const isKnown = isNew
+    ? "false"
+    : `EXISTS (SELECT FROM ${quoteTable(target)} AS target WHERE target.${quoteName(targetColumn)} = ${value})`;
+  const row = rowNameOf(table, objects);
+  const { rows } = await client.query<{ count: number; example: string | null }>(
+    `SELECT count(*)::float8 AS count, min(${row ?? "NULL"}) AS example FROM ${quoteTable(table)} AS own
+     WHERE ${value} IS NOT NULL AND NOT ${isKnown}`,
+  );
+  const { count = 0, example = null } = rows[0] ?? {};
+  if (count === 0) return undefined;
+  const have = count === 1 ? "1 row has" : `${count} rows have`;
+  const shown = example === null ? "" : `, for example the row with ${example}`;
+  return `The column ${column} of the table ${table} is to refer to ${targetColumn} of the table ${target}, and ${have} a value that is not there${shown}. Change the values or add what they refer to first.`;
+}

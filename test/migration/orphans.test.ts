@@ -1,0 +1,71 @@
+import { expect } from "chai";
+import type { Definition, Field } from "../../src/mapping/definition.ts";
+import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
+import { openScene, type Scene } from "../support/migration-scene.ts";
+
+const coded = field("code", "String", { isUnique: true, isOptional: true, length: 9 });
+const halls = definition({ name: "halls", table: "hall.halls", fields: [coded] });
+
+/** Seats with a hall and a code of it; `given` changes the one or the other. */
+function seatsWith(given: Readonly<Record<string, Partial<Field>>> = {}): Definition {
+  const fields = [
+    keyField("number"),
+    field("hall_id", "Int", { isOptional: true, ...given["hall_id"] }),
+    field("code", "String", { isOptional: true, ...given["code"] }),
+  ];
+  return definition({ name: "seats", fields });
+}
+
+function to(resource: string, name = "id"): Pick<Field, "references"> {
+  return { references: { resource, field: name, as: `${resource}_${name}`, onDelete: "restrict" } };
+}
+
+describe("findOrphans", function () {
+  this.timeout(30_000);
+  let scene: Scene;
+
+  before(async () => {
+    scene = await openScene();
+    await scene.migrate(definitionsOf(halls, seatsWith()));
+    await scene.client.query(`
+      INSERT INTO hall.halls (id, code) VALUES (1, 'a'), (2, NULL);
+      INSERT INTO seats (number, hall_id, code) VALUES (1, 1, 'a'), (2, NULL, NULL), (3, 7, 'secret'), (4, 8, 'a')`);
+  });
+
+  after(() => scene.close());
+
+  it("counts the rows that lead nowhere, and names one by its key", async () => {
+    const byId = definitionsOf(halls, seatsWith({ hall_id: to("halls") }));
+    const byCode = definitionsOf(halls, seatsWith({ code: to("halls", "code") }));
+
+    const plans = [await scene.plan(byId), await scene.plan(byCode)];
+
+    expect(plans.flatMap(({ impossible }) => impossible)).to.deep.equal([
+      "The column hall_id of the table seats is to refer to id of the table hall.halls, and 2 rows have a value that is not there, for example the row with number 3. Change the values or add what they refer to first.",
+      "The column code of the table seats is to refer to code of the table hall.halls, and 1 row has a value that is not there, for example the row with number 3. Change the values or add what they refer to first.",
+    ]);
+    expect(await scene.apply(byId, true)).to.match(/do not allow the migration; nothing was changed/);
+  });
+
+  it("counts every value where the table is still to be made", async () => {
+    const rooms = definition({ name: "rooms", fields: [] });
+
+    const { impossible } = await scene.plan(definitionsOf(halls, rooms, seatsWith({ hall_id: to("rooms") })));
+
+    expect(impossible).to.have.length(1);
+    expect(impossible[0]).to.match(/of the table rooms, and 3 rows have .* with number 1\./);
+  });
+
+  it("is silent on a column that is new or made anew, and once all rows lead somewhere", async () => {
+    const rooms = definition({ name: "rooms", fields: [field("id", "Uuid", { isKey: true })] });
+    const renamed = definitionsOf(halls, seatsWith({ hall_id: { column: "other_id", ...to("halls") } }));
+    const retyped = definitionsOf(halls, rooms, seatsWith({ hall_id: { type: "Uuid", ...to("rooms") } }));
+
+    expect((await scene.plan(renamed)).impossible).to.deep.equal([]);
+    expect((await scene.plan(retyped)).impossible).to.deep.equal([]);
+
+    await scene.client.query("DELETE FROM seats WHERE number > 2");
+
+    expect(await scene.apply(definitionsOf(halls, seatsWith({ hall_id: to("halls") })))).to.equal("done");
+  });
+});
