@@ -92,6 +92,35 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     expect(await psql(database.url, { sql: "SELECT owner_id, paws FROM animals" })).to.match(/4\|1/);
   });
 
+  it("follows a column that takes the name of one that is dropped", async () => {
+    const fields = "id: { type: Int, id: true }, size: { type: String, length: 40, unique: true }";
+
+    const plan = await rename(
+      "ALTER TABLE pets DROP size; ALTER TABLE pets RENAME nick TO size",
+      `name: pets\nmodel: Pet\ntriggers: [on_create]\nunique: [[size, paws]]\nfields: { ${fields}, paws: { type: Int, index: true }, owner_id: { type: Int, references: owners.id } }\n`,
+    );
+
+    expect(plan).to.deep.include({ steps: [], losses: [], impossible: [], leftAlone: [] });
+    expect(await psql(database.url, { sql: "SELECT size, paws FROM pets" })).to.match(/Rex\|4/);
+  });
+
+  it("counts an index that somebody made again in another way as theirs still", async () => {
+    await psql(database.url, {
+      sql: "DROP INDEX pets_paws_idx; CREATE INDEX pets_paws_idx ON pets (paws DESC)",
+    });
+
+    const plan = await rename(
+      "ALTER TABLE pets RENAME nick TO nickname",
+      pets("pets", { nick: "nickname", size: "size", paws: "paws", owner: "owner_id" }).replace(
+        ", index: true",
+        "",
+      ),
+    );
+
+    expect(plan.leftAlone.join()).to.match(/pets_paws_idx/);
+    expect(plan).to.deep.include({ steps: [], losses: [] });
+  });
+
   it("counts a column of somebody else as that under its new name, too", async () => {
     await psql(database.url, { sql: "ALTER TABLE pets ADD theirs text" });
 

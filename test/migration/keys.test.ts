@@ -44,6 +44,17 @@ describe("applyMigration, with keys that count", () => {
     expect(await rowsOf("SELECT id FROM customers")).to.deep.equal([{ id: "2147483648" }]);
   });
 
+  it("leaves the sequence of another column as it is", async () => {
+    await done(keyedBy({}));
+    await scene.client.query(`ALTER TABLE "cust'o; mers" ADD theirs serial`);
+
+    await done(keyedBy({ type: "BigInt" }));
+
+    expect(
+      await rowsOf("SELECT data_type FROM information_schema.sequences WHERE sequence_name LIKE '%theirs%'"),
+    ).to.deep.equal([{ data_type: "integer" }]);
+  });
+
   it("narrows a counting BigInt key again together with its sequence, when that is allowed", async () => {
     await done(keyedBy({ type: "BigInt" }));
 
