@@ -80,7 +80,9 @@ function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly s
     isSaid(title, sql) ? `${sql};` : `-- ${oneLine(title)}\n${sql};`,
   );
   if (!isInTransaction) return ["SET search_path = public;", ...statements];
-  return ["BEGIN;", "SET LOCAL search_path = public;", ...statements, "COMMIT;"];
+  // As `migrate` has it: where a day becomes a time, the zone of the session would count.
+  const settings = ["SET LOCAL search_path = public;", "SET LOCAL TIME ZONE 'UTC';"];
+  return ["BEGIN;", ...settings, ...statements, "COMMIT;"];
 }
 
 /** Returns whether the title is the statement itself. */

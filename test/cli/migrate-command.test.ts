@@ -93,6 +93,20 @@ describe("svc-admin migrate", () => {
     expect(await migrate("--plan")).to.equal("-- Nothing to do.\n");
   });
 
+  it("prints a script that means the same in every time zone", async () => {
+    await map("at: { type: Date }");
+    await migrate();
+    await client.query("INSERT INTO notes (at) VALUES ('2026-03-28')");
+    await map("at: { type: DateTime }");
+    const script = await migrate("--plan");
+
+    await client.query("SET TIME ZONE 'America/New_York'");
+    await client.query(script);
+
+    const { rows } = await client.query("SELECT (at AT TIME ZONE 'UTC')::text AS at FROM notes");
+    expect(rows).to.deep.equal([{ at: "2026-03-28 00:00:00" }]);
+  });
+
   it("names the loss in the plan, and makes it only with --allow-destructive", async () => {
     await migrate();
     await client.query("INSERT INTO notes (title) VALUES ('a')");
