@@ -1,4 +1,4 @@
-import { partsOfTable } from "../db/names.ts";
+import { partsOfTable, quoteName } from "../db/names.ts";
 import { keyOf, keyOfObject, type LiveObject, type OwnedSequence } from "./live-objects.ts";
 import { type ColumnWish, isSame, type MadeObject } from "./made.ts";
 import { type Clause, type Statement, withClauses } from "./statements.ts";
@@ -115,7 +115,7 @@ export function judgeChanges({
         .map((object) => lossOf(object, false)),
     ],
     impossible: [
-      ...new Set(kept.flatMap((change) => refusalOf(change, dropped, originOf) ?? [])),
+      ...new Set(kept.flatMap((change) => refusalOf({ change, kept, dropped, originOf }) ?? [])),
       ...secondKeys(kept, dropped, objects),
     ],
   };
@@ -229,11 +229,18 @@ function originIn({
   return table?.before === "changed" && isNamed ? "made" : "theirs";
 }
 
-function refusalOf(
-  { clause, table, key, object, statement }: ObjectChange,
-  dropped: ReadonlySet<string>,
-  originOf: (object: LiveObject) => Origin,
-): string | undefined {
+function refusalOf({
+  change,
+  kept,
+  dropped,
+  originOf,
+}: {
+  readonly change: ObjectChange;
+  readonly kept: readonly ObjectChange[];
+  readonly dropped: ReadonlySet<string>;
+  readonly originOf: (object: LiveObject) => Origin;
+}): string | undefined {
+  const { clause, table, key, object } = change;
   if (object === undefined) return undefined;
   const origin = originOf(object);
   const isFine =
@@ -241,11 +248,22 @@ function refusalOf(
       ? dropped.has(key)
       : origin === "made" || (origin === "found" && clause.action === "alter");
   if (isFine) return undefined;
-  const sql = statement.head + clause.sql;
+  // What is dropped is made again in the form of the file.
+  const again = kept.find((one) => one !== change && one.key === key && one.clause.action === "add");
+  const sql = [change, ...(again === undefined ? [] : [again])].map(sqlByHand).join("; ");
   return (
     `${sentenceStart(object)} is ${object.definition}, not as the mapping file has it, and svc did not make it${origin === "remade" ? " (somebody made it again)" : ""}: ` +
     `it is not touched. Give it another name, change it yourself (the mapping file asks for: ${sql}), or change the mapping file of ${table}.`
   );
+}
+
+/** Returns the SQL of a change for a session in any time zone. */
+function sqlByHand({ statement, clause, object }: ObjectChange): string {
+  const sql = statement.head + clause.sql;
+  const isMoment = / SET DATA TYPE TIMESTAMPTZ\(\d\)$/.test(clause.sql);
+  return isMoment && /^timestamp(?:\(\d\))? without/.test(object?.definition ?? "")
+    ? `${sql} USING ${quoteName(clause.name)} AT TIME ZONE 'UTC'`
+    : sql;
 }
 
 function secondKeys(

@@ -123,7 +123,7 @@ describe("applyMigration, where somebody else has taken a name that a mapping fi
       what: "a foreign key with another action",
       sql: "CREATE INDEX orders_user_id_idx ON orders (user_id); ALTER TABLE orders ADD FOREIGN KEY (user_id) REFERENCES buyers ON DELETE CASCADE",
       wants: referring,
-      says: /foreign key orders_user_id_fkey/,
+      says: /foreign key orders_user_id_fkey.* asks for: ALTER TABLE "orders" DROP CONSTRAINT "orders_user_id_fkey"; ALTER TABLE "orders" ADD CONSTRAINT .* ON DELETE RESTRICT/,
     },
     {
       what: "a check under the name of a foreign key",
@@ -136,6 +136,12 @@ describe("applyMigration, where somebody else has taken a name that a mapping fi
       sql: "ALTER TABLE orders ADD paid_at text DEFAULT 'now'",
       wants: paidAt,
       says: /column paid_at/,
+    },
+    {
+      what: "a column of times without a zone, which are UTC to svc",
+      sql: "ALTER TABLE orders ADD paid_at timestamp",
+      wants: paidAt,
+      says: /column paid_at.* asks for: ALTER TABLE "orders" ALTER COLUMN "paid_at" SET DATA TYPE TIMESTAMPTZ\(3\) USING "paid_at" AT TIME ZONE 'UTC'\)/,
     },
     {
       what: "a column of a type that no value can be cast from",
