@@ -29,6 +29,7 @@ import type { ColumnPart, Statement } from "./statements.ts";
 import { isTableIndex, joinedPlans, planTableIndexes, type WantedIndex } from "./table-indexes.ts";
 import { type ChecksPlan, findUnlisted, planValueChecks, type ValueCheck } from "./value-checks.ts";
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
+import { withWayOn } from "./ways-on.ts";
 
 /** The steps that bring the managed tables to the models, and the objections. */
 export interface TablesPlan {
@@ -125,7 +126,7 @@ export async function planTables({
       ...(await findTaken(client, changePlan, objects)),
       ...(await findBlocking(client, changePlan.statements)),
       ...valueChecks.impossible,
-      ...change.impossible.filter(concerns),
+      ...change.impossible.filter(concerns).map((text) => withWayOn(text, changePlan.statements)),
       ...unfit.impossible,
       ...(await findUnlisted({ client, checks, plan: valueChecks, objects })),
     ],
@@ -155,9 +156,10 @@ async function judgeRows({
   const orphans = await findOrphans({ client, statements, objects });
   const settled = [...narrowed.settled, ...doubled.settled];
   const open = warnings.filter((warning) => !settled.includes(warning));
+  const losses = open.filter((warning) => !harmless.test(warning));
   return {
     impossible: [...narrowed.impossible, ...doubled.impossible, ...orphans],
-    losses: [...narrowed.losses, ...open.filter((warning) => !harmless.test(warning))],
+    losses: [...narrowed.losses, ...losses.map((warning) => withWayOn(warning, statements))],
     notes: open.filter((warning) => harmless.test(warning)),
   };
 }

@@ -1,0 +1,28 @@
+import { partsOfTable } from "../db/names.ts";
+import type { Statement } from "./statements.ts";
+
+const dropped = /^You are about to drop the column `([^`]+)` on the `([^`]+)` table, which still contains/;
+const madeAnew = /^The `[^`]+` column on the `[^`]+` table would be dropped and recreated/;
+const nowRequired = /^Made the column `[^`]+` on table `[^`]+` required, but there are \d+ existing NULL/;
+
+/**
+ * Adds to a sentence of the schema engine how to keep the values, where it says only what is lost
+ * or what stands in the way.
+ *
+ * @param statements Those of the plan: a column that they add may be a dropped one under a new
+ *   name, which the engine cannot know.
+ */
+export function withWayOn(sentence: string, statements: readonly Statement[]): string {
+  if (madeAnew.test(sentence))
+    return `${sentence} A migration by hand can keep the values: change the type there, with USING.`;
+  if (nowRequired.test(sentence)) return `${sentence} Give these rows a value first.`;
+  const [, column, table] = dropped.exec(sentence) ?? [];
+  if (column === undefined || table === undefined) return sentence;
+  const added = statements
+    .filter((one) => one.table !== undefined && partsOfTable(one.table).name === table)
+    .flatMap(({ clauses }) => clauses)
+    .filter(({ action, kind }) => action === "add" && kind === "column")
+    .map(({ name }) => `\`${name}\``);
+  if (added.length === 0) return sentence;
+  return `${sentence} If it is now ${added.join(" or ")}, say "column: ${column}" there, or rename it in a migration by hand: its values stay then.`;
+}
