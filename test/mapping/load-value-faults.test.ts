@@ -33,6 +33,19 @@ const values: readonly Case[] = [
     "9:38: baseQuery.where.made_at.gt: expected a time such as 2026-03-28T14:30:00Z",
   ],
   [
+    "a word where the field is a day or a time of day, and a day that no month has",
+    "  due_on: { type: Date }\n  opens: { type: Time }\nbaseQuery: { where: { OR: [{ due_on: tomorow }, { due_on: 2026-02-30 }, { opens: today }, { opens: '25:00' }] } }",
+    "10:38: baseQuery.where.OR[0].due_on: expected a day such as 2026-03-28",
+    "10:59: baseQuery.where.OR[1].due_on: expected a day such as 2026-03-28",
+    "10:82: baseQuery.where.OR[2].opens: expected a time of day such as 14:30:00",
+    "10:100: baseQuery.where.OR[3].opens: expected a time of day such as 14:30:00",
+  ],
+  [
+    "a word where the field is a time that is unique",
+    "  made_at: { type: DateTime, unique: true }\nbaseQuery: { where: { made_at: { gt: yesteday } } }",
+    "9:38: baseQuery.where.made_at.gt: expected a time such as 2026-03-28T14:30:00Z",
+  ],
+  [
     "an amount that is none",
     "  amount: { type: Decimal, precision: 4, scale: 2 }\nbaseQuery: { where: { amount: { gte: much } } }",
     "9:38: baseQuery.where.amount.gte: expected a decimal number",
@@ -92,6 +105,7 @@ fields:
   state: { type: Enum, values: [open, paid] }
   made_at: { type: DateTime }
   due_on: { type: Date }
+  opens: { type: Time }
   is_paid: { type: Boolean }
   tags: { type: String, list: true }
   key: { type: Uuid }
@@ -104,7 +118,8 @@ baseQuery:
     width: null
     state: { contains: ai }
     made_at: { gt: 2026-03-28, lt: "2026-03-29T00:00:00+02:00" }
-    due_on: { gte: today }
+    due_on: { in: [today, -infinity, 28 March 2026, 2028-02-29, 0044-03-15 BC], not: Mar-28-2026 }
+    opens: { in: [now, "14:30", "24:00:00", 2:30 PM], not: "04:05:06.789-08" }
     is_paid: false
     tags: { hasEvery: [a, b], has: null, isEmpty: false }
     key: { not: 00000000-0001-4C5C-81C2-264105A25AD0, in: [0000000000014C5C81C2264105A25AD0] }

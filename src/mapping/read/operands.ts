@@ -1,6 +1,7 @@
 import { isNumeric } from "../../validation/values.ts";
 import type { Field, FieldType } from "../definition.ts";
 import { isNoNumber } from "../storable.ts";
+import { isDateText, isTimeText } from "../temporal.ts";
 import { expectedLiteral } from "./defaults.ts";
 
 /**
@@ -15,17 +16,33 @@ export function expectedOperand(field: Field, value: unknown): string | undefine
 const expectedText = (value: unknown): string | undefined =>
   typeof value === "string" ? undefined : "a text";
 
+const dayWords = /^(?:today|tomorrow|yesterday|now|epoch|[+-]?infinity)$/i;
+const timeWords = /^(?:now|allballs)$/i;
+
+// PostgreSQL reads more than ISO 8601 here, `28 March 2026` and words such as `today` too. So only
+// what it surely refuses is a fault: other words, and what looks like ISO 8601 and is none.
+const isDay = (text: string): boolean => {
+  const [day] = /^\d{4}-\d\d-\d\d(?!\d)/.exec(text) ?? [];
+  return dayWords.test(text) || (/\d/.test(text) && (day === undefined || isDateText(day)));
+};
+const isTime = (text: string): boolean =>
+  timeWords.test(text) || (/\d/.test(text) && (!/^\d\d:\d\d$/.test(text) || isTimeText(text)));
+
+const unlessText =
+  (expected: string, isFine: (text: string) => boolean) =>
+  (value: unknown): string | undefined =>
+    typeof value === "string" && isFine(value.trim()) ? undefined : expected;
+
 /** PostgreSQL takes braces around a UUID, and hyphens behind any four digits or none. */
 const uuid = /^(?:[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}|\{[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}\})$/i;
 
 /** The types of which an operand is not what a default is. */
 const expectedInstead: Partial<Record<FieldType, (value: unknown, field: Field) => string | undefined>> = {
   String: expectedText,
-  // PostgreSQL reads more than ISO 8601 here, words such as `today` too.
-  Date: expectedText,
-  Time: expectedText,
+  Date: unlessText("a day such as 2026-03-28", isDay),
+  Time: unlessText("a time of day such as 14:30:00", isTime),
   Interval: expectedText,
-  Instant: expectedText,
+  Instant: unlessText("a time such as 2026-03-28T14:30:00Z", isDay),
   DateTime: (value) =>
     typeof value === "string" && !Number.isNaN(Date.parse(value))
       ? undefined
