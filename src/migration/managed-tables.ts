@@ -310,14 +310,15 @@ function isAbout(text: string, { clause, table }: ColumnChange): boolean {
 /** Finds indexes to make whose name is taken. */
 async function findTaken(
   client: Client,
-  { added, dropped }: ChangePlan,
+  { added }: ChangePlan,
   objects: readonly LiveObject[],
 ): Promise<readonly string[]> {
   const names = [...added].flatMap(([key, table]) => {
     const [kind, , name] = JSON.parse(key) as [string, string, string];
-    const isRefused = objects.some((one) => keyOfObject(one) === key);
+    // It is refused already, or made anew.
+    const isThere = objects.some((one) => keyOfObject(one) === key);
     const place = shortTable(`${partsOfTable(table).schema}.${name}`);
-    return kind === "index" && !dropped.has(key) && !isRefused ? [{ name, place, table }] : [];
+    return kind === "index" && !isThere ? [{ name, place, table }] : [];
   });
   const relations = await readRelations(
     client,
