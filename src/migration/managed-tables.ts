@@ -315,7 +315,7 @@ async function findTaken(
 ): Promise<readonly string[]> {
   const names = [...added].flatMap(([key, table]) => {
     const [kind, , name] = JSON.parse(key) as [string, string, string];
-    // It is refused already, or made anew.
+    // Either refused before, or dropped first.
     const isThere = objects.some((one) => keyOfObject(one) === key);
     const place = shortTable(`${partsOfTable(table).schema}.${name}`);
     return kind === "index" && !isThere ? [{ name, place, table }] : [];

@@ -33,7 +33,7 @@ export async function findOrphans({
   const clauses = statements.flatMap((statement) =>
     statement.clauses.map((clause) => ({ statement, clause })),
   );
-  // A column that is made anew has no values yet.
+  // Such a column comes back without values.
   const isDropped = ({ table, column }: Reference): boolean =>
     clauses.some(
       ({ statement, clause: { action, kind, name } }) =>

@@ -6,8 +6,8 @@ const madeAnew = /^The `[^`]+` column on the `[^`]+` table would be dropped and 
 const nowRequired = /^Made the column `[^`]+` on table `[^`]+` required, but there are \d+ existing NULL/;
 
 /**
- * Adds to a sentence of the schema engine how to keep the values, where it says only what is lost
- * or what stands in the way.
+ * Adds to a sentence of the schema engine how to keep the values. The engine says only what is
+ * lost, or what stands in the way.
  *
  * @param statements Those of the plan: a column that they add may be a dropped one under a new
  *   name, which the engine cannot know.
