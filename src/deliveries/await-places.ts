@@ -5,6 +5,10 @@ import type { PlaceOptions } from "./place-deliveries.ts";
 export interface AwaitedPlaces extends Pick<PlaceOptions, "admission" | "attempts" | "lane"> {
   /** Returns whether one of them found no slot. */
   isRefused(): boolean;
+  /** Returns whether one of them was put back, to be tried again after a while. */
+  isDelayed(): boolean;
+  /** Returns how many attempts were made. */
+  attempted(): number;
   /** Resolves when each started attempt is over or given up, and what was settled is written. */
   ended(): Promise<void>;
 }
@@ -18,10 +22,21 @@ export function awaitPlaces(
 ): AwaitedPlaces {
   const open: Promise<void>[] = [];
   let isRefused = false;
+  let isDelayed = false;
+  let attempted = 0;
   return {
     lane,
     attempts: {
-      start: (delivery, place) => attempts.start(delivery, place),
+      start: (delivery, place, putBack) =>
+        attempts.start(
+          delivery,
+          place,
+          putBack &&
+            ((delayMs) => {
+              isDelayed ||= delayMs !== undefined;
+              putBack(delayMs);
+            }),
+        ),
       putBack: (delivery, back) => attempts.putBack(delivery, back),
       settle(delivery, outcome) {
         const written = attempts.settle(delivery, outcome);
@@ -53,8 +68,9 @@ export function awaitPlaces(
                 end();
               },
               begin: (done) =>
-                begin((...result) => {
-                  done(...result);
+                begin((result) => {
+                  if (result !== undefined) attempted += 1;
+                  done(result);
                   end();
                 }),
             });
@@ -63,6 +79,8 @@ export function awaitPlaces(
       },
     },
     isRefused: () => isRefused,
+    isDelayed: () => isDelayed,
+    attempted: () => attempted,
     async ended() {
       // What gives up its place adds what is then settled.
       for (const one of open) await one;

@@ -47,8 +47,8 @@ const mostWaiting = 2_000;
 const cancelledAtOnce = 200;
 /** Portions of one subscription in a turn: a million deliveries must not hold up the others. */
 const portionsPerTurn = 5;
-/** Deliveries that a subscription sends before it leaves its place to another. */
-const sentPerTurn = 50;
+/** Deliveries of a subscription that are handled before it leaves its place to another. */
+const handledPerTurn = 50;
 /** A subscription that has sent for so long leaves its place to one that waits. */
 const longestTurnMs = 5_000;
 /** Deliveries of replays that a subscription sends at the same time. */
@@ -195,10 +195,11 @@ async function send(
 ): Promise<void> {
   const { admission, held, flightMs, log } = options;
   if (url === null || userId === null) return;
-  let count = 0;
+  let handled = 0;
+  let sent = 0;
   let hasLease = false;
   const startedAt = performance.now();
-  while (count < sentPerTurn && !signal.aborted) {
+  while (handled < handledPerTurn && !signal.aborted) {
     if (others.size > 0 && performance.now() - startedAt > longestTurnMs) break;
     const room = admission.roomOf({ url, userId, lane });
     if (room === 0) break;
@@ -218,13 +219,14 @@ async function send(
     const waiting = awaitPlaces(options, lane);
     const started = await placeDeliveries({ ...options, ...waiting, keepsOrder: true }, taken);
     await waiting.ended();
-    // Others took the slots that there were. The next turn begins with what is held again.
-    if (waiting.isRefused() && started === 0) break;
-    count += taken.deliveries.length;
+    sent += waiting.attempted();
+    // Others took the slots that there were, or no attempt can be made now. The next turn begins
+    // with what is held again.
+    if (waiting.isDelayed() || (waiting.isRefused() && started === 0)) break;
+    handled += taken.deliveries.length;
   }
   if (hasLease) await held.leave({ subscriptionId, holder });
-  if (count === 0) return;
-  log.info({ event: "held.sent", subscriptionId, deliveries: count }, "held deliveries sent");
+  if (sent > 0) log.info({ event: "held.sent", subscriptionId, deliveries: sent }, "held deliveries sent");
   // There may be more, and another subscription may wait for the place.
-  alarm.wake();
+  if (handled + sent > 0) alarm.wake();
 }

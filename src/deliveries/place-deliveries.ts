@@ -3,7 +3,7 @@ import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { SnapshotColumn } from "../subscriptions/snapshot-row.ts";
 import type { Lane } from "../broker/topology.ts";
 import { noClaims } from "../kit/caller.ts";
-import { hostOf, type Admission, type Place, type SlotRequest } from "./admission/admission.ts";
+import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
 import { grantsFor, type Grants, type Rates } from "./admission/rates.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import type { DeliveryInFlight } from "./attempt/delivery-in-flight.ts";
@@ -16,8 +16,8 @@ export interface PlaceOptions {
   /** The lane whose slots the attempts take. Default: chosen by the attempts made so far. */
   readonly lane?: Lane;
   /**
-   * Whether one that finds or gets no slot, or that its rate refuses, is held again. It keeps its
-   * place in the order of events.
+   * Whether one without an attempt is held again: it keeps its place in the order of events. One
+   * whose reader cannot be judged goes into the queue, so that no other waits for it.
    */
   readonly keepsOrder?: boolean;
   readonly admission: Pick<Admission, "reserve" | "refusalOf" | "hasShareOf" | "inTurn">;
@@ -151,17 +151,16 @@ function place(
     return false;
   }
   const reserved = admission.reserve(request);
-  const holdAgain = (reason: "busy" | "silent"): false => {
-    options.metrics.postponed(reason);
-    return hold();
-  };
   if (reserved === undefined) {
-    if (options.keepsOrder === true) return holdAgain(admission.refusalOf(request) ?? "busy");
+    if (options.keepsOrder === true) {
+      options.metrics.postponed(admission.refusalOf(request) ?? "busy");
+      return hold();
+    }
     postponeOrFail(options, delivery, flight, request);
     return false;
   }
-  const held: Place = { ...reserved, enter: ({ begin }) => reserved.enter({ begin, giveUp: holdAgain }) };
-  attempts.start(toInFlight(delivery, subscription, flight), options.keepsOrder === true ? held : reserved);
+  const putBack = options.keepsOrder === true ? hold : undefined;
+  attempts.start(toInFlight(delivery, subscription, flight), reserved, putBack);
   return true;
 }
 

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { SubscriptionModel } from "../support/generated/models.ts";
 import type { Rates } from "../../src/deliveries/admission/rates.ts";
 import type { Place } from "../../src/deliveries/admission/admission.ts";
-import type { Attempts } from "../../src/deliveries/attempt/attempts.ts";
+import type { Attempts, PutBack } from "../../src/deliveries/attempt/attempts.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createHeldLane } from "../../src/deliveries/held-lane.ts";
 import { createHeldStore } from "../../src/deliveries/held-store.ts";
@@ -20,7 +20,11 @@ describe("createHeldLane", () => {
   let admission: WatchedAdmission;
   let rates: Rates;
   let settle: Attempts["settle"];
-  let started: { readonly delivery: DeliveryInFlight; readonly place: Place }[];
+  let started: {
+    readonly delivery: DeliveryInFlight;
+    readonly place: Place;
+    readonly putBack: PutBack | undefined;
+  }[];
 
   beforeEach(() => {
     admission = createWatchedAdmission();
@@ -35,7 +39,7 @@ describe("createHeldLane", () => {
         admission,
         rates,
         attempts: {
-          start: (delivery, place) => void started.push({ delivery, place }),
+          start: (delivery, place, putBack) => void started.push({ delivery, place, putBack }),
           settle: (delivery, outcome) => settle(delivery, outcome),
           putBack: () => expect.fail("put back"),
         },
@@ -70,8 +74,8 @@ describe("createHeldLane", () => {
   };
   const startedIds = (): readonly string[] => started.map(({ delivery }) => delivery.id);
   const endAll = (): void => {
-    for (const { place } of started.splice(0))
-      place.enter({ begin: (done) => done(success()), giveUp: () => expect.fail("gave up") });
+    for (const { place, putBack } of started.splice(0))
+      place.enter({ begin: (done) => done(success()), giveUp: () => putBack?.(undefined) });
   };
 
   const expectOneByOne = async (ids: readonly string[]): Promise<void> => {

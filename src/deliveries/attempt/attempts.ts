@@ -27,8 +27,13 @@ import { toRequeued, type Outcome, type RequeuedDelivery } from "../outcome.ts";
 
 /** Makes attempts: sign, POST, decide, record. */
 export interface Attempts extends Worker {
-  /** Makes an attempt when the place has a slot, or puts the delivery back into the queue. */
-  start(delivery: DeliveryInFlight, place: Place): void;
+  /**
+   * Makes an attempt when the place has a slot, or puts the delivery back.
+   *
+   * @param putBack Puts back a delivery without an attempt. Called before its place is free again.
+   *   Default: into the queue.
+   */
+  start(delivery: DeliveryInFlight, place: Place, putBack?: PutBack): void;
   /** Writes an outcome that was decided without an attempt. Resolves when that was tried. */
   settle(delivery: Pick<DeliveryInFlight, "flight">, outcome: Outcome): Promise<void>;
   /** Puts a delivery back into the queue. */
@@ -36,6 +41,13 @@ export interface Attempts extends Worker {
   /** Resolves when no delivery is in flight. */
   drain(): Promise<void>;
 }
+
+/**
+ * Puts a delivery back for which no attempt was made.
+ *
+ * @param delayMs How long it is to wait. Undefined: for a slot.
+ */
+export type PutBack = (delayMs: number | undefined) => void;
 
 export interface AttemptsOptions extends OutcomeWriterOptions {
   readonly broker: Pick<Broker, "publish">;
@@ -106,7 +118,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   const state: State = { options, writer, data, turns, reportUnsigned, isStopping: false };
   return {
     name: "deliver",
-    start: (delivery, place) => start(state, delivery, place),
+    start: (delivery, place, putBack = intoQueue(state, delivery)) =>
+      start(state, { delivery, putBack }, place),
     async settle({ flight }, outcome) {
       const written = writer.record(flight, outcome);
       writer.keep(outcome.id, written);
@@ -150,21 +163,28 @@ async function readData(
   return eventIds.map((id) => buffers.get(id));
 }
 
-function start(state: State, delivery: DeliveryInFlight, place: Place): void {
+function intoQueue({ writer }: State, delivery: DeliveryInFlight): PutBack {
+  return (delayMs) => writer.putBack(delivery.flight, toRequeued(delivery, delayMs));
+}
+
+/** A delivery, and what to do with it when no attempt is made. */
+interface Started {
+  readonly delivery: DeliveryInFlight;
+  readonly putBack: PutBack;
+}
+
+function start(state: State, { delivery, putBack }: Started, place: Place): void {
   const { writer, options } = state;
-  const { id, flight } = delivery;
-  const putBack = (delayMs: number | undefined): void =>
-    writer.putBack(flight, toRequeued(delivery, delayMs));
   if (state.isStopping) {
-    place.leave();
-    return putBack(0);
+    putBack(0);
+    return place.leave();
   }
   // Before it has a slot, which others of its receiver and its user may be waiting for.
   const signing = signingOf(state, delivery);
   if (signing === undefined) {
+    putBack(unsignedDelayMs);
     place.leave();
-    options.onFree();
-    return putBack(unsignedDelayMs);
+    return options.onFree();
   }
   place.enter({
     giveUp(reason) {
@@ -172,11 +192,7 @@ function start(state: State, delivery: DeliveryInFlight, place: Place): void {
       putBack(undefined);
     },
     begin(done) {
-      const attempted = attemptInTurn(state, { delivery, signing }, done).catch((error: unknown) => {
-        putBack(unmadeDelayMs);
-        throw error;
-      });
-      writer.keep(id, attempted);
+      writer.keep(delivery.id, attemptInTurn(state, { delivery, signing, putBack }, done));
     },
   });
 }
@@ -195,47 +211,53 @@ function signingOf(
 }
 
 /** A delivery, and what it is signed with. */
-interface Signed {
-  readonly delivery: DeliveryInFlight;
+interface Signed extends Started {
   readonly signing: Signing;
 }
 
 async function attemptInTurn(state: State, signed: Signed, done: Done): Promise<void> {
-  const { writer, turns } = state;
-  const { delivery } = signed;
-  const { flight, subscription, payload } = delivery;
+  const { turns } = state;
+  const { delivery, putBack } = signed;
+  const { subscription, payload } = delivery;
   const cost = Math.max(1, (payload?.data.length ?? 0) / bytesOfAttempt);
   const turn = turns.next(String(subscription.user.id), cost);
   if (turn !== undefined) await turn;
   if (!state.isStopping) return attempt(state, signed, done);
+  putBack(0);
   done();
-  writer.putBack(flight, toRequeued(delivery, 0));
 }
 
 async function attempt(state: State, signed: Signed, done: Done): Promise<void> {
-  const { writer, options } = state;
-  const { delivery } = signed;
-  const { metrics, onFree } = options;
+  const { delivery, putBack } = signed;
+  const { metrics, onFree } = state.options;
   let made: MadeAttempt | Unmade | undefined;
   const ended = metrics.attemptStarted();
   try {
     made = await post(state, signed);
+    if (made === "unmade") {
+      metrics.postponed("busy");
+      putBack(unmadeDelayMs);
+    }
+  } catch (error) {
+    putBack(unmadeDelayMs);
+    throw error;
   } finally {
     done(typeof made === "object" ? made.result : undefined);
     ended();
     onFree();
   }
-  if (made === "unmade") {
-    metrics.postponed("busy");
-    return writer.putBack(delivery.flight, toRequeued(delivery, unmadeDelayMs));
+  if (made === "unmade") return;
+  try {
+    await (made === "erased" ? recordErased(state, delivery) : recordAttempt(state, delivery, made));
+  } catch (error) {
+    intoQueue(state, delivery)(unmadeDelayMs);
+    throw error;
   }
-  if (made === "erased") {
-    const { id, uuid, attempt: attemptsBefore } = delivery;
-    const outcome = { id, uuid, attemptsBefore, status: "cancelled", lastError: erasedReason } as const;
-    await writer.record(delivery.flight, outcome);
-    return;
-  }
-  await recordAttempt(state, delivery, made);
+}
+
+async function recordErased({ writer }: State, delivery: DeliveryInFlight): Promise<void> {
+  const { id, uuid, attempt: attemptsBefore, flight } = delivery;
+  await writer.record(flight, { id, uuid, attemptsBefore, status: "cancelled", lastError: erasedReason });
 }
 
 /** Decides what follows an attempt, writes it, and reports it to the log, metrics and figures. */

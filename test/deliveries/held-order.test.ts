@@ -1,0 +1,148 @@
+import { expect } from "chai";
+import type { Rates } from "../../src/deliveries/admission/rates.ts";
+import { createHeldLane, type HeldLaneOptions } from "../../src/deliveries/held-lane.ts";
+import { createHeldStore } from "../../src/deliveries/held-store.ts";
+import { createMetrics } from "../../src/telemetry/metrics.ts";
+import { openSigning } from "../../src/subscriptions/signing.ts";
+import { runWorkers, type Running } from "../../src/app/workers.ts";
+import { useAttemptsScene } from "../support/attempts-scene.ts";
+import { notesEligibility } from "../support/notes-eligibility.ts";
+import { until } from "../support/wait.ts";
+import { createWatchedAdmission, secretBox, success, unlimited } from "../support/work.ts";
+
+describe("The order of held deliveries", () => {
+  const scene = useAttemptsScene();
+  let lane: Running | undefined;
+  let ids: readonly bigint[];
+
+  beforeEach(async () => {
+    await scene.core.sql("TRUNCATE svc.delivery_queue, svc.lanes");
+    await scene.core.sql("DELETE FROM svc.deliveries");
+    const held = { status: "held", heldAt: new Date() };
+    const first = await scene.work.addDelivery(scene.subscription, held);
+    const second = await scene.work.addDelivery(scene.subscription, held);
+    ids = [first.id, second.id];
+  });
+  afterEach(async () => {
+    await lane?.stop();
+  });
+
+  const start = (overrides: Partial<HeldLaneOptions> = {}): void => {
+    const worker = createHeldLane({
+      admission: createWatchedAdmission(),
+      rates: unlimited,
+      attempts: scene.attempts,
+      eligibility: notesEligibility(),
+      isKnown: () => true,
+      scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
+      metrics: createMetrics().deliveries,
+      held: createHeldStore({ sql: scene.core.sql, indexSql: scene.core.sql }),
+      flightMs: 60_000,
+      holdForMs: 600_000,
+      atOnce: 1,
+      intervalMs: 50,
+      log: scene.log,
+      ...overrides,
+    });
+    lane = runWorkers({ workers: [worker], log: scene.log });
+  };
+  const sentDeliveries = async (): Promise<readonly (bigint | undefined)[]> => {
+    const deliveries = await scene.work.deliveries();
+    return scene.posts.map(
+      ({ headers }) => deliveries.find(({ uuid }) => uuid === headers["webhook-id"])?.id,
+    );
+  };
+  const expectInOrder = async (): Promise<void> => {
+    await until(() => scene.posts.length === ids.length, { what: "both attempts" });
+    expect(await sentDeliveries()).to.deep.equal(ids);
+  };
+
+  it("is kept by one that cannot be signed for a while", async () => {
+    let refusals = 2;
+    scene.open(success, {
+      openSigning(sealed) {
+        if (refusals-- > 0) throw new Error("sealed with another key");
+        return openSigning(secretBox, sealed, Date.now());
+      },
+    });
+
+    start();
+
+    await expectInOrder();
+  });
+
+  it("is kept by one whose receiver is busy for a while", async () => {
+    let refusals = 2;
+    scene.open(success, {
+      async send(post) {
+        if (refusals-- > 0) return { kind: "unmade" };
+        scene.posts.push(post);
+        return { kind: "made", result: success() };
+      },
+    });
+
+    start();
+
+    await expectInOrder();
+  });
+
+  it("is kept by one whose record cannot be read for a while", async () => {
+    let refusals = 2;
+    scene.open(success, {
+      store: {
+        ...scene.store,
+        async dataOf(eventIds) {
+          if (refusals-- > 0) throw new Error("cancelled");
+          return scene.store.dataOf(eventIds);
+        },
+      },
+    });
+
+    start();
+
+    await expectInOrder();
+  });
+
+  it("is kept by one in hand when the process stops", async () => {
+    scene.open(success);
+    const eligibility = notesEligibility();
+    let stopped: Promise<unknown> | undefined;
+
+    start({
+      eligibility: {
+        async judge(...asked) {
+          stopped ??= Promise.all([scene.stop(), lane?.stop()]);
+          return eligibility.judge(...asked);
+        },
+      },
+    });
+    await until(() => stopped !== undefined, { what: "the stop" });
+    await stopped;
+
+    const states = (await scene.work.deliveries()).map(({ id, status }) => [id, status]);
+    expect(states).to.deep.equal(ids.map((id) => [id, "held"]));
+    expect(scene.posts).to.deep.equal([]);
+    expect(await scene.work.flights()).to.deep.equal([]);
+  });
+
+  it("is counted once in the log, however often one is held again", async () => {
+    scene.open(success);
+    const grants = [0, 0, 1, 1];
+    const rates: Rates = {
+      waitMs: () => 0,
+      take: async (asked) => new Map(asked.map((one) => [one.subscriptionId, grants.shift() ?? 1])),
+    };
+    await scene.core.sql("UPDATE svc.subscriptions SET rate_limit = 1000");
+
+    start({ rates });
+
+    await expectInOrder();
+    const counted = (): number =>
+      scene.lines
+        .filter(({ event }) => event === "held.sent")
+        .reduce((sum, line) => sum + Number(line["deliveries"]), 0);
+    await until(() => counted() >= ids.length, { what: "the line" });
+    await lane?.stop();
+    expect(counted()).to.equal(ids.length);
+  });
+});
