@@ -6,8 +6,13 @@ import { messageOf } from "../kit/errors.ts";
 import { handOut } from "./hand-out.ts";
 import type { Link } from "./link.ts";
 
-/** How amqplib names the refusal of a queue that is not there. */
-const notFound = /NOT.FOUND/;
+/** How RabbitMQ refuses a queue that is not there. */
+const noQueue = /NOT_FOUND - no queue '/;
+
+/** Whether RabbitMQ has said that a queue is not there. The same code may mean an exchange. */
+export function isMissingQueue(refusal: unknown): boolean {
+  return noQueue.test(messageOf(refusal));
+}
 
 interface ActiveConsumer {
   readonly channel: Channel;
@@ -108,12 +113,7 @@ export function startConsumption({
 
 /** Logs why RabbitMQ has cancelled a consumer. Never rejects. */
 async function reportCancelled(link: Link, queue: string, log: Log): Promise<void> {
-  const isGone = await link
-    .ask((channel) => channel.checkQueue(queue))
-    .then(
-      () => false,
-      (error: unknown) => notFound.test(messageOf(error)),
-    );
+  const isGone = await link.ask((channel) => channel.checkQueue(queue)).then(() => false, isMissingQueue);
   log.warn(
     { queue },
     isGone

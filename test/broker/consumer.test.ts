@@ -1,6 +1,9 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
+import { connect, type Channel } from "amqplib";
+import { expect } from "chai";
 import type { IncomingMessage } from "../../src/broker/broker.ts";
+import { isMissingQueue } from "../../src/broker/consumer.ts";
 import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
 import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
 import { createLog } from "../../src/telemetry/log.ts";
@@ -56,4 +59,27 @@ describe("startConsumption", () => {
     );
     await broker.close();
   });
+
+  const refusals: readonly (readonly [what: string, boolean, (channel: Channel) => Promise<unknown>])[] = [
+    ["a queue that is not there", true, (channel) => channel.checkQueue("svc.nowhere")],
+    ["an exchange that is not there", false, (channel) => channel.bindQueue(queues.first, "svc.nowhere", "")],
+    [
+      "other arguments of a queue",
+      false,
+      (channel) => channel.assertQueue(queues.first, { autoDelete: true }),
+    ],
+  ];
+  for (const [what, expected, ask] of refusals)
+    it(`${expected ? "takes" : "does not take"} the refusal of ${what} for a missing queue`, async () => {
+      const connection = await connect(server.url);
+      const channel = await connection.createChannel();
+      channel.on("error", () => undefined);
+      await channel.assertQueue(queues.first, { durable: true, arguments: { "x-queue-type": "quorum" } });
+
+      const refusal = await ask(channel).catch((error: unknown) => error);
+
+      expect(refusal).to.be.instanceOf(Error);
+      expect(isMissingQueue(refusal), String(refusal)).to.equal(expected);
+      await connection.close();
+    });
 });
