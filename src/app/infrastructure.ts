@@ -129,7 +129,7 @@ async function openBroker({ config, log, readiness, signal, closers }: Opening):
     url === undefined ? createInProcessBroker({ log }) : await connectRabbitMq({ url, log, signal });
   closers.push(() => broker.close());
   readiness.watch("broker", async () => {
-    const fault = broker.fault();
+    const fault = await broker.fault();
     if (fault !== undefined) throw new Error(fault);
   });
   return broker;

@@ -68,9 +68,9 @@ export interface Broker {
   depth(queue: string): Promise<number>;
   isConnected(): boolean;
   /**
-   * Returns why published messages may reach no queue: no connection, or a missing part of the
-   * topology. Undefined without a fault.
+   * Looks now, and returns why published messages may reach no queue: no connection, or a missing
+   * part of the topology. Undefined without a fault: bindings that were removed are there again.
    */
-  fault(): string | undefined;
+  fault(): Promise<string | undefined>;
   close(): Promise<void>;
 }

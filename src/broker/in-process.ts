@@ -70,7 +70,7 @@ export function createInProcessBroker({
     depth: async (name) => queueNamed(state, name).ready.size,
     isConnected: () => state.isOpen,
     // The topology is a constant, so no part of it can be missing.
-    fault: () => (state.isOpen ? undefined : "closed"),
+    fault: async () => (state.isOpen ? undefined : "closed"),
     async close() {
       state.isOpen = false;
       for (const { ready, consumers } of state.queues.values()) {

@@ -80,7 +80,10 @@ export async function connectRabbitMq({
       return messageCount;
     },
     isConnected,
-    fault: () => (isConnected() ? upkeep.fault() : "not connected to RabbitMQ"),
+    async fault() {
+      const fault = isConnected() ? await upkeep.fault() : undefined;
+      return isConnected() ? fault : "not connected to RabbitMQ";
+    },
     async close() {
       const upkept = upkeep.stop();
       await Promise.all([publisher.close(), ...[...consumptions].map((consumption) => consumption.close())]);

@@ -14,14 +14,11 @@ const consumersFirstMs = 1_000;
 /** Restores missing parts of the topology. */
 export interface Upkeep {
   /**
-   * Returns why a part of the topology is missing or wrong. Undefined when the last check found all
-   * of it.
+   * Declares the bindings, and returns why a part of the topology is missing or wrong. Undefined
+   * when all of it is there.
    */
-  fault(): string | undefined;
-  /**
-   * Notes a message that no queue takes: checks at once, and reports a fault until the check is
-   * done.
-   */
+  fault(): Promise<string | undefined>;
+  /** Notes a message that no queue takes: checks at once. */
   noteUnroutable(exchange: string): void;
   /** Notes that a message got through. */
   noteConfirmed(exchange: string): void;
@@ -33,8 +30,9 @@ export interface Upkeep {
  * missing.
  *
  * AMQP cannot query a binding, and a test message would reach every other queue on the exchange. A
- * declaration is a no-op where the binding exists, and restores one that was removed. Without a
- * connection nothing is done, and no fault is known.
+ * declaration is a no-op where the binding exists, and restores one that was removed. So the answer
+ * of `fault` is true of the binding too. Without a connection nothing is done, and no fault is
+ * known.
  */
 export function startUpkeep({
   link,
@@ -48,6 +46,7 @@ export function startUpkeep({
   const stopping = new AbortController();
   const alarm = createAlarm();
   const unroutable = new Set<string>();
+  let underWay: Promise<void> | undefined;
   let refusal: string | undefined;
 
   async function declare(): Promise<void> {
@@ -72,20 +71,30 @@ export function startUpkeep({
     }
   }
 
+  const check = (): Promise<void> =>
+    (underWay ??= declare()
+      .catch((error: unknown) =>
+        log.debug({ reason: messageOf(error) }, "could not check the topology of RabbitMQ"),
+      )
+      .finally(() => (underWay = undefined)));
+
   async function run(): Promise<void> {
     for (;;) {
       if (refusal === undefined) await alarm.wait(intervalMs, stopping.signal);
-      else await pause(consumersFirstMs, stopping.signal);
+      if (refusal !== undefined) await pause(consumersFirstMs, stopping.signal);
       if (stopping.signal.aborted) return;
-      await declare().catch((error: unknown) =>
-        log.debug({ reason: messageOf(error) }, "could not check the topology of RabbitMQ"),
-      );
+      await check();
     }
   }
 
   const running = run();
   return {
-    fault() {
+    async fault() {
+      if (refusal === undefined) {
+        await check();
+        // What is missing is declared in its time: see `consumersFirstMs`.
+        if (refusal !== undefined) alarm.wake();
+      }
       if (refusal !== undefined) return `an exchange, queue or binding is missing in RabbitMQ: ${refusal}`;
       const [exchange] = unroutable;
       return exchange === undefined

@@ -20,7 +20,7 @@ export function createWatchedBroker(): WatchedBroker {
     refuses: () => false,
     connected: true,
     isConnected: () => broker.connected,
-    fault: () => (broker.connected ? inner.fault() : "not connected to RabbitMQ"),
+    fault: async () => (broker.connected ? inner.fault() : "not connected to RabbitMQ"),
     async publish(messages) {
       broker.published.push(...messages);
       const taken = await inner.publish(messages.filter((message) => !broker.refuses(message)));

@@ -1,0 +1,68 @@
+import { connect, type ConfirmChannel, type Message } from "amqplib";
+import { expect } from "chai";
+import { openLink, type Link } from "../../src/broker/link.ts";
+import { exchanges, queues } from "../../src/broker/topology.ts";
+import { startUpkeep, type Upkeep } from "../../src/broker/upkeep.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { startPrivateRabbitMq, type PrivateRabbitMq } from "../support/rabbitmq.ts";
+import { until } from "../support/wait.ts";
+
+const log = createLog({ level: "silent" });
+
+describe("startUpkeep", () => {
+  let server: PrivateRabbitMq;
+  let link: Link;
+  let upkeep: Upkeep;
+  /** A connection behind the back of the upkeep. */
+  let other: ConfirmChannel;
+  let close: () => Promise<unknown>;
+
+  before(async () => {
+    server = await startPrivateRabbitMq();
+    link = await openLink({ url: server.url, name: "svc consumer", log });
+    // Set up after the topology is declared.
+    await new Promise<void>((resolve) =>
+      link.keepChannel({ open: (one) => one.createChannel(), setUp: async () => resolve() }),
+    );
+    const connection = await connect(server.url);
+    other = await connection.createConfirmChannel();
+    close = () => connection.close();
+    // Looks only when it is asked.
+    upkeep = startUpkeep({ link, intervalMs: 600_000, log });
+  });
+  after(async () => {
+    await close?.();
+    await upkeep?.stop();
+    await link?.close();
+    await server.dispose();
+  });
+
+  /** Whether a queue takes an event. */
+  async function isTaken(): Promise<boolean> {
+    let isReturned = false;
+    const note = (_: Message): void => void (isReturned = true);
+    other.on("return", note);
+    other.publish(exchanges.events, "notes.on_create", Buffer.from("{}"), { mandatory: true });
+    await other.waitForConfirms();
+    other.off("return", note);
+    return !isReturned;
+  }
+
+  it("has no fault only while the queue of events is bound", async () => {
+    await other.unbindQueue(queues.fanout, exchanges.events, "#");
+    expect(await isTaken()).to.equal(false);
+
+    expect(await upkeep.fault()).to.equal(undefined);
+
+    expect(await isTaken()).to.equal(true);
+  });
+
+  it("has a fault while an exchange is missing, and declares it soon", async () => {
+    await other.deleteExchange(exchanges.events);
+
+    expect(await upkeep.fault()).to.include("no exchange 'svc.events' in vhost");
+
+    await until(async () => (await upkeep.fault()) === undefined, { what: "the exchange" });
+    expect(await isTaken()).to.equal(true);
+  });
+});
