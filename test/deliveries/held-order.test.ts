@@ -75,7 +75,7 @@ describe("The order of held deliveries", () => {
     let refusals = 2;
     scene.open(success, {
       async send(post) {
-        if (refusals-- > 0) return { kind: "unmade" };
+        if (refusals-- > 0) return { kind: "unmade", reason: "busy" };
         scene.posts.push(post);
         return { kind: "made", result: success() };
       },
