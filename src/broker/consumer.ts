@@ -7,11 +7,11 @@ import { handOut } from "./hand-out.ts";
 import type { Link } from "./link.ts";
 
 /** How RabbitMQ refuses a queue that is not there. */
-const noQueue = /NOT_FOUND - no queue '/;
+const noQueue = "NOT_FOUND - no queue '";
 
 /** Whether RabbitMQ has said that a queue is not there. The same code may mean an exchange. */
 export function isMissingQueue(refusal: unknown): boolean {
-  return noQueue.test(messageOf(refusal));
+  return messageOf(refusal).includes(noQueue);
 }
 
 interface ActiveConsumer {
