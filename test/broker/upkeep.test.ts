@@ -1,4 +1,4 @@
-import { connect, type ConfirmChannel, type Message } from "amqplib";
+import { connect, type ConfirmChannel } from "amqplib";
 import { expect } from "chai";
 import { openLink, type Link } from "../../src/broker/link.ts";
 import { exchanges, queues } from "../../src/broker/topology.ts";
@@ -40,7 +40,7 @@ describe("startUpkeep", () => {
   /** Whether a queue takes an event. */
   async function isTaken(): Promise<boolean> {
     let isReturned = false;
-    const note = (_: Message): void => void (isReturned = true);
+    const note = (): void => void (isReturned = true);
     other.on("return", note);
     other.publish(exchanges.events, "notes.on_create", Buffer.from("{}"), { mandatory: true });
     await other.waitForConfirms();
