@@ -1,9 +1,13 @@
-import { cp, mkdir, mkdtemp, rm } from "node:fs/promises";
+import { execFile } from "node:child_process";
+import { mkdir, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { promisify } from "node:util";
 import { openEmbedded, type EmbeddedDatabase } from "../../src/embedded/embedded.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { whenTestsEnd } from "./services.ts";
+
+const run = promisify(execFile);
 
 let template: Promise<string> | undefined;
 
@@ -11,7 +15,8 @@ let template: Promise<string> | undefined;
 export async function fillDataDir(dataDir: string): Promise<void> {
   template ??= makeTemplate();
   await mkdir(dataDir, { recursive: true });
-  await cp(join(await template, "postgres"), join(dataDir, "postgres"), { recursive: true });
+  // A thousand files: `cp` of node:fs takes ten times the CPU.
+  await run("cp", ["-R", join(await template, "postgres"), join(dataDir, "postgres")]);
 }
 
 /** Opens such a database, in this process. */
