@@ -57,6 +57,12 @@ describe("the overview of the console", function () {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/broken`);
     await createOrder(ada);
     await deliveryOf(ada, webhook.id, "retrying");
+    // The page asks every few seconds; that it does is seen above.
+    const isTold = async (): Promise<boolean> => {
+      const { body } = await ada.request("GET", "/stats");
+      return body.receivers.some(({ state }: { readonly state: string }) => state === "failing");
+    };
+    await until(isTold, { what: "the receiver to be told of", timeoutMs: 90_000 });
     const shown = await scene.open(ada.token, "/");
     const { page } = shown;
     const row = page
