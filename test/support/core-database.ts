@@ -4,7 +4,7 @@ import type { PrismaClient } from "./generated/client.ts";
 import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
 import { createSql, createTransact, type Sql, type Transact } from "../../src/db/sql.ts";
 import { createCoreClient } from "./core-client.ts";
-import { createTestDatabase } from "./database.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
 
 export interface CoreDatabase {
   readonly url: string;
@@ -21,9 +21,14 @@ export const coreTitles = (await loadCoreMigrations()).map(({ name }) => `core m
 let template: Promise<string> | undefined;
 
 /** A copy of a database with the service's tables and nothing in them, which is made once. */
-export async function openCoreDatabase(): Promise<CoreDatabase> {
+export async function createCoreDatabase(): Promise<TestDatabase> {
   template ??= makeTemplate();
-  const created = await createTestDatabase({ template: await template });
+  return createTestDatabase({ template: await template });
+}
+
+/** Such a copy, with a pool and a client. */
+export async function openCoreDatabase(): Promise<CoreDatabase> {
+  const created = await createCoreDatabase();
   const database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
   return {
     url: created.url,

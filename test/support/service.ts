@@ -17,6 +17,7 @@ import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { purgeQueues } from "./queues.ts";
 import { amqpUrl } from "./services.ts";
 import { createCoreClient } from "./core-client.ts";
+import { createCoreDatabase } from "./core-database.ts";
 import type { PrismaClient } from "./generated/client.ts";
 
 /** On which database and broker: the defaults of `npm start`, or a real PostgreSQL and RabbitMQ. */
@@ -108,7 +109,10 @@ export async function request({
   };
 }
 
-/** Starts API, relay and dispatcher in this process, on a database and folder of their own. */
+/**
+ * Starts API, relay and dispatcher in this process, on a database and folder of their own. The service's tables are there before, unless
+ * something prepares the database; the service makes those of its resources.
+ */
 export async function startService(options: ServiceOptions): Promise<TestService> {
   const folder = await mkdtemp(join(tmpdir(), "svc-service-"));
   const configDir = join(folder, "config");
@@ -124,13 +128,16 @@ export async function startService(options: ServiceOptions): Promise<TestService
   }
   const log = createLog({ level: process.env["SVC_TEST_LOG"] ?? "silent", destination: 2 });
   let database: TestDatabase | undefined;
+  // What prepares a database may expect that there is nothing in it.
+  const isMigrated = options.prepare === undefined;
   const env: Record<string, string> = {
     SVC_CONFIG_DIR: configDir,
     SVC_DATA_DIR: join(folder, "data"),
     SVC_AUTO_MIGRATE: "true",
   };
   if (options.mode === "servers") {
-    if (options.env?.["DATABASE_URL"] === undefined) database = await createTestDatabase();
+    if (options.env?.["DATABASE_URL"] === undefined)
+      database = await (isMigrated ? createCoreDatabase() : createTestDatabase());
     const url = options.env?.["DATABASE_URL"] ?? database?.url ?? "";
     env["DATABASE_URL"] = url;
     env["AMQP_URL"] = await amqpUrl();
@@ -138,7 +145,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
     await options.prepare?.(url);
   } else {
     const dataDir = join(folder, "data");
-    await fillDataDir(dataDir);
+    await fillDataDir(dataDir, { isMigrated });
     if (options.prepare !== undefined) {
       const embedded = await openEmbedded({ dataDir, log });
       try {
