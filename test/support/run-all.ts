@@ -1,6 +1,6 @@
 /**
- * Runs every test, two portions of them side by side: much of the time, a test waits for a server or a clock. Each portion has private
- * servers of its own. With servers from outside, which the portions would share, one runs after the other.
+ * Runs every test, two portions of them side by side: much of the time, a test waits for a server or a clock. Portions side by side have
+ * private servers of their own, and those after them find these running. With servers from outside, one portion runs after the other.
  *
  * The first portion prints as it goes, the others when all are through. Options are passed on to mocha.
  *
@@ -14,6 +14,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
+import { makeTemplate, templateVariable } from "./embedded.ts";
+import { startPrivatePostgres } from "./postgres.ts";
+import type { PrivateServer } from "./private-process.ts";
+import { startPrivateRabbitMq } from "./rabbitmq.ts";
 
 const options = process.argv.slice(2);
 const isShared = ["TEST_DATABASE_URL", "TEST_AMQP_URL"].some((name) => process.env[name] !== undefined);
@@ -23,8 +27,8 @@ const files = (await readdir("test", { recursive: true }))
   .map((name) => `test/${name}`)
   .toSorted();
 /**
- * Two large portions of eight files in twenty, and four of one for whoever is through first. To start the servers of a portion takes some
- * 5 s. By turns, since the files that take long are side by side in a folder.
+ * Two large portions of eight files in twenty, and four of one for whoever is through first. To load the code of a portion takes some
+ * 3 s of CPU. By turns, since the files that take long are side by side in a folder.
  */
 function portionOf(index: number): number {
   const turn = index % 20;
@@ -56,8 +60,15 @@ const mostUnsteady = 3;
 const stopping = new AbortController();
 for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort());
 
-/** Runs a portion. One that is live prints as it goes. */
-async function run(portion: readonly string[], { isLive }: { isLive: boolean }): Promise<Run> {
+/**
+ * Runs a portion. One that is live prints as it goes.
+ *
+ * @param servers Variables that name servers; without them, the portion starts its own.
+ */
+async function run(
+  portion: readonly string[],
+  { isLive, servers }: { isLive: boolean; servers: Readonly<Record<string, string>> },
+): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), "svc-test-failures-"));
   const failuresFile = join(folder, "failures");
   writeFileSync(failuresFile, "");
@@ -65,6 +76,8 @@ async function run(portion: readonly string[], { isLive }: { isLive: boolean }):
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       ...process.env,
+      ...servers,
+      [templateVariable]: template,
       SVC_TEST_FAILURES: failuresFile,
       ...(process.stdout.isTTY && { FORCE_COLOR: "1" }),
     },
@@ -100,13 +113,38 @@ function summaryOf({ printed, isFailed }: Run): { passed: number; failed: number
 const waiting = portions.entries();
 const runs: Run[] = [];
 
+/** Runs portions, one after the other, for as long as there are any; on servers that this process starts and ends. */
 async function runWaiting(): Promise<void> {
-  for (const [place, portion] of waiting) {
-    if (stopping.signal.aborted) return;
-    runs[place] = await run(portion, { isLive: place === 0 });
+  const started = isShared ? [] : await startServers();
+  const [postgres, rabbitMq] = started;
+  const servers = {
+    ...(postgres !== undefined && { TEST_DATABASE_URL: postgres.url }),
+    ...(rabbitMq !== undefined && { TEST_AMQP_URL: rabbitMq.url }),
+  };
+  try {
+    for (const [place, portion] of waiting) {
+      if (stopping.signal.aborted) return;
+      runs[place] = await run(portion, { isLive: place === 0, servers });
+    }
+  } finally {
+    for (const server of started) await server.dispose();
   }
 }
 
+/** Starts a PostgreSQL and a RabbitMQ. Where one does not start, the other is ended. */
+async function startServers(): Promise<readonly PrivateServer[]> {
+  const starts = await Promise.allSettled([startPrivatePostgres(), startPrivateRabbitMq()]);
+  const servers = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
+  for (const start of starts) {
+    if (start.status === "fulfilled") continue;
+    for (const server of servers) await server.dispose();
+    throw start.reason;
+  }
+  return servers;
+}
+
+const template = await makeTemplate();
+process.once("exit", () => rmSync(template, { recursive: true }));
 await Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting));
 for (const { printed, warnings } of runs.slice(1)) process.stdout.write(warnings + printed);
 const summaries = runs.map(summaryOf);
@@ -124,7 +162,7 @@ async function areUnsteady(failures: readonly Failure[]): Promise<boolean> {
   if (stopping.signal.aborted || failures.length !== failed || failed > mostUnsteady) return false;
   const again = [...new Set(failures.map(({ file }) => file))];
   process.stdout.write(`\nOnce more, alone: ${again.join(", ")}\n`);
-  if ((await run(again, { isLive: true })).isFailed) return false;
+  if ((await run(again, { isLive: true, servers: {} })).isFailed) return false;
   for (const { file, title } of failures) process.stdout.write(`UNSTEADY, passed alone: ${file}: ${title}\n`);
   return true;
 }
