@@ -5,6 +5,7 @@ import type { Config } from "../config/load.ts";
 import { loadSecretKey } from "../config/secret-key.ts";
 import { openDatabase, waitForDatabase, type Database, type ListLimits } from "../db/client.ts";
 import { createSql, type Sql } from "../db/sql.ts";
+import { refuseTransactionPooling } from "../db/transaction-pooling.ts";
 import { createCursors, type Cursors } from "../querying/cursor.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { createSecretBox, type SecretBox } from "../subscriptions/secret.ts";
@@ -57,6 +58,8 @@ export async function openStorage(opening: Opening): Promise<Storage> {
     onWait: (reason) => readiness.waitsFor("database", reason),
   });
   const isEmbedded = config.database.url === undefined;
+  // All sockets of the embedded database are one session.
+  if (!isEmbedded) await refuseTransactionPooling(databaseUrl);
   const database = await openDatabase({
     url: databaseUrl,
     poolSize: config.database.poolSize,

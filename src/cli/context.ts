@@ -10,6 +10,7 @@ import {
   pendingMigrations,
 } from "../migration/core-migrations.ts";
 import { createSql, type Sql } from "../db/sql.ts";
+import { refuseTransactionPooling } from "../db/transaction-pooling.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { loadDefinitions } from "../mapping/load.ts";
 import { createAccessConditions } from "../resources/access.ts";
@@ -59,6 +60,7 @@ export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminC
   const url = embedded?.url ?? config.database.url ?? "";
   try {
     await waitForDatabase({ url, log, signal: AbortSignal.abort() });
+    if (!isEmbedded) await refuseTransactionPooling(url);
     const database = await openDatabase({ url, poolSize: 2, isEmbedded, log });
     const sql = createSql({ pool: database.pool, isEmbedded });
     return {
