@@ -12,6 +12,7 @@ import { purgeQueues } from "../support/queues.ts";
 import { selfSigned } from "../support/self-signed.ts";
 import { startPrivateRabbitMq, type PrivateRabbitMq } from "../support/rabbitmq.ts";
 import { until } from "../support/wait.ts";
+import { receiveFirst } from "./receive.ts";
 
 const log = createLog({ level: "silent" });
 
@@ -167,15 +168,7 @@ describe("connectRabbitMq", () => {
   it("declares a queue again that was deleted under its consumer, says so, and goes on consuming", async () => {
     const memory = createMemoryLog();
     const broker = await open({ log: memory.log });
-    const received: string[] = [];
-    await broker.consume({
-      queue: queues.first,
-      prefetch: 10,
-      onMessage(message) {
-        received.push(message.messageId);
-        message.ack();
-      },
-    });
+    const received = await receiveFirst(broker);
     await broker.publish([work("before")]);
     await until(() => received.length === 1, { what: "the first message" });
 
@@ -272,15 +265,7 @@ describe("connectRabbitMq", () => {
 
   it("resumes consuming after the server was stopped and started", async () => {
     const broker = await open();
-    const received: string[] = [];
-    await broker.consume({
-      queue: queues.first,
-      prefetch: 10,
-      onMessage(message) {
-        received.push(message.messageId);
-        message.ack();
-      },
-    });
+    const received = await receiveFirst(broker);
 
     await server.stop();
     await until(() => !broker.isConnected(), { what: "the loss to be noticed" });

@@ -2,13 +2,14 @@ import { expect } from "chai";
 import type { Broker, OutgoingMessage } from "../../src/broker/broker.ts";
 import { openLink } from "../../src/broker/link.ts";
 import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
-import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
+import { exchanges, lanes } from "../../src/broker/topology.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { type Proxy, startProxy, through } from "../support/proxy.ts";
 import { purgeQueues } from "../support/queues.ts";
 import { amqpUrl } from "../support/services.ts";
 import { until } from "../support/wait.ts";
+import { receiveFirst } from "./receive.ts";
 
 const log = createLog({ level: "silent" });
 
@@ -43,15 +44,7 @@ describe("connectRabbitMq, when the network swallows everything", () => {
   it("notices within two heartbeats or so, confirms nothing meanwhile, and comes back", async () => {
     const broker = await connectRabbitMq({ url, log, publishTimeoutMs: 300 });
     brokers.push(broker);
-    const received: string[] = [];
-    await broker.consume({
-      queue: queues.first,
-      prefetch: 10,
-      onMessage(message) {
-        received.push(message.messageId);
-        message.ack();
-      },
-    });
+    const received = await receiveFirst(broker);
     expect(await broker.publish([work])).to.deep.equal([{ kind: "confirmed" }]);
     proxy.stall();
 

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 import { audience, startIssuer, type Issuer } from "../support/issuer.ts";
 import { request, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
+import { testJwtSettings } from "../users/test-jwt-settings.ts";
 import { expectSound, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
 import { createOrder, shopResources } from "./console-shop.ts";
 
@@ -43,21 +44,11 @@ describe("signing in to the console", function () {
       resources: shopResources,
       auth: {
         maxTokensPerUser: 100,
-        jwt: {
-          issuer: issuer.url,
+        jwt: testJwtSettings(issuer, {
           // The first is what the console asks the issuer for: a URI, as RFC 8707 has it.
           audience: [`urn:${audience}`, audience],
           clientId: "console",
-          jwksUrl: undefined,
-          algorithms: ["ES256"],
-          userClaim: "sub",
-          nameClaim: "name",
-          emailClaim: "email",
-          adminClaim: undefined,
-          adminValue: undefined,
-          provision: true,
-          allowedNetworks: ["127.0.0.0/8"],
-        },
+        }),
       },
     });
     issuer.register({ id: "console", redirectUri: `${originOf(scene)}/console/signed-in` });

@@ -1,13 +1,13 @@
 import { fullGrant, makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
-import { AppError } from "../../src/kit/errors.ts";
 import { createApp } from "../../src/http/app.ts";
 import { securityHeaders } from "../../src/http/security-headers.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
-import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
+import type { ApiMiddleware } from "../../src/http/state.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
 import { openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
+import { missingToken, thingsRouter } from "./things.ts";
 
 type Options = Partial<Parameters<typeof createApp>[0]>;
 
@@ -16,8 +16,7 @@ const statusesOf = (answers: readonly Answer[]): readonly number[] => answers.ma
 /** The token is its own id. */
 const authenticate: ApiMiddleware = async (ctx, next) => {
   const id = Number(ctx.get("Authorization"));
-  if (!(id > 0))
-    throw new AppError("token.missing", "Unauthenticated.", { headers: { "WWW-Authenticate": "Bearer" } });
+  if (!(id > 0)) throw missingToken();
   ctx.state.caller = makeCaller({ id, name: "Ada", email: "ada@example.com", isAdmin: false });
   ctx.state.tokenId = id;
   ctx.state.grant = fullGrant;
@@ -49,16 +48,7 @@ describe("createApp, with limits", () => {
       method?: string,
     ) => Promise<Answer>;
   }> {
-    const router = createRouter("/api");
-    router.get("/things", (ctx) => {
-      ctx.body = { data: [] };
-    });
-    router.post("/things", () => {
-      throw new AppError("validation.failed", "No.", { errors: { name: ["No."] } });
-    });
-    router.get("/broken", () => {
-      throw new Error("broken");
-    });
+    const router = thingsRouter();
     router.get("/held", async (ctx) => {
       await new Promise<void>((resolve) => held.push(resolve));
       ctx.body = {};

@@ -1,9 +1,8 @@
 import { expect } from "chai";
-import { AppError } from "../../src/kit/errors.ts";
 import { createApp } from "../../src/http/app.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
-import { createRouter } from "../../src/http/state.ts";
 import { asAda, call, createMemoryLog, type Answer } from "../support/http.ts";
+import { missingToken, thingsRouter } from "./things.ts";
 
 const page = "https://app.example.com";
 
@@ -18,28 +17,15 @@ describe("createApp, with CORS", () => {
   async function serve(
     corsOrigins?: readonly string[],
   ): Promise<(method: string, path: string, headers?: Record<string, string>) => Promise<Answer>> {
-    const router = createRouter("/api");
-    router.get("/things", (ctx) => {
-      ctx.body = { data: [] };
-    });
-    router.post("/things", () => {
-      throw new AppError("validation.failed", "No.", { errors: { name: ["No."] } });
-    });
-    router.get("/broken", () => {
-      throw new Error("broken");
-    });
     const app = createApp({
       log: createMemoryLog().log,
       routePrefix: "/api",
       authenticate: async (ctx, next) => {
-        if (ctx.get("Authorization") === "")
-          throw new AppError("token.missing", "Unauthenticated.", {
-            headers: { "WWW-Authenticate": "Bearer" },
-          });
+        if (ctx.get("Authorization") === "") throw missingToken();
         ctx.state.tokenId = 1;
         await asAda(ctx, next);
       },
-      router,
+      router: thingsRouter(),
       isUnavailable: () => false,
       rateLimit: { count: 4, windowMs: 60_000 },
       ...(corsOrigins === undefined ? {} : { corsOrigins }),

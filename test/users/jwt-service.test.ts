@@ -4,16 +4,9 @@ import type { PoolClient } from "pg";
 import { exportJWK, exportSPKI, generateKeyPair, importJWK, SignJWT, UnsecuredJWT } from "jose";
 import { call } from "../support/http.ts";
 import { audience, startIssuer, type Issuer, type IssuerKey } from "../support/issuer.ts";
+import { notesYaml } from "../support/notes.ts";
 import { request, startService, type Answer, type TestService } from "../support/service.ts";
-
-const resources = {
-  "notes.yaml": `
-name: notes
-model: Note
-triggers: []
-fields: { id: { type: Int, id: true }, text: { type: String }, user_id: { type: Int } }
-ownerColumn: user_id`,
-};
+import { testJwtSettings } from "./test-jwt-settings.ts";
 
 const clients = [
   { id: "ada", claims: { name: "Ada Lovelace", email: "ada@example.com", email_verified: true } },
@@ -46,24 +39,15 @@ describe("JWTs over HTTP", () => {
     issuer = await startIssuer(clients);
     service = await startService({
       mode: "servers",
-      resources,
+      resources: { "notes.yaml": notesYaml },
       http: { authFailureLimit: { count: 10_000, windowMs: 60_000 } },
       auth: {
         maxTokensPerUser: 100,
-        jwt: {
-          issuer: issuer.url,
-          audience: [audience],
-          clientId: undefined,
-          jwksUrl: undefined,
+        jwt: testJwtSettings(issuer, {
           algorithms: ["ES256", "RS256", "EdDSA"],
-          userClaim: "sub",
-          nameClaim: "name",
-          emailClaim: "email",
           adminClaim: "realm_access.roles",
           adminValue: "boss",
-          provision: true,
-          allowedNetworks: ["127.0.0.0/8"],
-        },
+        }),
       },
     });
   });

@@ -9,7 +9,8 @@ import { createUserStore } from "../../src/users/store.ts";
 import { testOperator } from "../support/actors.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
-import { audience, startIssuer, type Issuer } from "../support/issuer.ts";
+import { startIssuer, type Issuer } from "../support/issuer.ts";
+import { testJwtSettings } from "./test-jwt-settings.ts";
 
 describe("createJwtIdentifier", () => {
   let core: CoreDatabase;
@@ -27,21 +28,7 @@ describe("createJwtIdentifier", () => {
 
   /** What one process has of it. */
   function identifierWith(changes: Partial<JwtSettings> = {}): Identifier {
-    const settings: JwtSettings = {
-      issuer: issuer.url,
-      audience: [audience],
-      clientId: undefined,
-      jwksUrl: `${issuer.url}/jwks`,
-      algorithms: ["ES256"],
-      userClaim: "sub",
-      nameClaim: "name",
-      emailClaim: "email",
-      adminClaim: undefined,
-      adminValue: undefined,
-      provision: true,
-      allowedNetworks: ["127.0.0.0/8"],
-      ...changes,
-    };
+    const settings = testJwtSettings(issuer, { jwksUrl: `${issuer.url}/jwks`, ...changes });
     const keys = createKeySource({
       ...settings,
       fetchJson: createFetchJson(settings),

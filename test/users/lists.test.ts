@@ -1,14 +1,6 @@
 import { expect } from "chai";
+import { notesYaml } from "../support/notes.ts";
 import { startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
-
-const resources = {
-  "notes.yaml": `
-name: notes
-model: Note
-triggers: []
-fields: { id: { type: Int, id: true }, user_id: { type: Int } }
-ownerColumn: user_id`,
-};
 
 const namesOf = (body: Answer["body"]): unknown[] => body.data.map(({ name }: { name: string }) => name);
 const idsOf = (body: Answer["body"]): number[] => body.data.map(({ id }: { id: number }) => id);
@@ -19,7 +11,7 @@ describe("lists of tokens and users", () => {
   let admin: TestUser;
 
   before(async () => {
-    service = await startService({ mode: "servers", resources });
+    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
     ada = await service.createUser({ name: "Ada" });
     admin = await service.createUser({ name: "Root", isAdmin: true });
     const { sql } = service.infrastructure;

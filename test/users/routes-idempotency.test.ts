@@ -1,14 +1,6 @@
 import { expect } from "chai";
+import { notesYaml } from "../support/notes.ts";
 import { request, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
-
-const resources = {
-  "notes.yaml": `
-name: notes
-model: Note
-triggers: []
-fields: { id: { type: Int, id: true }, text: { type: String }, user_id: { type: Int } }
-ownerColumn: user_id`,
-};
 
 describe("tokens and users over HTTP, with an Idempotency-Key", () => {
   let service: TestService;
@@ -16,7 +8,7 @@ describe("tokens and users over HTTP, with an Idempotency-Key", () => {
   let admin: TestUser;
 
   before(async () => {
-    service = await startService({ mode: "servers", resources });
+    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
   });
 
   beforeEach(async () => {

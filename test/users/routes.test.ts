@@ -1,15 +1,7 @@
 import { expect } from "chai";
 import { auditOf } from "../support/audit.ts";
+import { notesYaml } from "../support/notes.ts";
 import { request, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
-
-const resources = {
-  "notes.yaml": `
-name: notes
-model: Note
-triggers: []
-fields: { id: { type: Int, id: true }, text: { type: String }, user_id: { type: Int } }
-ownerColumn: user_id`,
-};
 
 describe("tokens and users over HTTP", () => {
   let service: TestService;
@@ -17,7 +9,7 @@ describe("tokens and users over HTTP", () => {
   let admin: TestUser;
 
   before(async () => {
-    service = await startService({ mode: "servers", resources });
+    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
   });
 
   beforeEach(async () => {
