@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from "node:util";
-import { editYaml, replaceComment } from "../config/edit-yaml.ts";
+import { editYaml } from "../config/edit-yaml.ts";
+import { replaceComment } from "../config/replace-comment.ts";
 import { fileText } from "../mapping/import/file-text.ts";
 import { mergeContent, renameFields } from "../mapping/import/merge.ts";
 import type { FileContent, ImportedFile } from "../mapping/import/imported-table.ts";

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { parse } from "yaml";
-import { editYaml, replaceComment } from "../../src/config/edit-yaml.ts";
+import { editYaml } from "../../src/config/edit-yaml.ts";
+import { replaceComment } from "../../src/config/replace-comment.ts";
 import { inOneLine } from "../../src/config/yaml-lines.ts";
 
 type Data = Readonly<Record<string, unknown>>;

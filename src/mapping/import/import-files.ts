@@ -96,7 +96,7 @@ function fileOf(parts: FileParts): ImportedFile {
   const unique = uniqueColumns
     .filter(
       (numbers, index) =>
-        ![key.columns, ...uniqueColumns.slice(0, index)].some((one) => isSame(one, numbers)),
+        ![key.columns, ...uniqueColumns.slice(0, index)].some((one) => haveSameColumns(one, numbers)),
     )
     .filter((numbers) => numbers.every((number) => table.fields.has(number)))
     .map((numbers) => numbers.map((number) => table.fields.get(number)));
@@ -134,7 +134,7 @@ function fileOf(parts: FileParts): ImportedFile {
   };
 }
 
-function isSame(one: readonly number[], other: readonly number[]): boolean {
+function haveSameColumns(one: readonly number[], other: readonly number[]): boolean {
   return one.length === other.length && one.every((number) => other.includes(number));
 }
 

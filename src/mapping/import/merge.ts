@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { FileContent } from "./imported-table.ts";
 import { isObject } from "../../kit/is-object.ts";
 
@@ -21,7 +22,7 @@ export function mergeContent(last: FileContent, mine: FileContent, next: FileCon
   return { content: mergeMap({ last, mine, next, path: "", kept }), kept };
 }
 
-interface Three<T> {
+interface ThreeWay<T> {
   readonly last: T;
   readonly mine: T;
   readonly next: T;
@@ -29,7 +30,7 @@ interface Three<T> {
   readonly kept: string[];
 }
 
-function mergeMap({ last, mine, next, path, kept }: Three<FileContent>): FileContent {
+function mergeMap({ last, mine, next, path, kept }: ThreeWay<FileContent>): FileContent {
   const keys = orderedKeys(mine, next);
   const entries = keys.map((key) => {
     const place = path === "" ? key : `${path}.${key}`;
@@ -68,10 +69,10 @@ function orderedKeys(mine: FileContent, next: FileContent): readonly string[] {
 /** A rule list is one value: its items depend on each other. */
 const whole = /^(?:createRules|updateRules)\.|\.default$/;
 
-function mergeValue(three: Three<unknown>): unknown {
+function mergeValue(three: ThreeWay<unknown>): unknown {
   const { last, mine, next, path, kept } = three;
-  if (isSame(last, next) || isSame(mine, next)) return mine;
-  if (isSame(mine, last)) return next;
+  if (isDeepStrictEqual(last, next) || isDeepStrictEqual(mine, next)) return mine;
+  if (isDeepStrictEqual(mine, last)) return next;
   if (isObject(mine) && isObject(next) && !whole.test(path))
     return mergeMap({ ...three, last: isObject(last) ? last : {}, mine, next });
   // A field or rule that was taken out by hand stays out.
@@ -93,18 +94,6 @@ function mergeList(
 
 function isList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
-}
-
-/** Compares plain data; the order of keys does not count. */
-export function isSame(one: unknown, other: unknown): boolean {
-  if (Array.isArray(one) && Array.isArray(other))
-    return one.length === other.length && one.every((item, index) => isSame(item, other[index]));
-  if (!isObject(one) || !isObject(other)) return one === other;
-  const keys = Object.keys(one);
-  return (
-    keys.length === Object.keys(other).length &&
-    keys.every((key) => Object.hasOwn(other, key) && isSame(one[key], other[key]))
-  );
 }
 
 /** Renames fields in the data of the last import, as they were renamed by hand since then. */
