@@ -5,11 +5,13 @@ import { textFault } from "../mapping/storable.ts";
 import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
 import { messageFor } from "../validation/messages.ts";
 import type { JsonFilterFaults } from "../querying/json-filter.ts";
+import { checkEvents } from "./check-events.ts";
 import type { FilterUse } from "./filters.ts";
 import { readHeaders } from "./own-headers.ts";
-import { everyResource, type NewSubscription, type SubscriptionChanges } from "./subscription.ts";
+import type { NewSubscription, SubscriptionChanges } from "./subscription.ts";
+import { trimmedText } from "./trimmed-text.ts";
 
-/** What the rules below need from the resources and the settings. */
+/** What the checks need to know of the resources and the settings. */
 export interface SubscriptionRules {
   /**
    * Returns the events that a resource, or `*`, can have. Undefined when no such resource is
@@ -18,7 +20,7 @@ export interface SubscriptionRules {
   readonly triggersOf: (resource: string) => readonly EventKind[] | undefined;
   /** Returns what is wrong with a filter, by place: see `WebhookFilters`. */
   readonly filterFaults: (filter: unknown, of: Pick<FilterUse, "resource" | "events">) => JsonFilterFaults;
-  /** Why no webhook may go to a URL, as a sentence; undefined when it may. */
+  /** Returns why no webhook may go to a URL, as a sentence; undefined when one may. */
   readonly refusalOfUrl: (url: string) => string | undefined;
   /** Returns why a webhook of the user would never fire, as a sentence; undefined when it may. */
   readonly refusalOfResource: (resource: string) => string | undefined;
@@ -99,7 +101,7 @@ export async function checkNewSubscription(
     isActive: true,
     description: null,
     ...changesIn(body, nothing),
-    resource: textOf(body["resource"]),
+    resource: trimmedText(body["resource"]),
     secret: typeof body["secret"] === "string" ? body["secret"] : undefined,
   };
   return { kind: "valid", value: value as NewSubscription };
@@ -157,20 +159,22 @@ async function errorsIn({
   const isFine = (name: string): boolean => !found.has(name) && hasValue(body, name);
 
   if (isFine("url")) {
-    const refusal = urlFault(textOf(body["url"])) ?? refusalOfUrl(textOf(body["url"]));
+    const refusal = urlFault(trimmedText(body["url"])) ?? refusalOfUrl(trimmedText(body["url"]));
     if (refusal !== undefined) found.set("url", [refusal]);
   }
   if (isFine("description")) {
-    const description = textOf(body["description"]);
+    const description = trimmedText(body["description"]);
     const fault = description.includes("\0") ? "null characters" : textFault(description);
     if (fault !== undefined) found.set("description", [`The description field must not contain ${fault}.`]);
   }
   if (isFine("resource")) {
-    const refusal = refusalOfResource(textOf(body["resource"]));
+    const refusal = refusalOfResource(trimmedText(body["resource"]));
     if (refusal !== undefined) found.set("resource", [refusal]);
   }
   if (isFine("events") && !found.has("resource"))
-    for (const [name, messages] of await eventErrors(body["events"], textOf(resource), triggersOf))
+    for (const [name, messages] of Object.entries(
+      await checkEvents(body["events"], trimmedText(resource), triggersOf),
+    ))
       found.set(name, messages);
 
   for (const [name, message] of filterErrors({ body, resource, stored, filterFaults })) {
@@ -186,7 +190,7 @@ async function errorsIn({
   return new Map([...found].toSorted(([one], [other]) => placeOf(one) - placeOf(other)));
 }
 
-/** In characters of JSON. */
+/** Most characters of a filter as JSON. */
 const longestFilter = 16_384;
 
 /** Checks the filter with the events that it is for, when the body has one of the two. */
@@ -207,8 +211,8 @@ function filterErrors({
   if (JSON.stringify(filter).length > longestFilter)
     return new Map([["filter", `The filter field must not have more than ${longestFilter} characters.`]]);
   const given = body["events"];
-  const events = Array.isArray(given) ? given.map(textOf) : stored.events;
-  const faults = filterFaults(filter, { resource: textOf(resource), events });
+  const events = Array.isArray(given) ? given.map(trimmedText) : stored.events;
+  const faults = filterFaults(filter, { resource: trimmedText(resource), events });
   return new Map([...faults].map(([place, fault]) => [place === "" ? "filter" : `filter.${place}`, fault]));
 }
 
@@ -216,48 +220,11 @@ function placeOf(name: string): number {
   return fields.findIndex((field) => field === name.split(".")[0]);
 }
 
-/**
- * The rule `url` lets half a surrogate pair through, which would be stored as another character.
- */
+/** Refuses half a surrogate pair, which the rule `url` takes and the database cannot store. */
 function urlFault(text: string): string | undefined {
   return textFault(text) === undefined
     ? undefined
     : messageFor({ rule: "url", field: "url", sizeKind: "string" });
-}
-
-async function eventErrors(
-  given: unknown,
-  resource: string,
-  triggersOf: SubscriptionRules["triggersOf"],
-): Promise<Errors> {
-  // The rule `array` takes objects too.
-  if (!Array.isArray(given))
-    return new Map([["events", [messageFor({ rule: "array", field: "events", sizeKind: "array" })]]]);
-  const events = triggersOf(resource);
-  const allowed = events ?? [];
-  const rules = compileRules({
-    "events.*": ["bail", { in: allowed.length > 0 ? allowed : [""] }, "distinct"],
-  });
-  const checked = await validate(rules, { events: given }, { lookup: { exists: async () => true } });
-  const errors: Errors = new Map(checked.kind === "valid" ? [] : Object.entries(checked.errors));
-  const isKnown = (index: number): boolean => allowed.some((one) => one === textOf(given[index]));
-  return new Map(
-    [...errors].map(([name, messages]) =>
-      isKnown(Number(name.split(".")[1]))
-        ? [name, messages]
-        : [name, messages.map((message) => `${message} ${eventsOf(resource, events)}`)],
-    ),
-  );
-}
-
-/** Says which events there are, for the person who has named another one. */
-function eventsOf(resource: string, allowed: readonly string[] | undefined): string {
-  if (allowed === undefined) return `The resource ${resource} is not in the mapping files any more.`;
-  if (allowed.length === 0)
-    return `The resource ${resource} has no events: its mapping file lists no triggers.`;
-  return resource === everyResource
-    ? `The events of the resources are ${allowed.join(", ")}.`
-    : `The events of ${resource} are ${allowed.join(", ")}.`;
 }
 
 /** Returns the values of a body without errors, as far as it has them. */
@@ -266,13 +233,13 @@ function changesIn(body: Body, { headerNames }: Stored): SubscriptionChanges {
   const rateLimit = body["rate_limit"];
   const headers = Object.hasOwn(body, "headers") ? readHeaders(body["headers"], headerNames) : {};
   return {
-    ...(Object.hasOwn(body, "url") ? { url: textOf(body["url"]) } : {}),
+    ...(Object.hasOwn(body, "url") ? { url: trimmedText(body["url"]) } : {}),
     ...(Object.hasOwn(body, "events") ? { events: eventsIn(body) } : {}),
     ...headers,
     ...(Object.hasOwn(body, "filter") ? { filter: filterIn(body) } : {}),
     ...(rateLimit === undefined ? {} : { rateLimit: rateLimit === null ? null : Number(rateLimit) }),
     ...(isActive === undefined ? {} : { isActive: isActive === true || Number(isActive) === 1 }),
-    ...(Object.hasOwn(body, "description") ? { description: textOf(body["description"]) || null } : {}),
+    ...(Object.hasOwn(body, "description") ? { description: trimmedText(body["description"]) || null } : {}),
   };
 }
 
@@ -284,16 +251,15 @@ function eventsIn(body: Body): readonly EventKind[] {
   return (body["events"] as readonly string[]).map((event) => event.trim() as EventKind);
 }
 
-/** Returns a text without the blanks around it; empty for any other value. */
-function textOf(value: unknown): string {
-  return typeof value === "string" ? value.trim() : "";
-}
-
 function hasValue(body: Body, name: string): boolean {
   return Object.hasOwn(body, name) && body[name] !== null;
 }
 
-/** @param others Fields that other checks judge. */
+/**
+ * Adds an error for each unknown field.
+ *
+ * @param others Known fields that have an error of their own here.
+ */
 function addUnknown(
   errors: Errors,
   body: Body,
