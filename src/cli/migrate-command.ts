@@ -77,7 +77,7 @@ function textOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: Mig
 function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly string[] {
   if (steps.length === 0) return [];
   const statements = steps.map(({ title, sql }) =>
-    isSaid(title, sql) ? `${sql};` : `-- ${oneLine(title)}\n${sql};`,
+    isTitleStatement(title, sql) ? `${sql};` : `-- ${oneLine(title)}\n${sql};`,
   );
   if (!isInTransaction) return ["SET search_path = public;", ...statements];
   // As `migrate` has it: where a day becomes a time, the zone of the session would count.
@@ -86,7 +86,7 @@ function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly s
 }
 
 /** Returns whether the title is the statement itself. */
-function isSaid(title: string, sql: string): boolean {
+function isTitleStatement(title: string, sql: string): boolean {
   return sql.replace(/\s+/g, " ").startsWith(title);
 }
 

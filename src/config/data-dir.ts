@@ -19,7 +19,7 @@ export async function prepareDataDir(
 ): Promise<void> {
   try {
     await makeFolder(dataDir);
-    await tryOut(dataDir);
+    await writeTrialFile(dataDir);
   } catch (error) {
     throw new OperatorError(`${cannotWrite(dataDir)}: ${messageOf(error)}. ${remedy()}`, { cause: error });
   }
@@ -67,7 +67,7 @@ async function isFolder(path: string): Promise<boolean> {
   );
 }
 
-async function tryOut(folder: string): Promise<void> {
+async function writeTrialFile(folder: string): Promise<void> {
   const path = join(folder, `trial.${randomBytes(6).toString("hex")}`);
   const file = await open(path, "wx", 0o600);
   try {

@@ -114,7 +114,7 @@ export function parseYaml(text: string, file: string): YamlSource {
   };
   const notReadable = (faults: readonly Fault[]): YamlSource => ({ file, value: undefined, faults, faultAt });
 
-  const problems = withoutEchoes(text, [...document.errors, ...document.warnings]);
+  const problems = withoutFollowUps(text, [...document.errors, ...document.warnings]);
   const faults = problems.map((problem): Fault => ({
     file,
     ...place(problem.pos[0]),
@@ -146,11 +146,11 @@ type Problem = Pick<Document.Parsed["errors"][number], "pos" | "code" | "message
  * variable without quotes comes first. They are also those of the lines below a wrong indentation:
  * the parser compares each with the line before it.
  */
-function withoutEchoes(text: string, problems: readonly Problem[]): readonly Problem[] {
+function withoutFollowUps(text: string, problems: readonly Problem[]): readonly Problem[] {
   const lineOf = ({ pos: [offset] }: Problem): number => text.lastIndexOf("\n", offset - 1);
   const isVariableOf = (line: number) => (problem: Problem) =>
     lineOf(problem) === line && isVariable(text, problem.pos[0]);
-  const left = withoutIndentEchoes(problems);
+  const left = withoutIndentFollowUps(problems);
   return left.filter((problem) => {
     const line = lineOf(problem);
     const first = left.find(isVariableOf(line)) ?? left.find((other) => lineOf(other) === line);
@@ -159,7 +159,7 @@ function withoutEchoes(text: string, problems: readonly Problem[]): readonly Pro
   });
 }
 
-function withoutIndentEchoes(problems: readonly Problem[]): readonly Problem[] {
+function withoutIndentFollowUps(problems: readonly Problem[]): readonly Problem[] {
   return problems.flatMap((problem, index) => {
     const [before, after] = [problems[index - 1], problems[index + 1]];
     const isBelow = before !== undefined && indentCodes.includes(before.code);

@@ -84,7 +84,7 @@ export function createAnswerPost({
     if (typeof given !== "string") return send(ctx, await post.act(undefined));
     const key = keyOf(ctx, given);
     const requestHash = requestHashOf(ctx, post.dependsOn ?? "");
-    const steps: Steps = {
+    const steps: KeySteps = {
       async begin(sql) {
         if (!(await takeKey(sql, key))) throw inProgress();
         const kept = await findAnswer(sql, key);
@@ -110,15 +110,15 @@ export function createAnswerPost({
     };
     const { longestMs } = post;
     const { answer, isReplayed } = await (longestMs === undefined
-      ? actWithin(post, steps)
-      : actBeside({ ...post, longestMs }, steps));
+      ? actInTransaction(post, steps)
+      : actBetweenTransactions({ ...post, longestMs }, steps));
     if (isReplayed) ctx.set("Idempotent-Replayed", "true");
     send(ctx, answer);
   };
 }
 
 /** The operations on the key of a request. */
-interface Steps {
+interface KeySteps {
   /** Takes the key, and looks for its answer. Without one, returns what counts the first one. */
   readonly begin: (
     sql: Sql,
@@ -135,9 +135,9 @@ interface Answered {
 }
 
 /** Acts, and keeps the answer, in one transaction. */
-async function actWithin(
+async function actInTransaction(
   { inTransaction, act }: Pick<Post, "inTransaction" | "act">,
-  { begin, keep }: Steps,
+  { begin, keep }: KeySteps,
 ): Promise<Answered> {
   return inTransaction(async (transaction) => {
     const { sql } = transaction;
@@ -150,9 +150,9 @@ async function actWithin(
 }
 
 /** Acts between two transactions: one takes the key for a while, the other keeps the answer. */
-async function actBeside(
+async function actBetweenTransactions(
   { inTransaction, act, longestMs }: Pick<Post, "inTransaction" | "act"> & { readonly longestMs: number },
-  { begin, keep, mark, forget }: Steps,
+  { begin, keep, mark, forget }: KeySteps,
 ): Promise<Answered> {
   const begun = await inTransaction(async ({ sql }) => {
     const first = await begin(sql);

@@ -8,7 +8,7 @@ export interface FairQueue<Item> {
   empty(): readonly Item[];
 }
 
-interface Line<Item> {
+interface HolderLine<Item> {
   readonly holder: string;
   readonly waiting: Item[];
   /** Virtual start time of the next item: the cost after which it is due. */
@@ -26,12 +26,12 @@ interface Line<Item> {
 export function createFairQueue<Item>(
   costOf: (item: Item, given: { readonly holder: string; readonly isFirst: boolean }) => number | undefined,
 ): FairQueue<Item> {
-  const lines = new Map<string, Line<Item>>();
+  const lines = new Map<string, HolderLine<Item>>();
   let size = 0;
   let clock = 0;
 
-  function nextOf(left: ReadonlySet<Line<Item>>): Line<Item> | undefined {
-    let next: Line<Item> | undefined;
+  function nextOf(left: ReadonlySet<HolderLine<Item>>): HolderLine<Item> | undefined {
+    let next: HolderLine<Item> | undefined;
     for (const line of left) if (next === undefined || line.dueAt < next.dueAt) next = line;
     return next;
   }

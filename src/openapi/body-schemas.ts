@@ -65,7 +65,7 @@ function isRequired({ rules }: Node): boolean {
 
 function valueSchema(node: Node, field: Field | undefined): JsonSchema {
   const { rules } = node;
-  const ways = waysOf(node, field).map((schema) => withForm(schema, rules, field));
+  const ways = alternativesFor(node, field).map((schema) => withForm(schema, rules, field));
   const schemas = ways.map((schema) => withoutEmpty(narrowed(schema, rules), rules));
   const schema: JsonSchema = schemas.length === 1 ? (schemas[0] as JsonSchema) : { anyOf: schemas };
   const rest = rulesNotInSchema(rules);
@@ -75,7 +75,7 @@ function valueSchema(node: Node, field: Field | undefined): JsonSchema {
 }
 
 /** Returns each way of writing the value. The rules decide, else the column. */
-function waysOf({ rules, children }: Node, field: Field | undefined): readonly JsonSchema[] {
+function alternativesFor({ rules, children }: Node, field: Field | undefined): readonly JsonSchema[] {
   const items = children.get("*");
   const below = objectSchema({ rules, children }, () => undefined);
   const hasKeys = [...children.keys()].some((name) => name !== "*");

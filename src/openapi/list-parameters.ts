@@ -44,7 +44,7 @@ export function listParameters(
     ...sortParameter(shape.sortable),
     fieldsParameter(shape),
     ...(shape.includes.length > 0 ? [includeParameter(shape.includes)] : []),
-    ...openPaths(shape.filterable).flatMap(filterParameter),
+    ...allowedPaths(shape.filterable).flatMap(filterParameter),
   ];
 }
 
@@ -82,9 +82,11 @@ export function listRemarks(shape: ListShape): string {
   const groups = shape.hasGroups
     ? " Conditions go into groups as `filter[or][0][path][operator]=value`, `filter[and][0]…` and `filter[not]…`."
     : "";
-  const within = [...shape.filterable.paths.values()].filter(isWay).map(({ path }) => `filter[${path}.key]`);
+  const within = [...shape.filterable.paths.values()]
+    .filter(isJsonRoot)
+    .map(({ path }) => `filter[${path}.key]`);
   const json = within.length > 0 ? ` Keys within Json values: ${within.join(", ")}.` : "";
-  return openPaths(shape.filterable).length + within.length > 0 ? `${short}${groups}${json}` : "";
+  return allowedPaths(shape.filterable).length + within.length > 0 ? `${short}${groups}${json}` : "";
 }
 
 function query(name: string, schema: JsonSchema, description: string): Parameter {
@@ -98,16 +100,16 @@ function ownParameter(name: string, own: OwnParameters): Parameter {
 }
 
 /** A whole Json value is on the way to the paths within it, and no path itself. */
-function isWay({ field, jsonPath }: ShownPath): boolean {
+function isJsonRoot({ field, jsonPath }: ShownPath): boolean {
   return field.type === "Json" && !field.isList && jsonPath === undefined;
 }
 
-function openPaths({ paths, faults }: PathTable): readonly ShownPath[] {
-  return [...paths.values()].filter((shown) => !faults.has(shown.path) && !isWay(shown));
+function allowedPaths({ paths, faults }: PathTable): readonly ShownPath[] {
+  return [...paths.values()].filter((shown) => !faults.has(shown.path) && !isJsonRoot(shown));
 }
 
 function sortParameter(table: PathTable): readonly Parameter[] {
-  const paths = openPaths(table).map(({ path }) => path);
+  const paths = allowedPaths(table).map(({ path }) => path);
   if (paths.length === 0) return [];
   const items = { type: "string", enum: paths.flatMap((path) => [path, `-${path}`]) };
   const description = "Paths to sort by, - before one for descending. Nulls come last.";

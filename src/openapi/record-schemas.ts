@@ -23,7 +23,7 @@ export function recordSchemas(
   };
 }
 
-interface Showing {
+interface SchemaContext {
   /** The resource of the record, or of the related one that a path has led to. */
   readonly definition: Definition;
   readonly definitions: Definitions;
@@ -31,7 +31,7 @@ interface Showing {
   readonly isPart: boolean;
 }
 
-function schemaOfRecord(showing: Showing): JsonSchema {
+function schemaOfRecord(showing: SchemaContext): JsonSchema {
   const { definition } = showing;
   if (definition.code.transform !== undefined)
     return { description: "What the code module of the mapping file makes of the record." };
@@ -40,7 +40,7 @@ function schemaOfRecord(showing: Showing): JsonSchema {
   return schemaOfNode(definition.transform, showing, included);
 }
 
-function schemaOfNode(node: TransformNode, showing: Showing, included: Included): JsonSchema {
+function schemaOfNode(node: TransformNode, showing: SchemaContext, included: Included): JsonSchema {
   if (node.kind === "value") return constant(node.value);
   if (node.kind === "path") return schemaOfPath(node.path, showing, { included, isLoose: false });
   const properties = node.entries.map(
@@ -53,13 +53,17 @@ function constant(value: unknown): JsonSchema {
   return typeof value === "string" ? { type: "string", const: value } : { const: value };
 }
 
-interface Reach {
+interface Inclusion {
   readonly included: Included;
   /** Whether `include` may leave out fields of the related record, which are then null. */
   readonly isLoose: boolean;
 }
 
-function schemaOfPath([name = "", ...rest]: readonly string[], showing: Showing, reach: Reach): JsonSchema {
+function schemaOfPath(
+  [name = "", ...rest]: readonly string[],
+  showing: SchemaContext,
+  reach: Inclusion,
+): JsonSchema {
   const { definition, definitions } = showing;
   const field = definition.fields.find((one) => one.name === name);
   if (field !== undefined && rest.length === 0) {
@@ -70,7 +74,7 @@ function schemaOfPath([name = "", ...rest]: readonly string[], showing: Showing,
   const target = relation && definitions.get(relation.resource);
   if (relation === undefined || target === undefined) return {};
   const there = { ...showing, definition: target };
-  const beyond = reachBeyond(reach, name);
+  const beyond = inclusionBelow(reach, name);
   const one = rest.length === 0 ? schemaOfFields(there, beyond) : schemaOfPath(rest, there, beyond);
   return related(relation, target, one);
 }
@@ -80,7 +84,7 @@ function related(relation: Relation, target: Definition, one: JsonSchema): JsonS
   return nullable(leadsToMany(relation, target) ? listOf(one) : one);
 }
 
-function reachBeyond({ included, isLoose }: Reach, name: string): Reach {
+function inclusionBelow({ included, isLoose }: Inclusion, name: string): Inclusion {
   if (included === "any") return { included, isLoose: true };
   const args = included?.[name];
   if (typeof args !== "object" || args === null) return { included: undefined, isLoose };
@@ -89,7 +93,10 @@ function reachBeyond({ included, isLoose }: Reach, name: string): Reach {
   return { included: isNarrowed ? "any" : (include as Included), isLoose: isLoose || isNarrowed };
 }
 
-function schemaOfFields({ definition, isPart }: Showing, { isLoose }: Pick<Reach, "isLoose">): JsonSchema {
+function schemaOfFields(
+  { definition, isPart }: SchemaContext,
+  { isLoose }: Pick<Inclusion, "isLoose">,
+): JsonSchema {
   const properties = definition.fields.map((field) => {
     const schema = shownSchema(field, definition);
     return [field.name, isLoose ? nullable(schema) : schema] as const;

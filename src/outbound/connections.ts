@@ -80,7 +80,7 @@ function withLookup<T extends HttpAgent | HttpsAgent>(
   const connectVetted: Connect = (options, onCreated) => {
     const { asker = { userId: 0, isWaiting: false, isGone: false } } = options;
     const socket = connect({ ...options, lookup: lookupFor(asker) }, onCreated);
-    if (socket) note(socket, asker);
+    if (socket) recordTimes(socket, asker);
     return socket;
   };
   agent.createConnection = connectVetted;
@@ -88,7 +88,7 @@ function withLookup<T extends HttpAgent | HttpsAgent>(
 }
 
 /** Notes when the parts of the asker's new connection end. */
-function note(socket: Duplex, asker: Asker): void {
+function recordTimes(socket: Duplex, asker: Asker): void {
   const times: ConnectionTimes = { beganAt: performance.now() };
   asker.connection = times;
   socket.once("lookup", () => (times.lookedUpAt = performance.now()));

@@ -165,7 +165,7 @@ async function ask(channel: promises.Resolver, name: string): Promise<ResolvedNa
   });
   const enough = Promise.any(questions).then(() => sleep(otherFamilyMs, undefined, { ref: false }));
   await Promise.race([Promise.allSettled(questions), enough.catch(() => undefined)]);
-  if (found.length === 0) return new LookupError(tellingOf(codes));
+  if (found.length === 0) return new LookupError(mostTellingCode(codes));
   return {
     addresses: found
       .toSorted((a, b) => a.family - b.family)
@@ -178,6 +178,6 @@ async function ask(channel: promises.Resolver, name: string): Promise<ResolvedNa
  * Returns the code that says most. A missing address of one family says little while the other
  * family is unknown.
  */
-function tellingOf(codes: readonly string[]): string {
+function mostTellingCode(codes: readonly string[]): string {
   return codes.find((code) => code !== "ENODATA" && code !== "ENOTFOUND") ?? codes[0] ?? "ENODATA";
 }

@@ -55,7 +55,7 @@ export function addSubscriptionCommands(
           batchSize,
           onProgress: ({ reencrypted: done, of }) => terminal.stderr(`${done} of ${of} re-encrypted\n`),
         });
-        if (reencrypted > 0) await tellOfProcesses(sql, secretBox, terminal);
+        if (reencrypted > 0) await warnOfRunningProcesses(sql, secretBox, terminal);
         const replaced = mayReplace ? await replaceUnreadable({ sql, secretBox, unreadable, actor }) : [];
         const left = mayReplace ? [] : unreadable;
         const secrets = replaced.map(({ id, userId, url, secret, lostHeaders }) => ({
@@ -89,7 +89,7 @@ const runningText = `
   SELECT count(*)::int AS count, min(started_at) AS since FROM svc.processes WHERE seen_at > now() - interval '15 seconds'`;
 
 /** The keys of other processes are in their memory alone: an operator has to know who has which. */
-async function tellOfProcesses(
+async function warnOfRunningProcesses(
   sql: Sql,
   { currentHead }: Pick<SecretBox, "currentHead">,
   terminal: Pick<Terminal, "stderr">,

@@ -110,7 +110,7 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
             ruleOf(resource) === "everyone" || isAdminOf(options, resource, user);
           const ofAll = new Set(users.filter(isOfAll).map(({ id }) => id));
           const others = users.filter(({ id }) => !ofAll.has(id));
-          if (ofEach !== undefined) return { ofAll, ofEach: ofEach.map((one) => within(one, others)) };
+          if (ofEach !== undefined) return { ofAll, ofEach: ofEach.map((one) => keepUsers(one, others)) };
           const isOwned = ruleOf(resource) === "owner";
           return { ofAll, ofEach: isOwned ? ownersAmong(others, events) : events.map(() => []) };
         },
@@ -171,7 +171,7 @@ function ownersAmong(
 }
 
 /** Leaves out those who are not among the users: they get every event anyway, or none. */
-function within(readers: EventReaders, users: readonly Caller[]): EventReaders {
+function keepUsers(readers: EventReaders, users: readonly Caller[]): EventReaders {
   if (readers === "everybody") return readers;
   const ids = new Set(readers);
   return users.flatMap(({ id }) => (ids.has(id) ? [id] : []));

@@ -52,7 +52,9 @@ export async function matchOff<S extends OffSubscriber>({
 }): Promise<readonly (readonly S[])[]> {
   const answers: S[][] = events.map(() => []);
   const pairs = events.flatMap((event, index) =>
-    off.filter((subscriber) => wants(subscriber, event)).map((subscriber) => ({ event, index, subscriber })),
+    off
+      .filter((subscriber) => matchesEvent(subscriber, event))
+      .map((subscriber) => ({ event, index, subscriber })),
   );
   for (let start = 0; start < pairs.length; start += mostPairs) {
     const portion = pairs.slice(start, start + mostPairs);
@@ -67,6 +69,6 @@ export async function matchOff<S extends OffSubscriber>({
   return answers;
 }
 
-function wants({ resource, events }: OffSubscriber, event: MatchedEvent): boolean {
+function matchesEvent({ resource, events }: OffSubscriber, event: MatchedEvent): boolean {
   return (resource === event.resource || resource === everyResource) && events.includes(event.event);
 }

@@ -11,14 +11,14 @@ import { snapshotRow } from "./snapshot-row.ts";
 export type EventReaders = readonly number[] | "everybody";
 
 /** A rule of access, inverted: it leads from the events of one resource to their readers. */
-interface Question {
+interface ReaderQuery {
   readonly sql: Sql;
   readonly definition: Definition;
   /** Row ids, as decimal strings. */
   readonly eventIds: readonly string[];
 }
 
-interface Found {
+interface FoundReader {
   readonly eventId: string;
   /** Null: every user. */
   readonly userId: number | null;
@@ -41,30 +41,30 @@ const mostPairs = 20_000;
  * asked take one more for 20,000 pairs.
  */
 export async function findReaders(
-  question: Question,
+  query: ReaderQuery,
   alternatives: readonly Alternative[],
 ): Promise<ReadonlyMap<string, EventReaders>> {
   const readers = new Map<string, Set<number> | "everybody">();
-  const note = ({ eventId, userId }: Found): void => {
+  const note = ({ eventId, userId }: FoundReader): void => {
     const known = readers.get(eventId) ?? new Set<number>();
     if (userId === null) readers.set(eventId, "everybody");
     else if (known !== "everybody") readers.set(eventId, known.add(userId));
   };
   const direct = alternatives.filter(({ kind }) => kind !== "judged");
-  if (direct.length > 0) (await findNamed(question, direct)).forEach(note);
+  if (direct.length > 0) (await findDirectReaders(query, direct)).forEach(note);
   const judged = alternatives.filter(({ kind }) => kind === "judged").map(({ when }) => when);
   if (judged.length > 0) {
-    const eventIds = question.eventIds.filter((id) => readers.get(id) !== "everybody");
-    for await (const found of findJudged({ ...question, eventIds }, { kind: "any", of: judged }))
+    const eventIds = query.eventIds.filter((id) => readers.get(id) !== "everybody");
+    for await (const found of findJudgedReaders({ ...query, eventIds }, { kind: "any", of: judged }))
       found.forEach(note);
   }
   return new Map([...readers].map(([id, found]) => [id, found === "everybody" ? found : [...found]]));
 }
 
-async function findNamed(
-  { sql, definition, eventIds }: Question,
+async function findDirectReaders(
+  { sql, definition, eventIds }: ReaderQuery,
   alternatives: readonly Alternative[],
-): Promise<readonly Found[]> {
+): Promise<readonly FoundReader[]> {
   const parameters = createParameters();
   const events = parameters.add(eventIds);
   const resource = parameters.add(definition.name);
@@ -83,7 +83,7 @@ async function findNamed(
     );
   }
   const conditions = alternatives.map(({ when }) => when);
-  return sql<Found & Record<string, unknown>>(
+  return sql<FoundReader & Record<string, unknown>>(
     `WITH sample AS MATERIALIZED (
        (SELECT user_id FROM svc.subscriptions WHERE resource = ${resource} AND is_active ORDER BY user_id LIMIT ${mostJudgedFirst + 1})
        UNION ALL
@@ -139,10 +139,10 @@ function userText(condition: string, resource: string): string {
 }
 
 /** Asks each user with a subscription, as many in one statement as make 20,000 pairs. */
-async function* findJudged(
-  { sql, definition, eventIds }: Question,
+async function* findJudgedReaders(
+  { sql, definition, eventIds }: ReaderQuery,
   when: Condition,
-): AsyncGenerator<readonly Found[]> {
+): AsyncGenerator<readonly FoundReader[]> {
   const usersAtOnce = Math.max(1, Math.floor(mostPairs / Math.max(1, eventIds.length)));
   for (let after = 0; eventIds.length > 0;) {
     const parameters = createParameters();

@@ -34,7 +34,7 @@ const answerText = `
   FROM (SELECT 1) AS always LEFT JOIN (${findText}) AS found ON true`;
 
 /** A row of the arguments of `svc.possible_subscribers`: a trigger and a group of users. */
-type Question = readonly [
+type CandidateQuery = readonly [
   resource: string,
   trigger: string,
   kind: UserGroup["kind"],
@@ -98,8 +98,8 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
     async find(events) {
       if (events.length === 0) return [];
       const selectors = await selectorsOf(options, events);
-      const questions = questionsOf(events, selectors);
-      const asked = [0, 1, 2, 3, 4].map((column) => questions.map((question) => question[column]));
+      const queries = candidateQueries(events, selectors);
+      const asked = [0, 1, 2, 3, 4].map((column) => queries.map((query) => query[column]));
       const values = [...asked, holdForMs, [...selectors.keys()]];
       if (!isKept(events)) {
         const rows = await sql<FoundRow & Row>(findText, values);
@@ -109,7 +109,7 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
       const askedAtMs = now();
       const answer = await sql<AnswerRow & Row>(answerText, values);
       const found = answer.flatMap((row) => (row.subscriptionId === null ? [] : [foundOf(row)]));
-      const answers = answersTo(questions, [...selectors.keys()], found);
+      const answers = candidatesByQuery(queries, [...selectors.keys()], found);
       if (answer[0] !== undefined) {
         const { snapshot, readAtMs } = answer[0];
         known.keep(answers, { knownAt: { snapshot, readAtMs }, askedAtMs });
@@ -119,7 +119,10 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
     async findKnown(events, most) {
       if (!isKept(events)) return undefined;
       const selectors = await selectorsOf(options, events);
-      const keys = [...questionsOf(events, selectors).map(keyOf), ...[...selectors.keys()].map(offKeyOf)];
+      const keys = [
+        ...candidateQueries(events, selectors).map(queryKey),
+        ...[...selectors.keys()].map(inactiveKey),
+      ];
       const answer = known.find(keys);
       if (answer === undefined) return undefined;
       const matched = await match(options, { events, selectors, found: answer.rows });
@@ -163,15 +166,15 @@ async function match(
   return active.map((own, index) => [...own, ...(held[index] ?? [])]);
 }
 
-const keyOf = (question: Question): string => JSON.stringify(question);
-const offKeyOf = (resource: string): string => JSON.stringify(["off", resource]);
+const queryKey = (query: CandidateQuery): string => JSON.stringify(query);
+const inactiveKey = (resource: string): string => JSON.stringify(["off", resource]);
 
 /**
- * Returns which subscriptions answer each of the questions, and which are off. It compares as
+ * Returns which subscriptions answer each of the queries, and which are off. It compares as
  * `matchEvents` does, so that none is missing that would be chosen.
  */
-function* answersTo(
-  questions: readonly Question[],
+function* candidatesByQuery(
+  queries: readonly CandidateQuery[],
   resources: readonly string[],
   found: readonly Found[],
 ): Generator<readonly [key: string, found: readonly Found[]]> {
@@ -180,19 +183,19 @@ function* answersTo(
   const byUser = groupBy(active, ({ user }) => user.id);
   const byEmail = groupBy(active, ({ user }) => user.email.toLowerCase());
   const flagged = active.filter(({ user }) => user.isAdmin);
-  for (const question of questions) {
-    const [resource, trigger, kind, userId, email] = question;
+  for (const query of queries) {
+    const [resource, trigger, kind, userId, email] = query;
     if (kind === "everybody") continue;
     const ofEmail = (): readonly Found[] => byEmail.get(email ?? "") ?? [];
     const ofOwner = (): readonly Found[] => byUser.get(userId ?? 0) ?? [];
     const theirs = kind === "flag" ? flagged : kind === "email" ? ofEmail() : ofOwner();
     const names = resource === serviceResource ? [resource] : [resource, everyResource];
     const own = theirs.filter((one) => names.includes(one.resource) && one.events.includes(trigger));
-    yield [keyOf(question), own];
+    yield [queryKey(query), own];
   }
   for (const resource of resources) {
     const names = [resource, everyResource];
-    yield [offKeyOf(resource), off.filter((one) => names.includes(one.resource))];
+    yield [inactiveKey(resource), off.filter((one) => names.includes(one.resource))];
   }
 }
 
@@ -222,10 +225,10 @@ function foundOf(row: FoundRow & Partial<KnownAt>): Found {
   return { ...subscription, signing, user: { id, name, email, isAdmin, claims: noClaims } };
 }
 
-function questionsOf(
+function candidateQueries(
   events: readonly MatchedEvent[],
   selectors: ReadonlyMap<string, ReaderSelector>,
-): readonly Question[] {
+): readonly CandidateQuery[] {
   return [...selectors].flatMap(([resource, selector]) => {
     const own = events.filter((event) => event.resource === resource);
     return [...new Set(own.map(({ event }) => event))].flatMap((trigger) => {
@@ -235,7 +238,7 @@ function questionsOf(
       return selector.groupsOf(places).flatMap((group) => {
         const userId = group.kind === "owner" ? group.userId : null;
         const email = group.kind === "email" ? group.email : null;
-        return names.map((name): Question => [name, trigger, group.kind, userId, email]);
+        return names.map((name): CandidateQuery => [name, trigger, group.kind, userId, email]);
       });
     });
   });

@@ -52,7 +52,7 @@ export function matchEvents<C extends Candidate>({
   const ofEvery = named.get(everyResource) ?? [];
   for (const [resource, judged] of eventsOf) {
     // Operational events have names of their own, which a subscription to all cannot list.
-    const own = together(named.get(resource) ?? [], ofEvery);
+    const own = mergeById(named.get(resource) ?? [], ofEvery);
     if (own.length === 0) continue;
     const users = [...new Map(own.map(({ user }) => [user.id, user])).values()];
     const { ofAll = new Set<number>(), ofEach = [] } = selectors.get(resource)?.choose(users) ?? {};
@@ -61,14 +61,14 @@ export function matchEvents<C extends Candidate>({
     judged.forEach(({ event, index }, place) => {
       const others = ofEach[place] ?? [];
       const key = `${event} ${String(others)}`;
-      answers[index] = getOrSet(known, key, () => answerOf(listeners.get(event), others));
+      answers[index] = getOrSet(known, key, () => subscribersOf(listeners.get(event), others));
     });
   }
   return answers;
 }
 
 /** Joins two lists of candidates by id. */
-function together<C extends Candidate>(own: readonly C[], ofEvery: readonly C[]): readonly C[] {
+function mergeById<C extends Candidate>(own: readonly C[], ofEvery: readonly C[]): readonly C[] {
   if (ofEvery.length === 0) return own;
   return [...own, ...ofEvery].toSorted((one, other) => one.subscriptionId - other.subscriptionId);
 }
@@ -88,7 +88,7 @@ function listenersOf<C extends Candidate>(
   return listeners;
 }
 
-function answerOf<C extends Candidate>(
+function subscribersOf<C extends Candidate>(
   listeners: Listeners<C> | undefined,
   users: EventReaders,
 ): readonly C[] {

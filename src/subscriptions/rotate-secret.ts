@@ -55,7 +55,7 @@ export async function rotateSecret(
 ): Promise<string | undefined> {
   const [stored] = await sql<Stored & Record<string, unknown>>(readText, [id]);
   if (stored === undefined || (owner !== "everybody" && stored.userId !== owner)) return undefined;
-  const secret = mintOther(stored.hint);
+  const secret = mintWithNewHint(stored.hint);
   const { nowMs } = stored;
   const previous = graceSeconds === 0 ? [] : previousOf(stored, secretBox, nowMs + graceSeconds * 1000);
   const kept = sealPrevious(secretBox, previous, nowMs);
@@ -75,7 +75,7 @@ function previousOf(
 }
 
 /** The audit trail knows a new secret by its hint: another key leaves the hint as it is. */
-function mintOther(hint: string): string {
+function mintWithNewHint(hint: string): string {
   for (;;) {
     const secret = mintSecret();
     if (secretHint(secret) !== hint) return secret;

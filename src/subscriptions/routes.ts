@@ -70,7 +70,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   });
 
   router.get("/webhooks/:id", async (ctx) => {
-    ctx.body = presentSubscription(await getOwn(ctx, store));
+    ctx.body = presentSubscription(await getOwnSubscription(ctx, store));
   });
   router.put("/webhooks/:id", (ctx) => change(ctx, options));
   router.patch("/webhooks/:id", (ctx) => change(ctx, options));
@@ -114,7 +114,7 @@ async function create(ctx: ApiContext, options: SubscriptionRoutesOptions): Prom
 
 async function change(ctx: ApiContext & WithParams, options: SubscriptionRoutesOptions): Promise<void> {
   const { store, bodyLimitBytes } = options;
-  const own = await getOwn(ctx, store);
+  const own = await getOwnSubscription(ctx, store);
   const body = await readJsonBody(ctx, bodyLimitBytes);
   const rules = rulesOf(options, ctx.state.caller);
   const changes = valid(await checkSubscriptionChanges(body, own, rules));
@@ -127,7 +127,7 @@ async function rotateSecret(
   ctx: ApiContext & WithParams,
   { store, bodyLimitBytes, inTransaction, answerPost }: SubscriptionRoutesOptions,
 ): Promise<void> {
-  const { id } = await getOwn(ctx, store);
+  const { id } = await getOwnSubscription(ctx, store);
   const graceSeconds = readGrace(await readJsonBody(ctx, bodyLimitBytes));
   await answerPost(ctx, {
     inTransaction,
@@ -142,7 +142,10 @@ async function rotateSecret(
   });
 }
 
-async function getOwn(ctx: ApiContext & WithParams, store: SubscriptionStore): Promise<OwnSubscription> {
+async function getOwnSubscription(
+  ctx: ApiContext & WithParams,
+  store: SubscriptionStore,
+): Promise<OwnSubscription> {
   const id = webhookIdOf(ctx);
   const subscription = id === undefined ? undefined : await store.find(id, ctx.state.caller.id);
   if (subscription === undefined) throw unknownSubscription();

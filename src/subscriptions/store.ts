@@ -119,7 +119,7 @@ export function createSubscriptionStore({
     async create({ id: userId, isAdmin }, created, actor, transaction) {
       const secret = created.secret ?? mintSecret();
       const act = async (sql: Sql): Promise<OwnSubscription> => {
-        if (!isAdmin) await refuseOneTooMany(sql, { userId, maxPerUser });
+        if (!isAdmin) await refuseBeyondLimit(sql, { userId, maxPerUser });
         const values = createdValues(userId, created, { secret, actor, secretBox });
         const [row] = await sql<{ id: number }>(createText, values);
         return made(sql, row?.id ?? 0, userId);
@@ -229,7 +229,7 @@ function changedHeaders(
  * Locks the user, so that creations of one user run one after another: two that both count 49 would
  * make 51.
  */
-async function refuseOneTooMany(
+async function refuseBeyondLimit(
   sql: Sql,
   { userId, maxPerUser }: { readonly userId: number; readonly maxPerUser: number },
 ): Promise<void> {

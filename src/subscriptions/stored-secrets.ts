@@ -19,11 +19,11 @@ interface StoredSecret {
 /** A stored secret of which no key decrypts a part. */
 export interface UnreadableSecret extends StoredSecret {
   readonly reason: string;
-  readonly opened: Opened;
+  readonly opened: DecryptedSecret;
 }
 
 /** The parts in clear text. Undefined: no key opens it. Null: there is none. */
-interface Opened {
+interface DecryptedSecret {
   readonly secret: string | undefined;
   readonly previous: string | null | undefined;
   readonly headers: string | null | undefined;
@@ -49,18 +49,18 @@ const countByHeadText = `
 
 const countText = `
   SELECT count(*) FILTER (WHERE is_other)::int AS others, count(*) FILTER (WHERE NOT is_other)::int AS current
-  FROM (SELECT ${isOther("$1")} AS is_other FROM svc.subscriptions) AS subscription`;
+  FROM (SELECT ${hasOtherKey("$1")} AS is_other FROM svc.subscriptions) AS subscription`;
 
 const findOthersText = `
   SELECT id, user_id AS "userId", url, encrypted_secret AS sealed, encrypted_previous AS previous, encrypted_headers AS headers,
     header_names AS "headerNames"
   FROM svc.subscriptions
-  WHERE id > $1 AND ${isOther("$2")}
+  WHERE id > $1 AND ${hasOtherKey("$2")}
   ORDER BY id
   LIMIT $3`;
 
 /** Writes whether a part of a subscription was encrypted with another key than that of the head. */
-function isOther(head: string): string {
+function hasOtherKey(head: string): string {
   const parts = ["encrypted_secret", "encrypted_previous", "encrypted_headers"].map(
     (column) => `coalesce(${headOf(column)} <> decode(${head}, 'hex'), false)`,
   );
@@ -151,21 +151,21 @@ export async function reencryptSecrets({
     const last = batch.at(-1);
     if (last === undefined) return { reencrypted, current, unreadable };
     after = last.id;
-    const opened = batch.map((stored) => ({ stored, ...open(secretBox, stored) }));
+    const opened = batch.map((stored) => ({ stored, ...decryptStored(secretBox, stored) }));
     const readable = opened.filter(({ reason }) => reason === undefined);
     for (const { stored, reason, opened: parts } of opened)
       if (reason !== undefined) unreadable.push({ ...stored, reason, opened: parts });
-    const fresh = readable.map(({ stored, opened: parts }) => sealAnew(secretBox, stored, parts));
+    const fresh = readable.map(({ stored, opened: parts }) => reencrypt(secretBox, stored, parts));
     reencrypted += (await replace({ sql, secrets: fresh, actor })).size;
     onProgress({ reencrypted, of });
   }
 }
 
 /** Decrypts each part. The reason is that of the first part that no key opens. */
-function open(
+function decryptStored(
   secretBox: Pick<SecretBox, "decrypt">,
   { sealed, previous, headers }: StoredSecret,
-): { readonly opened: Opened; readonly reason: string | undefined } {
+): { readonly opened: DecryptedSecret; readonly reason: string | undefined } {
   const reasons: string[] = [];
   const openPart = (part: Uint8Array): string | undefined => {
     try {
@@ -183,7 +183,7 @@ function open(
   return { opened, reason: reasons[0] };
 }
 
-interface Sealed extends StoredSecret {
+interface ReencryptedSecret extends StoredSecret {
   readonly fresh: Uint8Array;
   readonly hint?: string;
   readonly freshPrevious: Uint8Array | null;
@@ -191,11 +191,11 @@ interface Sealed extends StoredSecret {
 }
 
 /** Encrypts with the current key what could be opened. */
-function sealAnew(
+function reencrypt(
   secretBox: Pick<SecretBox, "encrypt">,
   stored: StoredSecret,
-  { secret = "", previous, headers }: Opened,
-): Sealed {
+  { secret = "", previous, headers }: DecryptedSecret,
+): ReencryptedSecret {
   const seal = (text: string | null | undefined): Uint8Array | null =>
     text === null || text === undefined ? null : secretBox.encrypt(text);
   return {
@@ -237,7 +237,7 @@ export async function replaceUnreadable({
     const kept = { ...stored.opened, secret: secret ?? stored.opened.secret };
     const lostHeaders = stored.opened.headers === undefined ? stored.headerNames : [];
     return {
-      ...sealAnew(secretBox, stored, kept),
+      ...reencrypt(secretBox, stored, kept),
       secret,
       lostHeaders,
       ...(secret !== undefined && { hint: secretHint(secret) }),
@@ -254,7 +254,7 @@ async function replace({
   actor,
 }: {
   readonly sql: Sql;
-  readonly secrets: readonly Sealed[];
+  readonly secrets: readonly ReencryptedSecret[];
   readonly actor: Actor;
 }): Promise<ReadonlySet<number>> {
   const rows = await sql<{ id: number }>(replaceText, [

@@ -67,7 +67,7 @@ export function createJwtVerifier({
   let getKey: JWTVerifyGetKey;
 
   /** Forgets what other keys have verified. */
-  function take(set: KeySet): JWTVerifyGetKey {
+  function useKeySet(set: KeySet): JWTVerifyGetKey {
     if (set.version !== version) {
       verified.clear();
       version = set.version;
@@ -78,7 +78,7 @@ export function createJwtVerifier({
 
   async function check(token: string, set: KeySet): Promise<JwtResult | "unknown key"> {
     try {
-      const { payload } = await jwtVerify(token, take(set), {
+      const { payload } = await jwtVerify(token, useKeySet(set), {
         issuer,
         audience: [...audience],
         algorithms: [...algorithms],
@@ -100,7 +100,7 @@ export function createJwtVerifier({
       if (!isAcceptable(token, algorithms)) return { kind: "invalid" };
       const set = await keys.get();
       if (set === undefined) return { kind: "no_keys" };
-      take(set);
+      useKeySet(set);
       const known = verified.recall(token);
       if (known !== undefined) return known;
       let result = await check(token, set);

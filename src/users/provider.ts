@@ -128,7 +128,7 @@ export function createTokenProvider({
         await lockTokensOf(sql, userId);
         if (madeWith !== undefined)
           await refuseSpent(sql, madeWith, { isForAdmins: madeWith.userId !== userId });
-        if (mostInForce !== undefined) await refuseOneTooMany(sql, userId, mostInForce);
+        if (mostInForce !== undefined) await refuseBeyondLimit(sql, userId, mostInForce);
         const values = [userId, name, hashToken(token), [...scopes], parentId, expiresAt ?? null];
         const [made] = await sql<Row>(insertText, values);
         return made;
@@ -166,7 +166,7 @@ async function lockTokensOf(sql: Sql, userId: number): Promise<void> {
 }
 
 /** After `lockTokensOf`: two that both count 99 would make 101. */
-async function refuseOneTooMany(sql: Sql, userId: number, most: number): Promise<void> {
+async function refuseBeyondLimit(sql: Sql, userId: number, most: number): Promise<void> {
   const [row] = await sql<{ count: number }>(countText, [userId]);
   const count = row?.count ?? 0;
   if (count < most) return;

@@ -21,7 +21,7 @@ export interface TableReferences {
   readonly remarks: readonly string[];
 }
 
-interface Linked {
+interface LinkedColumn {
   readonly from: ChosenTable;
   readonly column: number;
   readonly to: ChosenTable;
@@ -48,7 +48,7 @@ export function findReferences({
   readonly typeOf: (table: ChosenTable, one: ImportedColumn) => TypedField;
 } {
   const byOid = new Map(tables.map((table) => [table.relation.oid, table]));
-  const links: Linked[] = [];
+  const links: LinkedColumn[] = [];
   const plain = new Map<ChosenTable, Map<number, string>>(tables.map((table) => [table, new Map()]));
   const remarks = new Map<ChosenTable, string[]>(tables.map((table) => [table, []]));
   const foreign = constraints.filter(({ kind, relation }) => kind === "foreign" && byOid.has(relation));
@@ -70,7 +70,7 @@ export function findReferences({
   return {
     typeOf,
     of: (table) => ({
-      references: named(
+      references: nameReferences(
         table,
         links.filter(({ from }) => from === table),
       ),
@@ -115,7 +115,10 @@ function kindOf(typed: TypedField): string {
  * Returns the columns of whole numbers that are of 64 bits here. These are keys of decimals, and
  * what refers to, or is referred to by, one of 64 bits.
  */
-function promotedColumns(tables: readonly ChosenTable[], links: readonly Linked[]): ReadonlySet<string> {
+function promotedColumns(
+  tables: readonly ChosenTable[],
+  links: readonly LinkedColumn[],
+): ReadonlySet<string> {
   const wide = new Set(
     tables.flatMap(({ relation, key, columns: { columns } }) =>
       columns
@@ -144,7 +147,10 @@ function promotedColumns(tables: readonly ChosenTable[], links: readonly Linked[
   return wide;
 }
 
-function named(table: ChosenTable, links: readonly Linked[]): ReadonlyMap<number, ImportedReference> {
+function nameReferences(
+  table: ChosenTable,
+  links: readonly LinkedColumn[],
+): ReadonlyMap<number, ImportedReference> {
   const taken = new Set(table.fields.values());
   const references = new Map<number, ImportedReference>();
   for (const { column, to, target, constraint } of links) {

@@ -57,13 +57,13 @@ function report({ draft, path }: Place, message: string, where?: "key"): void {
   draft.report(path, message, where);
 }
 
-type Named =
+type NameLookup =
   | { readonly kind: "field"; readonly field: Field }
   | { readonly kind: "relation"; readonly relation: Relation }
   /** Reported, or unknown because of another fault. */
   | { readonly kind: "unknown" };
 
-function lookUp(place: Place, name: string): Named {
+function lookUp(place: Place, name: string): NameLookup {
   const { here } = place;
   const field = here?.fields.get(name);
   if (field !== undefined) return { kind: "field", field };

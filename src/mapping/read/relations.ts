@@ -4,7 +4,7 @@ import { isUniqueAlone } from "../keys.ts";
 import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
 import { isObject } from "../../kit/is-object.ts";
 
-interface End {
+interface RelationEnd {
   readonly kind: "end";
   readonly draft: Draft;
   readonly resource: string;
@@ -16,7 +16,7 @@ interface End {
 /**
  * A reference with a fault that is reported already. Uses of its relations are no further faults.
  */
-interface Broken {
+interface BrokenReference {
   readonly kind: "broken";
   readonly draft: Draft;
   readonly as: string;
@@ -56,8 +56,8 @@ function keepNames({
   ends,
   all,
 }: {
-  readonly broken: Broken;
-  readonly ends: readonly End[];
+  readonly broken: BrokenReference;
+  readonly ends: readonly RelationEnd[];
   readonly all: readonly Draft[];
 }): void {
   const { draft, as } = broken;
@@ -92,8 +92,8 @@ function isInverse({
   readonly name: string;
   readonly draft: Draft;
   readonly all: readonly Draft[];
-  readonly ends: readonly End[];
-  readonly broken: readonly Broken[];
+  readonly ends: readonly RelationEnd[];
+  readonly broken: readonly BrokenReference[];
 }): boolean {
   return all.some((other) => {
     const resource = other.content.name;
@@ -109,7 +109,7 @@ function isInverse({
 }
 
 /** Returns what the faulty fields of a file would reference, as far as it is known. */
-function faultyReferences(draft: Draft, drafts: Drafts): readonly Broken[] {
+function faultyReferences(draft: Draft, drafts: Drafts): readonly BrokenReference[] {
   const { value } = draft.source;
   const given = isObject(value) && isObject(value["fields"]) ? value["fields"] : {};
   return [...draft.fields].flatMap(([name, field]) => {
@@ -141,7 +141,7 @@ function linkOwn({
   readonly drafts: Drafts;
   /** Whether every file has a valid name: otherwise an unknown resource may be one without. */
   readonly isNamed: boolean;
-}): End | Broken | undefined {
+}): RelationEnd | BrokenReference | undefined {
   const given = draft.content.fields?.[field.name];
   if (given?.references === undefined) return undefined;
   const resource = draft.content.name ?? "";
@@ -158,7 +158,12 @@ function linkOwn({
   } else draft.relations.set(as, undefined);
 
   const target = drafts.get(targetName);
-  const broken: Broken = { kind: "broken", draft, as: isTaken ? defaultNameOf(field.name) : as, target };
+  const broken: BrokenReference = {
+    kind: "broken",
+    draft,
+    as: isTaken ? defaultNameOf(field.name) : as,
+    target,
+  };
   if (target === undefined) {
     if (isNamed) draft.report(path, `there is no resource "${targetName}"${hint(targetName, drafts.keys())}`);
     return broken;
@@ -209,7 +214,7 @@ function relationNameOf(resource: string, field: Field): string {
   return `${resource}.${field.name}`;
 }
 
-function linkInverse({ draft, resource, field, reference, target }: End): void {
+function linkInverse({ draft, resource, field, reference, target }: RelationEnd): void {
   const plain = inverseNameOf(resource);
   const names = [plain, `${plain}_by_${reference.as}`];
   const name = names.find((candidate) => !target.fields.has(candidate) && !target.relations.has(candidate));

@@ -35,14 +35,14 @@ const lineLength = 255;
 
 export function formFields({ properties = {}, required = [] }: Schema): readonly FormField[] {
   return Object.entries(properties).map(([name, schema]) => {
-    const ways = waysOf(schema);
+    const ways = alternativesOf(schema);
     const hint = hintOf(schema);
     const kind = schema["x-resource"] === undefined ? kindOf(ways, hint) : "relation";
     return {
       name,
       kind,
       isRequired: required.includes(name),
-      isNullable: waysOf(schema, true).some((way) => typesOf(way).includes("null")),
+      isNullable: alternativesOf(schema, true).some((way) => typesOf(way).includes("null")),
       isNumeric: isNumeric(ways),
       choices:
         kind === "choice"
@@ -60,8 +60,9 @@ function typesOf({ type }: Schema): readonly string[] {
 }
 
 /** Gives each way of writing a value, without null unless it is asked for. */
-function waysOf(schema: Schema, withNull = false): readonly Schema[] {
-  const ways = schema.anyOf === undefined ? [schema] : schema.anyOf.flatMap((way) => waysOf(way, withNull));
+function alternativesOf(schema: Schema, withNull = false): readonly Schema[] {
+  const ways =
+    schema.anyOf === undefined ? [schema] : schema.anyOf.flatMap((way) => alternativesOf(way, withNull));
   return withNull ? ways : ways.filter(({ type }) => type !== "null");
 }
 
@@ -92,7 +93,9 @@ function kindOf(ways: readonly Schema[], hint: string | undefined): FieldKind {
 }
 
 function isPlainList(way: Schema): boolean {
-  return way.items !== undefined && waysOf(way.items).every((item) => typesOf(item).includes("string"));
+  return (
+    way.items !== undefined && alternativesOf(way.items).every((item) => typesOf(item).includes("string"))
+  );
 }
 
 function hintOf({ description }: Schema): string | undefined {
