@@ -1,9 +1,8 @@
-import { useQuery } from "@tanstack/react-query";
 import { useState, type JSX, type SubmitEvent } from "react";
 import { ApiError } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
-import type { ResourceEntry } from "../../api/types.ts";
 import { useWrite } from "../../api/use-write.ts";
+import { useResources } from "../../api/use-resources.ts";
 import { Button } from "../../parts/button.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -146,10 +145,7 @@ function ScopeField({
   readonly onChange: (scopes: ReadonlySet<string>) => void;
   readonly errors: readonly string[] | undefined;
 }): JSX.Element {
-  const { data } = useQuery({
-    queryKey: ["/resources"],
-    queryFn: () => api<{ readonly data: readonly ResourceEntry[] }>("/resources"),
-  });
+  const { data } = useResources();
   const toggle = (scope: string): void => {
     const next = new Set(scopes);
     if (!next.delete(scope)) next.add(scope);
@@ -176,7 +172,7 @@ function ScopeField({
               <span className="small muted">{hint}</span>
             </div>
           ))}
-          {data?.data.map(({ name }) => (
+          {data?.map(({ name }) => (
             <div key={name} className="scope-row">
               <span className="mono break">{name}</span>
               {check(`${name}:read`, "read")}

@@ -1,7 +1,6 @@
-import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
-import { api } from "../../api/client.ts";
-import type { Delivery, ResourceEntry } from "../../api/types.ts";
+import type { Delivery } from "../../api/types.ts";
+import { useResources } from "../../api/use-resources.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { DataTable, Pager } from "../../parts/data-table.tsx";
 import { ChoiceFilter, FilterBar, SelectFilter, TextFilter, TimeFilter } from "../../parts/filters.tsx";
@@ -91,16 +90,6 @@ const operational = ["webhook.failing", "webhook.disabled", "delivery.failed"].m
   value,
   title: value,
 }));
-
-/** Reads the resources, for a choice of them. */
-export function useResources(): { readonly data: readonly ResourceEntry[] | undefined } {
-  const query = useQuery({
-    queryKey: ["/resources"],
-    queryFn: () => api<{ readonly data: readonly ResourceEntry[] }>("/resources"),
-    staleTime: 60_000,
-  });
-  return { data: query.data?.data };
-}
 
 function NoDeliveries({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {
   if (isFiltered) return <Empty title="No delivery is like that">Change the filters, or clear them.</Empty>;

@@ -2,6 +2,7 @@ import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
 import type { CursorPage, JsonRecord, ServiceEvent } from "../../api/types.ts";
+import { useResources } from "../../api/use-resources.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { shortened } from "../../parts/code.tsx";
@@ -13,7 +14,7 @@ import { Empty, ErrorLine, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useUrlState, type UrlState } from "../../parts/url-state.ts";
 import { eventColumn } from "../deliveries/delivery-columns.tsx";
-import { eventOptions, useResources } from "../deliveries/delivery-list.tsx";
+import { eventOptions } from "../deliveries/delivery-list.tsx";
 import { mostShown, useEventStream, type StreamState } from "./use-event-stream.ts";
 
 const filters = ["resource", "event", "record_id"];

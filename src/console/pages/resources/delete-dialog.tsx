@@ -3,10 +3,10 @@ import { useState, type JSX } from "react";
 import { isGone, isStatus } from "../../api/api-error.ts";
 import { api, apiAnswer, type Answer } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
+import { useResources } from "../../api/use-resources.ts";
 import { JsonView } from "../../parts/code.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
 import { labelOf, recordPath } from "./record-key.ts";
-import { useResources } from "./resource-list.tsx";
 
 interface Subscription {
   readonly resource: string;

@@ -1,20 +1,10 @@
-import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import type { JSX } from "react";
-import { api } from "../../api/client.ts";
 import type { ResourceEntry } from "../../api/types.ts";
+import { useResources } from "../../api/use-resources.ts";
 import { TriggerBadge } from "../../parts/badge.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
-
-/** Reads the resources that are served. */
-export function useResources(): UseQueryResult<readonly ResourceEntry[]> {
-  return useQuery({
-    queryKey: ["resources"],
-    queryFn: async () => (await api<{ readonly data: readonly ResourceEntry[] }>("/resources")).data,
-    staleTime: 60_000,
-  });
-}
 
 const columns: readonly Column<ResourceEntry>[] = [
   { key: "name", title: "Resource", render: ({ name }) => name },

@@ -1,7 +1,6 @@
-import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
-import { api } from "../../api/client.ts";
 import type { ResourceEntry } from "../../api/types.ts";
+import { useResources } from "../../api/use-resources.ts";
 import { useRights } from "../../app/caller.ts";
 import { TriggerBadge } from "../../parts/badge.tsx";
 import { SelectField } from "../../parts/field.tsx";
@@ -28,12 +27,8 @@ export function WhatFields({
   isNew,
 }: FieldsProps & { readonly isNew: boolean }): JSX.Element {
   const { isAdmin } = useRights();
-  const query = useQuery({
-    queryKey: ["/resources"],
-    queryFn: () => api<{ readonly data: readonly ResourceEntry[] }>("/resources"),
-    staleTime: 60_000,
-  });
-  const resources = (query.data?.data ?? []).filter(({ triggers }) => triggers.length > 0);
+  const query = useResources();
+  const resources = (query.data ?? []).filter(({ triggers }) => triggers.length > 0);
   const events = eventsOf(resources, draft.resource);
   const options = [
     ...(draft.resource === "" ? [{ value: "", title: "Choose one" }] : []),
