@@ -14,7 +14,7 @@ const banned = /\b(anew|at home|be it|besides|in hand|told|mends?|mended|nobody|
 /** A value of the setting `isAdmin`, and of a label. */
 const values = /^"(nobody|in_hand)"$/;
 const missingDocuments =
-  /\b(contract|specification),? (section )?\d|\bcontract of the resource API|reference\/\w+\.md/i;
+  /\b(contract|specification),? (section )?\d|\bcontract of the\b|reference\/\w+\.md/i;
 
 const commentPattern = /^[ \t]*\/\*\*[^]*?\*\/|^(?:[ \t]*\/\/(?! oxlint).*\n)+/gm;
 

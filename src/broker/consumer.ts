@@ -81,7 +81,7 @@ export function startConsumption({
       await channel.prefetch(options.prefetch);
       const { consumerTag } = await channel.consume(options.queue, (delivery) => {
         if (delivery === null) {
-          // The look comes first: another channel declares the missing queue.
+          // Reports first: once the channel is closed, its successor declares the missing queue.
           void reportCancelled(link, options.queue, log).then(() => channel.close().catch(() => undefined));
         } else if (isStopped) {
           channel.nack(delivery, false, true);

@@ -45,7 +45,7 @@ export function createPublisher({
 }): Publisher {
   let open: OpenChannel | undefined;
   let isClosed = false;
-  /** No client can ask for it. It is learned from a closed channel, and holds for the next one. */
+  /** The limit is unknown until RabbitMQ closes a channel for it: AMQP has no query for it. */
   let learned = Number.POSITIVE_INFINITY;
   const inFlight = new Set<Promise<unknown>>();
 

@@ -29,7 +29,7 @@ interface Options {
   readonly json?: true;
 }
 
-/** Adds `import`, which writes mapping files for the tables of a database that is there. */
+/** Adds `import`, which writes mapping files for the tables of an existing database. */
 export function addImportCommand(
   program: Command,
   {

@@ -48,7 +48,7 @@ export function addReloadCommand(
         pid,
         outcome,
         configuration,
-        // For people the failure lists them.
+        // Without `--json`, the error lists them.
         ...(json ? { faults } : {}),
       }));
       printRows(terminal, rows, { json, empty: "" });

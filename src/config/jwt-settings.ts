@@ -1,6 +1,6 @@
 import type { SettingValues } from "./settings.ts";
 
-/** Whose JWTs are taken for tokens, and what their claims mean. */
+/** Which issuer's JWTs are accepted as tokens, and what their claims mean. */
 export interface JwtSettings {
   readonly issuer: string;
   readonly audience: readonly string[];

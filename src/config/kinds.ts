@@ -132,7 +132,7 @@ export function list<T>(item: Kind<T>, least: number): Kind<readonly T[]> {
   };
 }
 
-/** Returns whether an item is what an empty variable leaves behind. */
+/** Returns whether an item of a list is empty, as one is whose variable is empty. */
 export function isNothing(item: unknown): boolean {
   return item === "" || item === undefined;
 }

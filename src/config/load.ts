@@ -122,7 +122,7 @@ export function loadMetricsAddress({ env, cwd }: Environment): {
   };
   const { "http.host": host, "metrics.host": metricsHost, "metrics.port": port } = settings;
   return {
-    // The defaults of http.host both answer here.
+    // Both defaults of http.host can be reached at this address.
     host: find("metrics.host", metricsHost.kind) ?? find("http.host", host.kind) ?? "127.0.0.1",
     port: find("metrics.port", port.kind) ?? port.default,
     faults: faults.map(faultText),

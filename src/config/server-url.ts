@@ -37,7 +37,7 @@ export function databaseUrl(): Kind<string> {
     expected,
     read(value) {
       const url = sslProblemOf(value) === undefined ? kind.read(value) : undefined;
-      // With this parameter pg means by them what libpq does.
+      // With this parameter, pg gives the modes the meaning that they have in libpq.
       return url?.includes("uselibpqcompat=true") === true
         ? url
         : url?.replace(/([?&]sslmode=)(?:allow|prefer|require|verify-ca)(?=&|$)/, "$1verify-full");

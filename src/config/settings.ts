@@ -107,7 +107,7 @@ export const settings = {
   "http.openApi": { kind: oneOf("token", "public", "off"), default: "token" },
   "console.enabled": { kind: boolean(), env: "SVC_CONSOLE", default: true },
   "console.path": { kind: routePrefix(), env: "SVC_CONSOLE_PATH", default: "/console" },
-  // Those in force. Users with the admin flag have no limit.
+  // Counts tokens that are neither revoked nor expired. Users with the admin flag have no limit.
   "auth.maxTokensPerUser": { kind: integer(1, 1_000_000), default: 100 },
   "auth.jwt.issuer": { kind: webUrl(), env: "SVC_JWT_ISSUER" },
   "auth.jwt.audience": { kind: list(text("the name of this API at the issuer"), 1), env: "SVC_JWT_AUDIENCE" },

@@ -34,7 +34,7 @@ export function lineEnd(text: string, offset: number): number {
   return end === -1 ? text.length : end + 1;
 }
 
-/** Returns the end of a pair without line breaks: the end of a block is the start of the next line. */
+/** Returns the end of a pair without the line break that ends a block. */
 export function lastCharacter(text: string, pair: Pair): number {
   const [from] = rangeOf(pair.key);
   return text.slice(from, endOf(pair)).trimEnd().length + from;

@@ -19,9 +19,8 @@ const maxBytes = 256 * 1024;
 const tooLarge = `expected at most ${maxBytes / 1024} KiB`;
 const maxDepth = 32;
 /**
- * Together with the refusal of aliases within aliased values this bounds the expanded size
- * ("billion laughs"). yaml's own `maxAliasCount` lets a value that contains its own alias through,
- * as a cycle.
+ * Bounds the expanded size ("billion laughs"), since aliases within aliased values are refused.
+ * yaml's own `maxAliasCount` lets a value that contains its own alias through, as a cycle.
  */
 const maxAliases = 100;
 
@@ -164,7 +163,7 @@ function withoutIndentFollowUps(problems: readonly Problem[]): readonly Problem[
     const [before, after] = [problems[index - 1], problems[index + 1]];
     const isBelow = before !== undefined && indentCodes.includes(before.code);
     if (isBelow && problem.code === "BAD_INDENT") return [];
-    // Together they say that the lines below belong to this value, by their indentation.
+    // The two problems mean one: by their indentation, the lines below belong to this value.
     if (isDeeper(problem, after)) return [{ ...problem, code: "BAD_INDENT", message: deeper }];
     return isDeeper(before, problem) ? [] : [problem];
   });
@@ -220,7 +219,7 @@ const syntaxMessages: Partial<Record<ErrorCode, string>> = {
 
 const deeper = "the line below starts further to the right; expected it in the column of this key";
 
-/** The same for those that share a code with others. */
+/** Messages for problems that share a code, by the parser's own text. */
 const messagesByText: Readonly<Record<string, string>> = {
   "All mapping items must start at the same column":
     "expected the key in the column of the keys before it; blanks at the start of a line count",

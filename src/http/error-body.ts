@@ -78,9 +78,9 @@ export function memoryOfAnswer(text: string): number {
 }
 
 /**
- * Sets the reservation to the answer, which is all that the request now holds. What has only read
- * is refused where it has no room; a write may be committed. A refused request has a small answer,
- * and may have no reservation yet.
+ * Sets the reservation to the answer, which is all that the request now holds. A read is refused
+ * when there is no room for its answer. A write is not: it may be committed. A refused request has
+ * a small answer, and may have no reservation yet.
  */
 function account(
   { state, method }: ApiContext,

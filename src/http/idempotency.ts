@@ -21,7 +21,7 @@ import {
 } from "./idempotency-keys.ts";
 import type { ApiContext } from "./state.ts";
 
-/** Opens what it has sealed. */
+/** Encrypts kept answers that show a secret. */
 export interface Seal {
   encrypt(text: string): Uint8Array;
   decrypt(sealed: Uint8Array): string;
@@ -40,8 +40,8 @@ export interface Post {
   /** What the answer depends on beside method, path and body. */
   readonly dependsOn?: string;
   /**
-   * How long an act takes that waits for others, and writes nothing to be kept with its answer. It
-   * gets no transaction; the key is taken for so long.
+   * Longest time of an act that waits for others, and that has nothing to commit with its answer.
+   * It gets no transaction, and holds the key for so long.
    */
   readonly longestMs?: number;
 }

@@ -71,8 +71,8 @@ export function createInOrder(act: Act): InOrder {
 }
 
 /**
- * What Node.js has with a connection, and its types do not show. To destroy the connection does
- * not end the parser's work on what it was given; its callback's answer does.
+ * The parser of a connection, which the types of Node.js do not show. Destroying the connection
+ * does not stop the parser; a return value of its callback does.
  */
 interface Parsed {
   readonly parser?: {
@@ -83,7 +83,7 @@ interface Parsed {
 /** Tells the parser that what follows is no HTTP, as behind an upgrade. */
 const noMore = 2;
 
-/** Also behind an answer with `Connection: close`, after which no other goes out. */
+/** Returns true after an answer with `Connection: close`, too: no other can follow it. */
 function isOver({ destroyed, writableEnded }: Socket): boolean {
   return destroyed || writableEnded;
 }

@@ -87,7 +87,7 @@ function createShares(limitBytes: number, waitMs: number): Shares {
     for (const waiting of queue) {
       const { userId, bytes, grant } = waiting;
       if (!hasShare(userId, bytes)) continue;
-      // The first that could go, or small requests would pass a large one for ever.
+      // Waits for room for the first one, or small requests would pass a large one for ever.
       if (!hasRoom(bytes)) return;
       queue.delete(waiting);
       count(userId, bytes);
@@ -122,7 +122,7 @@ function createShares(limitBytes: number, waitMs: number): Shares {
     wait(given) {
       const stop = (): void => {
         clearTimeout(timer);
-        // It may have stood before others that fit.
+        // Others that fit may have waited behind it.
         if (queue.delete(waiting)) grantWaiting();
       };
       const refuse = (): void => {

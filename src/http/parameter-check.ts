@@ -2,7 +2,7 @@ import { validationError } from "../kit/errors.ts";
 import { shortened } from "./query-string.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
 
-/** Paths below the prefix whose reads have parameters of lists, or ask by themselves. */
+/** Paths below the prefix whose reads are lists, or whose handlers check the parameters. */
 const readers: ReadonlySet<string> = new Set([
   "/resources/:name",
   "/resources/:name/:id",
@@ -18,7 +18,7 @@ const readers: ReadonlySet<string> = new Set([
   "/dead-letters",
 ]);
 
-/** Elsewhere they would seem to say which records are meant, or what the answer holds. */
+/** Parameters of lists. A client that sends one elsewhere expects it to change the answer. */
 const ofLists = /^(filter|sort|fields|include|cursor|count)(\[|$)/;
 
 /**

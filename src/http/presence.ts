@@ -1,4 +1,4 @@
-/** How long a user counts as being about. */
+/** How long a user counts as active after a request. */
 const presenceMs = 1000;
 
 /** Knows which users send requests at present. */

@@ -69,7 +69,7 @@ function lineOf(
     isAborted,
   }: { readonly status: number; readonly durationMs: number; readonly isAborted: boolean },
 ): Readonly<Record<string, unknown>> {
-  // Optional by life, not by type: a request without a valid token has no caller.
+  // The type says that all are there, but a request without a valid token has no caller.
   const { caller, tokenId, resource, recordId, errorCode, clientAddress } = ctx.state as Partial<
     typeof ctx.state
   >;

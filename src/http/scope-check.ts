@@ -15,7 +15,7 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "* /resources/:name/:id": "resource",
   "GET /webhooks": "webhooks",
   "POST /webhooks": "webhooks",
-  // It asks for the scopes of the resources whose events it shows, too.
+  // The handler also asks for the scope of the resource whose events it shows.
   "POST /webhooks/preview": "webhooks",
   "GET /webhooks/:id": "webhooks",
   "PUT /webhooks/:id": "webhooks",
@@ -33,7 +33,7 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "GET /webhook-deliveries": "webhooks",
   "GET /webhook-deliveries/:id": "webhooks",
   "POST /webhook-deliveries/:id/retry": "webhooks",
-  // They ask for the scopes of the resources whose events they show.
+  // The handlers ask for the scopes of the resources whose events they show.
   "GET /events": "any",
   "GET /events/stream": "any",
   "GET /events/:uuid": "any",

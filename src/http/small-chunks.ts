@@ -18,8 +18,8 @@ const least = { chunks: 4096, bytes: 16, floodMs: 1000 };
  *
  * Closes a connection, without an answer, whose chunks are tiny as a rule.
  *
- * @param onFlood Called when they came fast, to do so and more. Node.js has up to 10,000 of them in
- *   one read, which takes 55 ms, and cannot be stopped in it.
+ * @param onFlood Called in place of that when they came fast, and closes the connection. Node.js
+ *   has up to 10,000 of them in one read, which takes 55 ms, and cannot be stopped in it.
  * @param now In ms, never going back.
  */
 export function joinSmallChunks(

@@ -69,7 +69,7 @@ export function openHostsWarning({
   );
 }
 
-/** Counts back: a pattern would take the square of the slashes. */
+/** Counts from the end: a pattern would take time with the square of the slashes. */
 function withoutSlashes(path: string): string {
   let end = path.length;
   while (end > 0 && path.charAt(end - 1) === "/") end -= 1;

@@ -16,7 +16,7 @@ const holding = { freeBytes: 64 * 1024, bytesPerMs: 2 * 1024 };
  * connection. The user's other requests wait for their turn. Answers 503 at once when the user has
  * `limit` requests open. Comes after authentication.
  *
- * @param alone How many of a user run while no other one is about.
+ * @param alone How many requests of a user run while no other user is active.
  * @param presence Gets the user of each request.
  */
 export function createUserTurns({

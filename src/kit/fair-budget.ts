@@ -15,7 +15,7 @@ export interface FairBudgetOptions {
   readonly now: () => number;
 }
 
-/** Bounds what the shares themselves take: each time sorts all holders that owe. */
+/** Least time between two payments, since each sorts all holders that owe. */
 const payEveryMs = 50;
 
 /**
@@ -24,7 +24,7 @@ const payEveryMs = 50;
  * it all.
  */
 export function createFairBudget({ perSecond, burst, now }: FairBudgetOptions): FairBudget {
-  /** What is owed, by holder: only of those that owe. */
+  /** Debts by holder; a holder without debt has no entry. */
   const owed = new Map<number, number>();
   let paidAtMs = now();
 

@@ -40,8 +40,8 @@ function isSettable(field: Field, { ownerColumn }: Fields): boolean {
 }
 
 /**
- * Returns whether the database makes the value where no other is asked for. Of a default of the
- * table's own nothing is known, so that a client may give a value.
+ * Returns whether the database makes the value, so that clients give none. What a default of the
+ * table itself makes is unknown, so clients may give a value there.
  */
 export function isMade(given: FieldDefault | undefined): boolean {
   return given !== undefined && given.kind !== "literal" && given.kind !== "database";

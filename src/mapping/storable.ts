@@ -16,7 +16,9 @@ export function textFault(text: string): string | undefined {
   return /\p{Surrogate}/u.test(text) ? "half a surrogate pair" : undefined;
 }
 
-/** Returns whether a text is what a `numeric` may hold and no client can send. */
+/**
+ * Returns whether a text is NaN or an infinity, which a `numeric` may hold and no client can send.
+ */
 export function isNoNumber(text: string): boolean {
   return /^(?:NaN|-?Infinity)$/.test(text);
 }

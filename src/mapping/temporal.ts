@@ -16,7 +16,7 @@ export function isDateText(text: string): boolean {
 }
 
 /**
- * Returns whether a text is a day that a table of others may have, and no client can send. That is
+ * Returns whether a text is a day that an existing table may have and no client can send. That is
  * `infinity`, or a day before the year 1 or after 9999.
  */
 export function isBeyondDays(text: string): boolean {

@@ -10,7 +10,7 @@ const happened: Readonly<Record<Trigger, string>> = {
   on_delete: "was deleted; data is the record as it was",
 };
 
-/** What the headers of a delivery say (docs/webhooks.md, "The delivery request"). */
+/** Schemas of the headers of a delivery (docs/webhooks.md, "The delivery request"). */
 const headers: Readonly<Record<string, JsonSchema>> = {
   "X-Service-Signature": {
     description:

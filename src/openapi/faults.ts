@@ -47,7 +47,7 @@ export function faultsOf(
 ): readonly ErrorCode[] {
   const scope: readonly ErrorCode[] = hasScope ? ["token.scope"] : [];
   const token = hasToken ? [...ofToken, ...(takesJwts ? ofJwt : []), ...scope] : [];
-  // Of parameters, also where there are none.
+  // Every operation refuses parameters of lists that it does not take.
   const parameters: readonly ErrorCode[] = hasToken ? ["validation.failed"] : [];
   return [...new Set([...ofEvery, ...token, ...parameters, ...own])];
 }

@@ -2,7 +2,7 @@ import type { Definition, Definitions } from "../mapping/definition.ts";
 import { shownPlaces, type Shown } from "../mapping/shown.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
-/** A path of a record's JSON, and what is there. */
+/** A path of a record's JSON, and the place that it leads to. */
 type Place = readonly [path: string, shown: Shown];
 
 /**

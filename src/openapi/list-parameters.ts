@@ -99,7 +99,7 @@ function ownParameter(name: string, own: OwnParameters): Parameter {
   return query(name, known.schema, known.description);
 }
 
-/** A whole Json value is on the way to the paths within it, and no path itself. */
+/** Returns whether a path is a whole Json value: only the paths within it can be used. */
 function isJsonRoot({ field, jsonPath }: ShownPath): boolean {
   return field.type === "Json" && !field.isList && jsonPath === undefined;
 }

@@ -44,7 +44,7 @@ export function addPageRoutes(router: ApiRouter): void {
   const load = loadOnce(loadAsset);
 
   router.get("/docs", async (ctx) => {
-    // The page names its files below where it is.
+    // The page names its files relative to `/docs`.
     if (ctx.path.endsWith("/")) {
       ctx.redirect("../docs");
       return;
@@ -64,7 +64,7 @@ async function loadAsset(name: string): Promise<Asset> {
 
 function send(ctx: ApiContext, type: string, { bytes, tag }: Asset): void {
   ctx.set("ETag", tag);
-  // Kept, and asked for again each time: a 304 until the service is another version.
+  // Caches revalidate it each time: a 304 until the version of the service changes.
   ctx.set("Cache-Control", "public, no-cache");
   ctx.type = type;
   ctx.body = bytes;

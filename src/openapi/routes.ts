@@ -40,7 +40,7 @@ function documentOf(document: unknown): KnownDocument {
 
 function sendKnown(ctx: ApiContext, { bytes, tag }: KnownDocument): void {
   ctx.set("ETag", tag);
-  // May be kept, and is asked for again each time: a 304 then.
+  // A client may keep it, and revalidates it each time: a 304 then.
   ctx.set("Cache-Control", "private, no-cache");
   ctx.type = "json";
   ctx.body = bytes;

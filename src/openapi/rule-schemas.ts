@@ -33,7 +33,7 @@ const alternatives: Partial<Readonly<Record<RuleName, (args: readonly string[]) 
     string: () => [{ type: "string" }],
   };
 
-/** From the most specific one: the first that a field has decides. */
+/** Ordered from the most specific one: the first that a field has decides. */
 const typeRules = Object.keys(alternatives) as readonly RuleName[];
 
 function withText(mode: string | undefined, number: JsonSchema, text: JsonSchema): readonly JsonSchema[] {

@@ -89,7 +89,7 @@ function decimalSchema({ precision, scale = 0 }: Field): JsonSchema {
   return { type: "number", minimum: -maximum, maximum };
 }
 
-/** Tables of others have times that are no days of this calendar, and years of five digits. */
+/** Times that an existing table may have: no days of this calendar, and years of five digits. */
 const beyond: JsonSchema = { type: "string", pattern: "infinity$| BC$|^[0-9]{5,6}-" };
 
 /** Values as answers and webhooks show them (docs/api.md, "Values"). */

@@ -84,11 +84,11 @@ export function addSubscriptionCommands(
     );
 }
 
-// As `svc.processes` is read elsewhere: a process that lives renews its row every 6 s.
+// A process renews its row every 6 s. One that was not seen for 15 s has ended.
 const runningText = `
   SELECT count(*)::int AS count, min(started_at) AS since FROM svc.processes WHERE seen_at > now() - interval '15 seconds'`;
 
-/** The keys of other processes are in their memory alone: an operator has to know who has which. */
+/** Warns that running processes have only the keys that they were started with. */
 async function warnOfRunningProcesses(
   sql: Sql,
   { currentHead }: Pick<SecretBox, "currentHead">,

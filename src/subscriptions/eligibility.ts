@@ -84,7 +84,7 @@ export interface EligibilityOptions {
 /** Creates the decision of one configuration. */
 export function createEligibility(options: EligibilityOptions): Eligibility {
   const { definitions, access } = options;
-  /** Until when rules rest, by resource. */
+  /** By resource: until when its filter is not applied, after it took too long. */
   const resting = new Map<string, number>();
   const ruleOf = (resource: string): AccessRule["kind"] =>
     definitions.get(resource)?.access.read.kind ?? "owner";

@@ -26,7 +26,10 @@ export interface Filtered {
 const mostStepsOfFilter = 4_000_000;
 /** Steps that all filters of one user may take for one event. */
 const mostStepsOfUser = 2 * mostStepsOfFilter;
-/** Least steps of an evaluation that ends without a result: each condition throws. */
+/**
+ * Least cost of an evaluation without a result, in steps: the exceptions of its conditions take
+ * time.
+ */
 const stepsOfUnjudged = 20_000;
 /**
  * Steps of the filters of all users in one dispatcher: a tenth of a core. Without it, 50 costly

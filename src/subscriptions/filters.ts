@@ -48,9 +48,12 @@ export interface FilterUse {
  * dropped is compiled again.
  */
 const mostCompiled = 1_500_000;
-/** What a compiled filter takes beside its characters, as such. */
+/** Memory of a compiled filter whatever its length, counted as characters. */
 const charactersOfEach = 200;
-/** Fewer than it takes: at the start, a user's 50 filters of the longest kind are all compiled. */
+/**
+ * Steps for compiling a character. The real cost is higher, but at the start all 50 of a user's
+ * longest filters must be compiled.
+ */
 const stepsOfCharacter = 8;
 
 type Compiled = (evaluation: FilterEvaluation) => boolean | undefined;

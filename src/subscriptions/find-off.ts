@@ -6,7 +6,10 @@ import { everyResource } from "./subscription.ts";
 /** A subscription that is off, and is still to get deliveries. */
 export type OffSubscriber = Subscriber & { readonly resource: string; readonly events: readonly string[] };
 
-/** SQL for since when `subscription` is off, whose user is `subscriber`; null: it is not. */
+/**
+ * SQL of the time since which `subscription`, of the user `subscriber`, is off. Null while it is
+ * on.
+ */
 export const offSince = "least(subscription.disabled_at, subscriber.disabled_at)";
 
 /**
@@ -38,7 +41,7 @@ const endOf = (holdForMs: string): string => `now() - ${holdForMs} * interval '1
 const mostPairs = 10_000;
 
 /**
- * Returns which of the subscriptions that are off would get each event, in the events' order. Each
+ * Returns the subscriptions that would get each event if they were on, in the events' order. Each
  * pair is judged for itself: a `ReaderSelector` knows active subscriptions only.
  */
 export async function matchOff<S extends OffSubscriber>({

@@ -10,7 +10,7 @@ import { snapshotRow } from "./snapshot-row.ts";
 /** Who reads an event: ids of users, or every user. */
 export type EventReaders = readonly number[] | "everybody";
 
-/** A rule of access, inverted: it leads from the events of one resource to their readers. */
+/** The events of one resource whose readers are looked for. */
 interface ReaderQuery {
   readonly sql: Sql;
   readonly definition: Definition;
@@ -25,8 +25,8 @@ interface FoundReader {
 }
 
 /**
- * With at most this many subscriptions of a resource, their users are judged one by one: a record
- * may name a million users.
+ * A resource with at most this many subscriptions has their users judged one by one. The users that
+ * a record names may be a million.
  */
 const mostJudgedFirst = 20;
 /** Most pairs of an event and a user in one statement: each may look up related rows. */
@@ -38,7 +38,7 @@ const mostPairs = 20_000;
  *
  * One statement goes from the snapshots to the users that they lead to, and reads no more than
  * these: the number of subscriptions does not matter. The alternatives in which each user has to be
- * asked take one more for 20,000 pairs.
+ * judged take one more for 20,000 pairs.
  */
 export async function findReaders(
   query: ReaderQuery,

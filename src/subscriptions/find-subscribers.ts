@@ -126,7 +126,7 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
       const answer = known.find(keys);
       if (answer === undefined) return undefined;
       const matched = await match(options, { events, selectors, found: answer.rows });
-      // Filters are the costly part: they are not applied for nothing.
+      // Filters are the costly part, and their results would not be used.
       if (sum(matched.map(({ length }) => length)) > most) return undefined;
       return { subscribers: await options.filters.passing(events, matched), knownAt: answer.knownAt };
     },
@@ -146,7 +146,7 @@ async function selectorsOf(
   return selectors;
 }
 
-/** Decides who of the found ones gets each event, but for their filters. */
+/** Decides which of the candidates get each event, before their filters are applied. */
 async function match(
   { eligibility }: Pick<SubscriberFinderOptions, "eligibility">,
   {
@@ -170,8 +170,8 @@ const queryKey = (query: CandidateQuery): string => JSON.stringify(query);
 const inactiveKey = (resource: string): string => JSON.stringify(["off", resource]);
 
 /**
- * Returns which subscriptions answer each of the queries, and which are off. It compares as
- * `matchEvents` does, so that none is missing that would be chosen.
+ * Returns the candidates of each query, and the ones that are off of each resource. Compares as
+ * `matchEvents` does, so that it leaves out none that would be chosen.
  */
 function* candidatesByQuery(
   queries: readonly CandidateQuery[],

@@ -6,14 +6,17 @@ export interface KnownAt {
   readonly readAtMs: number;
 }
 
-/** Rows that the database gave for some questions, and when. */
+/** Rows that the database returned for some queries, and when. */
 export interface KnownRows<Row> {
   readonly rows: readonly Row[];
-  /** That of the oldest of the answers. */
+  /** When the oldest of the answers was read. */
   readonly knownAt: KnownAt;
 }
 
-/** Answers to questions by their keys, in memory. Bounded in time, entries and bytes. */
+/**
+ * A cache of the database's answers, by the keys of the queries. Bounded in time, entries and
+ * bytes.
+ */
 export interface KnownSubscribers<Row> {
   /** Returns the rows of all answers, each once; undefined where an answer is not known. */
   find(keys: readonly string[]): KnownRows<Row> | undefined;
@@ -55,7 +58,7 @@ interface Entry<Row> {
   readonly endsAtMs: number;
 }
 
-/** Creates an empty memory, of one configuration: another one asks other questions. */
+/** Creates an empty cache for one configuration, since another one makes other queries. */
 export function createKnownSubscribers<Row>({
   idOf,
   bytesOf,

@@ -7,7 +7,7 @@ import type { OwnHeaders } from "./signing.ts";
  */
 export type GivenHeaders = ReadonlyMap<string, { readonly value: string } | "keep">;
 
-/** What every value is shown as. Its length and its end would tell too much of a short one. */
+/** Shown in place of every value. Even its length or its end would tell too much of a short one. */
 export const maskedHeader = "****";
 
 /** Most headers of one subscription. */
@@ -74,7 +74,7 @@ function nameFault(name: string, seen: ReadonlySet<string>): string | undefined 
   if (!nameForm.test(name)) return "The name of a header has letters, digits and -.";
   const lower = name.toLowerCase();
   if (seen.has(lower)) return `The header ${name} is there twice: names are the same in any case.`;
-  // CGI, WSGI and PHP make one variable of both: the receiver would read the user's value.
+  // CGI, WSGI and PHP read `_` and `-` as one: a receiver would take the user's value for ours.
   const spelled = lower.replaceAll("_", "-");
   const [, reason] = reserved.find(([names]) => names.test(spelled)) ?? [];
   return reason && `The header ${name} is reserved: ${reason}.`;

@@ -5,9 +5,9 @@ import type { KnownAt } from "./known-subscribers.ts";
 import { isBeforeSession, sessionCte } from "./session-since.ts";
 
 /**
- * Deletes the changes that a snapshot sees, by index and past what another process deletes. Returns
- * the present snapshot for the next turn. A snapshot from before a crash sees transaction numbers
- * that are given out again.
+ * Deletes the changes that a snapshot sees, by index. Skips those that another process deletes.
+ * Returns the present snapshot for the next turn. A snapshot from before a crash sees transaction
+ * numbers that are given out again.
  */
 export const pruneChangesText = `
   WITH ${sessionCte}, gone AS (

@@ -7,7 +7,7 @@ import type { OwnerScope } from "./own-subscriptions.ts";
 
 /** Longest time in seconds for which a secret signs beside the one that has replaced it: 7 days. */
 export const longestGrace = 604_800;
-/** A day, in seconds. */
+/** Applies when a request names no grace period: a day, in seconds. */
 export const usualGrace = 86_400;
 
 const readText = `
@@ -74,7 +74,10 @@ function previousOf(
   return [{ secret: secretBox.decrypt(sealed), untilMs }, ...before];
 }
 
-/** The audit trail knows a new secret by its hint: another key leaves the hint as it is. */
+/**
+ * Creates a secret with another hint. The audit trail records a new secret by its hint, which a
+ * change of the key leaves as it is.
+ */
 function mintWithNewHint(hint: string): string {
   for (;;) {
     const secret = mintSecret();

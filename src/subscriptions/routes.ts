@@ -152,7 +152,10 @@ async function getOwnSubscription(
   return subscription;
 }
 
-/** Throws 405 for the path of the preview, which takes a POST only, and is no webhook's. */
+/**
+ * Returns the id in the path; undefined for a text that is none. Throws 405 for
+ * `/webhooks/preview`, which takes POST only.
+ */
 function webhookIdOf(ctx: ApiContext & WithParams): number | undefined {
   if (ctx.path.endsWith("/webhooks/preview")) answerUnsupported(ctx, ["POST"]);
   return idOf(ctx.params["id"]);
@@ -168,7 +171,7 @@ async function readPreview(
   return valid(await checkNewSubscription({ ...body, url: "https://example.com" }, anyUrl));
 }
 
-/** An answer for all users is made in memory: this is some 10 MB. */
+/** Most subscriptions in an answer for all users: some 10 MB, which are made in memory. */
 const mostListed = 10_000;
 const tooManyListed = `There are more than ${mostListed} webhooks; ask for those of one user, or filter them.`;
 

@@ -20,7 +20,7 @@ export const serviceShape = fixedShape([
   { name: "attempts", type: "Int", isOptional: true },
 ]);
 
-/** Whether a name means the operational events: a mapping file may have taken it before. */
+/** Returns whether a name means the operational events. A resource of that name keeps it. */
 export function isService(definitions: Definitions, resource: string): boolean {
   return resource === serviceResource && !definitions.has(serviceResource);
 }

@@ -3,7 +3,7 @@ import type { SecretBox } from "./secret.ts";
 /** What the requests of a subscription are signed and sent with, as it is stored (`SecretBox`). */
 export interface SealedSigning {
   readonly encryptedSecret: Uint8Array;
-  /** Secrets before this one; null when none of them signs any more. */
+  /** Earlier secrets; null when none of them signs any more. */
   readonly encryptedPrevious: Uint8Array | null;
   /** The receiver's own headers; null without any. */
   readonly encryptedHeaders: Uint8Array | null;

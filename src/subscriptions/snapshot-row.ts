@@ -17,7 +17,7 @@ export function snapshotRow(
   which: SnapshotColumn = "snapshot",
 ): string {
   const fields = new Map(conditions.flatMap((condition) => [...fieldsOf(condition)]));
-  // The snapshot goes by fields.
+  // The keys of a snapshot are names of fields.
   const pairs = [...fields].map(([column, name]) => `${quoteText(column)}, e.${which} -> ${quoteText(name)}`);
   return `jsonb_populate_record(NULL::${quoteTable(definition.table)}, jsonb_build_object(${pairs.join(", ")})) AS t`;
 }

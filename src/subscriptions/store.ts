@@ -71,7 +71,7 @@ const createText = `
   SELECT $1, $2, $3, $4, $5, $6, $7, $9, $10::jsonb, $11, $12::text[], CASE WHEN $11::bytea IS NOT NULL THEN now() END, $13::float8 FROM acting
   RETURNING id`;
 
-/** Keeps another change waiting: the headers of both are merged into what is stored. */
+/** Locks the row, since the headers of a change are merged into the stored ones. */
 const lockText = `
   SELECT encrypted_headers AS sealed FROM svc.subscriptions WHERE id = $1 AND user_id = $2 FOR NO KEY UPDATE`;
 

@@ -4,7 +4,7 @@ import type { Sql } from "../db/sql.ts";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 import { headBytes, keyIdOf, mintSecret, secretHint, type SecretBox } from "./secret.ts";
 
-/** What is encrypted of a subscription: its secret, the secrets before, and its own headers. */
+/** The encrypted parts of a subscription: its secret, earlier secrets and its headers. */
 interface StoredSecret {
   /** Id of the subscription. */
   readonly id: number;
@@ -16,13 +16,13 @@ interface StoredSecret {
   readonly headerNames: readonly string[];
 }
 
-/** A stored secret of which no key decrypts a part. */
+/** A stored secret with a part that no known key decrypts. */
 export interface UnreadableSecret extends StoredSecret {
   readonly reason: string;
   readonly opened: DecryptedSecret;
 }
 
-/** The parts in clear text. Undefined: no key opens it. Null: there is none. */
+/** The parts in clear text: undefined where no key decrypts one, null where there is none. */
 interface DecryptedSecret {
   readonly secret: string | undefined;
   readonly previous: string | null | undefined;
@@ -59,7 +59,7 @@ const findOthersText = `
   ORDER BY id
   LIMIT $3`;
 
-/** Writes whether a part of a subscription was encrypted with another key than that of the head. */
+/** Writes the SQL condition that a part was encrypted with another key than that of the head. */
 function hasOtherKey(head: string): string {
   const parts = ["encrypted_secret", "encrypted_previous", "encrypted_headers"].map(
     (column) => `coalesce(${headOf(column)} <> decode(${head}, 'hex'), false)`,
@@ -161,7 +161,7 @@ export async function reencryptSecrets({
   }
 }
 
-/** Decrypts each part. The reason is that of the first part that no key opens. */
+/** Decrypts each part. The reason is that of the first part that no key decrypts. */
 function decryptStored(
   secretBox: Pick<SecretBox, "decrypt">,
   { sealed, previous, headers }: StoredSecret,
@@ -206,11 +206,11 @@ function reencrypt(
   };
 }
 
-/** A subscription of which something was replaced or dropped. */
+/** A subscription that has a new secret, or has lost headers. */
 export interface Replaced extends StoredSecret {
   /** Undefined: the old one could be read, and stays. */
   readonly secret: string | undefined;
-  /** Names of the headers that no key opened. Their values are lost. */
+  /** Names of the headers that no key decrypted. Their values are lost. */
   readonly lostHeaders: readonly string[];
 }
 

@@ -43,7 +43,7 @@ export function createAuthenticate({
     const { clientAddress = "" } = ctx.state;
     const waitSeconds = failures.waitSeconds(clientAddress);
     if (waitSeconds !== undefined && known?.wasFound() !== true) {
-      // A thousand refusals a second would otherwise take all places from others.
+      // A thousand refusals a second would otherwise take the places of all other requests.
       ctx.state.leavePlace?.();
       await sleep(refusalDelayMs);
       throw new AppError("rate.exceeded", "Too many failed authentications.", {
@@ -63,7 +63,7 @@ export function createAuthenticate({
     ctx.state.identifyAgain = async () => {
       const { isAdmin } = ctx.state.caller;
       await identify();
-      // Decisions before the body came were made for an admin.
+      // What was decided before the body came counted on an admin.
       if (isAdmin && !ctx.state.caller.isAdmin) throw unauthorizedError("user.forbidden");
     };
     await next();

@@ -103,7 +103,7 @@ export async function readUserBody(
   };
 }
 
-/** No rule here asks the database. */
+/** None of these rules asks the database. */
 const exists = (): Promise<boolean> => Promise.resolve(false);
 
 async function checked(rules: CompiledRules, body: Body): Promise<Body> {

@@ -73,7 +73,7 @@ export function createJwtIdentifier({
       const found = await findUser(subject, claims);
       const user = "isDisabled" in found && found.isDisabled ? disabledUser : found;
       if ("kind" in user) {
-        // Else it would pass the limit of failures, at a statement or more for each request.
+        // A known token passes the limit of failures, and each of its requests costs a statement.
         verifier.forget(token);
         return user;
       }
@@ -92,7 +92,7 @@ export function createJwtIdentifier({
   };
 }
 
-/** A claim by its name, else by its path: `realm_access.roles` as Keycloak has it. */
+/** Returns a claim by its name, else by its path: `realm_access.roles` as Keycloak has it. */
 function claimOf(claims: Caller["claims"], name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
   return name.split(".").reduce<unknown>((value, step) => {

@@ -30,7 +30,7 @@ export interface JwtVerifier {
   verify(token: string): Promise<JwtResult>;
   /** Whether the token was verified lately. */
   wasVerified(token: string): boolean;
-  /** For a token that its user may not use: it counts as one that was never verified. */
+  /** Forgets a token that its user may not use: it counts as never verified. */
   forget(token: string): void;
 }
 
@@ -96,7 +96,7 @@ export function createJwtVerifier({
 
   return {
     async verify(token) {
-      // Before the keys are asked for: garbage costs a few microseconds.
+      // Before the keys are looked up, so that garbage costs a few microseconds only.
       if (!isAcceptable(token, algorithms)) return { kind: "invalid" };
       const set = await keys.get();
       if (set === undefined) return { kind: "no_keys" };

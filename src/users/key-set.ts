@@ -6,12 +6,12 @@ import { parseUrl } from "../kit/parse-url.ts";
 
 /** The public keys of an issuer (RFC 7517). */
 export interface KeySet {
-  /** Another one for other keys. */
+  /** Changes whenever the keys do. */
   readonly version: string;
   readonly keys: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Gives the keys of an issuer, which it keeps. Never rejects. */
+/** Fetches and caches the keys of an issuer. Never rejects. */
 export interface KeySource {
   /** Undefined while no set was ever fetched. */
   get(): Promise<KeySet | undefined>;
@@ -95,7 +95,7 @@ async function discover(issuer: string, fetchJson: FetchJson): Promise<string> {
   const { issuer: named, jwks_uri: url } = (found ?? {}) as Readonly<Record<string, unknown>>;
   if (named !== issuer) throw new Error("The discovery document is that of another issuer.");
   const isFine = typeof url === "string" && parseUrl(url) !== undefined;
-  // An issuer that is asked over TLS must not send its readers to a place without.
+  // An issuer that is reached over TLS must not lead to a URL without it.
   if (!isFine || (issuer.startsWith("https:") && !url.startsWith("https:")))
     throw new Error("The discovery document has no jwks_uri that can be used.");
   return url;

@@ -42,11 +42,11 @@ export interface TokenProvider extends TokenFinder {
    *   limit.
    * @param madeWith The credential that asks for it. Revoking a token revokes those made with it.
    * @param actor Default: the provider's.
-   * @param transaction To be a part of; default: one of its own.
+   * @param transaction The transaction to join. Default: one of its own.
    * @throws OperatorError when there is no such user.
    * @throws AppError `token.refused` when the user has `mostInForce`.
-   * @throws AppError `token.revoked`, `user.disabled` or `user.forbidden` when who asks may do so
-   *   no longer.
+   * @throws AppError `token.revoked`, `user.disabled` or `user.forbidden` when the caller has lost
+   *   the right to it.
    */
   issue(options: {
     readonly userId: number;

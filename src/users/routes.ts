@@ -41,7 +41,9 @@ export function addWhoamiRoute(router: ApiRouter): void {
   });
 }
 
-/** `tokens`: the caller's own, to list, make and revoke (contract of the API, section 4). */
+/**
+ * Adds `tokens` (docs/authentication.md, "Own tokens"): lists, makes and revokes the caller's own.
+ */
 export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): void {
   const { tokens } = options;
 
@@ -67,7 +69,7 @@ export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): v
   });
 }
 
-/** `users`: for admins (contract of the API, section 4). */
+/** Adds `users` (docs/authentication.md, "Users"), for admins. */
 export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): void {
   const { users, issuer, bodyLimitBytes } = options;
 

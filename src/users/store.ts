@@ -40,7 +40,7 @@ export interface UserChanges {
   readonly email?: string;
   readonly isAdmin?: boolean;
   readonly isDisabled?: boolean;
-  /** Null: no JWT is the user's any more. */
+  /** Null: the user has no JWTs any more. */
   readonly jwt?: JwtSubject | null;
 }
 
@@ -155,7 +155,8 @@ export function createUserStore({
 }
 
 /**
- * Lets one change run at a time: no index holds addresses apart by case, or keeps the last admin.
+ * Lets one change run at a time: no index keeps addresses unique whatever their case, or keeps the
+ * last admin.
  */
 async function lockUsers(sql: Sql, actor: Actor): Promise<void> {
   await sql("SELECT pg_advisory_xact_lock($1::bigint)", [String(lockKey)]);

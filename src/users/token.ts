@@ -41,7 +41,7 @@ export type Credentials =
   | { readonly kind: "missing" }
   | { readonly kind: "malformed" }
   | { readonly kind: "token"; readonly token: string }
-  /** Written as a JWT is (RFC 7519), and no more is known of it. */
+  /** Has the form of a JWT (RFC 7519); nothing of it is verified yet. */
   | { readonly kind: "jwt"; readonly token: string };
 
 /**

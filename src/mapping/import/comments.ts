@@ -4,7 +4,7 @@ import { isSecret } from "./secret-names.ts";
 import type { TableReferences } from "./references.ts";
 import type { FieldOfColumn } from "./rules.ts";
 
-/** The comments of a file, and what of them the report repeats. */
+/** The comments of a file, and those of them that the report repeats. */
 export interface TableComments {
   readonly comments: FileComments;
   readonly remarks: readonly string[];
@@ -73,7 +73,7 @@ export function tableComments({
   };
 }
 
-/** Returns sentences about what is not as a person would expect. */
+/** Returns sentences about properties of the table that may surprise a person. */
 function remarksOf({
   table: { relation, key },
   needed,

@@ -13,7 +13,7 @@ export type ImportedDefault =
 
 const now = /^(?:now\(\)|CURRENT_TIMESTAMP|transaction_timestamp\(\)|LOCALTIMESTAMP)$/i;
 const uuid = /^(?:(?:\w+\.)?gen_random_uuid|(?:\w+\.)?uuid_generate_v4)\(\)$/;
-/** A text that the file would take for a function. */
+/** Texts that a mapping file would read as a function. */
 const words = ["now", "uuid", "autoincrement", "database"];
 
 /** With `now`, no client may set the time, which is what a time of creation is for. */

@@ -154,7 +154,7 @@ function writesOf(
 
 /**
  * Returns who may do what with records that have no owner: admins only. By default every user could
- * create them, which no table that is there has been made for.
+ * create them, which no existing table was made for.
  *
  * @param isReferred Whether users have records of their own, which may point at these.
  */

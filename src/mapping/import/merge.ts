@@ -2,10 +2,10 @@ import { isDeepStrictEqual } from "node:util";
 import type { FileContent } from "./imported-table.ts";
 import { isObject } from "../../kit/is-object.ts";
 
-/** What became of a file's data, and what its hand-written parts kept. */
+/** The merged data of a file, and the values in it that a person has kept. */
 export interface Merged {
   readonly content: FileContent;
-  /** Places where both the table and a hand changed a value: that of the hand stays. */
+  /** Places where both the table and a person have changed a value: that of the person stays. */
   readonly kept: readonly string[];
 }
 
@@ -51,7 +51,7 @@ function own(map: FileContent, key: string): unknown {
   return Object.hasOwn(map, key) ? map[key] : undefined;
 }
 
-/** Returns the keys of the file, and those that come behind their neighbour of the import. */
+/** Returns the keys of the file, with each new one behind the key that it follows in the import. */
 function orderedKeys(mine: FileContent, next: FileContent): readonly string[] {
   const keys = Object.keys(mine);
   let previous = -1;
@@ -75,7 +75,7 @@ function mergeValue(three: ThreeWay<unknown>): unknown {
   if (isDeepStrictEqual(mine, last)) return next;
   if (isObject(mine) && isObject(next) && !whole.test(path))
     return mergeMap({ ...three, last: isObject(last) ? last : {}, mine, next });
-  // A field or rule that was taken out by hand stays out.
+  // A field or rule that a person has removed stays removed.
   if (mine === undefined) return undefined;
   if (isList(mine) && isList(next) && isList(last) && !whole.test(path)) return mergeList(last, mine, next);
   kept.push(path);
@@ -96,7 +96,7 @@ function isList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
-/** Renames fields in the data of the last import, as they were renamed by hand since then. */
+/** Renames fields in the data of the last import as a person has renamed them since. */
 export function renameFields(content: FileContent, names: ReadonlyMap<string, string>): FileContent {
   if (names.size === 0) return content;
   const renamed = (name: string): string => names.get(name) ?? name;

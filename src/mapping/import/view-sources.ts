@@ -40,8 +40,8 @@ export interface Joined {
 const separator = "\0";
 
 /**
- * Returns what a plain column is called in all of this: its table's name in FROM, and its own.
- * Undefined for any other expression.
+ * Returns the path of a plain column: its table's name in FROM, and its own. Undefined for any
+ * other expression.
  */
 export function pathOf(sql: string, sources: readonly Source[] | undefined): string | undefined {
   const names = splitAt(withoutCasts(sql), ".").map(nameOfIdentifier);
@@ -192,7 +192,7 @@ function readUsing(
     for (const one of left)
       for (const other of right) {
         const [from, to] = [one, other].map(({ alias }) => [alias, name].join(separator));
-        // Which table before it has the column, the text does not say: a wrong one is in no key.
+        // The SQL does not say which table before it has the column. A wrong guess is in no key.
         parts.decisions.push({ from: from ?? "", to: to ?? "" });
         if (!isOuter) parts.decisions.push({ from: to ?? "", to: from ?? "" });
       }

@@ -10,7 +10,8 @@ export function readAccess(draft: Draft, drafts: Drafts): Access {
     if (typeof rule === "object") checkAccessFilter(draft, drafts, ["access", operation], rule);
   }
   const read = ruleOf(access?.read ?? "owner");
-  // Files of before `access` that have no owner let everyone refer to what only admins read.
+  // Files without `access` and without an owner let everyone refer to records that only admins
+  // read: that was so before `access`.
   const isGuarded = access !== undefined || ownerColumn !== undefined;
   const reference = access?.reference ?? (isGuarded ? "read" : "everyone");
   return {

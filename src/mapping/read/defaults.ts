@@ -64,7 +64,7 @@ export function readDefault(field: Typed, given: unknown): DefaultOutcome {
   return { kind: "ok", value: { kind: "literal", value: given } };
 }
 
-/** What a literal of the field's type should have been; undefined when it is one. */
+/** Returns what was expected of a literal; undefined when it fits the type of the field. */
 export function expectedLiteral(field: Typed, value: unknown): string | undefined {
   return expectedInstead[field.type](value, field);
 }

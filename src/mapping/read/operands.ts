@@ -36,7 +36,7 @@ const unlessText =
 /** PostgreSQL takes braces around a UUID, and hyphens behind any four digits or none. */
 const uuid = /^(?:[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}|\{[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}\})$/i;
 
-/** The types of which an operand is not what a default is. */
+/** The types whose operands have another form than their defaults. */
 const expectedInstead: Partial<Record<FieldType, (value: unknown, field: Field) => string | undefined>> = {
   String: expectedText,
   Date: unlessText("a day such as 2026-03-28", isDay),
