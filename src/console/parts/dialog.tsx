@@ -1,7 +1,8 @@
-import type { JSX, ReactNode } from "react";
+import type { JSX, ReactNode, SubmitEvent } from "react";
 import { Dialog as AriaDialog } from "react-aria-components/Dialog";
 import { Heading } from "react-aria-components/Heading";
 import { Modal, ModalOverlay } from "react-aria-components/Modal";
+import { ApiError } from "../api/api-error.ts";
 import { useWrite } from "../api/use-write.ts";
 import { Button } from "./button.tsx";
 import { useIsShown, useLeaveQuestion } from "./leaving.ts";
@@ -95,6 +96,52 @@ export function ConfirmDialog({
           {confirmLabel}
         </Button>
       </div>
+    </Dialog>
+  );
+}
+
+/**
+ * Asks for the fields of a write, and sends it. What goes wrong is said at its field, or below all
+ * of them.
+ */
+export function FormDialog({
+  title,
+  submitLabel,
+  write: { error, isPending, mutate },
+  isRequired = false,
+  question,
+  onClose,
+  children,
+}: {
+  readonly title: string;
+  /** Names the act: "Make the user". */
+  readonly submitLabel: string;
+  readonly write: { readonly error: unknown; readonly isPending: boolean; readonly mutate: () => void };
+  readonly isRequired?: boolean;
+  readonly question: string | null;
+  readonly onClose: () => void;
+  /** The fields, by the server's messages for each. */
+  readonly children: (errors: ApiError["fields"]) => ReactNode;
+}): JSX.Element {
+  const errors = error instanceof ApiError ? error.fields : {};
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    mutate();
+  };
+  return (
+    <Dialog title={title} isRequired={isRequired} question={question} onClose={onClose}>
+      <form className="stack" onSubmit={submit} noValidate>
+        {children(errors)}
+        {Object.keys(errors).length === 0 && <ErrorLine error={error} />}
+        <div className="dialog-actions">
+          <Button isDisabled={isRequired} onPress={onClose}>
+            Cancel
+          </Button>
+          <Button kind="primary" type="submit" isBusy={isPending}>
+            {submitLabel}
+          </Button>
+        </div>
+      </form>
     </Dialog>
   );
 }

@@ -1,14 +1,12 @@
-import { useState, type JSX, type SubmitEvent } from "react";
-import { ApiError } from "../../api/api-error.ts";
+import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
-import { useWrite } from "../../api/use-write.ts";
 import { useResources } from "../../api/use-resources.ts";
+import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
+import { Dialog, FormDialog } from "../../parts/dialog.tsx";
 import { CheckField, Field, SelectField, TextField } from "../../parts/field.tsx";
 import { formQuestion } from "../../parts/leaving.ts";
-import { ErrorLine } from "../../parts/state.tsx";
 
 const plain = [
   { scope: "read", hint: "Every record that the user may read." },
@@ -72,7 +70,7 @@ function TokenForm({
   const [isAll, setAll] = useState(true);
   const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set());
   const [days, setDays] = useState("");
-  const { error, isPending, mutate } = useWrite({
+  const write = useWrite({
     // The answer has a secret, which goes with the page that shows it.
     gcTime: 0,
     mutationFn: () =>
@@ -90,49 +88,44 @@ function TokenForm({
   });
   const isTyped = name !== "" || !isAll || days !== "";
   // A token that is made and not shown cannot be used, and stays valid.
-  const question = isPending ? leaveQuestion : isTyped ? formQuestion : null;
-  const fields = error instanceof ApiError ? error.fields : {};
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
-    mutate();
-  };
+  const question = write.isPending ? leaveQuestion : isTyped ? formQuestion : null;
   return (
-    <Dialog title="New token" isRequired={isPending} question={question} onClose={onClose}>
-      <form className="stack" onSubmit={submit} noValidate>
-        <TextField
-          label="Name"
-          isRequired
-          value={name}
-          onChange={setName}
-          errors={fields["name"]}
-          hint="What it is for: you will find it by this."
-          autoFocus
-        />
-        <CheckField
-          label="Everything that your own token may do"
-          value={isAll}
-          onChange={setAll}
-          hint="Otherwise choose scopes; less is safer."
-        />
-        {!isAll && <ScopeField scopes={scopes} onChange={setScopes} errors={fields["scopes"]} />}
-        <SelectField
-          label="Ends"
-          value={days}
-          onChange={setDays}
-          options={lives}
-          errors={fields["expires_at"]}
-        />
-        {Object.keys(fields).length === 0 && <ErrorLine error={error} />}
-        <div className="dialog-actions">
-          <Button isDisabled={isPending} onPress={onClose}>
-            Cancel
-          </Button>
-          <Button kind="primary" type="submit" isBusy={isPending}>
-            Make the token
-          </Button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="New token"
+      submitLabel="Make the token"
+      write={write}
+      isRequired={write.isPending}
+      question={question}
+      onClose={onClose}
+    >
+      {(errors) => (
+        <>
+          <TextField
+            label="Name"
+            isRequired
+            value={name}
+            onChange={setName}
+            errors={errors["name"]}
+            hint="What it is for: you will find it by this."
+            autoFocus
+          />
+          <CheckField
+            label="Everything that your own token may do"
+            value={isAll}
+            onChange={setAll}
+            hint="Otherwise choose scopes; less is safer."
+          />
+          {!isAll && <ScopeField scopes={scopes} onChange={setScopes} errors={errors["scopes"]} />}
+          <SelectField
+            label="Ends"
+            value={days}
+            onChange={setDays}
+            options={lives}
+            errors={errors["expires_at"]}
+          />
+        </>
+      )}
+    </FormDialog>
   );
 }
 
