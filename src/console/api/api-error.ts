@@ -27,7 +27,7 @@ export class ApiError extends Error {
   }
 }
 
-/** Files of the console that did not come. */
+/** A file of the console could not be loaded. */
 export class LoadError extends Error {
   constructor(cause: unknown) {
     const why = "The service does not answer, or has another version since the console was opened.";
@@ -43,7 +43,7 @@ export function isTooSlow(error: unknown): boolean {
   return error instanceof ApiError && error.code === tooSlow;
 }
 
-/** Says whether the service did not answer, or could not: what may work again by itself. */
+/** Returns whether the service did not answer, or could not: a later try may succeed. */
 export function isAway(error: unknown): boolean {
   if (!(error instanceof ApiError) || isTooSlow(error)) return false;
   return error.status === 0 || error.status >= 502;
@@ -53,8 +53,8 @@ export function isAway(error: unknown): boolean {
 const undecided: ReadonlySet<number> = new Set([401, 408, 409, 429]);
 
 /**
- * Says whether a write may be done in spite of its error, or still be at work. What is sent again
- * then needs the same `Idempotency-Key`.
+ * Returns whether a write may be done in spite of its error, or still be at work. A repeated
+ * request then needs the same `Idempotency-Key`.
  */
 export function mayBeDone(error: unknown): boolean {
   if (!(error instanceof ApiError)) return true;
@@ -111,7 +111,7 @@ const sentences: Readonly<Record<string, string>> = {
   "record.changed": "Somebody changed the record in the meantime. Nothing was written.",
 };
 
-/** Gives the API's own sentence, save where it says too little to go on with. */
+/** Returns the API's own sentence, or a clearer one where it says too little. */
 function sentenceOf(status: number, code: string | undefined, message: string | undefined): string {
   if (status >= 502) return "The service cannot answer at the moment.";
   if (status >= 500) return "The service had a fault. Its log says why, under the id of the request.";

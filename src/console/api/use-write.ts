@@ -23,7 +23,7 @@ export function useWrite<Data, Input = void>(
       isAtWork.current = true;
       mutation.mutate(...given);
     },
-    // What is at work then belongs to a question that is no longer asked.
+    // A write that still runs must not hold up the next one.
     reset: () => {
       isAtWork.current = false;
       mutation.reset();

@@ -25,8 +25,8 @@ export interface Rights {
 }
 
 /**
- * Gives what the caller may do, so that nothing is offered that would be refused. The API decides:
- * while it is not known, all but the part for admins is offered.
+ * Returns what the caller may do, so that nothing is offered that would be refused. The API
+ * decides. While it is not known, all but the part for admins is offered.
  */
 export function useRights(): Rights {
   const caller = useStats().data?.caller;

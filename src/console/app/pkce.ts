@@ -63,8 +63,8 @@ export async function signInByWindow(signal: AbortSignal): Promise<IssuedTokens>
 }
 
 /**
- * Ends what the issuer has sent back here. Gives the path to go on with and the tokens; null in a
- * window of its own, which hands the code to its opener and closes.
+ * Completes a sign-in with what the issuer has sent back here. Gives the path to go on with and the
+ * tokens; null in a window of its own, which hands the code to its opener and closes.
  */
 export async function finishSignIn(): Promise<(IssuedTokens & { readonly path: string }) | null> {
   const search = new URLSearchParams(location.search);

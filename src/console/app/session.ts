@@ -8,7 +8,7 @@ export interface Session {
   readonly refreshToken: string | null;
   /** Why the last session ended; null when there was none, or it was left. */
   readonly ended: string | null;
-  /** Counts the users of this page: what one has typed is not for the next. */
+  /** Counts the users of this page, so that nothing that one has typed is left for the next. */
   readonly user: number;
 }
 

@@ -38,7 +38,7 @@ export function SignInAgain({ reason }: { readonly reason: string }): JSX.Elemen
   const last = useRef<AbortController>(undefined);
   useEffect(() => () => last.current?.abort(), []);
   const signInAside = async (): Promise<void> => {
-    // The window of before may be closed already, which nothing tells.
+    // The earlier window may be closed already, of which no event tells.
     last.current?.abort();
     const controller = new AbortController();
     last.current = controller;
@@ -117,7 +117,7 @@ function SignInForm({
   };
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    // As it stands in the header of a request, too.
+    // Takes a token that was copied with the word `Bearer`, too.
     const given = token.trim().replace(/^Bearer\s+/i, "");
     if (given !== "") void attempt(() => takeTokens({ token: given, refreshToken: null }));
   };
@@ -151,8 +151,8 @@ function SignInForm({
 }
 
 /**
- * Takes tokens that the API takes, and asks again for what is shown. Another user than before
- * gets nothing of what was there.
+ * Takes tokens that the API takes, and asks again for what is shown. Another user than before sees
+ * nothing of what was shown.
  */
 async function takeTokens(tokens: IssuedTokens): Promise<void> {
   // No request is sent with other characters, which looks as if the service were away.

@@ -18,7 +18,7 @@ export function badInputMessage({ type, validity }: HTMLInputElement): string | 
 
 /**
  * Goes to the first input of a form that holds half a date, or no number; its `TextField` shows a
- * message. True where there is one: then nothing may be sent.
+ * message. Returns true when there is one, and nothing may be sent.
  */
 export function goToBadInput(form: HTMLFormElement): boolean {
   for (const input of form.elements)

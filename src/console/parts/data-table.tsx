@@ -33,9 +33,9 @@ export function DataTable<Row>({
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string | number;
   readonly rowHref?: (row: Row) => string;
-  /** Holds the order; without it, the heads are no buttons. */
+  /** Holds the sort order in the URL. Without it, the column heads are no buttons. */
   readonly url?: UrlState;
-  /** Says that other rows are on their way. */
+  /** Whether other rows are being loaded. */
   readonly isStale?: boolean;
 }): JSX.Element {
   return (
@@ -122,7 +122,7 @@ export function Pager({
     goToListHead(button);
   };
   const asked = url.search.get("per_page") ?? "25";
-  // What is none of these may be more than the service gives.
+  // Any other size may be more than the service gives, so the page says it.
   const size = pageSizes.includes(asked) ? asked : String(page.per_page);
   return (
     <nav className="pager" aria-label="Pages">

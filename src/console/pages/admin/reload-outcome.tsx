@@ -14,7 +14,7 @@ const outcomes = {
   },
 } as const satisfies Readonly<Record<string, { readonly tone: Tone; readonly text: string }>>;
 
-/** Says what became of a reload, with each fault in its file. */
+/** Shows the outcome of a reload, with each fault in its file. */
 export function ReloadOutcome({
   answer: { faults, is_reloaded: isReloaded, processes },
   onClose,

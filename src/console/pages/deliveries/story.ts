@@ -1,7 +1,7 @@
 import type { DeliveryDetail } from "../../api/webhook-types.ts";
 import { sentenceOf } from "../../parts/attempt-sentence.ts";
 
-/** Says what became of a delivery, and why. */
+/** Returns the outcome of a delivery in a sentence, and why. */
 export function storyOf(delivery: DeliveryDetail): string {
   const {
     status,

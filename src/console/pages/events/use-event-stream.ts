@@ -22,7 +22,7 @@ const longestWait = 15_000;
 const longestSilence = 45_000;
 
 const nothing: EventStream = { state: "off", events: [], error: null };
-/** Belongs to a list: what another one has brought is not of this one. */
+/** The start of each list's stream. The events of another list are dropped by the key. */
 const unfollowed: EventStream & { readonly key: string | null } = {
   ...nothing,
   state: "connecting",
@@ -109,7 +109,7 @@ async function follow({
         return;
       }
       onState({ state: "away", error });
-      // Signed out, nothing is sent: it is soon seen that there is a token again.
+      // While signed out, nothing is sent, and a new token is noticed soon.
       wait = isStatus(error, 401) ? shortestWait : Math.min(longestWait, wait * 2);
     } finally {
       silence.end();

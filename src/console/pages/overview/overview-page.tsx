@@ -12,7 +12,7 @@ import { Receivers } from "./receivers.tsx";
 import { Tiles } from "./tiles.tsx";
 import "./overview.css";
 
-/** Work that is older than this does not go by itself: every wait of the service is shorter. */
+/** Older work is stuck: every wait of the service is shorter than this. */
 const oldBacklogSeconds = 60;
 
 export function OverviewPage(): JSX.Element {
@@ -34,7 +34,7 @@ export function OverviewPage(): JSX.Element {
   );
 }
 
-/** Says in a sentence whether it is well; before anything has happened, what to do first. */
+/** Shows whether the service is well, or what to do first while nothing has happened. */
 function Verdict({ stats }: { readonly stats: Stats }): JSX.Element {
   const { changes, deliveries } = stats.rates.week;
   const isUnused = [...changes, ...deliveries].every((count) => count === 0);

@@ -7,18 +7,18 @@ import { Dialog } from "../../parts/dialog.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
 import { valueAt, type FormField } from "./form-fields.ts";
 
-/** What two people have made of one record. */
+/** Two versions of one record, of which only one can be kept. */
 export interface Conflict {
   /** As it was when it was opened here. */
   readonly before: JsonRecord;
   readonly theirs: JsonRecord;
-  /** Tag of theirs: it is what may be overwritten, and nothing after it. */
+  /** Entity tag of theirs, so that nothing newer is overwritten. */
   readonly theirEtag: string | null;
-  /** What was to be sent. */
+  /** The body that was to be sent. */
   readonly mine: JsonRecord;
 }
 
-/** Shows what differs, and asks whose it shall be. */
+/** Shows the fields that differ, and asks which version to keep. */
 export function ConflictDialog({
   conflict,
   fields,

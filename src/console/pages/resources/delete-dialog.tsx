@@ -31,7 +31,7 @@ export function DeleteDialog({
   readonly onClose: () => void;
 }): JSX.Element {
   const queries = useQueryClient();
-  // What others made of it meanwhile. It is shown here, so that it may be deleted.
+  // The record as others have changed it since. It is deleted only once it is shown.
   const [changed, setChanged] = useState<Answer<JsonRecord> | null>(null);
   const { data: shown, etag } = changed ?? answer;
   const label = labelOf(shown);

@@ -42,7 +42,7 @@ export function useDraft(fields: readonly FormField[], record: JsonRecord | null
   const [texts, setTexts] = useState(start);
   const [json, setJson] = useState<JsonDraft | null>(null);
   const changed = fields.filter(({ name }) => texts[name] !== start[name]);
-  // Nothing is typed to make a list empty, which a new record may have to say.
+  // An empty list has no text, but a new record may have to send one.
   const sent = fields.filter(
     (field) => changed.includes(field) || (record === null && field.kind === "list" && field.isRequired),
   );

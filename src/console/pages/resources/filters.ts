@@ -54,12 +54,15 @@ export function parameterOf(path: string, operator: string): string {
   return operator === "eq" ? `filter[${path}]` : `filter[${path}][${operator}]`;
 }
 
-/** Writes one value: a comma in it separates nothing. */
+/** Writes one value, and escapes its commas. */
 export function oneValue(text: string): string {
   return text.replaceAll(/[\\,]/g, String.raw`\$&`);
 }
 
-/** Whether commas separate what is typed for the operator; elsewhere one is a part of the value. */
+/**
+ * Returns whether commas separate values for the operator. For others, a comma is a part of the
+ * value.
+ */
 export function takesSeveral(operator: string): boolean {
   return ["eq", "in", "not_in", "between", "has_any", "has_all"].includes(operator);
 }

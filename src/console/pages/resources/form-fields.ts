@@ -77,7 +77,7 @@ function isNumeric(ways: readonly Schema[]): boolean {
 function kindOf(ways: readonly Schema[], hint: string | undefined): FieldKind {
   const has = (type: string): boolean => hasType(ways, type);
   const choices = ways.find((way) => way.enum !== undefined)?.enum;
-  // `in:0,1` lists the same numbers as `boolean`, and takes no true.
+  // `in:0,1` lists the same numbers as `boolean`, but does not take true.
   if (has("boolean") || choices?.some((choice) => typeof choice === "boolean") === true) return "boolean";
   if (choices !== undefined) return "choice";
   if (has("array")) return ways.every(isPlainList) ? "list" : "json";
@@ -86,7 +86,7 @@ function kindOf(ways: readonly Schema[], hint: string | undefined): FieldKind {
   const formats: Readonly<Record<string, FieldKind>> = { "date-time": "moment", date: "date", time: "time" };
   const format = ways.find((way) => way.format !== undefined && way.format in formats)?.format;
   if (format !== undefined) return formats[format] ?? "line";
-  // A date in a form of its own, which no control of a date writes.
+  // No date control writes a date in the form of `date_format`.
   if (hint?.includes("date_format") === true) return "line";
   const longest = Math.max(...ways.map(({ maxLength }) => maxLength ?? Number.POSITIVE_INFINITY));
   return longest <= lineLength || ways.some((way) => way.format !== undefined) ? "line" : "text";
@@ -185,7 +185,7 @@ export function toValue(field: FormField, text: string): Json {
   }
 }
 
-/** Gives a text where a JSON number has another value: one of many digits, and "NaN". */
+/** Returns a text where a JSON number would have another value: many digits, or "NaN". */
 function toNumber(text: string): number | string {
   const number = Number(text);
   return Number.isFinite(number) && String(number) === text ? number : text;

@@ -29,7 +29,7 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
   ];
   const submit = async (): Promise<void> => {
     const body = draft.body();
-    // Sent again under its key, a record that was made after all is not made twice.
+    // Sends the same key again, so that a record that was made after all is not made twice.
     const idempotencyKey = key ?? newIdempotencyKey();
     setKey(idempotencyKey);
     try {

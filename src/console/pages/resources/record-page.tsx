@@ -89,7 +89,7 @@ function recordKey(name: string, id: string): readonly string[] {
 }
 
 /**
- * Reads a record with its tag. It is not read again behind the back: the form, and Delete, go by
+ * Reads a record with its tag. It is not read again by itself, since the form and Delete depend on
  * the answer that is shown. An answer of an earlier visit is not shown again.
  */
 function useRecord(name: string, id: string): UseQueryResult<Answer<JsonRecord>> {
@@ -168,7 +168,7 @@ function Editor({
 }): JSX.Element {
   const { name } = shape;
   const fields = shape.update ?? [];
-  // What the form began with; a newer answer comes in by saving or by taking theirs.
+  // The record that the form began with. Saving, or taking theirs, replaces it.
   const [base, setBase] = useState(answer);
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const draft = useDraft(fields, base.data);
@@ -176,7 +176,7 @@ function Editor({
   const begin = (next: Answer<JsonRecord>): void => {
     setBase(next);
     draft.reset(next.data);
-    // Only where it is shown: a later visit does not begin with it.
+    // Replaces only what is shown: a later visit reads the record again.
     queries.setQueriesData({ queryKey: recordKey(name, id), exact: true }, next);
   };
   const send = async (body: JsonRecord, etag: string | null): Promise<void> => {

@@ -21,7 +21,7 @@ interface Story {
   readonly isCut: boolean;
   /** Null for a token that may not see deliveries. */
   readonly deliveries: readonly Delivery[] | null;
-  /** Events of before may have deliveries that are not shown; null where all are. */
+  /** Earlier events may have deliveries that are not shown; null where all are shown. */
   readonly deliveriesSince: string | null;
 }
 

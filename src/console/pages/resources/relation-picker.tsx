@@ -59,7 +59,7 @@ export function RelationPicker({
           items={found}
           inputValue={shown}
           onInputChange={(next) => {
-            // It also tells what it shows by itself.
+            // The field also reports text that it has set by itself.
             if (next === shown || next === picked?.title) return;
             setText(next);
             // At once: Enter sends the form without leaving the field.
@@ -73,7 +73,7 @@ export function RelationPicker({
           }}
           onBlur={() => {
             setText(null);
-            // Once more: its title may have been found since.
+            // Takes the text again, since its title may have been found in the meantime.
             if (text !== null && text !== picked?.title) take(text);
           }}
         >

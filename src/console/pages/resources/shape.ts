@@ -111,7 +111,7 @@ function texts(schema: Schema | undefined): readonly string[] {
   return (schema?.items?.enum ?? []).map(String);
 }
 
-/** Leaves out what only holds others: `customer` beside `customer.name`. */
+/** Leaves out paths of whole objects: `customer` beside `customer.name`. */
 function leaves(paths: readonly string[]): readonly string[] {
   return paths.filter((path) => !paths.some((other) => other.startsWith(`${path}.`)));
 }
@@ -123,7 +123,7 @@ function filterOf(path: string, { properties = {} }: Schema): FilterShape {
     path,
     isNumeric: one?.type === "integer" || one?.type === "number",
     operators: Object.keys(properties),
-    // The document has them as a query string does.
+    // The document writes them as they stand in a query string.
     choices: isBoolean ? ["true", "false"] : (one?.enum ?? []).map((value) => shownOf(String(value))),
   };
 }

@@ -56,7 +56,7 @@ export function draftOf(webhook: Webhook): Draft {
   };
 }
 
-/** Says whether a form holds something else than it began with. */
+/** Returns whether a form differs from what it began with. */
 export function isChanged(draft: Draft, start: Draft): boolean {
   return JSON.stringify(draft) !== JSON.stringify(start);
 }
@@ -112,7 +112,7 @@ export function faultsOf(error: unknown, name: string): readonly string[] {
   });
 }
 
-/** Says whether the fault is in what the first step asks for. */
+/** Returns whether a field of the first step has the error. */
 export function isFaultOfWhat(error: unknown): boolean {
   return ["resource", "events", "filter"].some((name) => faultsOf(error, name).length > 0);
 }

@@ -116,7 +116,7 @@ function pathsOf(filter: Json | undefined): readonly string[] {
 function valueAt(data: JsonRecord, path: string): Json | undefined {
   let value: Json | undefined = data;
   for (const key of path.split(".")) {
-    // Of a list, each has its own.
+    // Shows a whole list, since each of its items has a value of its own.
     if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
     value = (value as JsonRecord)[key];
   }

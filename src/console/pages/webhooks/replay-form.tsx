@@ -74,7 +74,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
   });
   const change = (changes: Partial<Asked>): void => {
     setAsked((before) => ({ ...before, ...changes }));
-    // What was counted is another question now.
+    // The count was for other values of the form.
     count.reset();
     start.reset();
   };

@@ -9,7 +9,7 @@ import { Tabs } from "../../parts/tabs.tsx";
 import { verification } from "../../verification/verification.ts";
 import { TestPanel } from "./test-panel.tsx";
 
-/** Is asked before a secret is left. */
+/** Asked before a person leaves a secret that is shown once. */
 export const leaveQuestion = "The secret is shown this once. Leave it without having stored it?";
 
 /** Shows a secret this once, code that verifies with it, and a test delivery. */
