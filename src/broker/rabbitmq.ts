@@ -36,14 +36,21 @@ export async function connectRabbitMq({
 }): Promise<Broker> {
   // Without the URL, which may contain a password.
   if (!/^amqps?:$/.test(parseUrl(url)?.protocol ?? "")) {
-    throw new OperatorError("The URL of RabbitMQ must begin with amqp:// or amqps://");
+    throw new OperatorError(
+      "The URL of RabbitMQ (broker.url, AMQP_URL) must begin with amqp:// or amqps://.",
+    );
   }
   const refused = new AbortController();
   const publishing = await openLink({
     url,
     name: "svc publisher",
     log,
-    onRefused: (reason) => refused.abort(new OperatorError(`RabbitMQ refuses the connection: ${reason}`)),
+    onRefused: (reason) =>
+      refused.abort(
+        new OperatorError(
+          `RabbitMQ refuses the connection: ${reason}. Check the user, the password and the virtual host of broker.url (AMQP_URL).`,
+        ),
+      ),
   });
   const consuming = await openLink({ url, name: "svc consumer", log });
   const consumptions = new Set<RabbitMqConsumption>();

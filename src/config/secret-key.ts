@@ -27,9 +27,12 @@ export async function loadSecretKey({
     return parseKey({ text, path });
   } catch (error) {
     if (error instanceof OperatorError) throw error;
-    throw new OperatorError(`Cannot read or make the secret key ${path}: ${messageOf(error)}`, {
-      cause: error,
-    });
+    throw new OperatorError(
+      `Cannot read or make the secret key ${path}: ${messageOf(error)}. Let the service read and write the file, or give the key in SVC_SECRET_KEY.`,
+      {
+        cause: error,
+      },
+    );
   }
 }
 

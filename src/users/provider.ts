@@ -162,7 +162,8 @@ async function findToken(sql: Sql, id: number): Promise<TokenInfo | undefined> {
  */
 async function lockTokensOf(sql: Sql, userId: number): Promise<void> {
   const rows = await sql("SELECT id FROM svc.users WHERE id = $1::int FOR NO KEY UPDATE", [userId]);
-  if (rows.length === 0) throw new OperatorError(`There is no user with the id ${userId}.`);
+  if (rows.length === 0)
+    throw new OperatorError(`There is no user with the id ${userId}. See: svc-admin users list`);
 }
 
 /** After `lockTokensOf`: two that both count 99 would make 101. */

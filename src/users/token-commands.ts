@@ -49,7 +49,8 @@ export function addTokenCommands(program: Command, options: UserCommandsOptions)
     .option("--json", "print JSON")
     .action(async (id: number, { json = false }: JsonOption) => {
       const token = await withUsers(open, ({ tokens }) => tokens.revoke(id));
-      if (token === undefined) throw new OperatorError(`There is no token with the id ${id}.`);
+      if (token === undefined)
+        throw new OperatorError(`There is no token with the id ${id}. See: svc-admin tokens list`);
       printDone(terminal, {
         row: tokenRow(token),
         sentence: `The token ${id} (${token.name}) is revoked.`,

@@ -201,7 +201,7 @@ includes: [customer]
       await asRole("--update");
 
       expect(stdout).to.contain(
-        "  public.orders: The role of svc has not the privilege USAGE on orders_id_seq: no record can be created.\n",
+        "  public.orders: The role of svc lacks the privilege USAGE on orders_id_seq: no record can be created.\n",
       );
       expect(before).to.deep.equal([undefined, false]);
       expect(await valueIn("orders.yaml", "supportsCreate")).to.equal(undefined);

@@ -148,7 +148,7 @@ const queries: readonly Case[] = [
   [
     "a field that is included",
     "baseQuery: { include: { title: true } }",
-    "8:25: baseQuery.include.title: is a field, which is always there; expected a relation",
+    "8:25: baseQuery.include.title: is a field, which every record has without it; expected a relation",
   ],
   [
     "an unknown argument of a relation",
@@ -246,7 +246,7 @@ const access: readonly Case[] = [
   [
     "a pattern of who asks",
     "access: { read: { NOT: { customer: { name: { contains: $user.email } } } } }",
-    "8:56: access.read.NOT.customer.name.contains: contains takes no value of who asks; expected equals or in",
+    "8:56: access.read.NOT.customer.name.contains: contains cannot compare with a value of the user; expected equals or in",
   ],
   [
     "who asks, of a type that is neither an id nor an address",

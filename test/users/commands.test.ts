@@ -327,9 +327,9 @@ describe("user commands", () => {
     });
 
     for (const [args, message] of [
-      [["tokens", "create", "--user", "7"], "There is no user with the id 7."],
+      [["tokens", "create", "--user", "7"], "There is no user with the id 7. See: svc-admin users list"],
       [["tokens", "list", "--user", "7"], "There is no user with the id 7. See: svc-admin users list"],
-      [["tokens", "revoke", "7"], "There is no token with the id 7."],
+      [["tokens", "revoke", "7"], "There is no token with the id 7. See: svc-admin tokens list"],
     ] as const) {
       it(`fails with ${args.join(" ")} when there is none`, async () => {
         expect((await run(args)).error)

@@ -55,7 +55,7 @@ describe("createTokenProvider", () => {
 
     expect(error)
       .to.be.instanceOf(OperatorError)
-      .with.property("message", "There is no user with the id 999999.");
+      .with.property("message", "There is no user with the id 999999. See: svc-admin users list");
   });
 
   it("finds the user of a token", async () => {

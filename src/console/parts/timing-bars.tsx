@@ -11,7 +11,7 @@ interface Phase {
 }
 
 /** Splits an attempt into consecutive phases. Null phases did not happen. */
-export function phasesOf({
+function phasesOf({
   dns_ms: dns,
   connect_ms: connect,
   tls_ms: tls,

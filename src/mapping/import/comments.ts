@@ -98,7 +98,7 @@ function remarksOf({
       ? ["A foreign table: its changes cannot be captured, so that it is read-only here and sends no events."]
       : []),
     ...(!isView && relation.kind !== "foreign table" && ownTriggers.length === 0
-      ? ["Its changes make no events: the role of svc has not the privilege TRIGGER on it."]
+      ? ["Its changes make no events: the role of svc lacks the privilege TRIGGER on it."]
       : []),
     ...(relation.hasRowSecurity
       ? ["It has row level security: svc sees and changes only what the policies allow its own role."]
@@ -131,11 +131,11 @@ function deniedWrites(
     ...(mayDelete ? [] : ["DELETE"]),
   ];
   return [
-    ...(denied.length === 0 ? [] : [`The role of svc has not the privilege ${denied.join(", ")} on it.`]),
+    ...(denied.length === 0 ? [] : [`The role of svc lacks the privilege ${denied.join(", ")} on it.`]),
     ...(deniedSequences.length === 0
       ? []
       : [
-          `The role of svc has not the privilege USAGE on ${deniedSequences.join(", ")}: no record can be created.`,
+          `The role of svc lacks the privilege USAGE on ${deniedSequences.join(", ")}: no record can be created.`,
         ]),
   ];
 }
@@ -166,7 +166,7 @@ function sentenceStart(text: string): string {
 const longestComment = 4_000;
 
 /** Returns the lines of a text, without characters that YAML has no place for. */
-export function linesOf(text: string | null): readonly string[] {
+function linesOf(text: string | null): readonly string[] {
   if (text === null || text.trim() === "") return [];
   const cut = text.length > longestComment ? `${text.slice(0, longestComment)}…` : text;
   return cut

@@ -85,7 +85,7 @@ function checkInclude(place: Place, include: Readonly<Record<string, unknown>>):
     const inner = within(place, name);
     const named = lookUp(inner, name);
     if (named.kind === "field") {
-      report(inner, "is a field, which is always there; expected a relation", "key");
+      report(inner, "is a field, which every record has without it; expected a relation", "key");
     } else if (isObject(value)) {
       checkIncluded(inner, named.kind === "relation" ? named.relation : undefined, value);
     } else if (typeof value !== "boolean") report(inner, `expected true, or ${includeKeys.join(", ")}`);
@@ -183,7 +183,7 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     else if (operator === "not" && isObject(operand)) checkComparison(inner, field, operand);
     // These would compare with the text `$user.id` itself, which NOT makes true for every user.
     else if (textComparisons.includes(operator) && isUserValue(inner, operand))
-      report(inner, `${operator} takes no value of who asks; expected equals or in`);
+      report(inner, `${operator} cannot compare with a value of the user; expected equals or in`);
     else if (operator === "isEmpty") {
       if (typeof operand !== "boolean") report(inner, "expected true or false");
     } else if (textComparisons.includes(operator)) {

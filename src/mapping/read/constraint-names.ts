@@ -37,7 +37,7 @@ export function checkConstraintNames(drafts: readonly Draft[]): void {
     const [key] = keysOf(draft);
     for (const field of draft.fields.values()) {
       const ending = field === undefined ? undefined : endingOf(field, key, keysOf(draft).length === 1);
-      // Nothing makes an index in a table that is there.
+      // svc makes no index in an existing table.
       if (field !== undefined && ending !== undefined && (isManaged || ending !== "_idx"))
         takeIn(["fields", field.name], `${name}_${field.column}`, ending);
     }

@@ -44,7 +44,7 @@ export function readUniques(draft: Draft): readonly (readonly string[])[] {
 export function readIndexes(draft: Draft): readonly TableIndex[] {
   const { indexes = [], managed = true } = draft.content;
   if (!managed && indexes.length > 0)
-    draft.report(["indexes"], "is for managed tables; nothing else is made in a table that is there");
+    draft.report(["indexes"], "is for managed tables; svc makes no index in an existing table");
   return indexes.map(({ fields, where, type = "btree" }, index) => {
     checkFields(draft, ["indexes", index, "fields"], fields);
     return { fields, type, ...(where !== undefined && { where }) };
