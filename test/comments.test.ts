@@ -13,8 +13,7 @@ const mostWords = 20;
 const banned = /\b(anew|at home|be it|besides|in hand|told|mends?|mended|nobody|whoever)\b/i;
 /** A value of the setting `isAdmin`, and of a label. */
 const values = /^"(nobody|in_hand)"$/;
-const missingDocuments =
-  /\b(contract|specification),? (section )?\d|\bcontract of the\b|reference\/\w+\.md/i;
+const missingDocuments = /\b(contract|specification),? (section )?\d|\bcontract of the\b|reference\/\w+\.md/i;
 
 const commentPattern = /^[ \t]*\/\*\*[^]*?\*\/|^(?:[ \t]*\/\/(?! oxlint).*\n)+/gm;
 

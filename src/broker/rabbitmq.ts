@@ -45,12 +45,7 @@ export async function connectRabbitMq({
     url,
     name: "svc publisher",
     log,
-    onRefused: (reason) =>
-      refused.abort(
-        new OperatorError(
-          `RabbitMQ refuses the connection: ${reason}. Check the user, the password and the virtual host of broker.url (AMQP_URL).`,
-        ),
-      ),
+    onRefused: (reason) => refused.abort(refusedConnection(reason)),
   });
   const consuming = await openLink({ url, name: "svc consumer", log });
   const consumptions = new Set<RabbitMqConsumption>();
@@ -106,4 +101,12 @@ export async function connectRabbitMq({
     throw refused.signal.aborted ? refused.signal.reason : signal?.reason;
   }
   return broker;
+}
+
+/** Makes the error of a start to which RabbitMQ says no, whatever the number of tries. */
+function refusedConnection(reason: string): OperatorError {
+  return new OperatorError(
+    `RabbitMQ refuses the connection: ${reason}. ` +
+      "Check the user, the password and the virtual host of broker.url (AMQP_URL).",
+  );
 }
