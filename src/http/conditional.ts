@@ -36,7 +36,7 @@ export function hasEntityTag(tags: EntityTags, tag: string): boolean {
   return tags === "*" || tags.includes(tag);
 }
 
-/** Tells whether `If-None-Match` names the record, which is then a 304. Compares weakly. */
+/** Returns whether `If-None-Match` names the record, which is then a 304. Compares weakly. */
 export function isKnown(ctx: ApiContext, tag: string): boolean {
   const text = ctx.get("If-None-Match");
   const tags = text === "" ? undefined : parseEntityTags(text);
@@ -44,7 +44,7 @@ export function isKnown(ctx: ApiContext, tag: string): boolean {
   return tags.some((known) => known === tag || known === `W/${tag}`);
 }
 
-/** Tells whether a write has conditions. */
+/** Returns whether a write has conditions. */
 export function isConditional(ctx: ApiContext): boolean {
   return ctx.req.headers["if-match"] !== undefined || ctx.get("If-None-Match") !== "";
 }

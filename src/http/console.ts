@@ -44,7 +44,7 @@ export interface ConsoleFacts {
 
 /** Serves the console below a path. */
 export interface ConsolePages {
-  /** Tells whether a path is the console's. */
+  /** Returns whether a path is the console's. */
   has(path: string): boolean;
   readonly serve: ApiMiddleware;
 }

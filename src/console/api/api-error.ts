@@ -65,7 +65,7 @@ export function isStatus(error: unknown, status: number): error is ApiError {
   return error instanceof ApiError && error.status === status;
 }
 
-/** Says whether the record of the request is no longer there. */
+/** Returns whether the record of the request is no longer there. */
 export function isGone(error: unknown): boolean {
   return error instanceof ApiError && error.code === "record.not_found";
 }

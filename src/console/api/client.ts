@@ -44,7 +44,7 @@ export async function apiAnswer<T>(path: string, options: RequestOptions = {}): 
   };
 }
 
-/** Gives the whole answer, for streams. A 401 ends the session, and the sign-in opens. */
+/** Returns the whole answer, for streams. A 401 ends the session, and the sign-in opens. */
 export async function apiResponse(path: string, options: RequestOptions = {}): Promise<Response> {
   const token = options.token ?? currentToken();
   if (token === null) throw new ApiError({ status: 401, message: "You are signed out." });

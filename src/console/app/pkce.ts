@@ -150,7 +150,7 @@ interface Discovery {
 
 let discovery: Promise<Discovery> | null = null;
 
-/** Gives the issuer's discovery document, which is read once; after a failure again. */
+/** Returns the issuer's discovery document, which is read once; after a failure again. */
 async function discover(): Promise<Discovery> {
   discovery ??= readDiscovery().catch((error: unknown) => {
     discovery = null;
@@ -178,7 +178,7 @@ async function ask(url: string, more: RequestInit = {}): Promise<Response> {
   return await fetch(url, { credentials: "omit", signal: AbortSignal.timeout(timeLimit), ...more });
 }
 
-/** Gives nothing of an answer that is no JSON. */
+/** Returns an empty object for an answer that is no JSON. */
 async function readJson(response: Response): Promise<Readonly<Record<string, string | undefined>>> {
   const body = (await response.json().catch(() => null)) as Readonly<Record<string, string>> | null;
   return body ?? {};

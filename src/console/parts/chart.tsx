@@ -100,7 +100,7 @@ function tickOf(seconds: number): string {
   return at.getHours() === 0 && at.getMinutes() === 0 ? day.format(at) : time.format(at);
 }
 
-/** Gives what a colour is in this theme: a custom property itself holds both. */
+/** Returns what a colour is in this theme: a custom property itself holds both. */
 function colorOf(element: HTMLElement, name: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;

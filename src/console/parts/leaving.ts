@@ -12,7 +12,7 @@ let here = "";
 
 /**
  * Asks before the page is left, as long as there is a question: by a link, by Back, by closing it.
- * Gives a function that asks nothing from then on, for the way out that is meant.
+ * Returns a function after whose call nothing is asked, for a page that is left on purpose.
  */
 export function useLeaveQuestion(question: string | null): () => void {
   const guard = useRef<Guard>(null);
@@ -35,7 +35,7 @@ export function useLeaveQuestion(question: string | null): () => void {
 /** Is asked before a form is left. */
 export const formQuestion = "Leave this form? What you have typed in it is lost.";
 
-/** Gives whether what uses it is still shown: an answer may come when the page was left. */
+/** Returns whether what uses it is still shown: an answer may come when the page was left. */
 export function useIsShown(): () => boolean {
   const isShown = useRef(false);
   useEffect(() => {

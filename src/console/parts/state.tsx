@@ -140,7 +140,7 @@ export function ErrorLine({ error }: { readonly error: unknown }): JSX.Element |
   );
 }
 
-/** Gives the sentence of an error. */
+/** Returns the sentence of an error. */
 export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }

@@ -5,7 +5,7 @@ const tickMilliseconds = 10_000;
 let now = Date.now();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** Gives the time, and a new one every ten seconds: one timer for all that shows an age. */
+/** Returns the time, and a new one every ten seconds: one timer for all that shows an age. */
 function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }

@@ -20,7 +20,7 @@ export function useList<T>(path: string, search: URLSearchParams): UseQueryResul
   });
 }
 
-/** Gives the query of a list as the API takes it. */
+/** Returns the query of a list as the API takes it. */
 export function listQuery(search: URLSearchParams): string {
   const query = new URLSearchParams(search);
   for (const name of own) query.delete(name);

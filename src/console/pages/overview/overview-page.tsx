@@ -97,7 +97,7 @@ function faultsOf({ now, backlog, receivers, processes }: Stats): readonly strin
   ];
 }
 
-/** Gives the seconds from a time to a later one; 0 without it. */
+/** Returns the seconds from a time to a later one; 0 without it. */
 export function secondsBetween(from: string | null, to: string): number {
   return from === null ? 0 : Math.max(0, (Date.parse(to) - Date.parse(from)) / 1_000);
 }

@@ -113,7 +113,7 @@ function differencesOf(
   }));
 }
 
-/** Says whether two values are the same JSON. */
+/** Returns whether two values are the same JSON. */
 export function isSame(one: Json | undefined, other: Json | undefined): boolean {
   return JSON.stringify(one) === JSON.stringify(other);
 }

@@ -24,7 +24,7 @@ export interface Draft {
   /** Goes back to the fields as they were before the JSON. */
   readonly discardJson: () => void;
   /**
-   * Gives the body: what has changed, or is there in a new record.
+   * Returns the body: what has changed, or is there in a new record.
    *
    * @throws {JsonTextError} When a text is no JSON.
    */

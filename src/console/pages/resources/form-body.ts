@@ -20,7 +20,7 @@ export function textsOf(fields: readonly FormField[], record: JsonRecord | null)
 }
 
 /**
- * Gives the values of some fields, as they are sent.
+ * Returns the values of some fields, as they are sent.
  *
  * @throws {JsonTextError} With the name of the field that holds no JSON.
  */
@@ -84,7 +84,7 @@ const shownTexts: Partial<Readonly<Record<FieldKind, RegExp>>> = {
   time: /^\d\d:\d\d(:\d\d)?$/,
 };
 
-/** Says whether a field that holds `text` shows it, and sends `value`. */
+/** Returns whether a field that holds `text` shows it, and sends `value`. */
 function isRead(field: FormField, text: string, value: Json): boolean {
   if (text !== "" && shownTexts[field.kind]?.test(text) === false) return false;
   if (text !== "" && field.kind === "choice" && !field.choices.includes(text)) return false;

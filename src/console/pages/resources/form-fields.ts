@@ -59,7 +59,7 @@ function typesOf({ type }: Schema): readonly string[] {
   return type === undefined ? [] : typeof type === "string" ? [type] : type;
 }
 
-/** Gives each way of writing a value, without null unless it is asked for. */
+/** Returns each way of writing a value, without null unless it is asked for. */
 function alternativesOf(schema: Schema, withNull = false): readonly Schema[] {
   const ways =
     schema.anyOf === undefined ? [schema] : schema.anyOf.flatMap((way) => alternativesOf(way, withNull));
@@ -105,7 +105,7 @@ function hintOf({ description }: Schema): string | undefined {
   return said.length === 0 ? undefined : `Rules: ${said.join(", ")}`;
 }
 
-/** Gives what stands at a path of a record; undefined where there is nothing. */
+/** Returns what stands at a path of a record; undefined where there is nothing. */
 export function valueAt(record: Json | undefined, path: string): Json | undefined {
   let value: Json | undefined = record;
   for (const key of path.split(".")) {

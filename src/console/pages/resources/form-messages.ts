@@ -1,7 +1,7 @@
 import { ApiError } from "../../api/api-error.ts";
 import type { FormField } from "./form-fields.ts";
 
-/** Gives the server's messages by the field that they belong to: `tags.0` belongs to `tags`. */
+/** Returns the server's messages by the field that they belong to: `tags.0` belongs to `tags`. */
 export function messagesByField(
   error: unknown,
   fields: readonly FormField[],
@@ -16,7 +16,7 @@ export function messagesByField(
   return found;
 }
 
-/** Gives messages that belong to no field of the form. */
+/** Returns messages that belong to no field of the form. */
 export function restOf(
   error: unknown,
   byField: ReadonlyMap<string, readonly string[]>,

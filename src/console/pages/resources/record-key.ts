@@ -3,7 +3,7 @@ import { valueAt } from "./form-fields.ts";
 import type { ResourceShape } from "./shape.ts";
 
 /**
- * Gives a record's `{id}`: its key, several values with commas between; null where it is not
+ * Returns a record's `{id}`: its key, several values with commas between; null where it is not
  * shown.
  */
 export function idOf(record: JsonRecord, { keys }: ResourceShape): string | null {
@@ -14,14 +14,14 @@ export function idOf(record: JsonRecord, { keys }: ResourceShape): string | null
   return texts.length === 1 ? (texts[0] ?? null) : texts.map(encodeURIComponent).join(",");
 }
 
-/** Gives the path of a record below the API's prefix. */
+/** Returns the path of a record below the API's prefix. */
 export function recordPath(resource: string, id: string): string {
   return `/resources/${encodeURIComponent(resource)}/${encodeURIComponent(id)}`;
 }
 
 const telling = ["name", "title", "reference", "label", "subject", "email", "number", "code", "slug"];
 
-/** Gives what people call a record: its name, or the first text that it has. Null without one. */
+/** Returns what people call a record: its name, or the first text that it has. Null without one. */
 export function labelOf(record: JsonRecord): string | null {
   for (const key of telling) {
     const value = record[key];

@@ -60,7 +60,7 @@ export function useShapes(): UseQueryResult<ReadonlyMap<string, ResourceShape> |
   });
 }
 
-/** Gives a shape that promises nothing but a key named `id`. */
+/** Returns a shape that promises nothing but a key named `id`. */
 export function unknownShape(name: string): ResourceShape {
   return {
     name,

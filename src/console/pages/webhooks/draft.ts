@@ -42,7 +42,7 @@ export const emptyDraft: Draft = {
   secret: "",
 };
 
-/** Gives the form of a webhook that is there. */
+/** Returns the form of a webhook that is there. */
 export function draftOf(webhook: Webhook): Draft {
   return {
     ...emptyDraft,
@@ -61,7 +61,7 @@ export function isChanged(draft: Draft, start: Draft): boolean {
   return JSON.stringify(draft) !== JSON.stringify(start);
 }
 
-/** Gives the body for the API. The filter must be JSON. */
+/** Returns the body for the API. The filter must be JSON. */
 export function bodyOf(draft: Draft): Readonly<Record<string, unknown>> {
   const headers = Object.fromEntries(
     draft.headers.filter(({ name }) => name.trim() !== "").map(({ name, value }) => [name.trim(), value]),
@@ -76,7 +76,7 @@ export function bodyOf(draft: Draft): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Gives null for none. What is no number stays a text, which the service refuses. */
+/** Returns null for none. What is no number stays a text, which the service refuses. */
 function numberOf(text: string): number | string | null {
   if (text.trim() === "") return null;
   return Number.isFinite(Number(text)) ? Number(text) : text;
@@ -102,7 +102,7 @@ export function parseFilter(text: string): { readonly value?: Json; readonly fau
   }
 }
 
-/** Gives the server's messages for a field, and for what is within it, with its place. */
+/** Returns the server's messages for a field, and for what is within it, with its place. */
 export function faultsOf(error: unknown, name: string): readonly string[] {
   if (!(error instanceof ApiError)) return [];
   return Object.entries(error.fields).flatMap(([place, messages]) => {

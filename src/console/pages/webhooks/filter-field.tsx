@@ -123,7 +123,7 @@ function valueAt(data: JsonRecord, path: string): Json | undefined {
   return value;
 }
 
-/** Gives a text once it has not changed for a moment. */
+/** Returns a text once it has not changed for a moment. */
 function useSettled(text: string): string {
   const [settled, setSettled] = useState(text);
   useEffect(() => {

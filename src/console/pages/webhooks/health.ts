@@ -37,7 +37,7 @@ function offBecause({ disabled_reason: reason }: Webhook, since: string | null):
   }
 }
 
-/** Gives scheme and host of a receiver, and the rest, which is often a password. */
+/** Returns scheme and host of a receiver, and the rest, which is often a password. */
 export function receiverOf(url: string): { readonly host: string; readonly path: string } {
   try {
     const { origin, pathname, search } = new URL(url);
