@@ -1,5 +1,5 @@
 import { maxMessageBytes } from "../broker/message-limit.ts";
-import type { Sql } from "../db/sql.ts";
+import { byKey, type Sql } from "../db/sql.ts";
 import type { EventKind } from "./event.ts";
 import {
   parseSnapshot,
@@ -201,11 +201,14 @@ interface ReadRow extends Omit<FoundEvent, "uuid"> {
 
 const findText = `
   SELECT entry.event_id AS id, entry.transaction_id AS transaction, entry.bytes, event.*
-  FROM svc.outbox AS entry CROSS JOIN LATERAL (${eventOf("entry", "$2")}) AS event
-  WHERE entry.event_id = ANY($1::bigint[])
+  FROM unnest($1::bigint[]) AS asked (id)
+  CROSS JOIN LATERAL (SELECT * FROM svc.outbox WHERE ${byKey("event_id", "asked.id")}) AS entry
+  CROSS JOIN LATERAL (${eventOf("entry", "$2")}) AS event
   ORDER BY entry.event_id`;
 
-const waitingText = `SELECT event_id AS id FROM svc.outbox WHERE event_id = ANY($1::bigint[])`;
+const waitingText = `
+  SELECT entry.event_id AS id FROM unnest($1::bigint[]) AS asked (id)
+  CROSS JOIN LATERAL (SELECT event_id FROM svc.outbox WHERE ${byKey("event_id", "asked.id")}) AS entry`;
 
 // Goes from one resource to the next by the index, however many events each has.
 const resourcesText = `
