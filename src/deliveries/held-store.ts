@@ -82,8 +82,8 @@ const parkedText = `SELECT FROM svc.delivery_queue WHERE due_at IS NULL AND subs
 const cancelText = `
   WITH gone AS (
     UPDATE svc.deliveries SET status = 'cancelled', held_at = NULL, last_error = $3, updated_at = now()
-    WHERE id = ANY(ARRAY(
-      SELECT id FROM svc.deliveries
+    WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM svc.deliveries
       WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
         AND id <= coalesce($2::bigint, 9223372036854775807)
       ORDER BY subscription_id, event_id, id LIMIT $4 FOR UPDATE SKIP LOCKED))

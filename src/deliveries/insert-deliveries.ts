@@ -1,4 +1,4 @@
-import type { Sql } from "../db/sql.ts";
+import { byKey, type Sql } from "../db/sql.ts";
 import type { KnownAt } from "../subscriptions/known-subscribers.ts";
 import { isBeforeSession, sessionCte } from "../subscriptions/session-since.ts";
 
@@ -89,14 +89,17 @@ const knownCtes = `${sessionCte}, known AS MATERIALIZED (
  */
 const insertText = (isComplete: boolean): string => `
   WITH ${knownCtes}, due AS MATERIALIZED (
-    SELECT event_id FROM svc.outbox WHERE event_id = ANY(ARRAY(
+    SELECT entry.* FROM (
       SELECT id FROM unnest($1::bigint[], $14::uuid[]) AS given (id, uuid)
       WHERE NOT (SELECT is_stale FROM known)
-        AND (SELECT event.uuid FROM svc.events AS event WHERE event.id = given.id) = given.uuid))
-    ORDER BY event_id FOR UPDATE ${isComplete ? "SKIP LOCKED" : ""}
+        AND (SELECT event.uuid FROM svc.events AS event WHERE event.id = given.id) = given.uuid
+      ORDER BY id
+    ) AS asked CROSS JOIN LATERAL (
+      SELECT event_id, ctid AS place FROM svc.outbox WHERE ${byKey("event_id", "asked.id")} FOR UPDATE ${isComplete ? "SKIP LOCKED" : ""}
+    ) AS entry
   ), ${
     isComplete
-      ? `taken AS (DELETE FROM svc.outbox WHERE event_id = ANY(ARRAY(SELECT event_id FROM due)) RETURNING event_id)`
+      ? `taken AS (DELETE FROM svc.outbox WHERE ctid = ANY(ARRAY(SELECT place FROM due)) RETURNING event_id)`
       : `taken AS (SELECT event_id FROM due)`
   }, data AS (
     INSERT INTO svc.event_data (event_id, data, previous)

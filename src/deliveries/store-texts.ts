@@ -1,12 +1,14 @@
-import { withoutDiskWait } from "../db/sql.ts";
+import { byKey, withoutDiskWait } from "../db/sql.ts";
 import { erasedReason } from "./delivery.ts";
 
 /** Time of `event`: UTC, ISO 8601 with microseconds and a trailing `Z`. */
 export const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
+// By their place, which needs no index: they are locked. A row that another transaction has changed
+// meanwhile stays in the queue.
 const fromQueue = {
   gone: `
-    DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(SELECT delivery_id FROM found)) RETURNING delivery_id, is_hurried`,
+    DELETE FROM svc.delivery_queue WHERE ctid = ANY(ARRAY(SELECT place FROM found)) RETURNING delivery_id, is_hurried`,
   statuses: "'pending', 'retrying'",
 };
 
@@ -14,7 +16,7 @@ const fromQueue = {
  * Moves the found deliveries from the queue into a flight, in one commit. Drops finished ones,
  * which were put back by mistake.
  *
- * @param ctes The last one is `found`, with the column `delivery_id`.
+ * @param ctes The last one is `found`, with the column `place`: the `ctid` of a row that is locked.
  * @param from How they are taken out of where they wait, and the statuses that they have there.
  */
 const takeText = (ctes: string, flightMs: string, { gone, statuses } = fromQueue): string => `
@@ -52,22 +54,22 @@ const takeText = (ctes: string, flightMs: string, { gone, statuses } = fromQueue
 // The lower bound keeps a claim from reading dead row versions of earlier due deliveries, which a
 // long transaction keeps.
 export const takeDueText = takeText(
-  `found AS MATERIALIZED (SELECT delivery_id FROM svc.delivery_queue
+  `found AS MATERIALIZED (SELECT ctid AS place FROM svc.delivery_queue
     WHERE due_at > coalesce(now() - $3 * interval '1 millisecond', '-infinity') AND due_at <= now() AND delivery_id <> ALL($4::bigint[])
     ORDER BY due_at LIMIT $1 FOR UPDATE SKIP LOCKED)`,
   "$2",
 );
 
 export const takeParkedText = takeText(
-  `found AS MATERIALIZED (SELECT picked.delivery_id
+  `found AS MATERIALIZED (SELECT picked.place
     FROM unnest($1::int[], $2::int[], $3::int[]) AS wanted (subscription_id, oldest, newest)
     CROSS JOIN LATERAL (
-      SELECT delivery_id FROM (
-        SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
+      SELECT place FROM (
+        SELECT ctid AS place FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
         ORDER BY delivery_id LIMIT wanted.oldest FOR UPDATE SKIP LOCKED) AS oldest
       UNION ALL
-      SELECT delivery_id FROM (
-        SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
+      SELECT place FROM (
+        SELECT ctid AS place FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
         ORDER BY delivery_id DESC LIMIT wanted.newest FOR UPDATE SKIP LOCKED) AS newest
     ) AS picked)`,
   "$4",
@@ -85,13 +87,13 @@ export const takeHeldText = takeText(
       WHERE lane.holder = EXCLUDED.holder OR lane.held_until < now()
     RETURNING 1
   ), oldest AS MATERIALIZED (
-    SELECT id, event_id, replay_id FROM svc.deliveries
+    SELECT ctid AS place, id, event_id, replay_id FROM svc.deliveries
     WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
       AND EXISTS (SELECT FROM leased)
     ORDER BY subscription_id, event_id, id LIMIT $4 FOR UPDATE SKIP LOCKED
   ), found AS MATERIALIZED (
-    SELECT delivery_id FROM (
-      SELECT id AS delivery_id, row_number() OVER in_order AS number, bool_and(replay_id IS NOT NULL) OVER in_order AS is_of_replays
+    SELECT place FROM (
+      SELECT place, row_number() OVER in_order AS number, bool_and(replay_id IS NOT NULL) OVER in_order AS is_of_replays
       FROM oldest WINDOW in_order AS (ORDER BY event_id, id)) AS ordered
     WHERE number = 1 OR is_of_replays
   )`,
@@ -100,7 +102,7 @@ export const takeHeldText = takeText(
     statuses: "'held'",
     gone: `
     UPDATE svc.deliveries SET status = CASE attempt WHEN 0 THEN 'pending' ELSE 'retrying' END, held_at = NULL, updated_at = now()
-    WHERE id = ANY(ARRAY(SELECT delivery_id FROM found)) RETURNING id AS delivery_id, false AS is_hurried`,
+    WHERE ctid = ANY(ARRAY(SELECT place FROM found)) RETURNING id AS delivery_id, false AS is_hurried`,
   },
 );
 
@@ -155,7 +157,7 @@ const leftOverText = (written: string): string => `
     SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()), NULL::boolean
     FROM svc.deliveries AS delivery
     WHERE id = ANY(ARRAY(SELECT unnest(delivery_ids) FROM ended EXCEPT ${written}))
-      AND CASE WHEN status IN ('pending', 'retrying') AND (SELECT delivery_id FROM svc.delivery_queue WHERE delivery_id = delivery.id) IS NULL
+      AND CASE WHEN status IN ('pending', 'retrying') AND (SELECT delivery_id FROM svc.delivery_queue WHERE ${byKey("delivery_id", "delivery.id")}) IS NULL
         THEN id NOT IN (SELECT unnest(delivery_ids) FROM svc.flights WHERE flights.id <> ALL(ARRAY(SELECT ended.id FROM ended))) END`;
 
 /**
@@ -254,7 +256,7 @@ export const returnStraysText = `
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at)
     SELECT id, subscription_id, user_id, date_trunc('milliseconds', now()) FROM page
     WHERE status IN ('pending', 'retrying') AND updated_at < now() - $3 * interval '1 millisecond'
-      AND NOT EXISTS (SELECT FROM svc.delivery_queue AS queued WHERE queued.delivery_id = page.id)
+      AND (SELECT delivery_id FROM svc.delivery_queue WHERE ${byKey("delivery_id", "page.id")}) IS NULL
       AND NOT EXISTS (SELECT FROM svc.flights WHERE page.id = ANY(delivery_ids))
     ON CONFLICT (delivery_id) DO NOTHING
     RETURNING 1
@@ -268,8 +270,8 @@ export const nextDueText = `
 // Deliveries in flight too: the attempt's outcome then finds them cancelled. There are few flights.
 export const cancelText = `
   WITH gone AS (
-    DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(
-      SELECT delivery_id FROM svc.delivery_queue WHERE subscription_id = $1 ORDER BY delivery_id LIMIT $2 FOR UPDATE SKIP LOCKED))
+    DELETE FROM svc.delivery_queue WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM svc.delivery_queue WHERE subscription_id = $1 ORDER BY delivery_id LIMIT $2 FOR UPDATE SKIP LOCKED))
     RETURNING delivery_id
   ), unfinished AS (
     SELECT delivery_id FROM gone

@@ -81,8 +81,8 @@ const deleteText = `
   WITH ${actingCte("$3")}, gone AS (
     DELETE FROM svc.subscriptions USING acting WHERE id = $1 AND user_id = $2 RETURNING id
   ), left_queue AS (
-    DELETE FROM svc.delivery_queue WHERE delivery_id = ANY(ARRAY(
-      SELECT delivery_id FROM svc.delivery_queue
+    DELETE FROM svc.delivery_queue WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM svc.delivery_queue
       WHERE EXISTS (SELECT FROM gone) AND (subscription_id, delivery_id) >= ($1, 0) AND (subscription_id, delivery_id) <= ($1, 9223372036854775807)
       ORDER BY subscription_id, delivery_id LIMIT 500 FOR UPDATE SKIP LOCKED))
     RETURNING delivery_id
