@@ -1,4 +1,4 @@
-import type { Sql } from "../db/sql.ts";
+import { byKey, type Sql } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { timestampOfEvent } from "./store-texts.ts";
@@ -40,7 +40,7 @@ export const deliveryColumns = `delivery.id, delivery.uuid, delivery.event_id AS
     delivery.max_attempts AS "maxAttempts", delivery.url, delivery.last_error AS "lastError",
     delivery.created_at AS "createdAt", delivery.updated_at AS "updatedAt", delivery.resource, delivery.has_previous IS TRUE AS "hasPrevious",
     event.trigger AS event, event.record_id AS "recordId", ${timestampOfEvent} AS "occurredAt",
-    (SELECT due_at FROM svc.delivery_queue WHERE delivery_id = delivery.id) AS "nextAttemptAt"`;
+    (SELECT due_at FROM svc.delivery_queue WHERE ${byKey("delivery_id", "delivery.id")}) AS "nextAttemptAt"`;
 /** OFFSET 0: one event by its key for each delivery, whatever the planner expects. */
 export const withEvent = `LEFT JOIN LATERAL (
     SELECT trigger, record_id, occurred_at FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event ON true`;
