@@ -7,6 +7,7 @@ import type { Admission } from "./admission/admission.ts";
 import { awaitPlaces } from "./await-places.ts";
 import type { HeldStore, HeldSubscription } from "./held-store.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
+import { replayedAtOnce } from "./store-texts.ts";
 
 export interface HeldLaneOptions extends PlaceOptions {
   readonly admission: Pick<Admission, "reserve" | "refusalOf" | "hasShareOf" | "inTurn" | "roomOf">;
@@ -51,8 +52,6 @@ const portionsPerTurn = 5;
 const handledPerTurn = 50;
 /** A subscription that has sent for so long leaves its place to one that waits. */
 const longestTurnMs = 5_000;
-/** Deliveries of replays that a subscription sends at the same time. */
-const replayedAtOnce = 10;
 /** A subscription whose rate has it wait for longer leaves its place to another. */
 const longestWaitMs = 1_000;
 /** Time between two checks whether the deliveries in the queue are gone. */
