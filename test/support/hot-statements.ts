@@ -12,6 +12,7 @@ import { readListParameters } from "../../src/querying/list-parameters.ts";
 import { findSubscriptions, subscriptionShape } from "../../src/subscriptions/own-subscriptions.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
 import { figureWorks } from "./hot-figures.ts";
+import { heldWorks } from "./hot-held.ts";
 import { insertWorks } from "./hot-inserts.ts";
 import type { HotWork } from "./hot-work.ts";
 import { knownNow } from "./known-subscribers.ts";
@@ -19,6 +20,8 @@ import { inHand, parkedSubscription, subscriptions } from "./long-history.ts";
 
 const flightMs = 60_000;
 const [batch, lookThrough] = [100, 2_000];
+/** As many as the relay has under way, and as many as have left the outbox in two seconds of full speed. */
+const [mostUnderWay, mostGone] = [1_000, 4_000];
 
 /** @param plain Runs what only looks around. */
 export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
@@ -27,6 +30,10 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
   const backlog = await found(
     "SELECT event_id AS id FROM svc.outbox WHERE resource = 'orders' ORDER BY event_id LIMIT 200",
   );
+  const underWay = await found(
+    `SELECT event_id AS id FROM svc.outbox WHERE resource = 'orders' ORDER BY event_id LIMIT ${mostUnderWay}`,
+  );
+  const gone = Array.from({ length: mostGone }, (_, index) => String(10 ** 9 + index));
   const captured = await plain<{ id: string; uuid: string }>(
     "SELECT id, uuid FROM svc.events WHERE id = ANY($1::bigint[]) ORDER BY id",
     [backlog],
@@ -49,8 +56,8 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     {
       name: "outbox: waiting",
       pool: "relay",
-      mostRead: 200,
-      run: (sql) => createOutbox({ sql }).waiting(backlog),
+      mostRead: mostUnderWay,
+      run: (sql) => createOutbox({ sql }).waiting([...underWay, ...gone]),
     },
     {
       name: "outbox: resources",
@@ -102,6 +109,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
           flightMs,
         }),
     },
+    ...heldWorks(batch),
     {
       name: "dataOf",
       pool: "pool",
@@ -176,7 +184,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     {
       name: "deliveries: backlog",
       pool: "pool",
-      mostRead: 35_000,
+      mostRead: 45_000,
       isByIndex: true,
       run: readDeliveryBacklog,
     },
@@ -228,7 +236,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
         name,
         pool: "lists",
         isByIndex: true,
-        mostRead: (isBehind ? 25 : 2) * 10_001 + inHand + 60,
+        mostRead: (isBehind ? 32 : 2) * 10_001 + inHand + 60,
         run: (sql) => list(sql, { ...filter, statuses: status && [status] }),
       };
     }),

@@ -5,13 +5,16 @@ import type { Sql } from "../../src/db/sql.ts";
 export interface LongHistory {
   /** Each has two deliveries. */
   readonly events: number;
-  /** At most half as many, of each kind: events of one resource, retries due now and tomorrow, deliveries parked for one subscription, and for a thousand. */
+  /**
+   * At most half as many, of each kind: events of one resource, retries due now and tomorrow, deliveries parked for one subscription and for a
+   * thousand, and held for them.
+   */
   readonly waiting: number;
 }
 
 /** User 1 is an admin and has subscription 1, which gets every event; another thousand of subscriptions of 200 users share the others. */
 export const subscriptions = 1_001;
-/** Its deliveries wait for a slot. */
+/** Its deliveries wait for a slot, and as many are held. */
 export const parkedSubscription = 2;
 /** Of all flights together, 20 in each. */
 export const inHand = 400;
@@ -72,19 +75,21 @@ export async function makeLongHistory(sql: Sql, { events, waiting }: LongHistory
       CROSS JOIN LATERAL generate_series(1, count) AS number`);
 }
 
+const tables = [
+  "events",
+  "event_data",
+  "outbox",
+  "deliveries",
+  "delivery_queue",
+  "flights",
+  "attempts",
+  "figures",
+  "subscription_changes",
+];
+
 /** What PostgreSQL knows of the tables stays what it is now. */
 export async function keepStatistics(sql: Sql): Promise<void> {
-  for (const table of [
-    "events",
-    "event_data",
-    "outbox",
-    "deliveries",
-    "delivery_queue",
-    "flights",
-    "attempts",
-    "figures",
-    "subscription_changes",
-  ]) {
+  for (const table of tables) {
     await sql(`ALTER TABLE svc.${table} SET (autovacuum_enabled = off)`);
     await sql(`ANALYZE svc.${table}`);
   }
@@ -92,18 +97,7 @@ export async function keepStatistics(sql: Sql): Promise<void> {
 
 /** What ANALYZE and VACUUM tell the planner. */
 export async function learnStatistics(sql: Sql): Promise<void> {
-  for (const table of [
-    "events",
-    "event_data",
-    "outbox",
-    "deliveries",
-    "delivery_queue",
-    "flights",
-    "attempts",
-    "figures",
-    "subscription_changes",
-  ])
-    await sql(`VACUUM (ANALYZE) svc.${table}`);
+  for (const table of tables) await sql(`VACUUM (ANALYZE) svc.${table}`);
 }
 
 async function addWaiting(sql: Sql, { events, waiting }: LongHistory): Promise<void> {
@@ -148,6 +142,14 @@ async function addWaiting(sql: Sql, { events, waiting }: LongHistory): Promise<v
       [before],
     );
   }
+  for (const subscription of [String(parkedSubscription), `2 + number % ${subscriptions - 1}`])
+    await addDeliveries(sql, {
+      from: `generate_series(1, ${waiting}) AS number JOIN svc.events AS event ON event.id = ${events / 2} + number`,
+      subscription,
+      status: "'held'",
+      order: "number",
+      isManual: true,
+    });
   const before = await lastDelivery(sql);
   await addDeliveries(sql, {
     from: `generate_series(1, ${inHand}) AS number JOIN svc.events AS event ON event.id = ${events / 2} + number`,
@@ -186,13 +188,28 @@ async function addDeliveries(
 ): Promise<void> {
   await sql(`
     INSERT INTO svc.deliveries (id, root_delivery_id, uuid, event_id, event_uuid, subscription_id, user_id, resource, trigger_kind, status,
-      attempt, last_error, max_attempts, url, updated_at, dead_lettered_at)
+      attempt, last_error, max_attempts, url, updated_at, dead_lettered_at, held_at)
     SELECT nextval('svc.deliveries_id_seq'), currval('svc.deliveries_id_seq'), uuid, event_id, event_uuid, subscription_id,
       CASE subscription_id WHEN 1 THEN 1 ELSE 2 + subscription_id % 200 END, 'notes', '${isManual ? "manual" : "automatic"}', status,
-      CASE status WHEN 'pending' THEN 0 ELSE 1 END, ${stateSql("status").lastError}, 3, 'http://127.0.0.1:9/', occurred_at, CASE status WHEN 'failed' THEN occurred_at END
+      CASE WHEN status IN ('pending', 'held') THEN 0 ELSE 1 END, ${stateSql("status").lastError}, 3, 'http://127.0.0.1:9/', occurred_at, CASE status WHEN 'failed' THEN occurred_at END, CASE status WHEN 'held' THEN occurred_at END
     FROM (
       SELECT gen_random_uuid() AS uuid, event.id AS event_id, event.uuid AS event_uuid, event.occurred_at,
         ${subscription} AS subscription_id, ${status} AS status
       FROM ${from} ORDER BY ${order}
     ) AS made`);
+}
+
+/**
+ * Has the planner believe what VACUUM and ANALYZE tell it of queues that they find emptied, their pages still there: no row. A statement that
+ * was prepared then keeps its plan, whatever has come since.
+ */
+export async function believeEmptied(sql: Sql): Promise<void> {
+  const queues = ["outbox", "delivery_queue", "flights", "subscription_changes"];
+  await sql(
+    `UPDATE pg_class SET reltuples = 0, relpages = 1 WHERE oid IN (
+      SELECT format('svc.%I', name)::regclass FROM unnest($1::text[]) AS queue (name)
+      UNION ALL SELECT indexrelid FROM pg_index JOIN unnest($1::text[]) AS queue (name) ON indrelid = format('svc.%I', name)::regclass
+      UNION ALL SELECT indexrelid FROM pg_index WHERE indrelid = 'svc.deliveries'::regclass AND pg_get_expr(indpred, indrelid) ~ 'held_at')`,
+    [queues],
+  );
 }

@@ -4,13 +4,13 @@ import { onlyIndexes, type Sql } from "../../src/db/sql.ts";
 import { migrateCore } from "./core-database.ts";
 import { hotWorks } from "./hot-statements.ts";
 import type { HotWork } from "./hot-work.ts";
-import { learnStatistics, makeLongHistory, type LongHistory } from "./long-history.ts";
+import { believeEmptied, learnStatistics, makeLongHistory, type LongHistory } from "./long-history.ts";
 import { createExplainingSql, type Plan, type PlanMode } from "./plans.ts";
 
 /** What a kind of work came to; each figure is that of its worst statement. */
 export interface PlanResult {
   /** What the planner knows. */
-  readonly statistics: "of empty tables" | "fresh";
+  readonly statistics: "of empty tables" | "of emptied tables" | "fresh";
   readonly mode: PlanMode;
   readonly name: string;
   readonly mostRead: number;
@@ -64,7 +64,8 @@ export async function plansIn({
     progress(`making ${history.events} events`);
     await makeLongHistory(sql, history);
     const results: PlanResult[] = [];
-    for (const statistics of ["of empty tables", "fresh"] as const) {
+    for (const statistics of ["of empty tables", "of emptied tables", "fresh"] as const) {
+      if (statistics === "of emptied tables") await believeEmptied(sql);
       if (statistics === "fresh") await learnStatistics(sql);
       const works = await hotWorks(sql);
       for (const mode of ["custom", "generic"] as const) {

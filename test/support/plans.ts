@@ -80,7 +80,8 @@ function planOf(text: string, tree: Node, ms: number): Plan {
   return {
     text,
     ms,
-    pages: tree["Shared Hit Blocks"] + tree["Shared Read Blocks"],
+    // The root does not count what only writes.
+    pages: Math.max(...nodes.map((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"])),
     rowsRead: nodes.reduce((sum, node) => sum + rowsReadBy(node), 0),
     wholeTables: nodes
       .filter((node) => node["Node Type"] === "Seq Scan")

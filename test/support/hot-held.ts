@@ -1,0 +1,43 @@
+import { randomUUID } from "node:crypto";
+import { createHeldStore } from "../../src/deliveries/held-store.ts";
+import type { HotWork } from "./hot-work.ts";
+import { parkedSubscription } from "./long-history.ts";
+
+const holdForMs = 60_000;
+
+/** Statements of the held deliveries, of which one subscription has many. */
+export function heldWorks(batch: number): readonly HotWork[] {
+  return [
+    {
+      name: "held: find",
+      pool: "dispatcher",
+      mostRead: 8 * batch,
+      run: (sql) => createHeldStore({ sql, indexSql: sql }).find({ after: 0, limit: batch, holdForMs }),
+    },
+    ...[parkedSubscription, 300].map((subscriptionId): HotWork => ({
+      name: `held: take, of ${subscriptionId === parkedSubscription ? "many" : "few"}`,
+      pool: "dispatcher",
+      mostRead: 50,
+      run: (sql) =>
+        createHeldStore({ sql, indexSql: sql }).takeOldest({
+          subscriptionId,
+          holder: randomUUID(),
+          flightMs: 60_000,
+          limit: 10,
+        }),
+    })),
+    {
+      name: "held: cancel",
+      pool: "dispatcher",
+      mostRead: 3 * batch,
+      isByIndex: true,
+      run: (sql) =>
+        createHeldStore({ sql, indexSql: sql }).cancel({
+          subscriptionId: parkedSubscription,
+          upTo: undefined,
+          reason: "The owner dropped what was held.",
+          limit: batch,
+        }),
+    },
+  ];
+}
