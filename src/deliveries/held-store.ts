@@ -28,8 +28,8 @@ export interface HeldStore {
   }): Promise<readonly HeldSubscription[]>;
   /**
    * Takes the oldest held delivery of a subscription, unless another dispatcher sends them. Takes
-   * up to `limit` (at most `replayedAtOnce`) when the oldest ones all belong to replays, which have
-   * no order to keep.
+   * up to `limit` when the oldest ones all belong to replays, which have no order to keep. It is
+   * at most `replayedAtOnce`.
    */
   takeOldest(options: {
     readonly subscriptionId: number;
