@@ -136,7 +136,8 @@ async function drop(
   let isDone = false;
   for (let portion = 0; portion < portionsPerTurn && !isDone && !signal.aborted; portion += 1) {
     const count = await held.cancel({ subscriptionId, upTo, reason, limit: cancelledAtOnce });
-    isDone = count < cancelledAtOnce;
+    // A portion leaves out what another statement has just locked or changed.
+    isDone = count === 0;
     total += count;
     await pause(restMs, signal);
   }

@@ -94,12 +94,15 @@ export const takeHeldText = takeText(
     SELECT ctid AS place, id, event_id, replay_id FROM svc.deliveries
     WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
       AND EXISTS (SELECT FROM leased)
-    ORDER BY subscription_id, event_id, id LIMIT ${replayedAtOnce} FOR UPDATE SKIP LOCKED
+    ORDER BY subscription_id, event_id, id LIMIT ${replayedAtOnce}
   ), found AS MATERIALIZED (
-    SELECT place FROM (
-      SELECT place, row_number() OVER in_order AS number, bool_and(replay_id IS NOT NULL) OVER in_order AS is_of_replays
-      FROM oldest WINDOW in_order AS (ORDER BY event_id, id)) AS ordered
-    WHERE number <= $4 AND (number = 1 OR is_of_replays)
+    SELECT ctid AS place FROM svc.deliveries
+    WHERE held_at IS NOT NULL AND ctid = ANY(ARRAY(
+      SELECT place FROM (
+        SELECT place, row_number() OVER in_order AS number, bool_and(replay_id IS NOT NULL) OVER in_order AS is_of_replays
+        FROM oldest WINDOW in_order AS (ORDER BY event_id, id)) AS ordered
+      WHERE number <= $4 AND (number = 1 OR is_of_replays)))
+    FOR UPDATE SKIP LOCKED
   )`,
   "$3",
   {

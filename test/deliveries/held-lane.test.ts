@@ -5,7 +5,7 @@ import type { Place } from "../../src/deliveries/admission/admission.ts";
 import type { Attempts, PutBack } from "../../src/deliveries/attempt/attempts.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createHeldLane } from "../../src/deliveries/held-lane.ts";
-import { createHeldStore } from "../../src/deliveries/held-store.ts";
+import { createHeldStore, type HeldStore } from "../../src/deliveries/held-store.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { notesEligibility } from "../support/notes-eligibility.ts";
 import { until } from "../support/wait.ts";
@@ -19,6 +19,7 @@ describe("createHeldLane", () => {
   const scene = useWorkerScene();
   let admission: WatchedAdmission;
   let rates: Rates;
+  let held: HeldStore;
   let settle: Attempts["settle"];
   let started: {
     readonly delivery: DeliveryInFlight;
@@ -29,6 +30,7 @@ describe("createHeldLane", () => {
   beforeEach(() => {
     admission = createWatchedAdmission();
     rates = unlimited;
+    held = createHeldStore({ sql: scene.core.sql, indexSql: scene.core.sql });
     settle = () => expect.fail("settled");
     started = [];
   });
@@ -47,7 +49,7 @@ describe("createHeldLane", () => {
         isKnown: () => true,
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
         metrics: createMetrics().deliveries,
-        held: createHeldStore({ sql: scene.core.sql, indexSql: scene.core.sql }),
+        held,
         flightMs: 60_000,
         holdForMs: never,
         atOnce: 1,
@@ -102,6 +104,30 @@ describe("createHeldLane", () => {
     }
 
     expect(portions).to.deep.equal([ids.slice(0, 3), ids.slice(3, 4), ids.slice(4, 5), ids.slice(5)]);
+  });
+
+  it("cancels all that was dropped, also where a portion leaves out what has just changed", async () => {
+    const subscription = await scene.work.addSubscription();
+    for (let count = 0; count < 3; count += 1) await hold(subscription);
+    const last = await hold(subscription);
+    await scene.core.sql("INSERT INTO svc.discards (subscription_id, up_to) VALUES ($1, $2)", [
+      subscription.id,
+      last,
+    ]);
+    const { cancel } = held;
+    let portions = 0;
+    held = {
+      ...held,
+      cancel: (asked) => cancel({ ...asked, limit: (portions += 1) === 1 ? 1 : asked.limit }),
+    };
+
+    start();
+    await until(async () => (await scene.core.sql("SELECT FROM svc.discards")).length === 0, {
+      what: "the end of the discard",
+    });
+
+    const statuses = (await scene.work.deliveries()).map(({ status }) => status);
+    expect(statuses).to.deep.equal(["cancelled", "cancelled", "cancelled", "cancelled"]);
   });
 
   it("sends no more of them at the same time than its receiver has slots", async () => {
