@@ -55,7 +55,10 @@ describe("the plans of statements in a long history", function () {
 
   it("look through no index", () => {
     // A condition on its second column reads an index from one end to the other, and counts no row: takeDue had 102,908 pages.
-    expect(those(({ pages, mostRead }) => pages > 20 * mostRead + 5_000)).to.deep.equal([]);
+    // The figures are 400 rows that are written, and read by none.
+    const mostPages = ({ name, mostRead }: PlanResult): number =>
+      20 * mostRead + (name === "figures: write" ? 5_000 : 300);
+    expect(those((result) => result.pages > mostPages(result))).to.deep.equal([]);
   });
 
   it("sort no more than a page, or what a list counts", () => {

@@ -11,7 +11,7 @@ export function heldWorks(batch: number): readonly HotWork[] {
     {
       name: "held: find",
       pool: "dispatcher",
-      mostRead: 8 * batch,
+      mostRead: 15 * batch,
       run: (sql) => createHeldStore({ sql, indexSql: sql }).find({ after: 0, limit: batch, holdForMs }),
     },
     ...[parkedSubscription, 300].map((subscriptionId): HotWork => ({
