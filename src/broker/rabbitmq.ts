@@ -35,11 +35,10 @@ export async function connectRabbitMq({
   readonly signal?: AbortSignal;
 }): Promise<Broker> {
   // Without the URL, which may contain a password.
-  if (!/^amqps?:$/.test(parseUrl(url)?.protocol ?? "")) {
+  if (!/^amqps?:$/.test(parseUrl(url)?.protocol ?? ""))
     throw new OperatorError(
       "The URL of RabbitMQ (broker.url, AMQP_URL) must begin with amqp:// or amqps://.",
     );
-  }
   const refused = new AbortController();
   const publishing = await openLink({
     url,

@@ -4,11 +4,7 @@ import { columnText } from "./condition-text.ts";
 import type { JsonPlace, JsonTemplate } from "./json-template.ts";
 import { writerOfValue, type WriteValue } from "./json-text.ts";
 
-/**
- * JSON of records that PostgreSQL writes. A list of 40 times 100 related records reaches the process
- * as 40 texts: that takes a quarter of the time that 4,000 rows take, most of which is garbage
- * collection.
- */
+/** JSON of records that PostgreSQL writes (docs/decisions/0046-included-records-as-json.md). */
 export interface RecordSql {
   /** Expression over the columns of the selection. It is never NULL. */
   readonly text: string;

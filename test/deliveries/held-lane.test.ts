@@ -19,7 +19,7 @@ describe("createHeldLane", () => {
   const scene = useWorkerScene();
   let admission: WatchedAdmission;
   let rates: Rates;
-  let held: HeldStore;
+  let store: HeldStore;
   let settle: Attempts["settle"];
   let started: {
     readonly delivery: DeliveryInFlight;
@@ -30,7 +30,7 @@ describe("createHeldLane", () => {
   beforeEach(() => {
     admission = createWatchedAdmission();
     rates = unlimited;
-    held = createHeldStore({ sql: scene.core.sql, indexSql: scene.core.sql });
+    store = createHeldStore({ sql: scene.core.sql, indexSql: scene.core.sql });
     settle = () => expect.fail("settled");
     started = [];
   });
@@ -49,7 +49,7 @@ describe("createHeldLane", () => {
         isKnown: () => true,
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
         metrics: createMetrics().deliveries,
-        held,
+        held: store,
         flightMs: 60_000,
         holdForMs: never,
         atOnce: 1,
@@ -114,11 +114,11 @@ describe("createHeldLane", () => {
       subscription.id,
       last,
     ]);
-    const { cancel } = held;
+    const whole = store;
     let portions = 0;
-    held = {
-      ...held,
-      cancel: (asked) => cancel({ ...asked, limit: (portions += 1) === 1 ? 1 : asked.limit }),
+    store = {
+      ...whole,
+      cancel: (asked) => whole.cancel({ ...asked, limit: (portions += 1) === 1 ? 1 : asked.limit }),
     };
 
     start();
