@@ -4,6 +4,7 @@ import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { trustHint } from "../kit/untrusted.ts";
 import { pause } from "../kit/worker.ts";
+import { readInPortions } from "./read-portions.ts";
 import { limitResults, type ResultLimits } from "./result-limit.ts";
 
 /** The connections of a process. */
@@ -107,6 +108,7 @@ export async function openDatabase({
     const pool = openPool({ url, name, max, timeoutMs, settings, isEmbedded, log, queryTimeoutMs });
     pool.on("connect", (client) => clients.add(client));
     pool.on("remove", (client) => clients.delete(client));
+    readInPortions(pool);
     return pool;
   };
   const pool = open(Math.max(1, poolSize - (limits?.connections ?? 0)), statementTimeoutMs);

@@ -11,6 +11,9 @@ export class LargeAnswer {
   }
 }
 
+/** Bytes that are written in one go: 2 MB took 30 ms, in which nobody else was answered. */
+const mostAtOnce = 256 * 1024;
+
 /**
  * Sends the answer without Koa, which would want it whole. What the client has not read waits as it
  * is.
@@ -19,8 +22,18 @@ export function sendLarge(ctx: ApiContext, { pieces, bytes }: LargeAnswer): void
   const { res } = ctx;
   ctx.length = bytes;
   ctx.respond = false;
-  res.cork();
-  for (const piece of pieces) res.write(piece);
-  res.end();
-  res.uncork();
+  let sent = 0;
+  function sendSome(): void {
+    if (res.destroyed) return;
+    res.cork();
+    for (let left = mostAtOnce; left > 0 && sent < pieces.length; sent += 1) {
+      const piece = pieces[sent] as Uint8Array;
+      res.write(piece);
+      left -= piece.length;
+    }
+    if (sent === pieces.length) res.end();
+    else setImmediate(sendSome);
+    res.uncork();
+  }
+  sendSome();
 }

@@ -12,6 +12,8 @@ describe("LargeAnswer", () => {
   const { log, lines } = createMemoryLog();
   let server: HttpServer;
   let isMade = false;
+  let turn = 0;
+  const turnOf: number[] = [];
 
   before(async () => {
     const router = createRouter("");
@@ -20,10 +22,32 @@ describe("LargeAnswer", () => {
       ctx.body = new LargeAnswer([Buffer.from("["), Buffer.alloc(1_000_000, "1"), Buffer.from("]")]);
       isMade = true;
     });
+    router.get("/turns", (ctx) => {
+      const write = ctx.res.write.bind(ctx.res);
+      ctx.res.write = ((piece: Buffer) => {
+        turnOf.push(turn);
+        return write(piece);
+      }) as typeof ctx.res.write;
+      const nextTurn = (): void => {
+        turn += 1;
+        if (!ctx.res.writableEnded) setImmediate(nextTurn);
+      };
+      nextTurn();
+      ctx.body = new LargeAnswer(Array.from({ length: 32 }, () => Buffer.alloc(64 * 1024, "1")));
+    });
     const app = createApp({ log, routePrefix: "", authenticate: asAda, router, isUnavailable: () => false });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0, log });
   });
   after(() => server.close());
+
+  it("is written in several turns of the event loop, and arrives as a whole", async () => {
+    const response = await fetch(`http://127.0.0.1:${server.port}/turns`);
+
+    expect(response.headers.get("content-length")).to.equal(String(32 * 64 * 1024));
+    expect((await response.text()).length).to.equal(32 * 64 * 1024);
+    expect(turnOf).to.have.length(32);
+    for (const one of new Set(turnOf)) expect(turnOf.filter((at) => at === one)).to.have.length(4);
+  });
 
   it("is nothing to a client that has left", async () => {
     const errors: unknown[] = [];
