@@ -1,5 +1,5 @@
 /**
- * Runs every test, three portions of them side by side: much of the time, a test waits for a server or a clock. Portions side by side have
+ * Runs every test, two portions of them side by side: much of the time, a test waits for a server or a clock. Portions side by side have
  * private servers of their own, and those after them find these running. With servers from outside, one portion runs after the other.
  *
  * The first portion prints as it goes, the others when all are through. Options are passed on to mocha.
@@ -27,14 +27,15 @@ const files = (await readdir("test", { recursive: true }))
   .map((name) => `test/${name}`)
   .toSorted();
 /**
- * Three large portions of five files in twenty, and five of one for whoever is through first. To load the code of a portion takes some
+ * Two large portions of eight files in twenty, and four of one for whoever is through first. To load the code of a portion takes some
  * 3 s of CPU. By turns, since the files that take long are side by side in a folder.
  */
 function portionOf(index: number): number {
   const turn = index % 20;
-  return turn < 15 ? Math.floor(turn / 5) : turn - 12;
+  if (turn < 8) return 0;
+  return turn < 16 ? 1 : turn - 14;
 }
-const portions = Array.from({ length: 8 }, (_, portion) =>
+const portions = Array.from({ length: 6 }, (_, portion) =>
   files.filter((_file, index) => portionOf(index) === portion),
 );
 
@@ -144,7 +145,7 @@ async function startServers(): Promise<readonly PrivateServer[]> {
 
 const template = await makeTemplate();
 process.once("exit", () => rmSync(template, { recursive: true }));
-await Promise.all(Array.from({ length: isShared ? 1 : 3 }, runWaiting));
+await Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting));
 for (const { printed, warnings } of runs.slice(1)) process.stdout.write(warnings + printed);
 const summaries = runs.map(summaryOf);
 // The faults of all stand last: a log is read from its end, and often only that is kept.
