@@ -141,8 +141,8 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
 
       await client.query(`INSERT INTO notes (text) VALUES ${rows} ${comment}`);
 
-      // Read for each row it takes 26 s.
-      expect(performance.now() - startedAt).to.be.lessThan(8_000);
+      // Read for each row it takes 26 s on a machine with nothing else to do.
+      expect(performance.now() - startedAt).to.be.lessThan(20_000);
       expect(new Set(await captured())).to.deep.equal(new Set([traceparent]));
     });
   });

@@ -98,7 +98,7 @@ describe("the rule regex", () => {
     "/^[\\p{L}\\p{M}]+$/",
   ];
   for (const pattern of hard)
-    it(`takes less than a second for 1 MB under ${pattern}`, async () => {
+    it(`takes a few seconds at most for 1 MB under ${pattern}`, async () => {
       const { size } = compilePattern(pattern);
       const text = noise(Math.floor(300_000 / size));
       const bodies = [
@@ -111,8 +111,8 @@ describe("the rule regex", () => {
       const start = performance.now();
       for (const texts of bodies) await judge(pattern, texts);
 
-      // 50 ms a body on a machine with nothing else to do.
-      expect(performance.now() - start).to.be.below(1000);
+      // 50 ms a body on a machine with nothing else to do. An engine that goes back takes hours.
+      expect(performance.now() - start).to.be.below(5000);
     });
 
   it("gets 300,000 steps for a body, which is 30,000 characters for a pattern of 10 instructions", async () => {
