@@ -86,8 +86,9 @@ export async function applyMigration({
 }
 
 /**
- * Plans the changes, and locks the tables that they change. Plans again then: until a table is
- * locked, others write values that would be lost, or that do not fit.
+ * Plans the changes, and locks the tables that they change. Then plans again: until a table is
+ * locked, others write values that would be lost, or that do not fit. So all rows are read once
+ * more while others wait.
  *
  * @throws OperatorError naming every loss that was not allowed, and what cannot be done.
  */
@@ -102,6 +103,8 @@ async function planLocked({
   await lockTables(client, first.changed);
   const planned = await planChanges({ client, definitions });
   refuse(planned, allowDestructive);
+  if (planned.changed.some((table) => !first.changed.includes(table)))
+    await lockTables(client, planned.changed);
   return planned;
 }
 

@@ -5,8 +5,7 @@ const mostAtOnce = 256 * 1024;
 
 /**
  * Lets the process do other work between the parts of a large result. Node.js reads up to 2 MB of a
- * connection in one turn of the event loop, if so much is there. To parse that takes 25 to 50 ms, in
- * which nobody is answered.
+ * connection in one turn of the event loop. To parse that takes 25 to 50 ms, and all requests wait.
  */
 export function readInPortions(pool: Pool): void {
   pool.on("connect", ({ connection: { stream } }) => {

@@ -3,13 +3,14 @@ import type { Pool } from "pg";
 /** Prisma gives its own error the code and the message of the driver's, and nothing else. */
 export const resultTooLargeCode = "SVC_RESULT_TOO_LARGE";
 
-class ResultTooLargeError extends Error {
+/** Why a statement failed: its result is larger than an answer may be. */
+export class ResultTooLargeError extends Error {
   readonly code = resultTooLargeCode;
 
-  /** How many had come as a whole. */
-  readonly rows: number;
+  /** How many had come as a whole; undefined where that is not known. */
+  readonly rows: number | undefined;
 
-  constructor(limitBytes: number, rows: number) {
+  constructor(limitBytes: number, rows?: number) {
     super(`The result of a statement is larger than ${limitBytes} bytes; http.memoryBudget bounds it.`);
     this.name = "ResultTooLargeError";
     this.rows = rows;

@@ -92,6 +92,13 @@ const cancelText = `
   )
   SELECT count(*)::int AS count FROM gone`;
 
+// Not while one of them is held: what another statement had locked was left out.
+const endDiscardText = `
+  DELETE FROM svc.discards WHERE subscription_id = $1 AND up_to <= $2 AND NOT EXISTS (
+    SELECT FROM svc.deliveries
+    WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
+      AND id <= $2)`;
+
 /** @param indexSql Cancels by index (`createIndexSql`): all that is held may else be read. */
 export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly indexSql: Sql }): HeldStore {
   return {
@@ -113,10 +120,7 @@ export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly
       return row?.count ?? 0;
     },
     async endDiscard({ subscriptionId, upTo }) {
-      await sql("DELETE FROM svc.discards WHERE subscription_id = $1 AND up_to <= $2", [
-        subscriptionId,
-        upTo,
-      ]);
+      await sql(endDiscardText, [subscriptionId, upTo]);
     },
   };
 }

@@ -11,7 +11,7 @@ export class LargeAnswer {
   }
 }
 
-/** Bytes that are written in one go: 2 MB took 30 ms, in which nobody else was answered. */
+/** Bytes that are written in one go: 2 MB took 30 ms, in which all other requests wait. */
 const mostAtOnce = 256 * 1024;
 
 /**

@@ -35,7 +35,7 @@ export function createPageSizes(): PageSizes {
         : known.rest > 0
           ? { ...known, rest: known.rest - 1 }
           : // The large records may be gone.
-            { likely: Math.ceil(size * 1.25), rest: 0 };
+            { likely: Math.min(asked, Math.ceil(size * 1.25)), rest: 0 };
       setBounded(sizes, [userId, next], maxUsers);
     },
   };

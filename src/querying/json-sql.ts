@@ -14,6 +14,9 @@ export interface RecordSql {
 
 /** Stands before and after a value that is left. JSON has no such character within a text. */
 const mark = "\u0001";
+/** With the schema: another one may have a function that fits the type of an argument better. */
+const concat = "pg_catalog.concat";
+const jsonOf = (text: string): string => `pg_catalog.to_json(${text})::text`;
 /** Most arguments of a function of PostgreSQL are 100. */
 const mostArguments = 90;
 
@@ -44,17 +47,27 @@ export function recordSqlOf(template: JsonTemplate): RecordSql | undefined {
 function recordText(template: JsonTemplate, writers: WriteValue[]): string | undefined {
   const parts: string[] = [];
   for (const part of template) {
-    const text = typeof part === "string" ? quoteText(part) : placeText(part, writers);
+    const text = typeof part === "string" ? constantText(part, writers) : placeText(part, writers);
     if (text === undefined) return undefined;
     parts.push(text);
   }
   return concatenated(parts);
 }
 
+/** The database may have an encoding that lacks the characters: then they stay in the process. */
+function constantText(part: string, writers: WriteValue[]): string {
+  return /^[ -~]*$/.test(part) ? quoteText(part) : leftText(`'""'`, () => part, writers);
+}
+
+/** @param json Expression for the text that `write` takes, as JSON. */
+function leftText(json: string, write: WriteValue, writers: WriteValue[]): string {
+  return `${concat}(pg_catalog.chr(1), '${writers.push(write) - 1}:', ${json}, pg_catalog.chr(1))`;
+}
+
 function concatenated(parts: readonly string[]): string {
-  if (parts.length <= mostArguments) return `concat(${parts.join(", ")})`;
+  if (parts.length <= mostArguments) return `${concat}(${parts.join(", ")})`;
   const rest = concatenated(parts.slice(mostArguments));
-  return `concat(${parts.slice(0, mostArguments).join(", ")}) || ${rest}`;
+  return `${concat}(${parts.slice(0, mostArguments).join(", ")}) || ${rest}`;
 }
 
 function placeText(place: JsonPlace, writers: WriteValue[]): string | undefined {
@@ -70,21 +83,22 @@ function valueText({ field, alias }: JsonPlace & { readonly kind: "value" }, wri
   const write = writerOfValue(field);
   // `concat` gives the text that a client would get, whatever the type of the column. A cast cuts
   // the blanks of a `char`, and adds the mask of an `inet`.
-  const text = `concat(${column})`;
-  const left = `concat(chr(1), '${writers.push(write) - 1}:', to_json(${text})::text, chr(1))`;
+  const text = `${concat}(${column})`;
+  const left = leftText(jsonOf(text), write, writers);
   const [when = "", json = left] = field.isList ? [] : expressions[field.type](column, text);
   const otherwise = when === "" ? json : `CASE WHEN ${when} THEN ${json} ELSE ${left} END`;
-  return `CASE WHEN ${column} IS NULL THEN '${write(null)}' ELSE ${otherwise} END`;
+  // IS NULL is true of a composite value without a field that has a value, too.
+  return `CASE WHEN ${column} IS NOT DISTINCT FROM NULL THEN '${write(null)}' ELSE ${otherwise} END`;
 }
 
 /** Condition, or "" for always, and what is JSON then. Empty: the text is left. */
 type Expression = (column: string, text: string) => readonly [when: string, json: string] | readonly [];
 
 const leave: Expression = () => [];
-const asText: Expression = (_, text) => ["", `to_json(${text})::text`];
+const asText: Expression = (_, text) => ["", jsonOf(text)];
 /** Fifteen digits are a safe integer. */
 const asInteger: Expression = (column, text) => [
-  `pg_typeof(${column}) = ANY('{pg_catalog.int2,pg_catalog.int4,pg_catalog.int8}'::regtype[]) AND length(${text}) < 16`,
+  `pg_catalog.pg_typeof(${column}) = ANY('{pg_catalog.int2,pg_catalog.int4,pg_catalog.int8}'::pg_catalog.regtype[]) AND pg_catalog.length(${text}) < 16`,
   text,
 ];
 

@@ -1,5 +1,6 @@
 import type { TextSql } from "../db/text-sql.ts";
 import { quoteTable } from "../db/names.ts";
+import { ResultTooLargeError } from "../db/result-limit.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { columnText, conditionText, createParameters, fromText, type Parameters } from "./condition-text.ts";
 import { allOf, isAlways, type Condition } from "./condition.ts";
@@ -263,6 +264,12 @@ export async function readLinkedTo(
 }
 
 /**
+ * Most bytes of what is linked to one record: PostgreSQL puts them together before the process can
+ * count them. More would fit into no answer.
+ */
+const maxLinkedBytes = 16 * 1024 * 1024;
+
+/**
  * Reads the same as JSON, which PostgreSQL writes.
  *
  * @param record Of the same statement.
@@ -277,11 +284,18 @@ export async function readLinkedJson(
   const lists = new Map<string, string>();
   if (distinct.length > 0) {
     const { given, linked, limit, parameters } = linkedTo(reading, distinct);
+    const records = `SELECT ${record.text} AS json FROM ${linked} ${limit}`;
     const text = reading.link.isMany
-      ? `SELECT p.place, (SELECT string_agg(r.json, ',') FROM (SELECT ${record.text} AS json FROM ${linked} ${limit}) AS r) FROM ${given}`
-      : `SELECT p.place, ${record.text} FROM ${given} CROSS JOIN ${linked}`;
-    for (const [place, json] of await sql(text, parameters.values))
-      lists.set(distinct[Number(place) - 1] ?? "", record.complete(json ?? ""));
+      ? `SELECT p.place, l.* FROM ${given} CROSS JOIN LATERAL (
+          SELECT pg_catalog.string_agg(m.json, ',') FILTER (WHERE m.bytes <= ${maxLinkedBytes}), bool_or(m.bytes > ${maxLinkedBytes}) FROM (
+            SELECT r.json, sum(pg_catalog.octet_length(r.json)) OVER (ROWS UNBOUNDED PRECEDING) AS bytes FROM (${records}) AS r) AS m) AS l`
+      : `SELECT p.place, ${record.text}, false FROM ${given} CROSS JOIN ${linked}`;
+    for (const [place, json, isCut] of await sql(text, parameters.values)) {
+      if (isCut === "t") throw new ResultTooLargeError(maxLinkedBytes);
+      const value = distinct[Number(place) - 1] ?? "";
+      // A key that no constraint holds may be there twice: the first record counts.
+      if (!lists.has(value)) lists.set(value, record.complete(json ?? ""));
+    }
   }
   return values.map((value) => (value === null ? "" : (lists.get(value) ?? "")));
 }

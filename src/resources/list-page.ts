@@ -154,14 +154,18 @@ async function readFitting<T>(
   size: number,
   read: (size: number) => Promise<readonly T[]>,
   more = 0,
+  isFirst = true,
 ): Promise<{ readonly records: readonly T[]; readonly size: number }> {
   try {
     return { records: await read(size), size };
   } catch (error) {
     const fault = databaseFaultOf(error);
     if (fault.kind !== "too_large" || size === 1) throw error;
-    // So many rows fit. They may also be related records, of which each record has several.
+    // So many rows came before the limit. They need not be the first records of the page: related
+    // records come in any order, several of one record. So their number is tried once.
     const fitting = (fault.rows ?? size) - more;
-    return readFitting(Math.max(1, fitting < size ? fitting : Math.ceil(size / 4)), read, more);
+    const quarter = Math.ceil(size / 4);
+    const next = isFirst && fitting < size ? fitting : Math.min(fitting, quarter);
+    return readFitting(Math.max(1, next), read, more, false);
   }
 }

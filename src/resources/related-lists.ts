@@ -67,7 +67,7 @@ export function createRelatedLists(
         const lists =
           record === undefined
             ? (await readLinkedTo(sql, reading, values)).map((raws) =>
-                raws.map((raw) => view.json(raw)).join(","),
+                (link.isMany ? raws : raws.slice(0, 1)).map((raw) => view.json(raw)).join(","),
               )
             : await readLinkedJson(sql, { ...reading, record }, values);
         return lists.map((list) => (link.isMany ? `[${list}]` : list || "null"));

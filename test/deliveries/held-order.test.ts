@@ -92,7 +92,7 @@ describe("The order of held deliveries", () => {
       store: {
         ...scene.store,
         async dataOf(eventIds) {
-          if (refusals-- > 0) throw new Error("cancelled");
+          if (refusals-- > 0) throw Object.assign(new Error("cancelled"), { code: "57014" });
           return scene.store.dataOf(eventIds);
         },
       },

@@ -107,6 +107,34 @@ describe(`the JSON that PostgreSQL writes, with seed ${seed}`, () => {
     });
   });
 
+  it("takes no function of another schema, and tells an empty composite value from none", async () => {
+    await database.pool.query(
+      `CREATE FUNCTION concat(citext) RETURNS text LANGUAGE sql AS $$ SELECT 'not this' $$;
+       CREATE FUNCTION to_json(varchar) RETURNS json LANGUAGE sql AS $$ SELECT '"nor this"'::json $$;
+       CREATE TYPE pair AS (a int, b int);
+       CREATE TABLE shadowed (id serial PRIMARY KEY, nick citext, code varchar, pair pair);
+       INSERT INTO shadowed (nick, code, pair) VALUES ('Ada', 'x', ROW(NULL, NULL)), (NULL, NULL, NULL)`,
+    );
+    const shadowed = definition({
+      name: "shadowed",
+      isManaged: false,
+      fields: [
+        keyField(),
+        field("nick", "String", { isOptional: true, native: "citext" }),
+        field("code", "String", { isOptional: true }),
+        field("pair", "String", { isOptional: true, native: "pair" }),
+      ],
+    });
+
+    const both = await bothOf(shadowed);
+
+    expect(both?.found).to.deep.equal(both?.expected);
+    expect(both?.found).to.deep.equal([
+      '{"id":1,"nick":"Ada","code":"x","pair":"(,)"}',
+      '{"id":2,"nick":null,"code":null,"pair":null}',
+    ]);
+  });
+
   it("leaves records with relations to many to the process", async () => {
     const withThings = { ...(differing.get("people") as Definition), transform: undefined };
     const path = { kind: "path", path: ["things", "id"] } as const;

@@ -46,6 +46,19 @@ describe("readPage and readCursorPage", () => {
     expect(sizes).to.deep.equal([41, 12]);
   });
 
+  it("read a page at most a few times, wherever the large records are", async () => {
+    const sizes: number[] = [];
+    const read = async (size: number): Promise<string[]> => {
+      sizes.push(size);
+      if (size > 17) throw tooLarge(size - 1);
+      return Array.from({ length: size }, () => "{}");
+    };
+
+    const page = await readPage({ skip: 0, take: 100, count: "none" }, { read, count });
+
+    expect([page.size, sizes]).to.deep.equal([7, [101, 100, 26, 8]]);
+  });
+
   it("read a quarter where the rows were those of a relation", async () => {
     const sizes: number[] = [];
     const read = async (size: number): Promise<string[]> => {

@@ -55,4 +55,20 @@ describe("the parameter include", () => {
     ]);
     await api.server.close();
   });
+
+  it("shows the first of two records whose key no constraint holds", async () => {
+    await served.sql("CREATE VIEW doubled AS SELECT code FROM places UNION ALL SELECT code FROM places");
+    const doubled = { ...places, table: "doubled" };
+    for (const code of [{}, { transform: (row: unknown) => row }]) {
+      const api = await startApi(served, definitionsOf({ ...doubled, code }, visits));
+
+      const { json } = await ask(api, "ada", "GET /visits?include=place&fields=id");
+
+      expect((json as { readonly data: readonly unknown[] }).data[0]).to.deep.equal({
+        id: 1,
+        place: { code: "se  " },
+      });
+      await api.server.close();
+    }
+  });
 });

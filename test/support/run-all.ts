@@ -145,7 +145,11 @@ async function startServers(): Promise<readonly PrivateServer[]> {
 
 const template = await makeTemplate();
 process.once("exit", () => rmSync(template, { recursive: true }));
-await Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting));
+await Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting)).catch((error: unknown) => {
+  // Ends what runs beside it.
+  stopping.abort();
+  throw error;
+});
 for (const { printed, warnings } of runs.slice(1)) process.stdout.write(warnings + printed);
 const summaries = runs.map(summaryOf);
 // The faults of all stand last: a log is read from its end, and often only that is kept.

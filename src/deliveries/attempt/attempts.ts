@@ -23,6 +23,7 @@ import { signedHeaders } from "./sign.ts";
 import { sendInSpan } from "./spans.ts";
 import type { SubscriptionHealth } from "../subscription-health.ts";
 import type { DeliveryStore } from "../store.ts";
+import { databaseFaultOf } from "../../db/database-fault.ts";
 import { toRequeued, type Outcome, type RequeuedDelivery } from "../outcome.ts";
 
 /** Makes attempts: sign, POST, decide, record. */
@@ -239,7 +240,9 @@ async function attempt(state: State, signed: Signed, done: Done): Promise<void> 
       putBack(unmadeDelayMs);
     }
   } catch (error) {
-    putBack(unmadeDelayMs);
+    // A fault that is not the database's may last: no other delivery waits for the end of it.
+    const isPassing = databaseFaultOf(error).kind === "unavailable";
+    (isPassing ? putBack : intoQueue(state, delivery))(unmadeDelayMs);
     throw error;
   } finally {
     done(typeof made === "object" ? made.result : undefined);
