@@ -102,7 +102,7 @@ export async function connectRabbitMq({
   return broker;
 }
 
-/** Makes the error of a start to which RabbitMQ says no, whatever the number of tries. */
+/** Returns the error of a start that RabbitMQ refuses for good. */
 function refusedConnection(reason: string): OperatorError {
   return new OperatorError(
     `RabbitMQ refuses the connection: ${reason}. ` +

@@ -142,7 +142,7 @@ export async function openDatabase({
  */
 function byIndex(isEmbedded: boolean): string {
   if (isEmbedded) return "";
-  // With incremental sorts, each take of a held delivery read all those of its subscription.
+  // An incremental sort read all held deliveries of a subscription for each that was taken.
   return `SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_incremental_sort = off; SET plan_cache_mode = force_generic_plan;`;
 }
 

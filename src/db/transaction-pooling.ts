@@ -22,7 +22,7 @@ export async function refuseTransactionPooling(url: string): Promise<void> {
   const clients = [openClient(url), openClient(url)] as const;
   try {
     await Promise.all(clients.map((client) => client.connect()));
-    // As every connection of the service begins. A proxy may then keep its session for it.
+    // Every connection of the service begins with a SET. A proxy may keep the session for it then.
     for (const client of clients) await client.query("SET jit = off");
     const known = [await sessionOf(clients[0]), await sessionOf(clients[1])];
     // One of them twice in a row: else two idle sessions in turn look like one for each.

@@ -136,7 +136,7 @@ async function drop(
   let isDone = false;
   for (let portion = 0; portion < portionsPerTurn && !isDone && !signal.aborted; portion += 1) {
     const count = await held.cancel({ subscriptionId, upTo, reason, limit: cancelledAtOnce });
-    // A portion leaves out what another statement has just locked or changed.
+    // A portion leaves out rows that another statement has just locked or changed.
     isDone = count === 0;
     total += count;
     await pause(restMs, signal);

@@ -92,7 +92,7 @@ const cancelText = `
   )
   SELECT count(*)::int AS count FROM gone`;
 
-// Not while one of them is held: what another statement had locked was left out.
+// Keeps it while one of them is held: a portion leaves out rows that others have locked.
 const endDiscardText = `
   DELETE FROM svc.discards WHERE subscription_id = $1 AND up_to <= $2 AND NOT EXISTS (
     SELECT FROM svc.deliveries

@@ -80,9 +80,9 @@ export const replayedAtOnce = 10;
 
 /**
  * Takes the oldest held delivery of a subscription, where this dispatcher alone sends them. Takes
- * several when the oldest ones are all of replays. The range is that of the index: for an equality,
- * another index might be taken and sorted. So it was for a limit that the plan does not know: each
- * take read the 50,000 of its subscription, in 140 to 530 ms.
+ * several when the oldest ones are all of replays. The range is that of the index, and the limit a
+ * constant. For an equality, or a limit in a parameter, PostgreSQL takes another index and sorts:
+ * each take read the 50,000 held deliveries of its subscription, in 140 to 530 ms.
  */
 export const takeHeldText = takeText(
   `leased AS (

@@ -9,7 +9,7 @@ export interface QueryParameter {
   readonly encoding: Encoding;
 }
 
-/** `stray`: there is a `%` that begins no byte. `no text`: its bytes are not UTF-8. */
+/** `stray`: a `%` begins no byte. `no text`: the bytes are not UTF-8. */
 type Encoding = "fine" | "stray" | "no text";
 
 /** More than any list takes. */
@@ -36,7 +36,7 @@ export function readingFault(
   { name, encoding }: QueryParameter,
   given: ReadonlyMap<string, string>,
 ): string | undefined {
-  // Whatever is no number counts as the default.
+  // A value that is no number counts as the default.
   if (name === "page" || name === "per_page") return undefined;
   // They came before the others, and are read as they always were: the last one counts, and a
   // stray `%` means itself.
@@ -72,7 +72,7 @@ function decode(text: string): { readonly text: string; readonly encoding: Encod
     : { text: stray, encoding: "stray" };
 }
 
-/** Undefined for what does not decode. */
+/** Returns undefined for a text that does not decode. */
 function decoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text);

@@ -248,7 +248,7 @@ function refusalOf({
       ? dropped.has(key)
       : origin === "made" || (origin === "found" && clause.action === "alter");
   if (isFine) return undefined;
-  // What is dropped is made again in the form of the file.
+  // A statement behind it makes the dropped object again, in the form of the file.
   const again = kept.find((one) => one !== change && one.key === key && one.clause.action === "add");
   const sql = [change, ...(again === undefined ? [] : [again])].map(sqlByHand).join("; ");
   return (

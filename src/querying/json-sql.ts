@@ -8,13 +8,13 @@ import { writerOfValue, type WriteValue } from "./json-text.ts";
 export interface RecordSql {
   /** Expression over the columns of the selection. It is never NULL. */
   readonly text: string;
-  /** Writes the values that the expression left as PostgreSQL's own texts. Takes many records. */
+  /** Writes the values that the expression left as PostgreSQL's texts, of one or many records. */
   readonly complete: (json: string) => string;
 }
 
 /** Stands before and after a value that is left. JSON has no such character within a text. */
 const mark = "\u0001";
-/** With the schema: another one may have a function that fits the type of an argument better. */
+/** Names the schema: another one may have a function whose argument types fit better. */
 const concat = "pg_catalog.concat";
 const jsonOf = (text: string): string => `pg_catalog.to_json(${text})::text`;
 /** Most arguments of a function of PostgreSQL are 100. */
@@ -54,7 +54,7 @@ function recordText(template: JsonTemplate, writers: WriteValue[]): string | und
   return concatenated(parts);
 }
 
-/** The database may have an encoding that lacks the characters: then they stay in the process. */
+/** Keeps characters beyond ASCII in the process: the encoding of the database may lack them. */
 function constantText(part: string, writers: WriteValue[]): string {
   return /^[ -~]*$/.test(part) ? quoteText(part) : leftText(`'""'`, () => part, writers);
 }
@@ -91,7 +91,7 @@ function valueText({ field, alias }: JsonPlace & { readonly kind: "value" }, wri
   return `CASE WHEN ${column} IS NOT DISTINCT FROM NULL THEN '${write(null)}' ELSE ${otherwise} END`;
 }
 
-/** Condition, or "" for always, and what is JSON then. Empty: the text is left. */
+/** A condition ("": always) and the JSON where it holds. Empty: the process writes the JSON. */
 type Expression = (column: string, text: string) => readonly [when: string, json: string] | readonly [];
 
 const leave: Expression = () => [];
@@ -102,7 +102,7 @@ const asInteger: Expression = (column, text) => [
   text,
 ];
 
-/** Dates and decimals are left: PostgreSQL takes up to 20 us to put such a text together. */
+/** The process writes dates and decimals: PostgreSQL takes up to 20 us for the JSON of one. */
 const expressions: Readonly<Record<FieldType, Expression>> = {
   Int: asInteger,
   BigInt: asInteger,

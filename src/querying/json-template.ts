@@ -1,10 +1,10 @@
 import type { Field, TransformNode } from "../mapping/definition.ts";
 import type { JoinedSelection, ManySelection, Selection } from "./selection.ts";
 
-/** The JSON of a record: texts that are the same for all records, and what stands between them. */
+/** The JSON of a record: constant texts, and places for its values. */
 export type JsonTemplate = readonly (string | JsonPlace)[];
 
-/** A place for what differs from record to record. */
+/** A place for a value, or for related records. */
 export type JsonPlace =
   | { readonly kind: "value"; readonly field: Field; readonly alias: string; readonly position: number }
   | { readonly kind: "one"; readonly joined: JoinedSelection; readonly of: JsonTemplate }

@@ -304,7 +304,7 @@ function distinctOf(values: readonly (string | null)[]): readonly string[] {
   return [...new Set(values.filter((value) => value !== null))];
 }
 
-/** Returns the parts of a statement that reads what a link leads to from the values. */
+/** Returns the parts of a statement that reads the records linked to the values. */
 function linkedTo(
   { definition, link, statement, where = allOf([]), order = [], take, skip }: LinkedReading,
   values: readonly string[],

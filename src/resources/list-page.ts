@@ -149,7 +149,7 @@ async function readWithNext<T>(
   }
 }
 
-/** @param more How many rows more than the size are read for it. */
+/** @param more How many rows beyond the size a read takes. */
 async function readFitting<T>(
   size: number,
   read: (size: number) => Promise<readonly T[]>,
@@ -161,8 +161,8 @@ async function readFitting<T>(
   } catch (error) {
     const fault = databaseFaultOf(error);
     if (fault.kind !== "too_large" || size === 1) throw error;
-    // So many rows came before the limit. They need not be the first records of the page: related
-    // records come in any order, several of one record. So their number is tried once.
+    // The number of rows before the limit is tried once. They need not be the first records of the
+    // page: related records come in any order, several of one record.
     const fitting = (fault.rows ?? size) - more;
     const quarter = Math.ceil(size / 4);
     const next = isFirst && fitting < size ? fitting : Math.min(fitting, quarter);

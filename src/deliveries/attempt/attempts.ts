@@ -240,7 +240,7 @@ async function attempt(state: State, signed: Signed, done: Done): Promise<void> 
       putBack(unmadeDelayMs);
     }
   } catch (error) {
-    // A fault that is not the database's may last: no other delivery waits for the end of it.
+    // A fault that is not the database's may last. The other deliveries must not wait for its end.
     const isPassing = databaseFaultOf(error).kind === "unavailable";
     (isPassing ? putBack : intoQueue(state, delivery))(unmadeDelayMs);
     throw error;
