@@ -1,9 +1,11 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
+import { readFitting } from "../db/read-fitting.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
 import { groupBy } from "../kit/group-by.ts";
 import type { Trigger } from "../mapping/definition.ts";
+import { createPageSizes, type PageSizes } from "../mapping/page-sizes.ts";
 import type { EventHorizon } from "./event-horizon.ts";
 import type { Presented, PresentedAll } from "./event-presenter.ts";
 
@@ -129,7 +131,12 @@ interface DataRow extends Record<string, unknown> {
   readonly previous: Readonly<Record<string, unknown>> | null;
 }
 
-export function createEventFeed(options: EventFeedOptions): EventFeed {
+interface Context extends EventFeedOptions {
+  readonly pageSizes: PageSizes;
+}
+
+export function createEventFeed(given: EventFeedOptions): EventFeed {
+  const options = { ...given, pageSizes: createPageSizes() };
   return {
     read: async ({ after, ...asked }) =>
       readPage(options, { ...asked, order: "ASC", above: after, until: await options.horizon() }),
@@ -160,7 +167,7 @@ interface Span {
 }
 
 async function readPage(
-  options: EventFeedOptions,
+  options: Context,
   { query, caller, take, ...asked }: ReadOptions & Span,
 ): Promise<FeedPage> {
   const readable: EventRow[] = [];
@@ -174,13 +181,16 @@ async function readPage(
     ({ next, hasMore } = looked);
     span = span.order === "ASC" ? { ...span, above: next } : { ...span, until: next - 1n };
   }
-  const page = readable.slice(0, take);
-  const { events, size } = await readFitting(options, page, caller);
+  const page = readable.slice(0, Math.min(take, options.pageSizes.likely(caller.id) ?? take));
+  const events = await presentFitting(options, page, caller);
   const isCut = events.length < readable.length;
+  const size = isCut ? events.length : take;
+  // A page that ends with the events says nothing of how many would fit.
+  if (isCut) options.pageSizes.note(caller.id, { asked: take, size });
   const last = events.at(-1);
   return {
     events,
-    size: size < page.length ? size : take,
+    size,
     next: isCut && last !== undefined ? BigInt(last.id) : next,
     hasMore: hasMore || isCut,
   };
@@ -228,20 +238,20 @@ async function judgeAll(
   });
 }
 
-/** Presents a page, or a quarter of it where the whole is larger than a connection may hold. */
-async function readFitting(
+/** Presents a page, or as many of its first events as a connection may hold. */
+async function presentFitting(
   options: EventFeedOptions,
   rows: readonly EventRow[],
   caller: Caller,
-): Promise<{ readonly events: readonly FeedEvent[]; readonly size: number }> {
+): Promise<readonly FeedEvent[]> {
   try {
-    return { events: await present(options, rows, caller), size: rows.length };
+    const read = (most: number): Promise<readonly FeedEvent[]> =>
+      present(options, rows.slice(0, most), caller);
+    return (await readFitting(rows.length, read)).records;
   } catch (error) {
     if (databaseFaultOf(error).kind !== "too_large") throw error;
     // The list could never go on behind it.
-    if (rows.length <= 1)
-      return { events: rows.map((row) => ({ id: row.id, json: jsonOf(row, tooLarge) })), size: rows.length };
-    return readFitting(options, rows.slice(0, Math.ceil(rows.length / 4)), caller);
+    return rows.slice(0, 1).map((row) => ({ id: row.id, json: jsonOf(row, tooLarge) }));
   }
 }
 

@@ -16,7 +16,7 @@ export interface BodyWeight {
 const perContainer = 600;
 const perValue = 160;
 
-const [quote, backslash, comma, brace, bracket] = [0x22, 0x5c, 0x2c, 0x7b, 0x5b];
+const [quote, backslash, comma, brace, bracket] = [0x22, 0x5c, 0x2c, 0x7b, 0x5b] as const;
 
 /** For each chunk, which is a buffer of its own; small ones were put together. */
 const perChunk = 512;
@@ -25,22 +25,53 @@ const perChunk = 512;
 export function createBodyWeight(): BodyWeight {
   let weight = 0;
   let isInText = false;
+  /** Whether the first byte of the next chunk is escaped. */
   let isEscaped = false;
   return {
     add(chunk) {
       weight += perChunk + chunk.length * memoryPerBodyByte;
-      // An iterator takes five times as long.
-      for (let at = 0; at < chunk.length; at += 1) {
+      const textEnd = createTextEnd(chunk);
+      let at = isEscaped ? 1 : 0;
+      while (at < chunk.length) {
+        if (isInText) {
+          at = textEnd(at);
+          if (at === chunk.length) break;
+          isInText = chunk[at] === backslash;
+          at += isInText ? 2 : 1;
+          continue;
+        }
         const byte = chunk[at];
-        if (isEscaped) isEscaped = false;
-        else if (isInText) {
-          if (byte === quote) isInText = false;
-          else if (byte === backslash) isEscaped = true;
-        } else if (byte === quote) isInText = true;
+        at += 1;
+        if (byte === quote) isInText = true;
         else if (byte === comma) weight += perValue;
         else if (byte === brace || byte === bracket) weight += perContainer;
       }
+      isEscaped = at > chunk.length;
       return weight;
     },
+  };
+}
+
+/** Bytes of a text that are looked at one by one; what follows is searched, 100 times as fast. */
+const shortText = 32;
+
+/** Returns what finds the next quote or backslash from a place on; the chunk's length for none. */
+function createTextEnd(chunk: Uint8Array): (from: number) => number {
+  const next = { [quote]: -1, [backslash]: -1 };
+  /** Keeps what it finds, since one of the two may be far away, and the other often there. */
+  const find = (byte: typeof quote | typeof backslash, from: number): number => {
+    if (next[byte] < from) {
+      const found = chunk.indexOf(byte, from);
+      next[byte] = found === -1 ? chunk.length : found;
+    }
+    return next[byte];
+  };
+  return (from) => {
+    const end = Math.min(from + shortText, chunk.length);
+    for (let at = from; at < end; at += 1) {
+      const byte = chunk[at];
+      if (byte === quote || byte === backslash) return at;
+    }
+    return Math.min(find(quote, end), find(backslash, end));
   };
 }

@@ -1,4 +1,5 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
+import { readFitting } from "../db/read-fitting.ts";
 import type { CountMode } from "../mapping/definition.ts";
 import type { Position } from "../querying/cursor.ts";
 
@@ -146,26 +147,5 @@ async function readWithNext<T>(
     if (databaseFaultOf(error).kind !== "too_large") throw error;
     // Two records were too large: where one is not, there is another.
     return { records: await read(1), size: 1, hasMore: true };
-  }
-}
-
-/** @param more How many rows beyond the size a read takes. */
-async function readFitting<T>(
-  size: number,
-  read: (size: number) => Promise<readonly T[]>,
-  more = 0,
-  isFirst = true,
-): Promise<{ readonly records: readonly T[]; readonly size: number }> {
-  try {
-    return { records: await read(size), size };
-  } catch (error) {
-    const fault = databaseFaultOf(error);
-    if (fault.kind !== "too_large" || size === 1) throw error;
-    // The number of rows before the limit is tried once. They need not be the first records of the
-    // page: related records come in any order, several of one record.
-    const fitting = (fault.rows ?? size) - more;
-    const quarter = Math.ceil(size / 4);
-    const next = isFirst && fitting < size ? fitting : Math.min(fitting, quarter);
-    return readFitting(Math.max(1, next), read, more, false);
   }
 }

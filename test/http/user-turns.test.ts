@@ -259,7 +259,7 @@ describe("createUserTurns, of two users over time", () => {
 
   /** Returns the users whose requests are at work when all that may begin has begun. */
   async function usersAtWork(): Promise<readonly number[]> {
-    for (let turn = 0; turn < 3; turn += 1) await setImmediate();
+    for (let turn = 0; turn < 10; turn += 1) await setImmediate();
     return atWork.map(({ user }) => user);
   }
 
@@ -303,6 +303,21 @@ describe("createUserTurns, of two users over time", () => {
     for (const { end } of atWork.splice(1)) end();
 
     expect(await usersAtWork()).to.deep.equal([2, 1]);
+  });
+
+  it("begins one request that has waited in each turn, while others are about", async () => {
+    send(2);
+    for (let count = 0; count < 4; count += 1) send(1);
+    expect(await usersAtWork()).to.deep.equal([2, 1, 1]);
+
+    for (const { end } of atWork.splice(1)) end();
+
+    const begun: number[] = [];
+    for (let turn = 0; turn < 5; turn += 1) {
+      await setImmediate();
+      begun.push(atWork.length - 1);
+    }
+    expect(begun).to.deep.equal([0, 0, 1, 2, 2]);
   });
 
   it("has a request whose body has come wait for a place again", async () => {
