@@ -143,7 +143,7 @@ export function createEventFeed(given: EventFeedOptions): EventFeed {
     async readBack({ before, ...asked }) {
       const horizon = await options.horizon();
       const until = before === undefined || before > horizon ? horizon : before - 1n;
-      return readPage(options, { ...asked, order: "DESC", above: 0n, until });
+      return readPage(options, { ...asked, order: "DESC", above: 0n, until, isNewest: before === undefined });
     },
     async find(uuid, caller, resources) {
       const [row] = await options.sql<EventRow>(findText, [String(idOfUuid(uuid)), uuid]);
@@ -168,7 +168,7 @@ interface Span {
 
 async function readPage(
   options: Context,
-  { query, caller, take, ...asked }: ReadOptions & Span,
+  { query, caller, take, isNewest = false, ...asked }: ReadOptions & Span & { readonly isNewest?: boolean },
 ): Promise<FeedPage> {
   const readable: EventRow[] = [];
   let span: Span = asked;
@@ -181,12 +181,14 @@ async function readPage(
     ({ next, hasMore } = looked);
     span = span.order === "ASC" ? { ...span, above: next } : { ...span, until: next - 1n };
   }
-  const page = readable.slice(0, Math.min(take, options.pageSizes.likely(caller.id) ?? take));
+  // The newest are asked for again and again; another page says nothing of the next one.
+  const likely = isNewest ? options.pageSizes.likely(caller.id) : undefined;
+  const page = readable.slice(0, Math.min(take, likely ?? take));
   const events = await presentFitting(options, page, caller);
   const isCut = events.length < readable.length;
   const size = isCut ? events.length : take;
-  // A page that ends with the events says nothing of how many would fit.
-  if (isCut) options.pageSizes.note(caller.id, { asked: take, size });
+  // A page that ends with the events does not tell how many would fit.
+  if (isNewest && isCut) options.pageSizes.note(caller.id, { asked: take, size });
   const last = events.at(-1);
   return {
     events,

@@ -5,6 +5,7 @@ import {
   type FeedPage,
   type FeedQuery,
 } from "../../src/events/event-feed.ts";
+import { ResultTooLargeError } from "../../src/db/result-limit.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { makeCaller } from "../support/callers.ts";
 
@@ -29,12 +30,18 @@ describe("createEventFeed", () => {
   let readsPrevious: boolean;
   /** Whether anybody can say who reads. */
   let isKnown: boolean;
+  /** How many events are not too large together. */
+  let mostAtOnce: number;
+  /** How many were presented together, in turn. */
+  let presented: number[];
 
   beforeEach(async () => {
     core = await openCoreDatabase();
     horizon = 1_000_000n;
     readsPrevious = true;
     isKnown = true;
+    mostAtOnce = Infinity;
+    presented = [];
     feed = createEventFeed({
       sql: core.sql,
       horizon: () => Promise.resolve(horizon),
@@ -46,15 +53,18 @@ describe("createEventFeed", () => {
               : undefined,
           ),
         ),
-      present: (_resource, events) =>
-        Promise.resolve({
+      async present(_resource, events) {
+        presented.push(events.length);
+        if (events.length > mostAtOnce) throw new ResultTooLargeError(1000, mostAtOnce);
+        return {
           kind: "each",
           answers: events.map(({ snapshot, previous }) => ({
             kind: "presented",
             data: snapshot,
             previous: previous ?? undefined,
           })),
-        }),
+        };
+      },
     });
   });
   afterEach(() => core.close());
@@ -103,6 +113,26 @@ describe("createEventFeed", () => {
       [4, 3, 2, 1],
     ]);
     expect(pages.some(({ hasMore }) => hasMore)).to.equal(false);
+  });
+
+  it("reads as many of the newest at first as were not too large the last time", async () => {
+    await write(20);
+    mostAtOnce = 3;
+
+    const pages = [await readBack(undefined, 10), await readBack(undefined, 10), await read(0n, 10)];
+
+    expect(pages.map(idsOf)).to.deep.equal([
+      [20, 19, 18],
+      [20, 19, 18],
+      [1, 2, 3],
+    ]);
+    expect(pages.map(({ size, next, hasMore }) => [size, next, hasMore])).to.deep.equal([
+      [3, 18n, true],
+      [3, 18n, true],
+      [3, 3n, true],
+    ]);
+    // Another page holds other events.
+    expect(presented).to.deep.equal([10, 3, 3, 10, 3]);
   });
 
   it("gives each event once by pages, there and back, among those of others", async () => {
