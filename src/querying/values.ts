@@ -2,6 +2,7 @@ import { DbNull, Decimal, JsonNull } from "../kit/prisma-values.ts";
 import { types } from "pg";
 import type { Field, FieldType } from "../mapping/definition.ts";
 import { instantText } from "../mapping/temporal.ts";
+import { parseDateText } from "../validation/dates.ts";
 import type { Parameter } from "./condition.ts";
 
 const textListOid: number = 1009;
@@ -97,6 +98,12 @@ export function scalarParameter(type: FieldType, value: unknown): Parameter | un
 
 type Encode = (value: unknown) => Parameter | undefined;
 
+/** A text without a zone is UTC. Code modules may have other forms. */
+function timeOf(value: unknown): Date {
+  if (typeof value !== "string") return new Date(Number.NaN);
+  return parseDateText(value) ?? new Date(value);
+}
+
 const encodeText: Encode = (value) => (typeof value === "string" ? value : undefined);
 const encodeInteger: Encode = (value) =>
   typeof value === "bigint" || Number.isInteger(value) ? String(value) : undefined;
@@ -112,7 +119,7 @@ const encoders: Readonly<Record<Exclude<FieldType, "Json">, Encode>> = {
   String: encodeText,
   Boolean: (value) => (typeof value === "boolean" ? value : undefined),
   DateTime(value) {
-    const date = value instanceof Date ? value : new Date(typeof value === "string" ? value : Number.NaN);
+    const date = value instanceof Date ? value : timeOf(value);
     // PostgreSQL reads no sign before a year.
     return Number.isNaN(date.getTime()) ? undefined : date.toISOString().replace(/^\+0*/, "");
   },
