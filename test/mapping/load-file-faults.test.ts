@@ -266,6 +266,11 @@ const defaults: readonly Case[] = [
     "8:33: fields.a.default: expected now, or a time such as 2026-03-28T14:30:00Z",
   ],
   [
+    "a time of a day that no month has",
+    "  a: { type: DateTime, unique: true, default: 2026-02-30 }",
+    "8:47: fields.a.default: expected now, or a time such as 2026-03-28T14:30:00Z",
+  ],
+  [
     "null for a field that may not be",
     "  a: { type: Json, default: null }",
     "8:29: fields.a.default: null is for a field with `optional: true`, which needs no default for it",

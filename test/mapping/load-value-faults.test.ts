@@ -33,6 +33,12 @@ const values: readonly Case[] = [
     "9:38: baseQuery.where.made_at.gt: expected a time such as 2026-03-28T14:30:00Z",
   ],
   [
+    "a time of a day that no month has, or without a day",
+    "  made_at: { type: DateTime }\nbaseQuery: { where: { made_at: { in: [2026-02-30, March 2026] } } }",
+    "9:39: baseQuery.where.made_at.in[0]: expected a time such as 2026-03-28T14:30:00Z",
+    "9:51: baseQuery.where.made_at.in[1]: expected a time such as 2026-03-28T14:30:00Z",
+  ],
+  [
     "a word where the field is a day or a time of day, and a day that no month has",
     "  due_on: { type: Date }\n  opens: { type: Time }\nbaseQuery: { where: { OR: [{ due_on: tomorow }, { due_on: 2026-02-30 }, { opens: today }, { opens: '25:00' }] } }",
     "10:38: baseQuery.where.OR[0].due_on: expected a day such as 2026-03-28",

@@ -1,4 +1,5 @@
 import { isUuid } from "../../kit/ids.ts";
+import { parseDateText } from "../../validation/dates.ts";
 import type { Field, FieldDefault, FieldType } from "../definition.ts";
 import { defaultLength, jsonFault } from "../storable.ts";
 import { isDateText, isIntervalText, isTimeText } from "../temporal.ts";
@@ -76,7 +77,7 @@ const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$
 
 const expectedTime = unless(
   "now, or a time such as 2026-03-28T14:30:00Z",
-  (value) => matches(value, dateTime) && !Number.isNaN(Date.parse(String(value))),
+  (value) => matches(value, dateTime) && parseDateText(String(value)) !== undefined,
 );
 
 /** What a literal should have been; undefined when it is valid. */

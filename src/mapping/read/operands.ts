@@ -1,3 +1,4 @@
+import { parseDateText } from "../../validation/dates.ts";
 import { isNumeric } from "../../validation/values.ts";
 import type { Field, FieldType } from "../definition.ts";
 import { isNoNumber } from "../storable.ts";
@@ -44,7 +45,7 @@ const expectedInstead: Partial<Record<FieldType, (value: unknown, field: Field) 
   Interval: expectedText,
   Instant: unlessText("a time such as 2026-03-28T14:30:00Z", isDay),
   DateTime: (value) =>
-    typeof value === "string" && !Number.isNaN(Date.parse(value))
+    typeof value === "string" && parseDateText(value) !== undefined
       ? undefined
       : "a time such as 2026-03-28T14:30:00Z",
   Float: (value) => (typeof value === "number" ? undefined : "a number"),
