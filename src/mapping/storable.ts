@@ -1,3 +1,4 @@
+import { Decimal } from "../kit/prisma-values.ts";
 import { isContainer } from "../validation/body-paths.ts";
 import { isDeeperThan, maxDepth } from "../validation/clean.ts";
 
@@ -29,6 +30,15 @@ export function isNoNumber(text: string): boolean {
  */
 export function isRounded(value: unknown): value is number {
   return Number.isInteger(value) && !Number.isSafeInteger(value);
+}
+
+/**
+ * Returns the same for a decimal: 90071992547409.93 is 90071992547409.94 by then. Numbers of up to
+ * 15 digits are what was sent, and so are whole numbers that are not rounded.
+ */
+export function isRoundedDecimal(value: unknown): value is number {
+  if (typeof value !== "number" || Number.isInteger(value)) return isRounded(value);
+  return new Decimal(value).precision() > 15;
 }
 
 /** Prisma replaces an object with the first key by its `values`, and drops the second. */

@@ -7,7 +7,14 @@ import { decimalText } from "../querying/transform.ts";
 import { maxPlaces } from "../validation/body-paths.ts";
 import { fill } from "../validation/messages.ts";
 import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "../validation/values.ts";
-import { defaultLength, isNoNumber, isRounded, jsonFault, textFault } from "../mapping/storable.ts";
+import {
+  defaultLength,
+  isNoNumber,
+  isRounded,
+  isRoundedDecimal,
+  jsonFault,
+  textFault,
+} from "../mapping/storable.ts";
 import {
   instantOf,
   isBeyondDays,
@@ -132,7 +139,6 @@ const defaultPrecision = { precision: 65, scale: 30 };
 
 function toDecimalText(value: unknown, field: Field): Converted {
   if (!isNumeric(value)) return refuse("must be a number.");
-  if (isRounded(value)) return asString;
   const number = toDecimal(value);
   const { precision = defaultPrecision.precision, scale = defaultPrecision.scale } =
     field.precision === undefined ? defaultPrecision : { scale: 0, ...field };
@@ -142,7 +148,7 @@ function toDecimalText(value: unknown, field: Field): Converted {
   }
   // PostgreSQL would round them away.
   if (number.decimalPlaces() > scale) return refuse(`must not have more than ${scale} decimal places.`);
-  return ok(number.toFixed());
+  return isRoundedDecimal(value) ? asString : ok(number.toFixed());
 }
 
 function toText(value: unknown, { length = defaultLength }: Field): Converted {

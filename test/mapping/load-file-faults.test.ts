@@ -256,6 +256,11 @@ const defaults: readonly Case[] = [
     "8:42: fields.a.default: expected at most 2 characters",
   ],
   [
+    "a decimal that loses digits as a number",
+    "  a: { type: Decimal, precision: 18, scale: 2, default: 90071992547409.93 }",
+    "8:57: fields.a.default: expected a decimal number in quotes, beyond 15 digits",
+  ],
+  [
     "a word for a switch",
     "  a: { type: Boolean, default: yes }",
     "8:32: fields.a.default: expected true or false",

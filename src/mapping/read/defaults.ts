@@ -1,7 +1,7 @@
 import { isUuid } from "../../kit/ids.ts";
 import { parseDateText } from "../../validation/dates.ts";
 import type { Field, FieldDefault, FieldType } from "../definition.ts";
-import { defaultLength, jsonFault } from "../storable.ts";
+import { defaultLength, isRoundedDecimal, jsonFault } from "../storable.ts";
 import { isDateText, isIntervalText, isTimeText } from "../temporal.ts";
 
 type Typed = Pick<Field, "type" | "isList" | "isKey" | "length" | "precision" | "scale" | "values">;
@@ -140,6 +140,7 @@ function expectedDecimal(value: unknown, { precision, scale = 0 }: Typed): strin
   const [, whole, fraction = ""] = /^-?(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];
   if (whole === undefined || (typeof value !== "number" && typeof value !== "string"))
     return "a decimal number";
+  if (isRoundedDecimal(value)) return "a decimal number in quotes, beyond 15 digits";
   if (precision === undefined) return undefined;
   const isFitting = whole.replace(/^0+/, "").length <= precision - scale && fraction.length <= scale;
   return isFitting ? undefined : `at most ${precision - scale} digits before the point and ${scale} after it`;
