@@ -110,7 +110,8 @@ const encodeInteger: Encode = (value) =>
 
 const encoders: Readonly<Record<Exclude<FieldType, "Json">, Encode>> = {
   Int: encodeInteger,
-  BigInt: encodeInteger,
+  // A mapping file has large ones, and bytes, as texts.
+  BigInt: (value) => (typeof value === "string" ? value : encodeInteger(value)),
   Float: (value) => (typeof value === "number" ? value : undefined),
   Decimal(value) {
     if (Decimal.isDecimal(value)) return value.toFixed();
@@ -128,6 +129,7 @@ const encoders: Readonly<Record<Exclude<FieldType, "Json">, Encode>> = {
   Time: (value) => (value instanceof Date ? value.toISOString().slice(11, -1) : encodeText(value)),
   Interval: encodeText,
   Bytes(value) {
+    if (typeof value === "string") return Buffer.from(value, "base64");
     if (!(value instanceof Uint8Array)) return undefined;
     return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   },

@@ -213,18 +213,9 @@ function insertedText(
   if (field.isGenerated) return undefined;
   if (Object.hasOwn(data, field.name)) return valueText(field, data[field.name], parameters);
   if (field.isUpdatedAt) return "now()";
-  if (field.default?.kind === "literal")
-    return valueText(field, literalValue(field, field.default.value), parameters);
+  if (field.default?.kind === "literal") return valueText(field, field.default.value, parameters);
   // A table that another program made need not have the default of the mapping file.
   return field.default?.kind === "now" && !isManaged ? "now()" : undefined;
-}
-
-/** Returns a default of a mapping file, where BigInt and Bytes are texts, in Prisma's types. */
-function literalValue(field: Field, literal: unknown): unknown {
-  if (field.isList && Array.isArray(literal))
-    return literal.map((item: unknown) => literalValue({ ...field, isList: false }, item));
-  if (field.type === "Bytes") return Buffer.from(String(literal), "base64");
-  return field.type === "BigInt" ? BigInt(String(literal)) : literal;
 }
 
 function updatedText(field: Field, data: Row, parameters: Parameters): string | undefined {

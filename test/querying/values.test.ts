@@ -18,4 +18,9 @@ describe("scalarParameter", () => {
       else process.env["TZ"] = before;
     }
   });
+
+  it("takes a whole number of 64 bits and bytes as mapping files have them", () => {
+    expect(scalarParameter("BigInt", "9223372036854775807")).to.equal("9223372036854775807");
+    expect(scalarParameter("Bytes", "QQ==")).to.deep.equal(Buffer.from("A"));
+  });
 });
