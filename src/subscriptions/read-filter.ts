@@ -29,8 +29,8 @@ interface ReadFilterOptions {
 }
 
 /**
- * Time for which a rule is not applied after it took too long, as with a lock on its table. Each
- * try holds up the deliveries of other resources.
+ * Time for which a rule is not applied after it took too long, as with a lock on its table. The
+ * same after it could not read a table. Each try holds up the deliveries of other resources.
  */
 const restMs = 10_000;
 
@@ -72,17 +72,23 @@ export async function judgeFilter(
     return new Set(found.flatMap((one) => [...one]));
   } catch (error) {
     // The deliveries of other resources must not wait for this one.
-    if (isTooSlow(error)) resting.set(definition.name, performance.now() + restMs);
+    if (isOfTables(error)) resting.set(definition.name, performance.now() + restMs);
     else if (databaseFaultOf(error).kind === "unavailable") throw error;
     options.log.error({ err: error, resource: definition.name }, "access.read failed");
     return undefined;
   }
 }
 
-/** Returns whether a statement met PostgreSQL's limit for locks (55P03) or for its time (57014). */
-function isTooSlow(error: unknown): boolean {
+/**
+ * Codes of PostgreSQL for the tables of one rule, which may last: a foreign server is away (08,
+ * HV); a conflict (40); no memory or disk (53); a lock, or a view before its REFRESH (55).
+ */
+const codesOfTables = ["08", "HV", "40", "531", "532", "534", "55", "57014"];
+
+/** Returns whether a statement failed for what it reads, and others may work. */
+function isOfTables(error: unknown): boolean {
   const code = codeOf(error);
-  return code === "55P03" || code === "57014";
+  return code !== undefined && codesOfTables.some((prefix) => code.startsWith(prefix));
 }
 
 /**
