@@ -1,3 +1,4 @@
+import type { Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { SnapshotColumn } from "../subscriptions/snapshot-row.ts";
@@ -27,6 +28,7 @@ export interface PlaceOptions {
   /** Whether the mapping files of this process have the resource. */
   readonly isKnown: (resource: string) => boolean;
   readonly scheduleOf: ScheduleOf;
+  readonly log: Pick<Log, "error">;
   readonly metrics: Pick<DeliveryMetrics, "postponed">;
   /** Called with the id of a due delivery that only other dispatchers may attempt. */
   readonly onPassedOn?: (id: string) => void;
@@ -34,12 +36,14 @@ export interface PlaceOptions {
 
 /** Until the next try, when a rule of access cannot be applied: its table may be away. */
 const unjudgedMs = 30_000;
+/** The same when the database has not answered. */
+const faultMs = 2_000;
 
 type TakenSubscription = NonNullable<TakenDelivery["subscription"]>;
 
 /**
  * Starts the attempts of deliveries that were taken from the queue, or cancels, fails or puts them
- * back.
+ * back. Rejects when no user can be judged now: all of them are then due again in a moment.
  *
  * @returns How many attempts were started.
  */
@@ -49,10 +53,40 @@ export async function placeDeliveries(
 ): Promise<number> {
   if (flightId === undefined) return 0;
   const flight: Flight = { id: flightId, unwritten: deliveries.length };
-  const judged = await eligibleOf(options, deliveries);
-  const grants = await grantsFor(options.rates, limitedOf(deliveries, judged));
+  let judged: Judged;
+  try {
+    judged = await eligibleOf(options, deliveries);
+  } catch (error) {
+    for (const delivery of deliveries) putBack(options, { delivery, flight }, faultMs);
+    throw error;
+  }
+  const grants = await grantsOf(options, limitedOf(deliveries, judged));
   const ordered = options.admission.inTurn(deliveries, ({ subscription }) => subscription?.user.id);
   return ordered.filter((delivery) => place(options, { delivery, flight, judged, grants })).length;
+}
+
+/** Undefined when the rate limits cannot be asked: those without one must not wait for them. */
+async function grantsOf(
+  { rates, log }: PlaceOptions,
+  limited: ReturnType<typeof limitedOf>,
+): Promise<Grants | undefined> {
+  try {
+    return await grantsFor(rates, limited);
+  } catch (error) {
+    log.error({ err: error }, "rate limits not asked; trying again");
+    return undefined;
+  }
+}
+
+/** Puts a delivery back, to wait in its place among the held ones or for so long in the queue. */
+function putBack(
+  { attempts, keepsOrder }: PlaceOptions,
+  { delivery, flight }: Pick<Placed, "delivery" | "flight">,
+  delayMs: number | undefined,
+): false {
+  if (keepsOrder === true) void attempts.settle({ flight }, { ...outcomeOf(delivery), status: "held" });
+  else attempts.putBack({ flight }, toRequeued(delivery, delayMs));
+  return false;
 }
 
 /**
@@ -100,21 +134,16 @@ function limitedOf(
   });
 }
 
+interface Placed {
+  readonly delivery: TakenDelivery;
+  readonly flight: Flight;
+  readonly judged: Judged;
+  readonly grants: Grants | undefined;
+}
+
 /** Returns whether an attempt was started. */
-function place(
-  options: PlaceOptions,
-  {
-    delivery,
-    flight,
-    judged,
-    grants,
-  }: {
-    readonly delivery: TakenDelivery;
-    readonly flight: Flight;
-    readonly judged: Judged;
-    readonly grants: Grants;
-  },
-): boolean {
+function place(options: PlaceOptions, placed: Placed): boolean {
+  const { delivery, flight, judged, grants } = placed;
   const { admission, attempts } = options;
   const { attempt, subscription } = delivery;
   const cancel = (lastError: string): false => {
@@ -144,11 +173,10 @@ function place(
     bytes: delivery.bytes,
     isUrgent: delivery.trigger === "manual",
   };
-  if (!grants.use(delivery.subscriptionId, subscription.rateLimit)) {
+  if (grants === undefined && subscription.rateLimit !== null) return putBack(options, placed, faultMs);
+  if (grants?.use(delivery.subscriptionId, subscription.rateLimit) === false) {
     options.metrics.postponed("rate");
-    if (options.keepsOrder === true) return hold();
-    attempts.putBack({ flight }, toRequeued(delivery, undefined));
-    return false;
+    return putBack(options, placed, undefined);
   }
   const reserved = admission.reserve(request);
   if (reserved === undefined) {
@@ -159,8 +187,8 @@ function place(
     postponeOrFail(options, delivery, flight, request);
     return false;
   }
-  const putBack = options.keepsOrder === true ? hold : undefined;
-  attempts.start(toInFlight(delivery, subscription, flight), reserved, putBack);
+  const holdAgain = options.keepsOrder === true ? hold : undefined;
+  attempts.start(toInFlight(delivery, subscription, flight), reserved, holdAgain);
   return true;
 }
 

@@ -6,6 +6,7 @@ import type { Attempts, PutBack } from "../../src/deliveries/attempt/attempts.ts
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createHeldLane } from "../../src/deliveries/held-lane.ts";
 import { createHeldStore, type HeldStore } from "../../src/deliveries/held-store.ts";
+import type { Eligibility } from "../../src/subscriptions/eligibility.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { notesEligibility } from "../support/notes-eligibility.ts";
 import { until } from "../support/wait.ts";
@@ -35,7 +36,7 @@ describe("createHeldLane", () => {
     started = [];
   });
 
-  const start = (intervalMs = never): void =>
+  const start = (intervalMs = never, eligibility: Pick<Eligibility, "judge"> = notesEligibility()): void =>
     scene.run(
       createHeldLane({
         admission,
@@ -45,7 +46,7 @@ describe("createHeldLane", () => {
           settle: (delivery, outcome) => settle(delivery, outcome),
           putBack: () => expect.fail("put back"),
         },
-        eligibility: notesEligibility(),
+        eligibility,
         isKnown: () => true,
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [3_600_000] }),
         metrics: createMetrics().deliveries,
@@ -104,6 +105,25 @@ describe("createHeldLane", () => {
     }
 
     expect(portions).to.deep.equal([ids.slice(0, 3), ids.slice(3, 4), ids.slice(4, 5), ids.slice(5)]);
+  });
+
+  it("holds again what has no reader that can be judged, and sends it later", async () => {
+    const id = await hold(await scene.work.addSubscription());
+    settle = holdAgain;
+    const eligibility = notesEligibility();
+    let isAway = true;
+    start(5, {
+      judge(pairs, which) {
+        if (!isAway) return eligibility.judge(pairs, which);
+        isAway = false;
+        return Promise.reject(new Error("Connection terminated unexpectedly"));
+      },
+    });
+
+    await untilStarted(1);
+
+    expect(startedIds()).to.deep.equal([id]);
+    endAll();
   });
 
   it("cancels all that was dropped, also where a portion leaves out what has just changed", async () => {

@@ -1,0 +1,38 @@
+import { expect } from "chai";
+import { idsOf, never, useSweepScene } from "../support/sweep-scene.ts";
+import { until } from "../support/wait.ts";
+import { unlimited } from "../support/work.ts";
+
+// Faults of the database between the take and the attempts; sweep.test.ts has the rest.
+describe("createSweep", () => {
+  const scene = useSweepScene();
+  const { start, startedIds, untilStarted } = scene;
+
+  it("puts all back for a moment when no reader can be judged, and says why", async () => {
+    const delivery = await scene.work.addDelivery(scene.subscription);
+    const away = new Error("Connection terminated unexpectedly");
+
+    start({ eligibility: { judge: () => Promise.reject(away) }, intervalMs: never });
+    await until(() => scene.returns.length > 0, { what: "the return" });
+
+    expect(scene.returns).to.deep.equal([{ id: String(delivery.id), delayMs: 2_000 }]);
+    await until(() => scene.lines.some(({ msg }) => msg === "sweep failed; trying again"), {
+      what: "the line",
+    });
+  });
+
+  it("puts back for a moment what has a rate limit when none can be asked, and that alone", async () => {
+    const limited = await scene.work.addDelivery(await scene.work.addSubscription({ rateLimit: 10 }));
+    const other = await scene.work.addDelivery(scene.subscription);
+
+    start({
+      rates: { ...unlimited, take: () => Promise.reject(new Error("canceled")) },
+      intervalMs: never,
+    });
+    await untilStarted(1);
+
+    expect(startedIds()).to.deep.equal(idsOf(other));
+    expect(scene.returns).to.deep.equal([{ id: String(limited.id), delayMs: 2_000 }]);
+    expect(scene.lines.map(({ msg }) => msg)).to.include("rate limits not asked; trying again");
+  });
+});
