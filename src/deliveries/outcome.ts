@@ -37,12 +37,18 @@ export interface RequeuedDelivery {
   readonly isHurried?: boolean;
 }
 
-/** Describes how a delivery goes back to the queue without an attempt. A manual retry stays one. */
+/** Until the next try of a manual retry that has found no slot: a person waits for it. */
+export const urgentMs = 1_000;
+
+/**
+ * Describes how a delivery goes back to the queue without an attempt. A manual retry stays one, and
+ * never waits for a slot there: the breaker that parks the others lets it pass.
+ */
 export function toRequeued(
   { id, trigger }: Pick<TakenDelivery, "id" | "trigger">,
   delayMs: number | undefined,
 ): RequeuedDelivery {
-  return { id, delayMs, ...(trigger === "manual" && { isHurried: true }) };
+  return trigger === "manual" ? { id, delayMs: delayMs ?? urgentMs, isHurried: true } : { id, delayMs };
 }
 
 /** The fence: only deliveries that the flight still has are put back. */

@@ -10,7 +10,7 @@ import type { Attempts } from "./attempt/attempts.ts";
 import type { DeliveryInFlight } from "./attempt/delivery-in-flight.ts";
 import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
 import type { Flight } from "./flights.ts";
-import { toRequeued, type Outcome } from "./outcome.ts";
+import { toRequeued, urgentMs, type Outcome } from "./outcome.ts";
 import type { TakenDeliveries, TakenDelivery } from "./taken.ts";
 
 export interface PlaceOptions {
@@ -38,6 +38,8 @@ export interface PlaceOptions {
 const unjudgedMs = 30_000;
 /** The same when the database has not answered. */
 const faultMs = 2_000;
+/** Between manual retries of one subscription that were refused together. */
+const urgentGapMs = 100;
 
 type TakenSubscription = NonNullable<TakenDelivery["subscription"]>;
 
@@ -62,7 +64,8 @@ export async function placeDeliveries(
   }
   const grants = await grantsOf(options, limitedOf(deliveries, judged));
   const ordered = options.admission.inTurn(deliveries, ({ subscription }) => subscription?.user.id);
-  return ordered.filter((delivery) => place(options, { delivery, flight, judged, grants })).length;
+  const urgent = new Map<number, number>();
+  return ordered.filter((delivery) => place(options, { delivery, flight, judged, grants, urgent })).length;
 }
 
 /** Undefined when the rate limits cannot be asked: those without one must not wait for them. */
@@ -139,6 +142,8 @@ interface Placed {
   readonly flight: Flight;
   readonly judged: Judged;
   readonly grants: Grants | undefined;
+  /** By subscription: how many manual retries were refused. */
+  readonly urgent: Map<number, number>;
 }
 
 /** Returns whether an attempt was started. */
@@ -176,7 +181,7 @@ function place(options: PlaceOptions, placed: Placed): boolean {
   if (grants === undefined && subscription.rateLimit !== null) return putBack(options, placed, faultMs);
   if (grants?.use(delivery.subscriptionId, subscription.rateLimit) === false) {
     options.metrics.postponed("rate");
-    return putBack(options, placed, undefined);
+    return putBack(options, placed, urgentDelayMs(options, placed));
   }
   const reserved = admission.reserve(request);
   if (reserved === undefined) {
@@ -184,7 +189,7 @@ function place(options: PlaceOptions, placed: Placed): boolean {
       options.metrics.postponed(admission.refusalOf(request) ?? "busy");
       return hold();
     }
-    postponeOrFail(options, delivery, flight, request);
+    postponeOrFail(options, placed, request);
     return false;
   }
   const holdAgain = options.keepsOrder === true ? hold : undefined;
@@ -195,12 +200,9 @@ function place(options: PlaceOptions, placed: Placed): boolean {
 /**
  * Puts a delivery without a slot back, or fails it when its receiver has been silent for too long.
  */
-function postponeOrFail(
-  { admission, attempts, metrics, scheduleOf, onPassedOn }: PlaceOptions,
-  delivery: TakenDelivery,
-  flight: Flight,
-  request: SlotRequest,
-): void {
+function postponeOrFail(options: PlaceOptions, placed: Placed, request: SlotRequest): void {
+  const { admission, attempts, metrics, scheduleOf, onPassedOn } = options;
+  const { delivery, flight } = placed;
   const { id, uuid, attempt, maxAttempts, waitedMs, resource } = delivery;
   const reason = admission.refusalOf(request) ?? "busy";
   metrics.postponed(reason);
@@ -213,11 +215,27 @@ function postponeOrFail(
     if (reason === "busy")
       return attempts.putBack({ flight }, { ...toRequeued(delivery, undefined), uuidForOthers: uuid });
   }
+  const delayMs = urgentDelayMs(options, placed);
+  if (delayMs !== undefined) return attempts.putBack({ flight }, toRequeued(delivery, delayMs));
   const { backoffMs } = scheduleOf(resource);
   if (reason !== "silent" || waitedMs <= longestPostponementMs({ attempt, maxAttempts, backoffMs }))
     return attempts.putBack({ flight }, toRequeued(delivery, undefined));
   const lastError = `Given up after ${attempt} of ${maxAttempts} attempts: ${hostOf(request.url)} has not answered anything for too long.`;
   void attempts.settle({ flight }, { ...outcomeOf(delivery), status: "failed", lastError });
+}
+
+/**
+ * Returns after how long a manual retry is tried again that was refused a slot, or by its rate.
+ * Those of one subscription come one after the other: thousands must not be taken each second.
+ */
+function urgentDelayMs(
+  { rates }: PlaceOptions,
+  { delivery: { subscriptionId, trigger }, urgent }: Placed,
+): number | undefined {
+  if (trigger !== "manual") return undefined;
+  const count = urgent.get(subscriptionId) ?? 0;
+  urgent.set(subscriptionId, count + 1);
+  return Math.max(rates.waitMs(subscriptionId), urgentMs) + count * urgentGapMs;
 }
 
 function outcomeOf({ id, uuid, attempt }: TakenDelivery): Pick<Outcome, "id" | "uuid" | "attemptsBefore"> {

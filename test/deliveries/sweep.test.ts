@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel } from "../support/generated/models.ts";
-import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import { aborted } from "../../src/kit/worker.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { notesEligibility } from "../support/notes-eligibility.ts";
@@ -151,50 +150,6 @@ describe("createSweep", () => {
       await until(() => scene.returns.length > 0, { what: "the return" });
 
       expect(scene.returns).to.deep.equal([{ id: String(id), delayMs: undefined, uuidForOthers: uuid }]);
-    });
-
-    it("makes one that a person asked for theirs also after a wait for a slot", async () => {
-      scene.admission.refuses = () => "busy";
-      const { id } = await scene.work.addDelivery(scene.subscription, { status: "retrying" });
-      await scene.core.sql("UPDATE svc.delivery_queue SET is_hurried = true");
-      const sweep = start({ intervalMs: never });
-      await until(async () => (await scene.work.queued(id))?.dueAt === null, { what: "the return" });
-
-      scene.admission.refuses = () => undefined;
-      sweep.onQueued(undefined);
-      sweep.onFree();
-      await untilStarted(1);
-
-      expect(scene.started[0]?.trigger).to.equal("manual");
-    });
-
-    it("leaves one due for which a person waits when only others have slots, and takes it no more", async () => {
-      scene.admission.refuses = () => "silent";
-      scene.admission.isForOthers = true;
-      const { id, uuid } = await scene.work.addDelivery(scene.subscription, { status: "retrying" });
-      await scene.core.sql("UPDATE svc.delivery_queue SET is_hurried = true");
-      const turns = watchTurns();
-      const sweep = start({ intervalMs: never, store: turns.store });
-      await until(async () => (await scene.work.queued(id)) !== null && scene.returns.length > 0, {
-        what: "the return",
-      });
-
-      for (let turn = 0; turn < 2; turn += 1) {
-        const next = turns.next(0);
-        await scene.broker.publish([deliveryMessage({ id: String(id), uuid }, "retry")]);
-        await next;
-      }
-      expect(scene.returns).to.deep.equal([
-        { id: String(id), delayMs: 0, isHurried: true, uuidForOthers: uuid },
-      ]);
-      expect(await scene.work.queued(id)).to.include({ isHurried: true });
-
-      scene.admission.refuses = () => undefined;
-      scene.admission.isForOthers = false;
-      sweep.onShares();
-      await untilStarted(1);
-
-      expect(scene.started[0]?.trigger).to.equal("manual");
     });
 
     it("holds one whose subscription is off, and cancels one whose subscription is gone", async () => {
