@@ -82,13 +82,14 @@ export const replayedAtOnce = 10;
  * Takes the oldest held delivery of a subscription, where this dispatcher alone sends them. Takes
  * several when the oldest ones are all of replays. The range is that of the index, and the limit a
  * constant. For an equality, or a limit in a parameter, PostgreSQL takes another index and sorts:
- * each take read the 50,000 held deliveries of its subscription, in 140 to 530 ms.
+ * each take read the 50,000 held deliveries of its subscription, in 140 to 530 ms. A lane that is
+ * held for far longer than any is of before the database's clock went back.
  */
 export const takeHeldText = takeText(
   `leased AS (
     INSERT INTO svc.lanes AS lane (subscription_id, holder, held_until) VALUES ($1, $2::uuid, now() + $3 * interval '1 millisecond')
     ON CONFLICT (subscription_id) DO UPDATE SET holder = EXCLUDED.holder, held_until = EXCLUDED.held_until
-      WHERE lane.holder = EXCLUDED.holder OR lane.held_until < now()
+      WHERE lane.holder = EXCLUDED.holder OR lane.held_until < now() OR lane.held_until > EXCLUDED.held_until + interval '1 hour'
     RETURNING 1
   ), oldest AS MATERIALIZED (
     SELECT ctid AS place, id, event_id, replay_id FROM svc.deliveries
@@ -241,9 +242,12 @@ export const putBackText = `
   )
   SELECT ${withoutDiskWait}`;
 
+// One that ends far later than any is of before the database's clock went back.
 export const endFlightsText = `
   WITH over AS MATERIALIZED (
-    SELECT id FROM svc.flights WHERE ends_at < now() + $2 * interval '1 millisecond' ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
+    SELECT id FROM svc.flights
+    WHERE ends_at < now() + $2 * interval '1 millisecond' OR ends_at > now() + $3 * interval '1 millisecond' + interval '1 hour'
+    ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
   ), ${endedText("ARRAY(SELECT id FROM over)")}, due AS (
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry) ${leftOverText("SELECT NULL::bigint")}
     ON CONFLICT (delivery_id) DO NOTHING

@@ -105,7 +105,7 @@ export interface DeliveryStore {
    * Makes the deliveries of overdue flights due: the process that took them has died. Returns how
    * many.
    */
-  endOverdueFlights(limit: number): Promise<number>;
+  endOverdueFlights(options: { readonly limit: number; readonly flightMs: number }): Promise<number>;
   /**
    * Makes the deliveries of all flights due, on an embedded database, which no other process uses.
    */
@@ -165,12 +165,12 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         returns.map(({ isHurried }) => (isHurried === true ? true : null)),
       ]);
     },
-    async endOverdueFlights(limit) {
-      const [row] = await sql<{ count: number }>(endFlightsText, [limit, 0]);
+    async endOverdueFlights({ limit, flightMs }) {
+      const [row] = await sql<{ count: number }>(endFlightsText, [limit, 0, flightMs]);
       return row?.count ?? 0;
     },
     async endAllFlights() {
-      await sql(endFlightsText, [2 ** 31 - 1, 10 * 365 * 24 * 3600 * 1000]);
+      await sql(endFlightsText, [2 ** 31 - 1, 10 * 365 * 24 * 3600 * 1000, 0]);
     },
     async returnStrays({ after, limit, olderThanMs }) {
       const [row] = await sql<{ last: string | null; count: number }>(returnStraysText, [

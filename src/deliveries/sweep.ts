@@ -168,13 +168,13 @@ async function takeDue(state: State, signal: AbortSignal): Promise<void> {
 
 /** Does the work that can wait: at most once per `intervalMs`. */
 async function tidy(state: State): Promise<void> {
-  const { store, broker, intervalMs, log } = state.options;
+  const { store, broker, intervalMs, flightMs, log } = state.options;
   const now = performance.now();
   if (now - state.tidiedAtMs < intervalMs) return;
   state.tidiedAtMs = now;
   state.passedOn.clear();
   state.walk.mayBeParked = true;
-  const overdue = await store.endOverdueFlights(batchSize);
+  const overdue = await store.endOverdueFlights({ limit: batchSize, flightMs });
   if (overdue > 0)
     log.warn(
       { event: "sweep.overdue", deliveries: overdue },

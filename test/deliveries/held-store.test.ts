@@ -52,6 +52,26 @@ describe("createHeldStore", () => {
     expect(plans.map(({ rowsRead }) => rowsRead <= 2 * what.limit)).to.deep.equal([true, true]);
   });
 
+  it("takes a lane over whose time is up, or far ahead: the database's clock was", async () => {
+    const { work, core } = scene;
+    const subscription = await work.addSubscription();
+    await work.addDelivery(subscription, { status: "held", heldAt: new Date() });
+    const store = createHeldStore({ sql: core.sql, indexSql: core.sql });
+    const taken: number[] = [];
+    for (const until of ["30 minutes", "-1 second", "2 hours"]) {
+      await core.sql("UPDATE svc.deliveries SET status = 'held', held_at = now()");
+      await core.sql("DELETE FROM svc.lanes");
+      await core.sql("INSERT INTO svc.lanes VALUES ($1, gen_random_uuid(), now() + $2::interval)", [
+        subscription.id,
+        until,
+      ]);
+      const from = { subscriptionId: subscription.id, holder: randomUUID(), flightMs: 60_000, limit: 1 };
+      taken.push((await store.takeOldest(from)).deliveries.length);
+    }
+
+    expect(taken).to.deep.equal([0, 1, 1]);
+  });
+
   it("keeps the lane of another dispatcher, and a later request to drop", async () => {
     const { work, core } = scene;
     const { id: subscriptionId } = await work.addSubscription();

@@ -66,6 +66,23 @@ describe("createReplayStore", () => {
     expect([...before, between, await claim(other)]).to.deep.equal([true, false, true, false, true]);
   });
 
+  it("takes one over whose lease ends far ahead: the database's clock was", async () => {
+    await addReplay();
+    const store = createStore();
+    const claim = async (): Promise<boolean> =>
+      (await store.claim({ holder: randomUUID(), leaseMs: 60_000 })) !== undefined;
+    const claimed: boolean[] = [];
+    for (const ahead of ["30 minutes", "2 hours"]) {
+      await scene.core.sql(
+        "UPDATE svc.replays SET holder = gen_random_uuid(), held_until = now() + $1::interval",
+        [ahead],
+      );
+      claimed.push(await claim());
+    }
+
+    expect(claimed).to.deep.equal([false, true]);
+  });
+
   it("makes nothing when another process has moved the cursor, or the replay has ended", async () => {
     await addReplay();
     const store = createStore();

@@ -242,7 +242,7 @@ describe("POST /webhooks/{id}/replay", () => {
 
     // Another dispatcher sends what is held, and does not.
     await service.infrastructure.sql(
-      "INSERT INTO svc.lanes VALUES ($1, gen_random_uuid(), now() + interval '1 day') ON CONFLICT (subscription_id) DO UPDATE SET held_until = EXCLUDED.held_until, holder = EXCLUDED.holder",
+      "INSERT INTO svc.lanes VALUES ($1, gen_random_uuid(), now() + interval '1 hour') ON CONFLICT (subscription_id) DO UPDATE SET held_until = EXCLUDED.held_until, holder = EXCLUDED.holder",
       [id],
     );
     const second = await started(id, { since, status: ["delivered"] });

@@ -260,7 +260,7 @@ describe("createDeliveryStore", () => {
       const young = await scene.work.addDelivery(scene.subscription);
       await takeDue();
 
-      expect(await scene.store.endOverdueFlights(10)).to.equal(1);
+      expect(await scene.store.endOverdueFlights({ limit: 10, flightMs: 60_000 })).to.equal(1);
 
       expect((await scene.work.queued(open.id))?.dueAt).to.be.instanceOf(Date);
       expect(await scene.work.queued(done.id)).to.equal(null);
@@ -279,10 +279,24 @@ describe("createDeliveryStore", () => {
       await scene.core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
       const { flightId: other } = await takeDue();
 
-      expect(await scene.store.endOverdueFlights(10)).to.equal(1);
+      expect(await scene.store.endOverdueFlights({ limit: 10, flightMs: 60_000 })).to.equal(1);
 
       expect(await scene.work.queued(back.id)).to.equal(null);
       expect((await scene.work.flights()).map(({ id }) => id)).to.deep.equal([other]);
+    });
+
+    it("make due what a process had that died while the database's clock was ahead", async () => {
+      const [delivery] = (await addMany(1)) as [DeliveryModel];
+      await takeDue();
+      for (const [ahead, count] of [
+        ["30 minutes", 0],
+        ["2 hours", 1],
+      ] as const) {
+        await scene.core.sql("UPDATE svc.flights SET ends_at = now() + $1::interval", [ahead]);
+        expect(await scene.store.endOverdueFlights({ limit: 10, flightMs: 60_000 })).to.equal(count);
+      }
+
+      expect((await scene.work.queued(delivery.id))?.dueAt).to.be.instanceOf(Date);
     });
 
     it("end so many at once, and each once of sweeps at once", async () => {
@@ -292,8 +306,10 @@ describe("createDeliveryStore", () => {
       }
       await scene.core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
 
-      expect(await scene.store.endOverdueFlights(2)).to.equal(2);
-      const counts = await Promise.all([1, 2, 3, 4].map(() => scene.store.endOverdueFlights(10)));
+      expect(await scene.store.endOverdueFlights({ limit: 2, flightMs: 60_000 })).to.equal(2);
+      const counts = await Promise.all(
+        [1, 2, 3, 4].map(() => scene.store.endOverdueFlights({ limit: 10, flightMs: 60_000 })),
+      );
 
       expect(counts.reduce((sum, count) => sum + count, 0)).to.equal(4);
       expect((await takeDue()).deliveries).to.have.length(6);
@@ -302,7 +318,7 @@ describe("createDeliveryStore", () => {
     it("end all, whatever their time", async () => {
       const [delivery] = await addMany(1);
       await takeDue();
-      expect(await scene.store.endOverdueFlights(10)).to.equal(0);
+      expect(await scene.store.endOverdueFlights({ limit: 10, flightMs: 60_000 })).to.equal(0);
 
       await scene.store.endAllFlights();
 

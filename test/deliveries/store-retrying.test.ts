@@ -110,7 +110,7 @@ describe("the queue", () => {
       [String(id)],
     ]);
 
-    await store.endOverdueFlights(10);
+    await store.endOverdueFlights({ limit: 10, flightMs: 60_000 });
 
     expect(await isRetry(id)).to.equal(null);
   });

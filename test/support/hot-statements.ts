@@ -148,7 +148,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       name: "endOverdueFlights",
       pool: "dispatcher",
       mostRead: 3 * inHand,
-      run: (sql) => createDeliveryStore({ sql }).endOverdueFlights(batch),
+      run: (sql) => createDeliveryStore({ sql }).endOverdueFlights({ limit: batch, flightMs: 60_000 }),
     },
     {
       name: "nextDueInMs",

@@ -199,9 +199,14 @@ async function read(state: State): Promise<void> {
   type Row = { readonly key: string; readonly pauseMs: number; readonly ms: number; readonly isOwn: boolean };
   const rows = await sql<Row>(readText, [holder, limit]);
   const keys = new Set(rows.map(({ key }) => key));
+  // One that lasts longer than a pause and its probe is of before the database's clock went back:
+  // it is over.
   const others = rows.filter(({ isOwn, key }) => !isOwn && !changed.has(key));
   state.others = new Map(
-    others.map(({ key, pauseMs, ms }) => [key, { pauseMs, untilMs: now() + ms + laterMs }]),
+    others.map(({ key, pauseMs, ms }) => [
+      key,
+      { pauseMs, untilMs: now() + (ms > 2 * pauseMs ? 0 : ms + laterMs) },
+    ]),
   );
   // A key may be among the rows that were not read.
   if (rows.length === limit) return;

@@ -60,13 +60,15 @@ const findText = `SELECT ${columns} FROM svc.replays AS replay WHERE replay.id =
 // Asked first: nearly always there is none, and the claim waits for locks on the deliveries.
 const runningText = "SELECT FROM svc.replays WHERE state = 'running' LIMIT 1";
 
-// Users take turns, however many replays each has.
+// Users take turns, however many replays each has. A lease far longer than its length is of before
+// the database's clock went back.
 const claimText = `
   WITH running AS MATERIALIZED (
     SELECT id AS running_id, max(updated_at) OVER (PARTITION BY user_id) AS user_at FROM svc.replays WHERE state = 'running'
   ), next AS (
     SELECT id FROM svc.replays AS replay JOIN running ON running_id = id
-    WHERE state = 'running' AND (held_until IS NULL OR held_until < now() OR holder = $1::uuid)
+    WHERE state = 'running' AND (held_until IS NULL OR held_until < now() OR holder = $1::uuid
+        OR held_until > now() + $2 * interval '1 millisecond' + interval '1 hour')
       AND (SELECT count(*) FROM (
           SELECT FROM svc.deliveries WHERE held_at IS NOT NULL AND subscription_id = replay.subscription_id LIMIT ${mostWaiting}) AS held)
         + (SELECT count(*) FROM (

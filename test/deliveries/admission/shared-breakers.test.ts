@@ -153,6 +153,18 @@ describe("createSharedBreakers", () => {
     expect(one.mayAcquire(receiver)).to.equal(false);
   });
 
+  it("are over that would last far longer than their pause: the database's clock was ahead", async () => {
+    const [one, other] = [start(), start()];
+    fail(one);
+    await untilMay(other, false);
+
+    await core.sql("UPDATE svc.breakers SET until = until + interval '1 day'");
+    skewMs = 5_000;
+
+    await untilMay(other, true);
+    expect(other.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: true });
+  });
+
   it("keep the longer pause that another process has found", async () => {
     const one = start();
     fail(one);
