@@ -13,11 +13,11 @@ import type { Metrics } from "../telemetry/metrics.ts";
  */
 export function addScrapeSources({
   metrics,
-  database: { pool, lists },
+  database: { pool, lists, relay, dispatcher },
   broker,
 }: {
   readonly metrics: Metrics;
-  readonly database: Pick<Database, "pool" | "lists">;
+  readonly database: Database;
   readonly broker: Broker;
 }): void {
   const sql = createIndexSql(pool);
@@ -40,12 +40,15 @@ export function addScrapeSources({
     forget: () => metrics.broker.forget(),
   });
   metrics.broker.watch(() => broker.isConnected());
-  const pools = [...new Set([pool, lists])];
-  const sumOf = (read: (one: Pool) => number): number => pools.reduce((sum, one) => sum + read(one), 0);
+  const sized = new Set([pool, lists]);
+  const all = new Set([pool, lists, relay, dispatcher]);
+  const sumOf = (read: (one: Pool) => number, pools = all): number =>
+    [...pools].reduce((sum, one) => sum + read(one), 0);
   metrics.addPool(() => ({
     active: sumOf((one) => one.totalCount - one.idleCount),
     idle: sumOf((one) => one.idleCount),
-    waiting: sumOf((one) => one.waitingCount),
+    // More connections are no help to the others, whose number is fixed.
+    waiting: sumOf((one) => one.waitingCount, sized),
     limit: sumOf((one) => one.options.max),
   }));
 }

@@ -71,7 +71,7 @@ export interface ListLimits extends ResultLimits {
  * Opens the connections. Connects on first use: a database that is away is no fault here (see
  * `waitForDatabase`).
  *
- * @param poolSize Most connections in all.
+ * @param poolSize Most connections, but for those of the relay and the dispatcher.
  * @param lists Without it, lists are like any other statement.
  * @param relays Whether the relay gets connections beside these.
  * @param dispatches Whether the dispatcher gets connections beside these.

@@ -1,13 +1,13 @@
 import type { Registry } from "prom-client";
 import { addLiveGauge, addLiveGauges } from "./live-gauge.ts";
 
-/** The connections of a pool now. */
+/** The connections of a process now. */
 export interface PoolUse {
   readonly active: number;
   readonly idle: number;
-  /** Statements that wait for a connection. */
+  /** Statements that wait for one of the connections of `database.poolSize`. */
   readonly waiting: number;
-  /** Most connections that the pool opens. */
+  /** Most connections that the process opens. */
   readonly limit: number;
 }
 
@@ -26,13 +26,13 @@ export function addPoolGauges(registry: Registry, use: () => PoolUse): void {
   addLiveGauge({
     registry,
     name: "svc_database_pool_waiting",
-    help: "Statements that wait for a connection.",
+    help: "Statements that wait for one of the connections of database.poolSize.",
     read: () => use().waiting,
   });
   addLiveGauge({
     registry,
     name: "svc_database_pool_limit",
-    help: "Most database connections that this process opens (database.poolSize).",
+    help: "Most database connections that this process opens (database.poolSize and those of the relay and the dispatcher).",
     read: () => use().limit,
   });
 }
