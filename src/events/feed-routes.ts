@@ -1,4 +1,4 @@
-import type { UrlOf } from "../http/url-of.ts";
+import { setParameter, type UrlOf } from "../http/url-of.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { EventFeed } from "./event-feed.ts";
@@ -64,6 +64,6 @@ export function addEventRoutes(router: ApiRouter, options: FeedRoutesOptions): v
 
 function nextUrl({ urlOf }: FeedRoutesOptions, ctx: ApiContext, name: string, next: bigint): string {
   const url = urlOf(ctx);
-  url.searchParams.set(name, String(next));
+  setParameter(url, name, String(next));
   return url.href;
 }

@@ -1,4 +1,5 @@
 import type { ParsedUrlQuery } from "node:querystring";
+import { setParameter } from "./url-of.ts";
 
 /** Which part of a list is asked for. `page` and `skip` stay below 2^31, whatever is asked for. */
 export interface Page {
@@ -166,7 +167,7 @@ function restOf({ data: _none, ...rest }: { readonly data: unknown }): string {
 function urlOfPage(url: URL, perPage: number, [name, value]: readonly [string, string]): string {
   const target = new URL(url);
   const asked = positiveInteger(target.searchParams.get("per_page") ?? undefined) ?? defaultPerPage;
-  if (perPage < asked) target.searchParams.set("per_page", String(perPage));
-  target.searchParams.set(name, value);
+  if (perPage < asked) setParameter(target, "per_page", String(perPage));
+  setParameter(target, name, value);
   return target.href;
 }

@@ -40,6 +40,19 @@ export function urlAt(collection: URL, last: string): string {
   return `${collection.origin}${withoutSlashes(collection.pathname)}/${last}`;
 }
 
+/**
+ * Sets a parameter, and leaves the others as the client wrote them: a comma or a bracket that is
+ * encoded takes three characters. The link could then be longer than a server takes.
+ */
+export function setParameter(url: URL, name: string, value: string): void {
+  const isIt = (part: string): boolean => new URLSearchParams(`&${part}`).has(name);
+  const parts = url.search.slice(1).split("&");
+  const at = parts.findIndex(isIt);
+  const others = parts.filter((part) => part !== "" && !isIt(part));
+  others.splice(at === -1 ? others.length : at, 0, `${name}=${encodeURIComponent(value)}`);
+  url.search = others.join("&");
+}
+
 function originOf(ctx: ApiContext, hosts: readonly string[]): string {
   const host = ctx.host.toLowerCase();
   const isKnown = hosts.some((known) => known === host || known === host.replace(/:\d+$/, ""));

@@ -133,6 +133,15 @@ describe("envelope", () => {
     expect(envelope(uncounted).next_page_url).to.equal(null);
   });
 
+  it("leaves the other parameters as they were written, which are no longer then", () => {
+    const search = "?filter[a,b]=%66,2&p%61ge=1&page=2&&?page=4&x";
+    const asked = new URL(`https://api.example.com/orders${search}`);
+
+    expect(envelope({ data: [], total: 99, page: 2, perPage: 10, url: asked }).next_page_url).to.equal(
+      "https://api.example.com/orders?filter[a,b]=%66,2&page=3&?page=4&x&per_page=10",
+    );
+  });
+
   it("leaves the given URL as it is", () => {
     wrap(2, 25);
 
