@@ -12,6 +12,8 @@ import { readListParameters, type ListParameters } from "../querying/list-parame
 import { listShapeOf, type ListShape } from "../querying/shown-paths.ts";
 import { isNever } from "../querying/condition.ts";
 import type { AccessConditions } from "./access.ts";
+import { orderOf } from "../querying/prisma-include.ts";
+import { totalOrder } from "../querying/read.ts";
 import { baseQueryOf, listQuery } from "./query.ts";
 import type { ListQuery, RecordStore } from "./record-store.ts";
 import { createRelatedLists } from "./related-lists.ts";
@@ -90,13 +92,14 @@ async function pageOf(
 }
 
 async function cursorPageOf(
-  { definition, store, pageSizes, urlOf, cursors }: Context,
+  context: Context,
   ctx: ApiContext,
   { asked, query, paging }: AskedList<"cursor">,
 ): Promise<string | LargeAnswer> {
+  const { store, pageSizes, urlOf, cursors } = context;
   const { perPage: take, cursor } = paging;
   const { id: userId } = ctx.state.caller;
-  const binding = bindingOf(definition, userId, asked, query === "nothing" ? [] : query.orderBy);
+  const binding = bindingOf(context, userId, asked, query === "nothing" ? [] : query.orderBy);
   const from = openPosition(cursors, cursor, binding);
   const likely = pageSizes.likely(userId);
   const found =
@@ -142,16 +145,29 @@ function queryOf(
   };
 }
 
-/** Returns what a cursor is bound to: the same list of the same user, in the same order. */
+/**
+ * Returns what a cursor is bound to: the same list of the same user, in the same order of values of
+ * the same types.
+ */
 function bindingOf(
-  { name }: Definition,
+  { definition, definitions }: ListOptions,
   userId: number,
   asked: ListParameters,
   ownOrder: ListQuery["orderBy"],
 ): string {
-  const order =
-    asked.sort?.map(({ links, field }) => [...links.map((link) => link.name), field.name]) ?? ownOrder;
-  return `${cursorBinding(name, userId, asked)} ${JSON.stringify(order)}`;
+  const order = asked.sort ?? orderOf(definition, definitions, ownOrder);
+  const bound =
+    order === undefined
+      ? ownOrder
+      : totalOrder(order, definition).map(({ links, field: { name, type, native }, direction, nulls }) => [
+          links.map((link) => link.name),
+          name,
+          type,
+          native,
+          direction,
+          nulls,
+        ]);
+  return `${cursorBinding(definition.name, userId, asked)} ${JSON.stringify(bound)}`;
 }
 
 function sealed(cursors: Cursors, position: Position, binding: string): string {

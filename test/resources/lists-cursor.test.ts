@@ -269,6 +269,23 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
         expect(errorsOf(answer)).to.deep.equal(refusal);
       });
 
+    it("whose column has another type by now", async () => {
+      const { next_cursor: bySort } = await get("per_page=2&sort=reference&cursor=");
+      const { next_cursor: byDefault } = await get("per_page=2&cursor=");
+      await served.sql("ALTER TABLE sales ALTER reference TYPE int USING id");
+      const fields = (shop.get("sales")?.fields ?? []).map((one) =>
+        one.name === "reference" ? { ...one, type: "Int" as const } : one,
+      );
+      const later = await startApi(served, shopWith("sales", { fields, searchableColumns: [] }));
+      const answers = [
+        await ask(later, "ada", `GET /sales?sort=reference&cursor=${bySort}`),
+        await ask(later, "ada", `GET /sales?cursor=${byDefault}`),
+      ];
+      await later.server.close();
+      await served.sql("ALTER TABLE sales ALTER reference TYPE text");
+      expect(answers.map(errorsOf)).to.deep.equal([refusal, refusal]);
+    });
+
     it("beside a page, or a count", async () => {
       expect(errorsOf(await ask(api, "ada", "GET /sales?cursor=&page=2"))).to.deep.equal([
         422,
