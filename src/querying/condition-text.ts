@@ -73,11 +73,12 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       const { field, operator, value } = condition;
       // A constant, so that the planner drops conditions that can never be true.
       const operand = value === null ? "NULL" : parameters.add(value);
-      return `${comparedText(alias, field)} ${operator} ${operand}${typeText(field)}`;
+      return `${comparedText(alias, field)} ${operator} ${operand}${isColumn(value) ? "" : typeText(field)}`;
     }
     case "in": {
       const { field, values } = condition;
-      return `${comparedText(alias, field)} = ANY(${parameters.add(values)}${typeText(field, "[]")})`;
+      const type = values.some(isColumn) ? "" : typeText(field, "[]");
+      return `${comparedText(alias, field)} = ANY(${parameters.add(values)}${type})`;
     }
     case "null":
       return `${columnText(alias, condition.field)} IS NULL`;
@@ -172,9 +173,17 @@ function jsonText(
 
 /**
  * The type of a value where PostgreSQL must not take the column's: a `date` column would cut the
- * time off before it compares. Every other value is read as the column's own type, lists too, since
- * arrays of different types cannot be compared.
+ * time off before it compares, and a `smallint` would refuse a larger number. An index on one type
+ * of integer serves values of the others. Every other value is read as the column's own type, lists
+ * too, since arrays of different types cannot be compared.
  */
 export function typeText({ type }: Field, suffix = ""): string {
-  return type === "DateTime" ? `::timestamptz${suffix}` : "";
+  const own = comparedTypes[type];
+  return own === undefined ? "" : `::${own}${suffix}`;
 }
+
+const comparedTypes: Partial<Record<Field["type"], string>> = {
+  DateTime: "timestamptz",
+  Int: "int4",
+  BigInt: "int8",
+};

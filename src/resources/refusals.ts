@@ -45,7 +45,7 @@ export function refuseDelete(error: unknown): false {
 
 /**
  * Throws a failed list: as a 422 when a filter has a value that its column cannot hold. Such a
- * column takes less than its field, as a `smallint` or an enum of PostgreSQL does. The server does
+ * column takes less than its field, as a `real` or an enum of PostgreSQL does. The server does
  * not say which column it was.
  *
  * @param asked Names of the request's parameters.

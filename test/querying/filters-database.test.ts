@@ -1,8 +1,10 @@
 import { expect } from "chai";
 import { Client } from "pg";
 import { conditionText, createParameters } from "../../src/querying/condition-text.ts";
+import type { Condition } from "../../src/querying/condition.ts";
 import { readListParameters } from "../../src/querying/list-parameters.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { field } from "../support/definitions.ts";
 import { listShop } from "../support/list-shop.ts";
 import { shopTables } from "../support/shop-tables.ts";
 
@@ -108,6 +110,27 @@ describe("filters on a PostgreSQL", () => {
 
     expect(await found("filter[reference]=a-1")).to.deep.equal([1]);
     expect(await found("filter[reference][starts_with]=A")).to.deep.equal([1, 2]);
+    await client.query("ROLLBACK");
+  });
+
+  it("uses an index on any type of integer for values of another", async () => {
+    await client.query(
+      "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_generic_plan",
+    );
+    await client.query("CREATE TABLE sizes (small smallint, big bigint)");
+    await client.query("CREATE INDEX ON sizes (small); CREATE INDEX ON sizes (big)");
+    const conditions: readonly Condition[] = [
+      { kind: "compare", field: field("small", "Int"), operator: "=", value: "40000" },
+      { kind: "compare", field: field("small", "BigInt"), operator: ">", value: "40000" },
+      { kind: "in", field: field("small", "Int"), values: ["40000", "1"] },
+      { kind: "compare", field: field("big", "BigInt"), operator: "=", value: "1" },
+    ];
+    for (const condition of conditions) {
+      const parameters = createParameters();
+      const text = `EXPLAIN SELECT FROM sizes AS t WHERE ${conditionText(condition, "t", parameters)}`;
+      const { rows } = await client.query<{ "QUERY PLAN": string }>(text, [...parameters.values]);
+      expect(rows.map((row) => row["QUERY PLAN"]).join("\n"), text).to.contain("Index Cond");
+    }
     await client.query("ROLLBACK");
   });
 

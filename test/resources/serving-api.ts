@@ -19,6 +19,7 @@ import { definitions, type ServedDatabase } from "./serving.ts";
 const callers: Readonly<Record<string, Caller>> = {
   ada: makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false }),
   bob: makeCaller({ id: 8, name: "Bob", email: "bob@example.com", isAdmin: false }),
+  zoe: makeCaller({ id: 40_000, name: "Zoe", email: "zoe@example.com", isAdmin: false }),
   root: makeCaller({ id: 1, name: "Root", email: "root@example.com", isAdmin: true }),
 };
 
