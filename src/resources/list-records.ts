@@ -1,4 +1,6 @@
+import { databaseFaultOf } from "../db/database-fault.ts";
 import type { TextSql } from "../db/text-sql.ts";
+import { validationError } from "../kit/errors.ts";
 import { allOf, type Condition } from "../querying/condition.ts";
 import { countRecords, estimateRecords } from "../querying/count.ts";
 import { reversed, type OrderItem } from "../querying/order.ts";
@@ -115,10 +117,17 @@ async function jsonOf(
     const { name, link } = one;
     const position = view.statement.root.columns.get(link.from.name)?.position ?? -1;
     const values = raws.map((raw) => (raw[position] ?? null) as string | null);
-    const lists = await one.read(sql, values);
+    const lists = await one.read(sql, values).catch((error: unknown) => refuseRelated(one, values, error));
     texts = texts.map((text, index) => withMember(text, name, lists[index] ?? "null"));
   }
   return texts;
+}
+
+/** Refuses the relation where even one record has too much linked to it. */
+function refuseRelated({ name, link }: RelatedList, values: readonly unknown[], error: unknown): never {
+  if (values.length > 1 || databaseFaultOf(error).kind !== "too_large") throw error;
+  const message = `The ${name} of one record are too large for an answer; ask for them by a list of ${link.target.name}.`;
+  throw validationError({ include: [message] }, error);
 }
 
 function withMember(text: string, name: string, value: string): string {

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
-import { ask, startApi } from "./serving-api.ts";
+import type { Answer } from "../support/http.ts";
+import { ask, idsOf, startApi } from "./serving-api.ts";
 import { openServedDatabase, type ServedDatabase } from "./serving.ts";
 
 const places = definition({
@@ -27,6 +28,22 @@ const visits = definition({
   access: places.access,
   includes: ["place"],
 });
+
+const notes = definition({
+  name: "notes",
+  isManaged: false,
+  fields: [
+    field("text", "String"),
+    field("visit_id", "Int", {
+      references: { resource: "visits", field: "id", as: "visit", onDelete: "noAction" },
+    }),
+  ],
+  access: places.access,
+});
+
+interface Errors {
+  readonly errors: unknown;
+}
 
 describe("the parameter include", () => {
   let served: ServedDatabase;
@@ -70,5 +87,28 @@ describe("the parameter include", () => {
       });
       await api.server.close();
     }
+  });
+
+  it("is refused where one record has more linked to it than an answer holds, and no other is", async () => {
+    await served.sql("CREATE TABLE notes (id serial PRIMARY KEY, text text NOT NULL, visit_id int NOT NULL)");
+    await served.sql(
+      "INSERT INTO notes (text, visit_id) VALUES ('a', 1), (repeat('a', 9000000), 2), (repeat('a', 9000000), 2), ('a', 3)",
+    );
+    const noted = { ...visits, includes: ["notes"] };
+    const api = await startApi(served, definitionsOf(places, noted, notes));
+    const get = (query: string): Promise<Answer> => ask(api, "ada", `GET /visits?include=notes&${query}`);
+
+    const refused = [
+      await get("filter[id]=2"),
+      await get("per_page=1&page=2&count=none"),
+      await get("filter[id][lt]=3&sort=-id&cursor="),
+    ];
+    const others = [await get("per_page=2"), await get("sort=-id&cursor=")];
+
+    await api.server.close();
+    const message = "The notes of one record are too large for an answer; ask for them by a list of notes.";
+    for (const { status, json } of refused)
+      expect([status, (json as Errors).errors]).to.deep.equal([422, { include: [message] }]);
+    expect(others.map(idsOf)).to.deep.equal([[1], [3]]);
   });
 });
