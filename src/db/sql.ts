@@ -1,7 +1,7 @@
 import { DatabaseError, type ClientBase, type Pool, type QueryResultRow } from "pg";
 import { getOrSet } from "../kit/group-by.ts";
 import { databaseFaultOf } from "./database-fault.ts";
-import { lockLimitOf, runDescribed } from "./statement-batch.ts";
+import { isStalePlan, lockLimitOf, runDescribed } from "./statement-batch.ts";
 import { nameForPg, statementName, type StatementNames } from "./statement-name.ts";
 
 /** Runs one statement and answers its rows. */
@@ -69,8 +69,10 @@ export async function inTransaction<T>(
     isDone = true;
     return result;
   } catch (error) {
-    // Where the server did not answer, the connection may still be busy.
-    const isFree = error instanceof DatabaseError || databaseFaultOf(error).kind !== "unavailable";
+    // Where the server did not answer, the connection may still be busy. One whose statement no
+    // longer fits its table would fail again: pg keeps that statement for the connection's life.
+    const isUnavailable = databaseFaultOf(error).kind === "unavailable";
+    const isFree = !isUnavailable || (error instanceof DatabaseError && !isStalePlan(error));
     if (isFree) isDone = await isRolledBack(client);
     throw error;
   } finally {

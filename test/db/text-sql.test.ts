@@ -41,6 +41,23 @@ describe("createTextSql", () => {
     expect(await read()).to.deep.equal([["7 cm"]]);
   });
 
+  for (const kind of ["text", "sql"] as const)
+    it(`does so for a list of values, which pg prepares, by ${kind}`, async () => {
+      const inTransaction = createInTransaction(database.pool, createStatementNames(false));
+      const read = (): Promise<unknown> =>
+        inTransaction((transaction) =>
+          transaction[kind](`SELECT ${kind}s FROM lists WHERE id = ANY($1::int[])`, [[1]]),
+        );
+      await database.pool.query(`CREATE TABLE lists (id int, ${kind}s text)`);
+      await read();
+      await database.pool.query(`ALTER TABLE lists ALTER ${kind}s TYPE varchar(40)`);
+
+      const error = await read().catch((thrown: unknown) => thrown);
+
+      await read().finally(() => database.pool.query("DROP TABLE lists"));
+      expect(databaseFaultOf(error)).to.deep.equal({ kind: "unavailable" });
+    });
+
   it("prepares a statement again whose first preparation failed, over the same connection", async () => {
     const transact = createTextTransact(database.pool, createStatementNames(false));
     const read = (): Promise<(string | null)[][]> => transact((sql) => sql("SELECT name FROM later", []));
