@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import { createTransact, type Sql } from "../db/sql.ts";
+import { createTransact, type Sql, type Transact } from "../db/sql.ts";
 import type { Actor } from "../kit/actor.ts";
 import { withOpened, type Terminal } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
@@ -26,6 +26,7 @@ export interface UserCommandsOptions {
 
 /** What is open while a command works. */
 export interface OpenedUsers {
+  readonly transact: Transact;
   readonly users: UserStore;
   readonly tokens: TokenProvider;
   /** Names of the resources that `svc-admin migrate` has installed. */
@@ -42,6 +43,7 @@ export function withUsers<T>(
   return withOpened(open, ({ database: { pool }, sql, log, actor, config }) => {
     const transact = createTransact(pool);
     return work({
+      transact,
       issuer: config.auth.jwt?.issuer,
       users: createUserStore({ sql, transact, actor }),
       tokens: createTokenProvider({ sql, transact, log, actor }),

@@ -5,6 +5,8 @@ import { formatDateTime } from "../kit/date-time.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { withUsers, type OpenedUsers, type UserCommandsOptions } from "./command-context.ts";
 import { emailFault, nameFault, subjectFault } from "./input.ts";
+import type { IssuedToken } from "./provider.ts";
+import type { User } from "./store.ts";
 import {
   collectScope,
   defaultTokenName,
@@ -58,30 +60,17 @@ export function addCreateUserCommand(program: Command, { open, terminal }: UserC
     });
 }
 
-async function createUser(
-  { users, tokens, resources, issuer }: OpenedUsers,
-  terminal: Terminal,
-  given: Options & { readonly name: string; readonly email: string },
-): Promise<void> {
-  const { name, email, subject, scope: scopes, json = false } = given;
-  refuseUnknownScopes(scopes ?? [], scopes === undefined ? [] : await resources());
-  if (subject !== undefined && issuer === undefined)
+type Given = Options & { readonly name: string; readonly email: string };
+
+async function createUser(opened: OpenedUsers, terminal: Terminal, given: Given): Promise<void> {
+  const { scope: scopes, json = false } = given;
+  refuseUnknownScopes(scopes ?? [], scopes === undefined ? [] : await opened.resources());
+  if (given.subject !== undefined && opened.issuer === undefined)
     throw new OperatorError("--subject needs the setting auth.jwt.issuer, whose JWTs are meant.");
-  const jwt = subject === undefined || issuer === undefined ? {} : { subject, issuer };
-  const answer = await users.create({ name, email, isAdmin: given.admin === true, ...jwt });
-  if (answer.kind !== "created") {
-    const taken = answer.kind === "email_taken" ? `e-mail address ${email}` : `subject ${subject}`;
-    throw new OperatorError(`There is already a user with the ${taken}. See: svc-admin users list`);
-  }
-  const { id, isAdmin } = answer.user;
+  const { user, token } = await makeUser(opened, given);
+  const { id, name, email, isAdmin } = user;
   const row = { id, name, email, is_admin: isAdmin };
-  if (!given.token) return printRow(terminal, row, { json });
-  const token = await tokens.issue({
-    userId: id,
-    name: given.tokenName ?? defaultTokenName,
-    scopes,
-    expiresAt: expiryOf(given.expiresIn),
-  });
+  if (token === undefined) return printRow(terminal, row, { json });
   const added = {
     token: token.token,
     token_id: token.id,
@@ -90,6 +79,28 @@ async function createUser(
   };
   printRow(terminal, { ...row, ...added }, { json });
   terminal.stderr(shownOnce);
+}
+
+/** Makes both or neither: a repeat would be refused for the user that is there. */
+async function makeUser(
+  { transact, users, tokens, issuer }: OpenedUsers,
+  { name, email, subject, scope: scopes, ...given }: Given,
+): Promise<{ readonly user: User; readonly token: IssuedToken | undefined }> {
+  const jwt = subject === undefined || issuer === undefined ? {} : { subject, issuer };
+  const wanted = { name, email, isAdmin: given.admin === true, ...jwt };
+  return transact(async (transaction) => {
+    const answer = await users.create(wanted, undefined, transaction);
+    if (answer.kind !== "created") {
+      const taken = answer.kind === "email_taken" ? `e-mail address ${email}` : `subject ${subject}`;
+      throw new OperatorError(`There is already a user with the ${taken}. See: svc-admin users list`);
+    }
+    const { user } = answer;
+    if (!given.token) return { user, token: undefined };
+    const tokenName = given.tokenName ?? defaultTokenName;
+    const expiresAt = expiryOf(given.expiresIn);
+    const token = await tokens.issue({ userId: user.id, name: tokenName, scopes, expiresAt, transaction });
+    return { user, token };
+  });
 }
 
 /** Asks until the answer is valid. */

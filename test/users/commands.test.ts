@@ -70,6 +70,16 @@ describe("user commands", () => {
       expect(await scene.tokens.list(1)).to.deep.equal([]);
     });
 
+    it("makes no user when its token cannot be made, so that it can be repeated", async () => {
+      await scene.core.sql("ALTER TABLE svc.tokens ADD CONSTRAINT no_more CHECK (false) NOT VALID");
+      const { error } = await run(ada);
+      await scene.core.sql("ALTER TABLE svc.tokens DROP CONSTRAINT no_more");
+
+      expect(String(error)).to.contain("no_more");
+      expect(await json<Json[]>("users", "list")).to.deep.equal([]);
+      expect(await json(...ada)).to.include({ email: "ada@example.com", token_name: "default" });
+    });
+
     for (const email of ["ada@example.com", "ADA@Example.com"]) {
       it(`refuses ${email} when ada@example.com is there`, async () => {
         await run(ada);
