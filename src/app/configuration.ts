@@ -5,7 +5,7 @@ import { fixedSettings, placeOf, settingKeys } from "../config/settings.ts";
 import type { ProgramName } from "../config/programs.ts";
 import { createLazyModelsClient, type ModelsClient } from "../db/models-client.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
-import { OperatorError } from "../kit/errors.ts";
+import { codeOf, OperatorError } from "../kit/errors.ts";
 import type { Storage } from "./storage.ts";
 import { applyMigration } from "./apply-migration.ts";
 import { migrationDue } from "./migration-due.ts";
@@ -165,5 +165,17 @@ export async function applyDueMigrations({
 
 /** Returns whether the database connection was lost, so that a retry may succeed. */
 export function isDatabaseAway(error: unknown): boolean {
+  if (error instanceof OperatorError) return isConnectionLost(error.cause);
   return databaseFaultOf(error).kind === "unavailable";
+}
+
+/** SQLSTATE classes of a connection that ends, and how the codes of sockets begin. */
+const lostCodes = ["08", "57P", "E"];
+
+/** Looks at what an OperatorError is about. A busy table or a full disk is for the operator. */
+function isConnectionLost(cause: unknown): boolean {
+  if (cause instanceof OperatorError) return isConnectionLost(cause.cause);
+  const code = codeOf(cause);
+  const isLost = code === undefined || lostCodes.some((start) => code.startsWith(start));
+  return isLost && databaseFaultOf(cause).kind === "unavailable";
 }

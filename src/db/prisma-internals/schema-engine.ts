@@ -63,9 +63,12 @@ export async function compareSchema({
   const filters = { externalTables: [...externalTables], externalEnums: [...externalEnums] };
   const statements: string[] = [];
   const seen = new Set<string>();
+  let fault: unknown;
+  const refuse = (error: unknown): never => refuseFor(fault ?? error);
   const adapterFactory = createAdapterFactory({
     client,
     onChange: (sql) => statements.push(sql),
+    onFault: (error) => (fault = error),
     onRows: (result) => {
       const description = descriptions.find(({ fields }) => hasFields(result, fields));
       if (description === undefined) return;
@@ -169,7 +172,7 @@ function statementsOf(script: string): readonly string[] {
     .filter((part) => part !== "");
 }
 
-function refuse(error: unknown): never {
+function refuseFor(error: unknown): never {
   throw new OperatorError(`The tables cannot be compared with the mapping files: ${messageOf(error)}`, {
     cause: error,
   });
@@ -241,17 +244,23 @@ function unreferenced(setTimer: unknown): (...args: unknown[]) => NodeJS.Timeout
 function createAdapterFactory({
   client,
   onChange,
+  onFault,
   onRows,
 }: {
   readonly client: Client;
   readonly onChange: (sql: string) => void;
+  /** Gets the error of a query, of which the engine keeps no code. */
+  readonly onFault: (error: unknown) => void;
   /** May take rows away before the engine sees them. */
   readonly onRows: (result: QueryArrayResult) => void;
 }): SqlMigrationAwareDriverAdapterFactory {
   // The adapter takes nothing but a pool. This one never connects: its queries run on the client.
   const pool = new Pool();
   const query = async (config: QueryArrayConfig): Promise<QueryArrayResult> => {
-    const result = await client.query(config);
+    const result = await client.query(config).catch((error: unknown) => {
+      onFault(error);
+      throw error;
+    });
     onRows(result);
     for (const field of result.fields) if (field.dataTypeID === charType) field.dataTypeID = charArrayType;
     return result;

@@ -1,0 +1,76 @@
+import { expect } from "chai";
+import { Client } from "pg";
+import { isDatabaseAway } from "../../src/app/configuration.ts";
+import { prepareDatabase } from "../../src/app/prepare-database.ts";
+import { createReadiness } from "../../src/app/readiness.ts";
+import { openStorage } from "../../src/app/storage.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { compareSchema } from "../../src/db/prisma-internals/schema-engine.ts";
+import { prismaSchemaOf } from "../../src/mapping/models.ts";
+import { testOperator } from "../support/actors.ts";
+import { createMemoryLog } from "../support/http.ts";
+import { openScene, type Scene } from "../support/migration-scene.ts";
+import { shop } from "../support/shop.ts";
+
+describe("prepareDatabase", () => {
+  let scene: Scene;
+
+  beforeEach(async () => {
+    scene = await openScene();
+  });
+
+  afterEach(() => scene.close());
+
+  /** Ends the connection of the first statement that makes a function: a sequence rolls nothing back. */
+  const loseOnce = `
+    CREATE SEQUENCE public.tries;
+    CREATE FUNCTION public.lose() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
+      IF nextval('public.tries') = 1 THEN PERFORM pg_terminate_backend(pg_backend_pid()); END IF;
+    END $$;
+    CREATE EVENT TRIGGER lose ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION public.lose()`;
+
+  async function prepare(): Promise<readonly string[]> {
+    const { log, lines } = createMemoryLog();
+    const env = { DATABASE_URL: scene.url, SVC_AUTO_MIGRATE: "true", SVC_SECRET_KEY: `${"k".repeat(43)}=` };
+    const config = loadConfig({ env, cwd: "/", program: "all" });
+    const closers: (() => Promise<void>)[] = [];
+    const [readiness, { signal }] = [createReadiness(), new AbortController()];
+    const storage = await openStorage({ config, program: "all", log, readiness, signal, closers });
+    const checked = { config, definitions: shop, byHand: [], hash: "0" };
+    try {
+      await prepareDatabase({ checked, storage, actor: testOperator, readiness, signal });
+      return lines.map(({ msg }) => String(msg));
+    } finally {
+      for (const close of closers) await close();
+    }
+  }
+
+  it("goes on after a connection that was lost in a step", async () => {
+    await scene.client.query(loseOnce);
+
+    expect(await prepare()).to.include.members(["the database went away during the start", "migrated"]);
+  });
+
+  it("ends for a step that the database refuses", async () => {
+    await scene.client.query(
+      loseOnce.replace("PERFORM pg_terminate_backend(pg_backend_pid())", "RAISE deadlock_detected"),
+    );
+
+    const refused = await prepare().catch(String);
+
+    expect(refused).to.match(/^OperatorError: The migration failed and changed nothing/);
+  });
+
+  it("takes a comparison whose connection was lost for the database being away", async () => {
+    const client = new Client({ connectionString: scene.url });
+    client.on("error", () => undefined);
+    await client.connect();
+    await client.query("SELECT pg_terminate_backend(pg_backend_pid())").catch(() => undefined);
+
+    const schema = { schemaText: prismaSchemaOf(shop), externalTables: [], externalEnums: [] };
+    const failure: unknown = await compareSchema({ client, ...schema }).catch((error: unknown) => error);
+    await client.end();
+
+    expect(isDatabaseAway(failure), String(failure)).to.equal(true);
+  });
+});
