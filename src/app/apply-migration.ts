@@ -41,6 +41,8 @@ export async function applyCoreMigrations(
  * of its own, and stay when what follows fails. Two at once do it once.
  *
  * @param allowDestructive Whether data may be lost.
+ * @param showsValues Whether an error names the values of the row that stands in the way. The log
+ *   may not, so default: no.
  * @param actor For the audit trail. Default: the database role.
  * @throws OperatorError naming the step that failed, or every loss that was not allowed, after what
  *   was applied before.
@@ -50,10 +52,12 @@ export async function applyMigration({
   definitions,
   byHand = [],
   allowDestructive,
+  showsValues = false,
   log,
   actor,
 }: MigrationTarget & {
   readonly allowDestructive: boolean;
+  readonly showsValues?: boolean;
   readonly log: Log;
   readonly actor?: Actor;
 }): Promise<MigrationReport> {
@@ -68,7 +72,7 @@ export async function applyMigration({
     isReadOnly: false,
     async work(client) {
       const planned = await planLocked({ client, definitions, allowDestructive });
-      await runSteps(client, planned.steps);
+      await runSteps(client, planned.steps, showsValues);
       await recordMigration(client, planned.steps, actor);
       return planned;
     },

@@ -50,8 +50,16 @@ export function addMigrateCommand(
             throw new OperatorError("The existing rows and objects do not allow the migration.");
           return;
         }
-        const allowDestructive = options.allowDestructive === true;
-        const report = await applyMigration({ url, definitions, byHand, allowDestructive, log, actor });
+        const report = await applyMigration({
+          url,
+          definitions,
+          byHand,
+          allowDestructive: options.allowDestructive === true,
+          // The operator has to find the row that stands in the way.
+          showsValues: true,
+          log,
+          actor,
+        });
         terminal.stdout(options.json ? jsonOfReport(report) : textOfReport(report));
       }),
     );

@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout } from "node:timers/promises";
 import { Client, type ClientBase } from "pg";
 import { valueSettings } from "../db/client.ts";
-import { codeOf, OperatorError } from "../kit/errors.ts";
+import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import { root } from "../kit/root.ts";
 
 /** One or more SQL statements, and their purpose. */
@@ -177,31 +177,30 @@ async function takeLock(
 /**
  * Runs the steps in order.
  *
+ * @param showsValues Whether the error names the values of the row that stands in the way.
  * @throws OperatorError naming the step that failed; the caller's transaction is then lost.
  */
-export async function runSteps(client: ClientBase, steps: readonly Step[]): Promise<void> {
+export async function runSteps(
+  client: ClientBase,
+  steps: readonly Step[],
+  showsValues = false,
+): Promise<void> {
   for (const { title, sql } of steps) {
     try {
       await client.query(sql);
     } catch (error) {
       throw new OperatorError(
-        `The migration failed and changed nothing. Step: ${title}. ${reasonOf(error)}`,
-        {
-          cause: error,
-        },
+        `The migration failed and changed nothing. Step: ${title}. ${reasonOf(error, showsValues)}`,
+        { cause: error },
       );
     }
   }
 }
 
-function reasonOf(error: unknown): string {
+function reasonOf(error: unknown, showsValues: boolean): string {
   if (codeOf(error) === lockNotAvailable)
     return `Another transaction kept a table busy for ${lockTimeoutMs / 1000} s. Try again when it is done.`;
-  const detail =
-    error instanceof Error && "detail" in error && typeof error.detail === "string"
-      ? ` (${error.detail})`
-      : "";
-  // In full, since the operator has to find the row that stands in the way.
-  const message = error instanceof Error ? error.message : String(error);
-  return `PostgreSQL says: ${message}${detail}`;
+  if (!showsValues || !(error instanceof Error)) return `PostgreSQL says: ${messageOf(error)}`;
+  const detail = "detail" in error && typeof error.detail === "string" ? ` (${error.detail})` : "";
+  return `PostgreSQL says: ${error.message}${detail}`;
 }

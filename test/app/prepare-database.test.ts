@@ -8,6 +8,7 @@ import { loadConfig } from "../../src/config/load.ts";
 import { compareSchema } from "../../src/db/prisma-internals/schema-engine.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { testOperator } from "../support/actors.ts";
+import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
 import { shop } from "../support/shop.ts";
@@ -29,14 +30,14 @@ describe("prepareDatabase", () => {
     END $$;
     CREATE EVENT TRIGGER lose ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION public.lose()`;
 
-  async function prepare(): Promise<readonly string[]> {
+  async function prepare(definitions = shop): Promise<readonly string[]> {
     const { log, lines } = createMemoryLog();
     const env = { DATABASE_URL: scene.url, SVC_AUTO_MIGRATE: "true", SVC_SECRET_KEY: `${"k".repeat(43)}=` };
     const config = loadConfig({ env, cwd: "/", program: "all" });
     const closers: (() => Promise<void>)[] = [];
     const [readiness, { signal }] = [createReadiness(), new AbortController()];
     const storage = await openStorage({ config, program: "all", log, readiness, signal, closers });
-    const checked = { config, definitions: shop, byHand: [], hash: "0" };
+    const checked = { config, definitions, byHand: [], hash: "0" };
     try {
       await prepareDatabase({ checked, storage, actor: testOperator, readiness, signal });
       return lines.map(({ msg }) => String(msg));
@@ -59,6 +60,18 @@ describe("prepareDatabase", () => {
     const refused = await prepare().catch(String);
 
     expect(refused).to.match(/^OperatorError: The migration failed and changed nothing/);
+  });
+
+  it("names no value of a row that stands in the way, since the log has what it says", async () => {
+    const fields = [keyField(), field("email", "String")];
+    const kind = field("kind", "String", { default: { kind: "literal", value: "x" } });
+    await prepare(definitionsOf(definition({ name: "guests", fields })));
+    await scene.client.query("INSERT INTO guests (email) VALUES ('ada@example.com'), ('ada@example.com')");
+
+    const unique = { name: "guests", fields: [...fields, kind], uniques: [["email", "kind"]] };
+    const refused = await prepare(definitionsOf(definition(unique))).catch(String);
+
+    expect(refused).to.match(/ PostgreSQL says: could not create unique index "guests_email_kind_key"$/);
   });
 
   it("takes a comparison whose connection was lost for the database being away", async () => {

@@ -129,6 +129,17 @@ describe("svc-admin migrate", () => {
     expect(printed.match(/ADD COLUMN/g)).to.have.length(1);
   });
 
+  it("names the value that stands in the way of a step", async () => {
+    await map("rate: { type: Decimal, unique: true }");
+    await migrate();
+    await client.query("INSERT INTO notes (rate) VALUES (0.1), (0.1000000000000000000001)");
+    await map("rate: { type: Float, unique: true }");
+
+    expect(await migrate("--allow-destructive").catch(String)).to.match(
+      /PostgreSQL says: could not create unique index "notes_rate_key" \(Key \(rate\)=\(0\.1\) is duplicated\.\)$/,
+    );
+  });
+
   it("says a note once", async () => {
     await migrate();
     await map("title: { type: String }\ntable: papers");
