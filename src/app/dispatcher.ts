@@ -136,7 +136,7 @@ function createStateKeepers(
   const { disableAfterMs } = config.webhooks;
   const actor = serviceActor("dispatcher");
   return {
-    health: createSubscriptionHealth({ sql, log, actor, disableAfterMs, now: nowMs }),
+    health: createSubscriptionHealth({ sql, log, actor, disableAfterMs, drained, now: nowMs }),
     rates: createRates({ sql, now: nowMs, onWait }),
     figures: createFigures({ sql, log, drained }),
   };

@@ -25,6 +25,8 @@ export interface SubscriptionHealthOptions {
   readonly actor: Actor;
   /** A subscription with nothing but failures for so long is switched off. */
   readonly disableAfterMs: number;
+  /** Resolves when no attempt is in flight: an orderly stop writes the last results too. */
+  readonly drained: () => Promise<void>;
   /** In ms, never going back. */
   readonly now: () => number;
 }
@@ -73,8 +75,11 @@ export function createSubscriptionHealth(options: SubscriptionHealthOptions): Su
       while (!signal.aborted) {
         await alarm.wait(state.due.size > 0 ? flushEveryMs : writeEveryMs, signal);
         await pause(flushEveryMs, signal);
-        await flush(state);
+        await flush(state, Math.floor(state.now()));
       }
+      await state.drained();
+      // What is not due yet would be forgotten with this process or configuration.
+      await flush(state, Number.POSITIVE_INFINITY);
     },
   };
 }
@@ -148,10 +153,9 @@ const writeText = `
     AND (url = becomes.gone_url OR becomes.failing_since < now() - $6 * interval '1 millisecond')
   RETURNING subscription.id, user_id AS "userId", disabled_reason AS reason`;
 
-/** Writes what is due. What cannot be written now stays due. */
-async function flush(state: State): Promise<void> {
+/** Writes what is due by then. What cannot be written now stays due. */
+async function flush(state: State, dueByMs: number): Promise<void> {
   const { sql, entries, due, log, actor, disableAfterMs, now } = state;
-  const dueByMs = Math.floor(now());
   const all = [...due].filter(([, dueMs]) => dueMs <= dueByMs).map(([id]) => id);
   for (let start = 0; start < all.length; start += mostAtOnce) {
     const atMs = Math.floor(now());

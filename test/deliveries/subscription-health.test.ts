@@ -19,12 +19,14 @@ describe("createSubscriptionHealth", () => {
   let subscription: SubscriptionModel;
   let statements: number;
   let nowMs: number;
+  let drained: () => Promise<void>;
   const stops: AbortController[] = [];
 
   beforeEach(async () => {
     subscription = await scene.work.addSubscription();
     statements = 0;
     nowMs = 1_000_000;
+    drained = () => Promise.resolve();
   });
   afterEach(() => {
     for (const stop of stops.splice(0)) stop.abort();
@@ -41,6 +43,7 @@ describe("createSubscriptionHealth", () => {
       log: createMemoryLog().log,
       actor: testOperator,
       disableAfterMs: 5 * dayMs,
+      drained: () => drained(),
       now: () => nowMs,
     });
     const stop = new AbortController();
@@ -81,6 +84,23 @@ describe("createSubscriptionHealth", () => {
     await untilWritten(3);
     health.note(subscription, {});
     await until(async () => (await state()).failingSince === null, { what: "the success" });
+  });
+
+  it("writes the results of attempts that end after the stop, also those not due yet", async () => {
+    let drain: (() => void) | undefined;
+    drained = () => new Promise((resolve) => (drain = resolve));
+    const health = open();
+    health.note(subscription, failed);
+    await untilWritten(1);
+    const { lastAttemptAt } = await state();
+    stops.at(-1)?.abort();
+    const end = await until(() => drain, { what: "the wait for attempts" });
+    nowMs += 1_000;
+    health.note(subscription, failed);
+    end();
+    await untilWritten(2);
+
+    expect((await state()).lastAttemptAt).to.be.greaterThan(lastAttemptAt ?? new Date());
   });
 
   it("keeps a success and the failure right after it apart, as the columns do", async () => {
