@@ -125,15 +125,21 @@ async function replace({
     // Everything that can be refused comes before the change of the database.
     const activate = program.prepare(configuration);
     await applyDueMigrations({ checked, storage: infrastructure, actor });
-    if (stopping.aborted) throw new OperatorError("the process is stopping");
+    refuseWhileStopping(stopping);
     // Directly before the change: neither a row nor the change is taken back.
     await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });
+    // Once more: a stop ends what runs now, and nothing that is activated later.
+    refuseWhileStopping(stopping);
     activate();
   } catch (error) {
     await configuration.close();
     throw error;
   }
   return configuration;
+}
+
+function refuseWhileStopping(stopping: AbortSignal): void {
+  if (stopping.aborted) throw new OperatorError("the process is stopping");
 }
 
 /**

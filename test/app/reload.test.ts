@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { readFileSync } from "node:fs";
+import type { PoolClient } from "pg";
 import { serviceActor } from "../../src/kit/actor.ts";
 import { loadConfig, type Config } from "../../src/config/load.ts";
 import type { CheckedConfiguration, Configuration } from "../../src/app/configuration.ts";
@@ -42,6 +43,15 @@ describe("createReloader", () => {
   function withConfig(change: Partial<Config>, hash = "next"): CheckedConfiguration {
     const { config, definitions } = present;
     return { config: { ...config, ...change }, definitions, byHand: [], hash };
+  }
+
+  /** Stops the process while a configuration is being recorded. */
+  function stopAtRecord(client: PoolClient): void {
+    const query = client.query.bind(client) as (...args: readonly unknown[]) => unknown;
+    client.query = ((...args: readonly unknown[]) => {
+      if (JSON.stringify(args[0]).includes("pg_advisory_xact_lock")) stopping.abort();
+      return query(...args);
+    }) as typeof client.query;
   }
 
   it("puts the whole configuration in the place of the one before, its log level included", async () => {
@@ -127,6 +137,20 @@ describe("createReloader", () => {
 
     expect(await reloaded).to.deep.include({ kind: "refused", faults: ["the process is stopping"] });
     expect(service.api.configuration()).to.equal(present);
+  });
+
+  it("gives it up even when the stop comes while it is being recorded", async () => {
+    const { pool } = service.infrastructure.database;
+    pool.on("acquire", stopAtRecord);
+    try {
+      const reloaded = reloader.reload();
+      reads[0]?.(withConfig({}, "late"));
+
+      expect(await reloaded).to.deep.include({ kind: "refused", faults: ["the process is stopping"] });
+      expect(service.api.configuration()).to.equal(present);
+    } finally {
+      pool.off("acquire", stopAtRecord);
+    }
   });
 });
 
