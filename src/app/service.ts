@@ -70,7 +70,12 @@ export async function startService({
     const tokenFile = await firstTokenFile(infrastructure, checked);
     const program = await startProgram({ name, infrastructure, configuration, source });
     const reloader = createReloader({ program, infrastructure, read: source.read, actor, stopping });
-    const registration = createRegistrationOf(infrastructure, { name, program, reloader });
+    const registration = createRegistrationOf(infrastructure, {
+      name,
+      program,
+      reloader,
+      onRegistered: () => void reloadIfStale({ source, program, reloader, registration, log }),
+    });
     const registered = runWorkers({ workers: [registration], log });
     onReload(() => void reload({ reloader, registration, log }));
     readiness.watch("configuration", () => Promise.resolve(reloader.describe()));
@@ -111,7 +116,13 @@ function createRegistrationOf(
     name,
     program,
     reloader,
-  }: { readonly name: ServiceName; readonly program: Program; readonly reloader: Reloader },
+    onRegistered,
+  }: {
+    readonly name: ServiceName;
+    readonly program: Program;
+    readonly reloader: Reloader;
+    readonly onRegistered: () => void;
+  },
 ): Registration {
   return createRegistration({
     id: processId,
@@ -124,7 +135,23 @@ function createRegistrationOf(
       // On the embedded database, a second row is that of a process that died.
       if (!isEmbedded) sharedSlots.see(ids);
     },
+    onRegistered,
   });
+}
+
+/**
+ * Reloads when the files have changed since they were read: a start waits for its servers for hours
+ * where it must. Files with a fault make a reload too, which tells it. Never rejects.
+ */
+async function reloadIfStale({
+  source,
+  program,
+  ...given
+}: { readonly source: ConfigurationSource; readonly program: Program } & Parameters<
+  typeof reload
+>[0]): Promise<void> {
+  const found = await source.read().catch(() => undefined);
+  if (found?.hash !== program.configuration().hash) await reload(given);
 }
 
 /** Reloads for a signal, and records the outcome. Never rejects. */

@@ -5,7 +5,7 @@ import type { Sql } from "../db/sql.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { version } from "../kit/version.ts";
-import { pause, type Worker } from "../kit/worker.ts";
+import { createPeriodicWorker, type Worker } from "../kit/worker.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 
 /** The outcome of a reload. */
@@ -110,6 +110,7 @@ interface PollRow {
  * @param hash Returns the hash of the configuration in use.
  * @param onDispatchers Gets the ids of the dispatchers that live, from each poll. This one's is
  *   missing when its own row was too old: the others took it for dead.
+ * @param onRegistered Called when the row is new: what was asked for before is not in it.
  */
 export function createRegistration({
   id,
@@ -119,6 +120,7 @@ export function createRegistration({
   hash,
   reload,
   onDispatchers = () => undefined,
+  onRegistered = () => undefined,
   intervalMs = processPollMs,
 }: {
   readonly id: string;
@@ -128,6 +130,7 @@ export function createRegistration({
   readonly hash: () => string;
   readonly reload: () => Promise<ReloadOutcome>;
   readonly onDispatchers?: (ids: readonly string[]) => void;
+  readonly onRegistered?: () => void;
   readonly intervalMs?: number;
 }): Registration {
   let lastFaults: readonly string[] = [];
@@ -136,6 +139,7 @@ export function createRegistration({
 
   async function register(): Promise<void> {
     await sql(registerText, [id, program, hostname(), process.pid, hash(), lastFaults, version]);
+    onRegistered();
     await sql(forgetText);
   }
 
@@ -172,18 +176,14 @@ export function createRegistration({
   }
 
   return {
-    name: "processes",
-    async run(signal) {
-      while (!signal.aborted) {
-        try {
-          await poll();
-        } catch (error) {
-          // At debug level, since the parts that need the database log its loss.
-          log.debug({ reason: messageOf(error) }, "the process could not renew its row in svc.processes");
-        }
-        await pause(intervalMs, signal);
-      }
-    },
+    ...createPeriodicWorker({
+      name: "processes",
+      intervalMs,
+      turn: poll,
+      // At debug level, since the parts that need the database log its loss.
+      onError: (error) =>
+        log.debug({ reason: messageOf(error) }, "the process could not renew its row in svc.processes"),
+    }),
     note: (outcome) => note(outcome, 0),
     async remove() {
       await sql(removeText, [id]);
