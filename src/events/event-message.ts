@@ -29,6 +29,12 @@ const headers = {
 } as const;
 
 /**
+ * Characters of an owner in the headers, more than an id has. The client of the broker writes all
+ * headers into 64 KiB, and an owner's column may hold any text.
+ */
+const mostOfOwner = 200;
+
+/**
  * Returns the message of an event. The record is inserted as it is and found by its offset. So a
  * record of 1 MB is serialised once, and never parsed on its way to the receivers.
  */
@@ -66,7 +72,7 @@ export function eventMessage({
       [headers.id]: event.id,
       [headers.data]: place,
       [headers.seal]: seal.sign([event.id, " ", place, " ", body]),
-      ...(event.ownerId === null ? {} : { [headers.owner]: event.ownerId }),
+      ...(event.ownerId === null ? {} : { [headers.owner]: event.ownerId.slice(0, mostOfOwner) }),
       ...(traceparent === undefined ? {} : { traceparent }),
     },
   };

@@ -50,6 +50,19 @@ describe("eventMessage", () => {
   });
 });
 
+describe("the owner in the headers", () => {
+  it("takes little of them, however long it is, and is whole in the body", () => {
+    const ownerId = "é".repeat(70_000);
+
+    const long = eventMessage({ event: { ...event, ownerId }, data, seal });
+
+    // The client of the broker writes all headers into 64 KiB.
+    expect(Buffer.byteLength(JSON.stringify(long.headers))).to.be.below(4_096);
+    expect(eventOf(incoming(long), seal)?.owner_id).to.equal(ownerId);
+    expect(holderFor({ ownerId })).to.equal(holderFor({ ownerId, resource: "orders" }));
+  });
+});
+
 describe("holderOfMessage", () => {
   it("is the owner, whatever the resource", () => {
     expect(holderOfMessage(incoming())).to.equal("7");
