@@ -2,7 +2,7 @@ import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createScheduleOf } from "./schedules.ts";
 import type { StatementNames } from "../db/statement-name.ts";
-import { createIndexSql, createTransact } from "../db/sql.ts";
+import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { createTextSql } from "../db/text-sql.ts";
 import { createReplayStore } from "../deliveries/replay/replay-store.ts";
 import { createReplayWorker, type ReplayWorker } from "../deliveries/replay/replay-worker.ts";
@@ -30,12 +30,13 @@ export function addReplays(
     readonly names: StatementNames;
   },
 ): ReplayWorker {
-  const { database, sql, log } = infrastructure;
+  const { database, sql, log, isEmbedded } = infrastructure;
   const { config, definitions, models } = configuration;
   const transact = createTransact(database.pool);
   const worker = createReplayWorker({
     ...options,
     sql,
+    dataSql: createSql({ pool: database.lists, isEmbedded }),
     store: createReplayStore({ sql, transact }),
     scheduleOf: createScheduleOf(configuration),
     present: createEventPresenter({

@@ -1,9 +1,13 @@
 import { randomUUID } from "node:crypto";
+import { databaseFaultOf } from "../../db/database-fault.ts";
+import { readFitting } from "../../db/read-fitting.ts";
+import { ResultTooLargeError } from "../../db/result-limit.ts";
 import type { Sql } from "../../db/sql.ts";
 import type { Captured, Presented, PresentedAll } from "../../events/event-presenter.ts";
 import type { Caller } from "../../kit/caller.ts";
 import { groupBy } from "../../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../../kit/worker.ts";
+import { createPageSizes, type PageSizes } from "../../mapping/page-sizes.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
 import type { FilteredEvent } from "../../subscriptions/filter-answers.ts";
 import type { WebhookFilters } from "../../subscriptions/filters.ts";
@@ -21,11 +25,13 @@ import type { Replay } from "./replay.ts";
 
 export interface ReplayWorkerOptions {
   readonly sql: Sql;
+  /** Reads records: over connections that limit what they hold. */
+  readonly dataSql: Sql;
   readonly store: ReplayStore;
   readonly eligibility: Pick<Eligibility, "judge">;
   readonly filters: Pick<WebhookFilters, "passing">;
   readonly scheduleOf: ScheduleOf;
-  /** Makes the records of events that had no delivery. */
+  /** Makes the records of events that had no delivery; see `createEventPresenter`. */
   readonly present: (resource: string, events: readonly Captured[]) => Promise<PresentedAll>;
   readonly intervalMs: number;
   readonly log: Log;
@@ -40,15 +46,21 @@ export interface ReplayWorker extends Worker {
 const leaseMs = 5_000;
 /** Events that one portion looks at, and deliveries that it makes. */
 const portion = { look: 1_000, take: 100 };
-/** Limit of the records of one portion; a single one may be larger. */
+/** Limit of the texts that one portion makes; a single one may be larger. */
 const portionBytes = 4 * 1024 ** 2;
+
+interface Context extends ReplayWorkerOptions {
+  /** How many records fit into a portion, by user. */
+  readonly sizes: PageSizes;
+}
 
 /**
  * Makes the deliveries of replays, a portion of one after the other. It rests after each for as
  * long as the portion took. Each commit moves the cursor with its deliveries, so that none is lost
  * or made twice when a process dies. Dispatchers send them like held deliveries, beside new ones.
  */
-export function createReplayWorker(options: ReplayWorkerOptions): ReplayWorker {
+export function createReplayWorker(given: ReplayWorkerOptions): ReplayWorker {
+  const options = { ...given, sizes: createPageSizes() };
   const { store, intervalMs, log } = options;
   const holder = randomUUID();
   const alarm = createAlarm();
@@ -77,8 +89,8 @@ export function createReplayWorker(options: ReplayWorkerOptions): ReplayWorker {
 }
 
 /** Makes the deliveries of the next portion. */
-async function advance(options: ReplayWorkerOptions, replay: Replay): Promise<void> {
-  const { sql, store, eligibility, log } = options;
+async function advance(options: Context, replay: Replay): Promise<void> {
+  const { sql, store, eligibility, sizes, log } = options;
   const subscription = await findReplayedSubscription(sql, replay.subscriptionId);
   if (subscription?.isActive !== true) {
     const what = subscription === undefined ? "deleted" : "switched off";
@@ -88,11 +100,14 @@ async function advance(options: ReplayWorkerOptions, replay: Replay): Promise<vo
   const { asked, cursor: after, untilId } = replay;
   const found = await findReplayed(sql, { asked, subscription, after, untilId, ...portion });
   const readable = await filterReadable(eligibility, subscription, found.events);
-  const fitting = await fittingOf(sql, readable);
-  const isCut = fitting.length < readable.length;
+  const likely = readable.slice(0, sizes.likely(replay.userId));
+  const { records, size } = await readRecords(options, likely);
+  const isCut = size < readable.length;
+  if (isCut) sizes.note(replay.userId, { asked: readable.length, size });
+  const fitting = readable.slice(0, size);
   const cursor = isCut ? (fitting.at(-1)?.id ?? after) : found.last;
   const isEnd = found.isEnd && !isCut;
-  const { events, unmade } = await withData(options, subscription, fitting);
+  const { events, unmade } = await withRecords(options, subscription, fitting, records);
   await store.advance(replay, { events, unmade, cursor, isEnd });
   log.info(
     {
@@ -105,25 +120,6 @@ async function advance(options: ReplayWorkerOptions, replay: Replay): Promise<vo
     },
     "portion of a replay",
   );
-}
-
-const sizesText = `
-  SELECT event.id, CASE WHEN data.data IS NULL THEN pg_column_size(event.snapshot) + coalesce(pg_column_size(event.previous), 0)
-    ELSE octet_length(data.data) END AS bytes
-  FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
-  WHERE event.id = ANY($1::bigint[])`;
-
-/** Returns the first events whose records fit into the memory of a portion; one at least. */
-async function fittingOf(sql: Sql, events: readonly ReplayedEvent[]): Promise<readonly ReplayedEvent[]> {
-  if (events.length === 0) return [];
-  const rows = await sql<{ id: string; bytes: number }>(sizesText, [events.map(({ id }) => id)]);
-  const sizes = new Map(rows.map(({ id, bytes }) => [id, bytes]));
-  let bytes = 0;
-  const tooMuch = events.findIndex(({ id }, index) => {
-    bytes += sizes.get(id) ?? 0;
-    return index > 0 && bytes > portionBytes;
-  });
-  return tooMuch === -1 ? events : events.slice(0, tooMuch);
 }
 
 // The data of an event with deliveries is made already. Without it, or a snapshot, the record was
@@ -146,34 +142,65 @@ interface DataRow extends Record<string, unknown> {
   readonly isErased: boolean;
 }
 
-/**
- * Adds the records to events, and leaves out those that do not pass the webhook's filter. Those
- * without a record cannot be made.
- */
-async function withData(
+interface ReplayedRecord extends Pick<DataRow, "id" | "data" | "hasPrevious"> {
+  /** Undefined where the event has its data already, or none can be made. */
+  readonly presented: PresentedTexts | undefined;
+}
+
+/** Reads the records of the first events, as many as a connection and a portion may hold. */
+async function readRecords(
   options: ReplayWorkerOptions,
-  { filter, user }: ReplayedSubscription,
   events: readonly ReplayedEvent[],
-): Promise<{ readonly events: readonly NewReplayed[]; readonly unmade: number }> {
-  if (events.length === 0) return { events: [], unmade: 0 };
-  const rows = await options.sql<DataRow>(dataText, [events.map(({ id }) => id)]);
-  const known = new Map(rows.flatMap(({ id, data }) => (data === null ? [] : [[id, data] as const])));
+): Promise<{ readonly records: readonly ReplayedRecord[]; readonly size: number }> {
+  try {
+    return await readFitting(events.length, (most) => recordsOf(options, events.slice(0, most)));
+  } catch (error) {
+    if (databaseFaultOf(error).kind !== "too_large") throw error;
+    // The replay could never go on behind it.
+    const [{ id: eventId, resource } = {}] = events;
+    options.log.warn({ event: "replay.unmade", resource, eventId }, "the record of an event is too large");
+    return { records: [], size: 1 };
+  }
+}
+
+async function recordsOf(
+  options: ReplayWorkerOptions,
+  events: readonly ReplayedEvent[],
+): Promise<readonly ReplayedRecord[]> {
+  if (events.length === 0) return [];
+  const rows = await options.dataSql<DataRow>(dataText, [events.map(({ id }) => id)]);
   const presented = await presentedOf(
     options,
     rows.filter(({ data, isErased }) => data === null && !isErased),
   );
-  const oldReadable = await oldReadableOf(options, user, events, rows);
+  return rows.map(({ id, data, hasPrevious }) => ({ id, data, hasPrevious, presented: presented.get(id) }));
+}
+
+/**
+ * Adds the records to events, and leaves out those that do not pass the webhook's filter. Those
+ * without a record cannot be made.
+ */
+async function withRecords(
+  options: ReplayWorkerOptions,
+  { filter, user }: ReplayedSubscription,
+  events: readonly ReplayedEvent[],
+  records: readonly ReplayedRecord[],
+): Promise<{ readonly events: readonly NewReplayed[]; readonly unmade: number }> {
+  if (events.length === 0) return { events: [], unmade: 0 };
+  const byId = new Map(records.map((record) => [record.id, record]));
+  const oldReadable = await oldReadableOf(options, user, events, records);
   const made = events.flatMap(({ id, resource, parentId }): readonly NewReplayed[] => {
-    const texts = presented.get(id);
-    if (!known.has(id) && texts === undefined) return [];
+    const record = byId.get(id);
+    if (record === undefined || (record.data === null && record.presented === undefined)) return [];
     const { maxAttempts } = options.scheduleOf(resource);
-    const { data = null, previous = null } = texts ?? {};
+    const { data = null, previous = null } = record.presented ?? {};
     return [{ eventId: id, parentId, data, previous, mayReadOld: oldReadable.has(id), maxAttempts }];
   });
   const resources = new Map(events.map(({ id, resource }) => [id, resource]));
   const filtered = function* (): Iterable<FilteredEvent> {
     for (const { eventId } of made) {
-      const text = known.get(eventId) ?? presented.get(eventId)?.data ?? "null";
+      const record = byId.get(eventId);
+      const text = record?.data ?? record?.presented?.data ?? "null";
       yield { resource: resources.get(eventId) ?? "", data: JSON.parse(text) };
     }
   };
@@ -188,9 +215,9 @@ async function oldReadableOf(
   { eligibility }: ReplayWorkerOptions,
   user: Caller,
   events: readonly ReplayedEvent[],
-  rows: readonly DataRow[],
+  records: readonly ReplayedRecord[],
 ): Promise<ReadonlySet<string>> {
-  const changed = new Set(rows.flatMap(({ id, hasPrevious }) => (hasPrevious ? [id] : [])));
+  const changed = new Set(records.flatMap(({ id, hasPrevious }) => (hasPrevious ? [id] : [])));
   const asked = events.filter(({ id }) => changed.has(id));
   const verdicts = await eligibility.judge(
     asked.map((event) => ({ event, user })),
@@ -204,12 +231,16 @@ interface PresentedTexts {
   readonly previous: string | null;
 }
 
-/** Returns the JSON of the records by the ids of events. */
+/**
+ * Returns the JSON of the records by the ids of events. Throws where it is too much: many events
+ * may show one large record.
+ */
 async function presentedOf(
   { present, log }: ReplayWorkerOptions,
   rows: readonly DataRow[],
 ): Promise<ReadonlyMap<string, PresentedTexts>> {
   const records = new Map<string, PresentedTexts>();
+  let bytes = 0;
   for (const [resource, own] of groupBy(rows, (row) => row.resource)) {
     const answer = await present(
       resource,
@@ -219,8 +250,14 @@ async function presentedOf(
       throw new Error(`The records of ${resource} cannot be read now: ${answer.reason}`);
     own.forEach(({ id }, index) => {
       const one = answer.kind === "each" ? answer.answers[index] : undefined;
-      if (one?.kind === "presented") records.set(id, textsOf(one));
-      else log.warn({ event: "replay.unmade", resource, eventId: id }, "the transform fails for an event");
+      if (one?.kind !== "presented") {
+        log.warn({ event: "replay.unmade", resource, eventId: id }, "the transform fails for an event");
+        return;
+      }
+      const texts = textsOf(one);
+      bytes += texts.data.length + (texts.previous?.length ?? 0);
+      if (bytes > portionBytes && rows.length > 1) throw new ResultTooLargeError(portionBytes, records.size);
+      records.set(id, texts);
     });
   }
   return records;

@@ -1,0 +1,122 @@
+import { expect } from "chai";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { ResultTooLargeError } from "../../src/db/result-limit.ts";
+import { createSql, createTransact } from "../../src/db/sql.ts";
+import { createReplayStore } from "../../src/deliveries/replay/replay-store.ts";
+import { createReplayWorker, type ReplayWorkerOptions } from "../../src/deliveries/replay/replay-worker.ts";
+import { until } from "../support/wait.ts";
+import { useWorkerScene } from "../support/worker-scene.ts";
+
+const megabyte = 1024 ** 2;
+
+const asCaptured: ReplayWorkerOptions["present"] = async (_, events) => ({
+  kind: "each",
+  answers: events.map(({ snapshot }) => ({ kind: "presented", data: snapshot })),
+});
+
+describe("createReplayWorker", () => {
+  const scene = useWorkerScene();
+  let database: Database;
+
+  before(async () => {
+    const limits = { maxResultBytes: 2 * megabyte, maxRowBytes: 3 * megabyte };
+    const lists = { connections: 1, statementTimeoutMs: 10_000, ...limits };
+    database = await openDatabase({ url: scene.core.url, poolSize: 2, lists, isEmbedded: false });
+  });
+  beforeEach(() => scene.core.sql("TRUNCATE svc.replays"));
+  after(() => database.close());
+
+  /** Adds events of records with so many bytes, which PostgreSQL keeps in few. */
+  const addEvents = async (...sizes: readonly number[]): Promise<void> => {
+    for (const size of sizes) await scene.work.addEvent({ snapshot: { text: "a".repeat(size) } });
+  };
+
+  /** Replays everything to a webhook. Returns the replay at its end, and how many events each portion had. */
+  async function replayAll(
+    present: ReplayWorkerOptions["present"],
+  ): Promise<{ readonly done: number; readonly failed: number; readonly portions: readonly unknown[] }> {
+    const { sql } = scene.core;
+    const { id, userId } = await scene.work.addSubscription();
+    const asked = {
+      since: "2020-01-01",
+      until: "2100-01-01",
+      status: ["never"],
+      events: null,
+      resource: null,
+    };
+    await sql("DELETE FROM svc.outbox");
+    await sql(
+      `INSERT INTO svc.replays (subscription_id, user_id, asked, cursor, until_id, total, is_estimate)
+       SELECT $1, $2, $3, 0, max(id), 1, false FROM svc.events`,
+      [id, userId, JSON.stringify(asked)],
+    );
+    scene.run(
+      createReplayWorker({
+        sql,
+        dataSql: createSql({ pool: database.lists, isEmbedded: false }),
+        store: createReplayStore({ sql, transact: createTransact(scene.core.database.pool) }),
+        eligibility: { judge: async (pairs) => pairs.map(() => true) },
+        filters: { passing: async (_, answers) => answers },
+        scheduleOf: () => ({ maxAttempts: 3, backoffMs: [1], timeoutMs: 1_000 }),
+        present,
+        intervalMs: 10,
+        log: scene.log,
+      }),
+    );
+    const [ended] = await until(
+      async () => {
+        const rows = await sql<{ done: number; failed: number }>(
+          "SELECT done::int, failed::int FROM svc.replays WHERE state = 'done'",
+        );
+        return rows.length > 0 && rows;
+      },
+      { what: "the end of the replay" },
+    );
+    const portions = scene.lines.filter(({ event }) => event === "replay.portion");
+    return {
+      done: ended?.done ?? 0,
+      failed: ended?.failed ?? 0,
+      portions: portions.map(({ deliveries }) => deliveries),
+    };
+  }
+
+  it("reads no more records at a time than a connection may hold, however small they are kept", async () => {
+    await addEvents(...Array.from({ length: 7 }, () => 900_000));
+
+    const { portions, ...ended } = await replayAll(asCaptured);
+
+    expect(ended).to.deep.equal({ done: 7, failed: 0 });
+    expect(portions).to.deep.equal([2, 2, 2, 1]);
+  });
+
+  it("counts a record alone as failed that no connection may hold", async () => {
+    await addEvents(1, 5_000_000, 1);
+
+    expect(await replayAll(asCaptured)).to.deep.include({ done: 3, failed: 1 });
+  });
+
+  it("presents fewer at a time where what they refer to is too large, and loses none", async () => {
+    await addEvents(1, 1, 1);
+
+    const { portions, ...ended } = await replayAll(async (resource, events) => {
+      if (events.length > 1) throw new ResultTooLargeError(1);
+      return asCaptured(resource, events);
+    });
+
+    expect(ended).to.deep.equal({ done: 3, failed: 0 });
+    expect(portions).to.deep.equal([1, 1, 1]);
+  });
+
+  it("makes texts of no more at a time than a portion may have, where many show one large record", async () => {
+    await addEvents(1, 1, 1);
+    const data = { text: "a".repeat(3 * megabyte) };
+
+    const { portions, ...ended } = await replayAll(async (_, events) => ({
+      kind: "each",
+      answers: events.map(() => ({ kind: "presented", data })),
+    }));
+
+    expect(ended).to.deep.equal({ done: 3, failed: 0 });
+    expect(portions).to.deep.equal([1, 1, 1]);
+  });
+});
