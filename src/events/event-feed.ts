@@ -149,7 +149,7 @@ export function createEventFeed(given: EventFeedOptions): EventFeed {
       const [row] = await options.sql<EventRow>(findText, [String(idOfUuid(uuid)), uuid]);
       if (row === undefined || !resources.includes(row.resource)) return undefined;
       const [isReadable] = await judgeAll(options, [row], caller);
-      return isReadable === true ? (await present(options, [row], caller))[0] : undefined;
+      return isReadable === true ? (await presentFitting(options, [row], caller))[0] : undefined;
     },
   };
 }

@@ -35,6 +35,9 @@ export type PresentedAll =
 /**
  * Turns captured events of one resource into the JSON that the API would answer for the same rows.
  * Relations that the transform names are read now, and are null when they are gone.
+ *
+ * It throws where they are larger than a connection may hold: fewer events may fit. Those of the
+ * relay have no such limit.
  */
 export function createEventPresenter({
   definitions,
@@ -76,11 +79,9 @@ export function createEventPresenter({
         );
       return { kind: "each", answers };
     } catch (error) {
-      return {
-        kind: "none",
-        reason: reasonOf(error),
-        isPassing: databaseFaultOf(error).kind === "unavailable",
-      };
+      const { kind } = databaseFaultOf(error);
+      if (kind === "too_large") throw error;
+      return { kind: "none", reason: reasonOf(error), isPassing: kind === "unavailable" };
     }
   };
 }

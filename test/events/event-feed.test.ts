@@ -208,6 +208,23 @@ describe("createEventFeed", () => {
     expect(shownIn(await read(0n, 10))).to.deep.equal([less, less]);
   });
 
+  it("ends a page early where what its records refer to is too large, and shows one that is alone without it", async () => {
+    await write(5);
+    mostAtOnce = 2;
+
+    const page = await read(0n, 5);
+
+    expect([idsOf(page), page.next, page.hasMore]).to.deep.equal([[1, 2], 2n, true]);
+    mostAtOnce = 0;
+    expect(shownIn(await read(4n, 5))).to.deep.equal([{ data: null, previous: undefined }]);
+    const [row] = await core.sql<{ uuid: string }>("SELECT uuid FROM svc.events WHERE id = 5");
+    const found = await feed.find(row?.uuid ?? "", ada, ["notes"]);
+    expect(JSON.parse(found?.json ?? "")).to.include({
+      data: null,
+      problem: "The record is larger than an answer may be.",
+    });
+  });
+
   it("fails where nobody can say who reads, and passes over nothing", async () => {
     await write(1);
     isKnown = false;
