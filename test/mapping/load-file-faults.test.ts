@@ -171,6 +171,11 @@ const fields: readonly Case[] = [
     "  a: { type: Enum, values: [x, x] }",
     "8:28: fields.a.values: expected each value once",
   ],
+  [
+    "a value that no text can hold",
+    '  a: { type: Enum, values: ["x\\0", y] }',
+    "8:28: fields.a.values: expected values without NUL characters",
+  ],
   ["values beside a text", "  a: { type: String, values: [x] }", "8:30: fields.a.values: is for Enum only"],
   [
     "updatedAt beside a number",
@@ -259,6 +264,11 @@ const defaults: readonly Case[] = [
     "a decimal that loses digits as a number",
     "  a: { type: Decimal, precision: 18, scale: 2, default: 90071992547409.93 }",
     "8:57: fields.a.default: expected a decimal number in quotes, beyond 15 digits",
+  ],
+  [
+    "a text that cannot be stored",
+    '  a: { type: String, default: "\\ud800" }',
+    "8:31: fields.a.default: expected a text without half a surrogate pair",
   ],
   [
     "a word for a switch",

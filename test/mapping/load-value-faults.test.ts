@@ -18,6 +18,12 @@ const values: readonly Case[] = [
     "8:37: baseQuery.where.id.in[1]: expected a whole number of 32 bits",
   ],
   [
+    "a text that cannot be stored",
+    'baseQuery: { where: { OR: [{ title: "a\\0" }, { title: { contains: "\\0" } }] } }',
+    "8:37: baseQuery.where.OR[0].title: expected a text without NUL characters",
+    "8:67: baseQuery.where.OR[1].title.contains: expected a text without NUL characters",
+  ],
+  [
     "a value that no field of the related record can be",
     "baseQuery: { where: { customer: { code: none } } }",
     "8:41: baseQuery.where.customer.code: expected a UUID",

@@ -4,6 +4,7 @@ import type { BaseQuery, Field, FieldType, Relation } from "../definition.ts";
 import { isUniqueAlone } from "../keys.ts";
 import { hasOrder } from "../native.ts";
 import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
+import { expectedText } from "./defaults.ts";
 import { expectedOperand } from "./operands.ts";
 import { isObject } from "../../kit/is-object.ts";
 
@@ -187,7 +188,8 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     else if (operator === "isEmpty") {
       if (typeof operand !== "boolean") report(inner, "expected true or false");
     } else if (textComparisons.includes(operator)) {
-      if (typeof operand !== "string") report(inner, "expected a text");
+      const expected = expectedText(operand);
+      if (expected !== undefined) report(inner, `expected ${expected}`);
     } else {
       const isList = field.isList ? operator !== "has" : ["in", "notIn"].includes(operator);
       checkOperand(inner, field, operand, { isList, mayBeNull: ["equals", "not", "has"].includes(operator) });

@@ -1,7 +1,8 @@
 import { isUuid } from "../../kit/ids.ts";
 import { parseDateText } from "../../validation/dates.ts";
 import type { Field, FieldDefault, FieldType } from "../definition.ts";
-import { defaultLength, isRoundedDecimal, jsonFault } from "../storable.ts";
+import { defaultLength, isRoundedDecimal, jsonFault, textFault } from "../storable.ts";
+import { codePoints } from "../../validation/values.ts";
 import { isDateText, isIntervalText, isTimeText } from "../temporal.ts";
 
 type Typed = Pick<Field, "type" | "isList" | "isKey" | "length" | "precision" | "scale" | "values">;
@@ -70,6 +71,13 @@ export function expectedLiteral(field: Typed, value: unknown): string | undefine
   return expectedInstead[field.type](value, field);
 }
 
+/** Returns what was expected instead of a value that is no text, or one that cannot be stored. */
+export function expectedText(value: unknown): string | undefined {
+  if (typeof value !== "string") return "a text";
+  const fault = textFault(value);
+  return fault === undefined ? undefined : `a text without ${fault}`;
+}
+
 const int32 = 2n ** 31n;
 const int64 = 2n ** 63n;
 const dateTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
@@ -88,10 +96,8 @@ const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed)
   ),
   Float: unless("a number", (value) => typeof value === "number" && Number.isFinite(value)),
   Decimal: expectedDecimal,
-  String: (value, { length = defaultLength }) => {
-    if (typeof value !== "string") return "a text";
-    return Array.from(value).length <= length ? undefined : `at most ${length} characters`;
-  },
+  String: (value, { length = defaultLength }) =>
+    expectedText(value) ?? (codePoints(String(value)) <= length ? undefined : `at most ${length} characters`),
   Boolean: unless("true or false", (value) => typeof value === "boolean"),
   DateTime: expectedTime,
   Instant: expectedTime,

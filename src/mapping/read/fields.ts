@@ -1,6 +1,7 @@
 import { maxNameBytes } from "../../db/names.ts";
 import type { Field } from "../definition.ts";
 import { readDefault } from "./defaults.ts";
+import { textFault } from "../storable.ts";
 import { typeOptionsOf } from "../type-options.ts";
 import { hasFields, type Draft, type FileField } from "./draft.ts";
 
@@ -76,6 +77,8 @@ function readField(draft: Draft, name: string, given: FileField, isSoleKey: bool
   if (type === "Enum" && values === undefined) draft.report(["fields", name], 'expected the key "values"');
   if (values !== undefined && new Set(values).size < values.length)
     report("values", "expected each value once");
+  const fault = values?.map(textFault).find((found) => found !== undefined);
+  if (fault !== undefined) report("values", `expected values without ${fault}`);
   if (type === "Decimal" && scale !== undefined && precision === undefined)
     report("scale", "expected `precision` beside it");
   if (scale !== undefined && scale > (precision ?? scale)) report("scale", "expected at most the precision");

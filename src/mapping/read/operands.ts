@@ -3,7 +3,7 @@ import { isNumeric } from "../../validation/values.ts";
 import type { Field, FieldType } from "../definition.ts";
 import { isNoNumber } from "../storable.ts";
 import { isDateText, isTimeText } from "../temporal.ts";
-import { expectedLiteral } from "./defaults.ts";
+import { expectedLiteral, expectedText } from "./defaults.ts";
 
 /**
  * What a value that a field is compared with should have been; undefined when it fits. One that
@@ -13,9 +13,6 @@ export function expectedOperand(field: Field, value: unknown): string | undefine
   const expected = expectedInstead[field.type];
   return expected === undefined ? expectedLiteral(field, value) : expected(value, field);
 }
-
-const expectedText = (value: unknown): string | undefined =>
-  typeof value === "string" ? undefined : "a text";
 
 const dayWords = /^(?:today|tomorrow|yesterday|now|epoch|[+-]?infinity)$/i;
 const timeWords = /^(?:now|allballs)$/i;
