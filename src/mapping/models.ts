@@ -2,6 +2,7 @@ import { Decimal } from "../kit/prisma-values.ts";
 import { fittingName, partsOfTable, quoteText, tablesSchema } from "../db/names.ts";
 import type { Definition, Definitions, DeleteAction, Field, FieldType, Relation } from "./definition.ts";
 import { isUniqueAlone } from "./keys.ts";
+import { digitsOf } from "./storable.ts";
 
 /** Prisma's names of the referential actions. */
 const deleteActions: Readonly<Record<DeleteAction, string>> = {
@@ -198,12 +199,12 @@ function defaultOf(field: Field, isManaged: boolean): string[] {
  * the cast from text as written, and rewrites any shorter form.
  */
 function expressionOf(field: Field, value: unknown): string | undefined {
-  const { type, isList, precision, scale } = field;
+  const { type, isList } = field;
   const name = field.native ?? forgottenTypes[type];
   const isExpressed = field.native !== undefined || expressedTypes.includes(type) || isList;
   if (name === undefined || !isExpressed) return undefined;
-  const digits =
-    type === "Decimal" ? `(${precision ?? 65},${precision === undefined ? 30 : (scale ?? 0)})` : "";
+  const { precision, scale } = digitsOf(field);
+  const digits = type === "Decimal" ? `(${precision},${scale})` : "";
   const text = Array.isArray(value) ? listText(field, value) : String(value);
   return `(${quoteText(text)}::text)::${name}${digits}${isList ? "[]" : ""}`;
 }

@@ -1,5 +1,6 @@
 import { Decimal } from "../kit/prisma-values.ts";
 import { isContainer } from "../validation/body-paths.ts";
+import type { Field } from "./definition.ts";
 import { isDeeperThan, maxDepth } from "../validation/clean.ts";
 
 /**
@@ -7,6 +8,17 @@ import { isDeeperThan, maxDepth } from "../validation/clean.ts";
  * rule `max` and PostgreSQL's varchar count code points, too.
  */
 export const defaultLength = 65_536;
+
+/**
+ * Returns the digits of a `Decimal`. Without `precision`, it is what Prisma makes of it,
+ * `numeric(65, 30)`.
+ */
+export function digitsOf({ precision, scale = 0 }: Pick<Field, "precision" | "scale">): {
+  readonly precision: number;
+  readonly scale: number;
+} {
+  return precision === undefined ? { precision: 65, scale: 30 } : { precision, scale };
+}
 
 /**
  * Returns what PostgreSQL's text cannot store, to complete "must not contain ..."; undefined when

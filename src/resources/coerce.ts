@@ -9,6 +9,7 @@ import { fill } from "../validation/messages.ts";
 import { codePoints, isInteger, isNumeric, textOf, toDecimal } from "../validation/values.ts";
 import {
   defaultLength,
+  digitsOf,
   isNoNumber,
   isRounded,
   isRoundedDecimal,
@@ -134,14 +135,10 @@ function toFloat(value: unknown): Converted {
   return Number.isFinite(number) ? ok(number) : refuse("must be a number that a 64-bit float can hold.");
 }
 
-/** What Prisma gives a `Decimal` without precision, `numeric(65, 30)`. */
-const defaultPrecision = { precision: 65, scale: 30 };
-
 function toDecimalText(value: unknown, field: Field): Converted {
   if (!isNumeric(value)) return refuse("must be a number.");
   const number = toDecimal(value);
-  const { precision = defaultPrecision.precision, scale = defaultPrecision.scale } =
-    field.precision === undefined ? defaultPrecision : { scale: 0, ...field };
+  const { precision, scale } = digitsOf(field);
   const whole = precision - scale;
   if (!number.isZero() && number.e + 1 > whole) {
     return refuse(`must not have more than ${whole} digits before the decimal point.`);

@@ -293,6 +293,16 @@ const defaults: readonly Case[] = [
   ["no UUID", "  a: { type: Uuid, default: abc }", "8:29: fields.a.default: expected uuid, or a UUID"],
   ["no base64", "  a: { type: Bytes, default: a b }", "8:30: fields.a.default: expected base64"],
   [
+    "base64 with bits beyond its bytes",
+    "  a: { type: Bytes, default: QR== }",
+    "8:30: fields.a.default: expected base64",
+  ],
+  [
+    "a decimal that the column of one without `precision` cannot hold",
+    `  a: { type: Decimal, default: "${"9".repeat(36)}" }`,
+    "8:32: fields.a.default: expected at most 35 digits before the point and 30 after it",
+  ],
+  [
     "one value for a list",
     "  a: { type: Int, list: true, default: 1 }",
     "8:40: fields.a.default: expected a list of values",

@@ -1,7 +1,7 @@
 import { isUuid } from "../../kit/ids.ts";
 import { parseDateText } from "../../validation/dates.ts";
 import type { Field, FieldDefault, FieldType } from "../definition.ts";
-import { defaultLength, isRoundedDecimal, jsonFault, textFault } from "../storable.ts";
+import { defaultLength, digitsOf, isRoundedDecimal, jsonFault, textFault } from "../storable.ts";
 import { codePoints } from "../../validation/values.ts";
 import { isDateText, isIntervalText, isTimeText } from "../temporal.ts";
 
@@ -81,7 +81,6 @@ export function expectedText(value: unknown): string | undefined {
 const int32 = 2n ** 31n;
 const int64 = 2n ** 63n;
 const dateTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
-const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
 const expectedTime = unless(
   "now, or a time such as 2026-03-28T14:30:00Z",
@@ -111,7 +110,9 @@ const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed)
     const fault = jsonFault(value);
     return fault === undefined ? undefined : `a value that does not ${fault}`;
   },
-  Bytes: unless("base64", (value) => matches(value, base64)),
+  Bytes: unless("base64", (value) =>
+    isText(value, (text) => Buffer.from(text, "base64").toString("base64") === text),
+  ),
   Uuid: unless("uuid, or a UUID", (value) => isText(value, isUuid)),
   Enum: (value, { values = [] }) =>
     values.some((known) => known === value) ? undefined : `one of ${values.join(", ")}`,
@@ -142,12 +143,12 @@ function isWithin(value: unknown, limit: bigint): boolean {
   return whole >= -limit && whole < limit;
 }
 
-function expectedDecimal(value: unknown, { precision, scale = 0 }: Typed): string | undefined {
+function expectedDecimal(value: unknown, field: Typed): string | undefined {
+  const { precision, scale } = digitsOf(field);
   const [, whole, fraction = ""] = /^-?(\d+)(?:\.(\d+))?$/.exec(String(value)) ?? [];
   if (whole === undefined || (typeof value !== "number" && typeof value !== "string"))
     return "a decimal number";
   if (isRoundedDecimal(value)) return "a decimal number in quotes, beyond 15 digits";
-  if (precision === undefined) return undefined;
   const isFitting = whole.replace(/^0+/, "").length <= precision - scale && fraction.length <= scale;
   return isFitting ? undefined : `at most ${precision - scale} digits before the point and ${scale} after it`;
 }
