@@ -8,6 +8,7 @@ import { addEventRoutes, type FeedRoutesOptions } from "../events/feed-routes.ts
 import type { ApiRouter } from "../http/state.ts";
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { namesForTypes } from "./statement-names.ts";
 
 /**
  * Adds the routes of events. Returns their streams, which a worker of the API feeds, and what reads
@@ -26,7 +27,7 @@ export function addEvents(
   const present = createEventPresenter({
     definitions,
     delegateOf: (model) => models.listDelegate(model),
-    sql: createTextSql(database.lists, createStatementNames(isEmbedded)),
+    sql: createTextSql(database.lists, namesForTypes(createStatementNames(isEmbedded), definitions)),
   });
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });
