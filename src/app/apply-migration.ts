@@ -104,11 +104,12 @@ async function planLocked({
   const first = await planChanges({ client, definitions });
   refuse(first, allowDestructive);
   if (first.changed.length === 0) return first;
-  await lockTables(client, first.changed);
+  await lockTables(client, first.changed, { referred: first.referred });
   const planned = await planChanges({ client, definitions });
   refuse(planned, allowDestructive);
-  if (planned.changed.some((table) => !first.changed.includes(table)))
-    await lockTables(client, planned.changed);
+  const locked = [...first.changed, ...first.referred];
+  if ([...planned.changed, ...planned.referred].some((table) => !locked.includes(table)))
+    await lockTables(client, planned.changed, { referred: planned.referred });
   return planned;
 }
 

@@ -37,6 +37,8 @@ export interface MigrationPlan {
   readonly steps: readonly Step[];
   /** Tables that the steps change, as text for `to_regclass`. They are locked before the first. */
   readonly changed: readonly string[];
+  /** Tables to which new foreign keys lead, in the same form. Locked against writers only. */
+  readonly referred: readonly string[];
   /** Data, indexes and constraints that would be lost. Refused unless losses are allowed. */
   readonly losses: readonly string[];
   /** Changes that the existing rows and objects do not allow. Always refused. */
@@ -90,7 +92,16 @@ function noted(planned: MigrationPlan): MigrationPlan {
 function planAfter(error: unknown, core: readonly Step[]): MigrationPlan {
   if (!(error instanceof OperatorError)) throw error;
   const notes = [`The rest cannot be planned before the migrations by hand are applied. ${error.message}`];
-  return { byHand: [], steps: core, changed: [], losses: [], impossible: [], notes, leftAlone: [] };
+  return {
+    byHand: [],
+    steps: core,
+    changed: [],
+    referred: [],
+    losses: [],
+    impossible: [],
+    notes,
+    leftAlone: [],
+  };
 }
 
 /** Returns the steps of the core migrations that the database lacks. */
@@ -145,7 +156,9 @@ export async function planChanges({
     changed: [
       ...coreTablesOf(core),
       ...[...changed.map(({ resource }) => resource), ...removed].map(({ table }) => quoteTable(table)),
+      ...changes.ends.changed,
     ],
+    referred: changes.ends.referred,
     losses: changes.losses,
     impossible: changes.impossible,
     notes: [...findings, ...changes.notes, ...keptTables(definitions, installed)],

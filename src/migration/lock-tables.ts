@@ -28,24 +28,35 @@ export function coreTablesOf(steps: readonly Step[]): readonly string[] {
  *
  * @param tables As text for `to_regclass`. Those that are not there yet, and those that the role
  *   may not lock, are left out.
- * @param patience Milliseconds after which there is no other try.
+ * @param options.referred Tables that may be read meanwhile, in the same form.
+ * @param options.patience Milliseconds after which there is no other try.
  * @throws OperatorError naming those who have the tables; then none is locked.
  */
 export async function lockTables(
   client: ClientBase,
   tables: readonly string[],
-  patience = patienceMs,
+  {
+    referred = [],
+    patience = patienceMs,
+  }: { readonly referred?: readonly string[]; readonly patience?: number } = {},
 ): Promise<void> {
-  const { rows } = await client.query<{ list: string | null; ids: readonly string[] | null }>(
-    `SELECT string_agg(oid::regclass::text, ', ' ORDER BY oid) AS list, array_agg(oid::text) AS ids FROM pg_class
-     WHERE oid = ANY(SELECT to_regclass(name) FROM unnest($1::text[]) AS name) AND relkind IN ('r', 'p')
-       AND has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE')`,
-    [tables],
+  const { rows } = await client.query<{ statement: string; ids: readonly string[] }>(
+    `SELECT format('LOCK TABLE %s IN %s MODE', string_agg(oid::regclass::text, ', ' ORDER BY oid), mode) AS statement,
+       array_agg(oid::text) AS ids
+     FROM (
+       SELECT to_regclass(name)::oid AS oid, min(mode) AS mode FROM (
+         SELECT unnest($1::text[]), 'ACCESS EXCLUSIVE' UNION ALL SELECT unnest($2::text[]), 'SHARE ROW EXCLUSIVE'
+       ) AS given (name, mode) GROUP BY 1
+     ) AS wanted JOIN pg_class USING (oid)
+     WHERE relkind IN ('r', 'p') AND has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE') GROUP BY mode ORDER BY mode DESC`,
+    [tables, referred],
   );
-  const { list = null, ids = null } = rows[0] ?? {};
-  if (list === null || ids === null) return;
+  if (rows.length === 0) return;
+  const ids = rows.flatMap((row) => row.ids);
+  // First those that may be read meanwhile: the others hold up more.
+  const statements = rows.map(({ statement }) => statement).join(";");
   const endsAt = performance.now() + patience;
-  while (!(await tryLock(client, list, await tryMsFor(client, ids)))) {
+  while (!(await tryLock(client, statements, await tryMsFor(client, ids)))) {
     if (performance.now() >= endsAt) throw await busyError(client, ids, patience);
     await setTimeout(breakMs);
   }
@@ -64,11 +75,11 @@ async function tryMsFor(client: ClientBase, ids: readonly string[]): Promise<num
   return (rows[0]?.ms ?? 0) + tryMs;
 }
 
-async function tryLock(client: ClientBase, list: string, timeoutMs: number): Promise<boolean> {
+async function tryLock(client: ClientBase, statements: string, timeoutMs: number): Promise<boolean> {
   await client.query(`SAVEPOINT lock_tables; SET LOCAL statement_timeout = ${timeoutMs}`);
   try {
-    // The time-out is that of all the locks together, and `lock_timeout` would be that of each.
-    await client.query(`LOCK TABLE ${list} IN ACCESS EXCLUSIVE MODE`);
+    // The time-out is that of all the locks of a mode, and `lock_timeout` would be that of each.
+    await client.query(statements);
   } catch (error) {
     if (codeOf(error) !== statementTimeout && codeOf(error) !== deadlock) throw error;
     await client.query("ROLLBACK TO SAVEPOINT lock_tables; RELEASE SAVEPOINT lock_tables");

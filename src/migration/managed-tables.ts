@@ -17,6 +17,7 @@ import {
   type LiveObject,
   type OwnedSequence,
 } from "./live-objects.ts";
+import { foreignEnds, type Ends } from "./foreign-ends.ts";
 import type { LiveSchema } from "./live-tables.ts";
 import { byKey, readMade, recordStatements, type MadeObject } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
@@ -34,6 +35,7 @@ import { withWayOn } from "./ways-on.ts";
 /** The steps that bring the managed tables to the models, and the objections. */
 export interface TablesPlan {
   readonly steps: readonly Step[];
+  readonly ends: Ends;
   /** Losses, each a sentence. */
   readonly losses: readonly string[];
   /** Changes that the existing rows and objects do not allow. */
@@ -120,6 +122,7 @@ export async function planTables({
       ...next.rows.map(([table, rows]) => recordStep(table, rows)),
       ...gone.map((table) => recordStep(table, [])),
     ],
+    ends: await foreignEnds(client, changePlan.statements),
     losses: [...lossesOf({ changePlan, valueChecks, wanted: judged, objects, made }), ...unfit.losses],
     impossible: [
       ...changePlan.impossible,

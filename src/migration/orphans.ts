@@ -39,7 +39,7 @@ export async function findOrphans({
       ({ statement, clause: { action, kind, name } }) =>
         statement.table === table && action === "drop" && kind === "column" && name === column,
     );
-  const references = clauses.flatMap(({ statement, clause }) => referenceOf(statement, clause) ?? []);
+  const references = clauses.flatMap(({ statement, clause }) => referenceOf(statement.table, clause) ?? []);
   const sentences: string[] = [];
   for (const reference of references.filter((one) => !isDropped(one))) {
     const sentence = await orphansOf(client, reference, objects);
@@ -48,7 +48,8 @@ export async function findOrphans({
   return sentences;
 }
 
-function referenceOf({ table }: Statement, { sql }: Clause): Reference | undefined {
+/** Returns the foreign key that a clause of a table's statement adds. */
+export function referenceOf(table: string | undefined, { sql }: Clause): Reference | undefined {
   const [, column, place, targetColumn] = referenceClause.exec(sql) ?? [];
   if (table === undefined || column === undefined || place === undefined || targetColumn === undefined)
     return undefined;

@@ -89,6 +89,7 @@ for (const mode of modes) {
         notes: [],
         leftAlone: [],
         changed: [],
+        referred: [],
       });
     });
 

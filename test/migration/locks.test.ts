@@ -3,12 +3,23 @@ import { Client } from "pg";
 import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
 import { lockTables } from "../../src/migration/lock-tables.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
+import type { Definition, Definitions, DeleteAction } from "../../src/mapping/definition.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
-import { definition, definitionsOf } from "../support/definitions.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { customers, orders, shop, withFields } from "../support/shop.ts";
 import { until } from "../support/wait.ts";
 
 const notes = definition({ name: "notes", fields: [] });
+
+/** A shop whose orders refer to customers by a code. */
+const shopBy = (length: number, onDelete: DeleteAction = "restrict"): Definitions => {
+  const references = { resource: "customers", field: "code", as: "customer", onDelete };
+  return definitionsOf(
+    withFields(customers, [field("code", "String", { isUnique: true })]),
+    withFields(orders, [field("customer_code", "String", { length, isOptional: true, references })]),
+  );
+};
+const withoutReference = definitionsOf(shopBy(20).get("customers") as Definition, withFields(orders, []));
 
 describe("a migration beside transactions of the version before", () => {
   let scene: Scene;
@@ -68,6 +79,45 @@ describe("a migration beside transactions of the version before", () => {
     expect(await migrated).to.equal("done");
   });
 
+  for (const [what, next] of [
+    ["dropped, and made again in another way", shopBy(20, "cascade")],
+    ["dropped with its column", withoutReference],
+    ["made again for another type of its column", shopBy(40)],
+  ] as const) {
+    it(`waits for the table at the other end before it has any, for a foreign key that is ${what}`, async () => {
+      await scene.migrate(shopBy(20));
+      await writer.query("BEGIN");
+      await writer.query("SELECT FROM customers");
+
+      const migrated = scene.apply(next, true);
+      await untilWaiting();
+      const { command } = await writer.query("UPDATE orders SET customer_code = NULL");
+      await writer.query("COMMIT");
+
+      expect(command).to.equal("UPDATE");
+      expect(await migrated).to.equal("done");
+    });
+  }
+
+  it("waits for writers, and not for readers, of a table to which a new foreign key leads", async () => {
+    await scene.migrate(withoutReference);
+    await writer.query("BEGIN");
+    await writer.query("SELECT FROM customers");
+    expect(await scene.apply(shopBy(20))).to.equal("done");
+    await writer.query("COMMIT");
+    await scene.migrate(withoutReference, true);
+    await writer.query("BEGIN");
+    await writer.query("UPDATE customers SET code = code");
+
+    const migrated = scene.apply(shopBy(20));
+    await untilWaiting();
+    const { command } = await writer.query("INSERT INTO orders DEFAULT VALUES");
+    await writer.query("ROLLBACK");
+
+    expect(command).to.equal("INSERT");
+    expect(await migrated).to.equal("done");
+  });
+
   it("looks at the rows again once it has the tables, so that none is lost that came in between", async () => {
     await scene.migrate(shop);
     await writer.query("BEGIN");
@@ -99,7 +149,7 @@ describe("a migration beside transactions of the version before", () => {
       const { rows } = await writer.query<{ pid: string }>("SELECT pg_backend_pid()::text AS pid");
       await scene.client.query("BEGIN");
 
-      const message = await lockTables(scene.client, ["svc.users", "notes"], 0).then(
+      const message = await lockTables(scene.client, ["svc.users", "notes"], { patience: 0 }).then(
         () => "locked",
         (error: unknown) => (error instanceof OperatorError ? error.message : String(error)),
       );
@@ -110,7 +160,7 @@ describe("a migration beside transactions of the version before", () => {
       );
       expect(locked).to.deep.equal([]);
       await writer.query("COMMIT");
-      await lockTables(scene.client, ["svc.users", "notes"], 0);
+      await lockTables(scene.client, ["svc.users", "notes"], { patience: 0 });
       await scene.client.query("COMMIT");
     });
   }
@@ -120,7 +170,7 @@ describe("a migration beside transactions of the version before", () => {
     await writer.query("BEGIN; LOCK TABLE notes IN SHARE UPDATE EXCLUSIVE MODE");
     await scene.client.query("BEGIN");
 
-    const locked = lockTables(scene.client, ["notes"], 20_000);
+    const locked = lockTables(scene.client, ["notes"], { patience: 20_000 });
     // As PostgreSQL ends an autovacuum: for who has waited for deadlock_timeout, 1 s.
     const waiting = `SELECT FROM pg_locks WHERE NOT granted AND relation = 'notes'::regclass AND waitstart < clock_timestamp() - interval '1 second'`;
     await until(async () => (await writer.query(waiting)).rowCount === 1, { what: "a wait of a second" });

@@ -77,6 +77,7 @@ describe("applyMigration", () => {
       notes: [],
       leftAlone: [],
       changed: [],
+      referred: [],
     });
   });
 

@@ -1,0 +1,43 @@
+import type { ClientBase } from "pg";
+import { quoteTable } from "../db/names.ts";
+import { referenceOf } from "./orphans.ts";
+import type { Clause, Statement } from "./statements.ts";
+
+/** The tables that statements lock, as text for `to_regclass`. */
+export interface Ends {
+  /** Tables that change, and those at the other end of a foreign key that goes or is made again. */
+  readonly changed: readonly string[];
+  /** Tables to which a new foreign key leads. They may be read meanwhile. */
+  readonly referred: readonly string[];
+}
+
+const endsQuery = `
+  SELECT DISTINCT con.conrelid::regclass::text AS own, con.confrelid::regclass::text AS other
+  FROM unnest($1::text[], $2::text[], $3::text[]) AS gone (place, kind, name)
+  JOIN pg_constraint AS con ON con.contype = 'f' AND to_regclass(gone.place) IN (con.conrelid, con.confrelid)
+  LEFT JOIN pg_attribute AS att ON gone.kind = 'column' AND att.attrelid = to_regclass(gone.place) AND att.attname = gone.name
+  WHERE (gone.kind = 'constraint' AND con.conname = gone.name)
+    OR (con.conrelid = att.attrelid AND att.attnum = ANY(con.conkey))
+    OR (con.confrelid = att.attrelid AND att.attnum = ANY(con.confkey))`;
+
+/** Finds what statements lock: PostgreSQL has triggers of a foreign key at both ends. */
+export async function foreignEnds(client: ClientBase, statements: readonly Statement[]): Promise<Ends> {
+  const clauses = statements.flatMap(({ table, clauses: own }) =>
+    table === undefined ? [] : own.map((clause) => ({ table, place: quoteTable(table), clause })),
+  );
+  const gone = clauses.filter(({ clause }) => endsKey(clause));
+  const { rows } = await client.query<{ own: string; other: string }>(endsQuery, [
+    gone.map(({ place }) => place),
+    gone.map(({ clause }) => clause.kind),
+    gone.map(({ clause }) => clause.name),
+  ]);
+  const changed = [...clauses.map(({ place }) => place), ...rows.flatMap(({ own, other }) => [own, other])];
+  const referred = clauses.flatMap(({ table, clause }) => referenceOf(table, clause)?.target ?? []);
+  return { changed: [...new Set(changed)], referred: [...new Set(referred)].map(quoteTable) };
+}
+
+/** Returns whether a clause ends a foreign key, or makes it again for another type. */
+function endsKey({ action, kind, part, sql }: Clause): boolean {
+  if (kind === "column") return action === "drop" || part === "type";
+  return kind === "constraint" && sql.startsWith("DROP ");
+}
