@@ -98,7 +98,7 @@ export function createJwtVerifier({
     async verify(token) {
       // Before the keys are looked up, so that garbage costs a few microseconds only.
       if (!isAcceptable(token, algorithms)) return { kind: "invalid" };
-      const set = await keys.get();
+      let set = await keys.get();
       if (set === undefined) return { kind: "no_keys" };
       useKeySet(set);
       const known = verified.recall(token);
@@ -106,10 +106,15 @@ export function createJwtVerifier({
       let result = await check(token, set);
       if (result === "unknown key") {
         const renewed = await keys.renew();
-        if (renewed !== undefined && renewed.version !== set.version) result = await check(token, renewed);
+        if (renewed !== undefined && renewed.version !== set.version) {
+          set = renewed;
+          result = await check(token, set);
+        }
       }
       if (result === "unknown key") return { kind: "invalid" };
-      return result.kind === "verified" ? verified.remember(token, result) : result;
+      // During the check, others may have brought a set without the key.
+      if (result.kind === "verified" && set.version === version) verified.remember(token, result);
+      return result;
     },
     forget: (token) => verified.forget(token),
     wasVerified: (token) => verified.has(token),
@@ -119,7 +124,7 @@ export function createJwtVerifier({
 /** Remembers tokens whose signature was checked, so that each is checked once. */
 interface VerifiedTokens {
   recall(token: string): VerifiedJwt | undefined;
-  remember(token: string, one: VerifiedJwt): VerifiedJwt;
+  remember(token: string, one: VerifiedJwt): void;
   has(token: string): boolean;
   forget(token: string): void;
   clear(): void;
@@ -144,7 +149,6 @@ function createVerifiedTokens(now: () => number): VerifiedTokens {
     },
     remember(token, one) {
       setBounded(verified, [hashOf(token), one], maxVerified);
-      return one;
     },
     has: (token) => find(hashOf(token)) !== undefined,
     forget: (token) => void verified.delete(hashOf(token)),

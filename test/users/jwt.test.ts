@@ -125,6 +125,26 @@ describe("createJwtVerifier", () => {
       expect(await kindOf(old)).to.equal("invalid");
     });
 
+    it("remembers no token whose key was withdrawn during its check", async () => {
+      const setNow = async () => (await keysOf(issuer, () => 0).get()) as KeySet;
+      let set = await setNow();
+      const old = await issuer.sign();
+      await issuer.rotate();
+      const [setAfter, fresh] = [await setNow(), await issuer.sign()];
+      const keys: KeySource = { get: () => Promise.resolve(set), renew: () => Promise.resolve(set) };
+      verifier = verifierOf(issuer, keys);
+
+      const checked = verifier.verify(old);
+      // It has its set after one turn, and its signature is checked after many.
+      await Promise.resolve();
+      set = setAfter;
+      expect(await kindOf(fresh)).to.equal("verified");
+
+      expect((await checked).kind).to.equal("verified");
+      expect(verifier.wasVerified(old)).to.equal(false);
+      expect(await kindOf(old)).to.equal("invalid");
+    });
+
     it("says that it has no keys while the issuer has never answered, and finds them later", async () => {
       issuer.answerWith((_request, response) => response.writeHead(500).end());
       const token = await issuer.sign();
