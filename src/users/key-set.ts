@@ -101,13 +101,16 @@ async function discover(issuer: string, fetchJson: FetchJson): Promise<string> {
   return url;
 }
 
-/** Private and symmetric keys have no place in a set: those of other kinds are left out. */
+/**
+ * Private and symmetric keys have no place in a set: those of other kinds are left out. An empty
+ * list counts: the issuer has withdrawn all its keys.
+ */
 function keySetOf(document: unknown): KeySet {
   const { keys } = (document ?? {}) as { readonly keys?: unknown };
   if (!Array.isArray(keys) || keys.length > maxKeys)
     throw new Error(`The key set is not a list of at most ${maxKeys} keys.`);
   const usable = (keys as readonly unknown[]).filter(isUsable);
-  if (usable.length === 0) throw new Error("The key set has no key for signatures.");
+  if (usable.length === 0 && keys.length > 0) throw new Error("The key set has no key for signatures.");
   return { version: createHash("sha256").update(JSON.stringify(usable)).digest("base64"), keys: usable };
 }
 

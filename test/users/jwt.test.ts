@@ -4,6 +4,7 @@ import { createJwtVerifier, type JwtVerifier } from "../../src/users/jwt.ts";
 import { createKeySource, type KeySet, type KeySource } from "../../src/users/key-set.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { audience, startIssuer, type Issuer } from "../support/issuer.ts";
+import { until } from "../support/wait.ts";
 
 const algorithms = ["ES256", "RS256", "EdDSA"];
 const fetchJson = createFetchJson({ allowedNetworks: ["127.0.0.0/8"] });
@@ -123,6 +124,22 @@ describe("createJwtVerifier", () => {
       expect(await kindOf(old)).to.equal("verified");
       await kindOf(await issuer.sign());
       expect(await kindOf(old)).to.equal("invalid");
+    });
+
+    it("knows no key any more when the issuer has withdrawn all", async () => {
+      const old = await issuer.sign();
+      expect(await kindOf(old)).to.equal("verified");
+      issuer.answerWith(({ url = "" }, response) =>
+        response.end(
+          JSON.stringify(
+            url === "/jwks" ? { keys: [] } : { issuer: issuer.url, jwks_uri: `${issuer.url}/jwks` },
+          ),
+        ),
+      );
+      seconds = 601;
+      await kindOf(old);
+
+      await until(async () => (await kindOf(old)) === "invalid", { what: "the empty set" });
     });
 
     it("remembers no token whose key was withdrawn during its check", async () => {
