@@ -13,6 +13,8 @@ export interface FailedEvents {
    * Takes the events that are due. The more often they have failed, the fewer at once, down to one.
    */
   take(limit: number): readonly string[];
+  /** Makes an event that was taken due again: it was not tried. */
+  giveBack(id: string): void;
   forget(id: string): void;
   /**
    * Forgets an event that has got through. If it had failed on its way, the way is free again: the
@@ -61,6 +63,10 @@ export function createFailedEvents({
       const taken = due.filter(([, { failures }]) => failures === least).slice(0, atOnce);
       for (const [, event] of taken) event.retryAtMs = Infinity;
       return taken.map(([id]) => id);
+    },
+    giveBack(id) {
+      const event = events.get(id);
+      if (event !== undefined) event.retryAtMs = now();
     },
     forget: (id) => void events.delete(id),
     arrived(id) {

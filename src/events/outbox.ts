@@ -111,8 +111,12 @@ export interface Outbox {
     readonly maxBytes: number;
     readonly shares?: ReadShares;
   }): Promise<OutboxRead>;
-  /** Returns the events with these ids that are still in the outbox. */
-  find(ids: readonly string[]): Promise<readonly FoundEvent[]>;
+  /**
+   * Returns the events with these ids that are still in the outbox, oldest first.
+   *
+   * @param maxBytes Limit of their sizes, default: none; a larger first event is read all the same.
+   */
+  find(ids: readonly string[], maxBytes?: number): Promise<readonly FoundEvent[]>;
   /** Returns the ids that are still in the outbox. */
   waiting(ids: readonly string[]): Promise<ReadonlySet<string>>;
   /** Returns every resource that has events in the outbox. */
@@ -201,9 +205,12 @@ interface ReadRow extends Omit<FoundEvent, "uuid"> {
 
 const findText = `
   SELECT entry.event_id AS id, entry.transaction_id AS transaction, entry.bytes, event.*
-  FROM unnest($1::bigint[]) AS asked (id)
-  CROSS JOIN LATERAL (SELECT * FROM svc.outbox WHERE ${byKey("event_id", "asked.id")}) AS entry
-  CROSS JOIN LATERAL (${eventOf("entry", "$2")}) AS event
+  FROM (
+    SELECT entry.*, sum(entry.bytes) OVER (ORDER BY entry.event_id) - entry.bytes AS before
+    FROM unnest($1::bigint[]) AS asked (id)
+    CROSS JOIN LATERAL (SELECT * FROM svc.outbox WHERE ${byKey("event_id", "asked.id")}) AS entry
+  ) AS entry CROSS JOIN LATERAL (${eventOf("entry", "$2")}) AS event
+  WHERE entry.before < $3::bigint
   ORDER BY entry.event_id`;
 
 const waitingText = `
@@ -233,10 +240,10 @@ export function createOutbox({
 }): Outbox {
   return {
     read: (options) => read({ sql, shownAsCaptured }, options),
-    async find(ids) {
+    async find(ids, maxBytes = Number.MAX_SAFE_INTEGER) {
       return ids.length === 0
         ? []
-        : sql<FoundEvent & Record<string, unknown>>(findText, [ids, shownAsCaptured]);
+        : sql<FoundEvent & Record<string, unknown>>(findText, [ids, shownAsCaptured, maxBytes]);
     },
     async waiting(ids) {
       if (ids.length === 0) return new Set();

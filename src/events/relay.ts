@@ -80,10 +80,10 @@ async function turn(state: RelayState): Promise<boolean> {
   reportStranded(state);
   if (!state.window.hasRoom()) return false;
   if (now() > state.nextWholeMs) readWhole(state);
-  await retryFailed(state);
+  const hasMoreFailed = await retryFailed(state);
   await probe(state, share);
   await reportUnknown(state);
-  return readNext(state, share);
+  return (await readNext(state, share)) || hasMoreFailed;
 }
 
 /** Returns whether there is something to read, and no room for it. */
@@ -150,21 +150,33 @@ function reportStranded(state: RelayState): void {
   );
 }
 
-/** Publishes failed events whose pause is over. */
-async function retryFailed(state: RelayState): Promise<void> {
-  const { failed, options } = state;
-  const ids = failed.take(options.batchSize);
-  if (ids.length === 0) return;
+/**
+ * Publishes failed events whose pause is over, as many as a read may have. Returns whether there
+ * are more.
+ */
+async function retryFailed(state: RelayState): Promise<boolean> {
+  const { failed, options, window } = state;
+  const { free } = window.shares();
+  const ids = failed.take(Math.min(options.batchSize, free.events));
+  if (ids.length === 0) return false;
   let events: readonly FoundEvent[];
+  let rest: readonly string[];
+  let waiting: ReadonlySet<string>;
   try {
-    events = await options.outbox.find(ids);
+    events = await options.outbox.find(ids, Math.min(free.bytes, mostBytesRead));
+    const found = new Set(events.map(({ id }) => id));
+    rest = ids.filter((id) => !found.has(id));
+    // With none found, events were deleted by hand: given back, they would come again at once.
+    waiting = await options.outbox.waiting(events.length === 0 ? [] : rest);
   } catch (error) {
     for (const id of ids) failed.add(id);
     throw error;
   }
-  const found = new Set(events.map(({ id }) => id));
-  for (const id of ids) if (!found.has(id)) failed.forget(id);
+  for (const id of rest)
+    if (waiting.has(id)) failed.giveBack(id);
+    else failed.forget(id);
   for (const [resource, group] of groupBy(events, resourceOf)) startPublishing(state, resource, group);
+  return waiting.size > 0;
 }
 
 /** Tries the oldest and one of the newest events of each resource whose pause is over. */

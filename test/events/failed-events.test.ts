@@ -29,6 +29,19 @@ describe("createFailedEvents", () => {
     expect(room.take(10), "one at a time").to.have.length(1);
   });
 
+  it("gives one again that was given back, with the failures that it had", () => {
+    fail("a", 2);
+    nowMs += 2_000;
+    expect(room.take(10)).to.deep.equal(["a"]);
+
+    room.giveBack("a");
+
+    expect(room.take(10)).to.deep.equal(["a"]);
+    expect(room.add("a")).to.equal(4_000);
+    room.giveBack("b");
+    expect(room.has("b")).to.equal(false);
+  });
+
   it("gives each when its time has come, and once", () => {
     fail("a");
     nowMs += 999;

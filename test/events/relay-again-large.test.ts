@@ -1,0 +1,35 @@
+import { expect } from "chai";
+import { present, useRelayScene } from "../support/relay-scene.ts";
+import { until } from "../support/wait.ts";
+
+describe("createRelay, of large events that failed", () => {
+  const scene = useRelayScene();
+  const { start, fanOut, untilPublished } = scene;
+
+  it("reads a megabyte at a time of what it publishes again, and loses none", async () => {
+    scene.stoppedAtMs = performance.now();
+    scene.broker.refuses = () => true;
+    for (let n = 0; n < 20; n += 1) await scene.work.addEvent({ snapshot: { text: "a".repeat(300_000) } });
+    let most = 0;
+    start({
+      batchSize: 70,
+      present(resource, events) {
+        most = Math.max(most, events.length);
+        return present(resource, events);
+      },
+    });
+    await untilPublished(20);
+    await fanOut();
+
+    scene.broker.refuses = () => false;
+    await until(
+      async () => {
+        scene.skewMs += 1_000;
+        return (await scene.work.outbox()).length === 0;
+      },
+      { what: "all of them" },
+    );
+
+    expect(most).to.equal(4);
+  });
+});
