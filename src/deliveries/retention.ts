@@ -2,6 +2,7 @@ import type { Sql, Transact } from "../db/sql.ts";
 import { pause, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
 import { pruneEvents } from "./prune.ts";
+import { pruneReplays } from "./replay/replay-store.ts";
 
 export interface RetentionOptions {
   readonly transact: Transact;
@@ -18,7 +19,8 @@ const retentionLock = 7_002;
 /**
  * Removes what is finished and older than the setting says: one process at a time, in pages of a
  * commit each. It rests after each page for as long as the page took, so that others come through.
- * A process that dies leaves the rest to the next turn of any.
+ * A process that dies leaves the rest to the next turn of any. Replays whose subscription is gone
+ * end here too.
  */
 export function createRetention({ transact, keepForMs, log, intervalMs = 60_000 }: RetentionOptions): Worker {
   return {
@@ -48,6 +50,9 @@ async function turn(
         startedAt = performance.now();
         return !signal.aborted && (await isAlone(sql));
       },
+    });
+    await transact(async (sql) => {
+      if (!signal.aborted && (await isAlone(sql))) await pruneReplays(sql, keepForMs);
     });
     if (events > 0) log.info({ event: "retention.turn", events, deliveries }, "old events removed");
   } catch (error) {

@@ -10,6 +10,7 @@ import { createMemoryLog } from "../support/http.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { until } from "../support/wait.ts";
+import { createWork } from "../support/work.ts";
 
 const day = 86_400;
 const daysAgo = (days: number): Date => new Date(Date.now() - days * day * 1_000);
@@ -25,7 +26,7 @@ describe("pruneEvents and createRetention", () => {
 
   beforeEach(() =>
     core.sql(
-      "TRUNCATE svc.events, svc.outbox, svc.event_data, svc.deliveries, svc.delivery_queue, svc.attempts",
+      "TRUNCATE svc.events, svc.outbox, svc.event_data, svc.deliveries, svc.delivery_queue, svc.attempts, svc.replays",
     ),
   );
 
@@ -241,6 +242,45 @@ describe("pruneEvents and createRetention", () => {
     });
     await until(async () => (await eventCount()) === 1, { what: "the old events to be removed" });
     await Promise.all([stop(), stopIdle()]);
+  });
+
+  it("ends the replays of webhooks that are gone, and removes those of them that ended long ago", async () => {
+    const { id: there } = await createWork(core.prisma).addSubscription();
+    const gone = there + 1_000;
+    for (const [index, [webhook, state, at]] of (
+      [
+        [gone, "paused", young],
+        [gone + 1, "running", old],
+        [gone, "done", old],
+        [gone, "cancelled", young],
+        [there, "paused", old],
+        [there, "done", old],
+      ] as const
+    ).entries())
+      await core.sql(
+        `INSERT INTO svc.replays (id, subscription_id, user_id, asked, cursor, until_id, total, is_estimate, state, updated_at)
+         VALUES ($1, $2, 1, '{}', 0, 0, 0, false, $3, $4)`,
+        [index, webhook, state, at],
+      );
+    const { log } = createMemoryLog();
+    const stopping = new AbortController();
+    const options = { transact: createTransact(core.database.pool), keepForMs: 30 * day * 1_000, log };
+
+    const done = createRetention({ ...options, intervalMs: 5 }).run(stopping.signal);
+    const states = (): Promise<readonly unknown[]> =>
+      core.sql("SELECT id::int, state, reason FROM svc.replays ORDER BY id");
+    await until(async () => (await states()).length === 5, { what: "the old one to be removed" });
+    stopping.abort();
+    await done;
+
+    const ended = { state: "cancelled", reason: "The subscription was deleted." };
+    expect(await states()).to.deep.equal([
+      { id: 0, ...ended },
+      { id: 1, ...ended },
+      { id: 3, state: "cancelled", reason: null },
+      { id: 4, state: "paused", reason: null },
+      { id: 5, state: "done", reason: null },
+    ]);
   });
 
   it("rests after each page as long as it took, and holds no transaction meanwhile", async () => {

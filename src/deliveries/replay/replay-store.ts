@@ -190,6 +190,22 @@ export async function findReplay(sql: Sql, id: string): Promise<Replay | undefin
 const dropText = `
   DELETE FROM svc.replays WHERE subscription_id = $1 AND state IN ('done', 'cancelled') AND updated_at < now() - interval '30 days'`;
 
+const subscriptionIsGone =
+  "NOT EXISTS (SELECT FROM svc.subscriptions AS subscription WHERE subscription.id = replay.subscription_id)";
+
+const pruneText = `
+  WITH ended AS (
+    UPDATE svc.replays AS replay SET state = 'cancelled', reason = 'The subscription was deleted.', updated_at = now()
+    WHERE state IN ('running', 'paused') AND ${subscriptionIsGone}
+  )
+  DELETE FROM svc.replays AS replay WHERE state IN ('done', 'cancelled') AND ${subscriptionIsGone}
+    AND updated_at < now() - $1 * interval '1 millisecond'`;
+
+/** Ends the replays whose subscription is gone, and removes those that ended so long ago. */
+export async function pruneReplays(sql: Sql, olderThanMs: number): Promise<void> {
+  await sql(pruneText, [olderThanMs]);
+}
+
 const createText = `
   WITH ${actingCte("$8")}, made AS (
     INSERT INTO svc.replays AS replay (subscription_id, user_id, asked, cursor, until_id, total, is_estimate)
