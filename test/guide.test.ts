@@ -16,7 +16,8 @@ import { createNote, notesYaml, subscribe, untilDelivery } from "./support/notes
 import { ensurePostgres, startPrivatePostgres } from "./support/postgres.ts";
 import type { PrivateServer } from "./support/private-process.ts";
 import { startReceiver, type TestReceiver } from "./support/receiver.ts";
-import { startService, type TestService, type TestUser } from "./support/service.ts";
+import { startService, type ServiceOptions, type TestService, type TestUser } from "./support/service.ts";
+import { until } from "./support/wait.ts";
 
 const guide = readFileSync(new URL("../docs/production.md", import.meta.url), "utf8");
 const blocks = new Map(
@@ -80,16 +81,17 @@ describe("docs/production.md", function () {
     await rm(folder, { recursive: true });
   });
 
-  /** Its one delivery waits for an hour. */
+  /** A failed delivery waits for an hour. */
   function start(
     { url }: Pick<TestDatabase, "url">,
     env: Readonly<Record<string, string>> = {},
+    webhooks: ServiceOptions["webhooks"] = {},
   ): Promise<TestService> {
     return startService({
       mode: "servers",
       resources: { "notes.yaml": notesYaml },
       env: { DATABASE_URL: url, SVC_SECRET_KEY: secretKey, ...env },
-      webhooks: { backoffMs: [3_600_000] },
+      webhooks: { backoffMs: [3_600_000], ...webhooks },
     });
   }
 
@@ -259,6 +261,37 @@ describe("docs/production.md", function () {
       expect(events).to.have.members(["on_create", "on_update", "on_delete", "on_create"]);
       await untilDelivery(ada, id, "delivered");
       expect((await ada.request("DELETE", `/webhooks/${id}`)).status).to.equal(204);
+      await service.stop();
+      service = undefined;
+    });
+
+    it("are enough for what fails, and for those who are told of it", async () => {
+      receiver.answer = ({ path: asked }, response) =>
+        response.writeHead(asked === "/failing" ? 500 : asked === "/gone" ? 410 : 200).end();
+      // The first failure counts as too long, once it is written.
+      service = await start(
+        { url: app },
+        { SVC_AUTO_MIGRATE: "false" },
+        { maxAttempts: 1, disableAfterMs: 1 },
+      );
+      const [ada, admin] = [await service.createUser(), await service.createUser({ isAdmin: true })];
+      const events = ["webhook.failing", "webhook.disabled", "delivery.failed"];
+      await subscribe(admin, receiver, { url: `${receiver.url}/told`, resource: "service", events });
+      const failing = await subscribe(ada, receiver, { url: `${receiver.url}/failing` });
+      const gone = await subscribe(ada, receiver, { url: `${receiver.url}/gone` });
+      const reasonOf = async ({ id }: { readonly id: number }): Promise<unknown> =>
+        (await ada.request("GET", `/webhooks/${id}`)).body.disabled_reason;
+
+      await createNote(ada);
+
+      expect((await untilDelivery(ada, failing.id, "failed")).attempts).to.have.length(1);
+      await until(async () => (await reasonOf(failing)) === "failing", { what: "a webhook that is off" });
+      await until(async () => (await reasonOf(gone)) === "gone", { what: "a webhook that is gone" });
+      const told = (): readonly unknown[] =>
+        receiver.received
+          .filter(({ path: asked }) => asked === "/told")
+          .map(({ rawBody }) => JSON.parse(rawBody.toString()).event);
+      await until(() => events.every((event) => told().includes(event)), { what: "operational events" });
       await service.stop();
       service = undefined;
     });
