@@ -15,6 +15,7 @@ import { createTestDatabase, type TestDatabase } from "./support/database.ts";
 import { createNote, notesYaml, subscribe, untilDelivery } from "./support/notes.ts";
 import { ensurePostgres, startPrivatePostgres } from "./support/postgres.ts";
 import type { PrivateServer } from "./support/private-process.ts";
+import { parseMetrics, valueOf } from "./support/exposition.ts";
 import { startReceiver, type TestReceiver } from "./support/receiver.ts";
 import { startService, type ServiceOptions, type TestService, type TestUser } from "./support/service.ts";
 import { until } from "./support/wait.ts";
@@ -292,6 +293,19 @@ describe("docs/production.md", function () {
           .filter(({ path: asked }) => asked === "/told")
           .map(({ rawBody }) => JSON.parse(rawBody.toString()).event);
       await until(() => events.every((event) => told().includes(event)), { what: "operational events" });
+      await service.stop();
+      service = undefined;
+    });
+
+    it("are enough to count what waits, and to list events", async () => {
+      service = await start({ url: app }, { SVC_AUTO_MIGRATE: "false" });
+      const ada = await service.createUser();
+      await createNote(ada);
+
+      const metrics = parseMetrics(await service.infrastructure.metrics.scrape());
+      expect(valueOf(metrics, "svc_events_captured_total")).to.be.above(0);
+      const listed = await ada.request("GET", "/events");
+      expect(listed.status, JSON.stringify(listed.body)).to.equal(200);
       await service.stop();
       service = undefined;
     });
