@@ -310,6 +310,37 @@ describe("docs/production.md", function () {
       service = undefined;
     });
 
+    it("are enough to erase a record, deliveries and answers of receivers included", async () => {
+      receiver.answer = { status: 500, body: "an answer" };
+      service = await start({ url: app }, { SVC_AUTO_MIGRATE: "false" });
+      const ada = await service.createUser();
+      const { id } = await subscribe(ada, receiver);
+      const note = await createNote(ada);
+      const { id: deliveryId } = await untilDelivery(ada, id, "retrying");
+      await service.stop();
+      service = undefined;
+
+      await runAs(app, [`erase --resource notes --record ${note.id} --yes`]);
+
+      const left = `SELECT status, response_body AS answer FROM svc.deliveries JOIN svc.attempts ON delivery_id = id WHERE id = $1`;
+      expect(await query(app, left, [deliveryId])).to.deep.equal([{ status: "cancelled", answer: null }]);
+    });
+
+    it("are enough to remove tokens that ended long ago", async () => {
+      await query(
+        app,
+        `WITH eve AS (INSERT INTO svc.users (name, email) VALUES ('Eve', 'eve@example.com') RETURNING id)
+          INSERT INTO svc.tokens (user_id, name, hash, revoked_at)
+          SELECT id, 'old', '\\x00', now() - interval '1 year' FROM eve`,
+      );
+      service = await start({ url: app }, { SVC_AUTO_MIGRATE: "false" });
+
+      const old = "SELECT FROM svc.tokens WHERE name = 'old'";
+      await until(async () => (await query(app, old)).length === 0, { what: "a removed token" });
+      await service.stop();
+      service = undefined;
+    });
+
     it("are enough for the commands that change something, run as the programs", async () => {
       await runAs(app, [
         "create-user --name Bob --email bob@example.com",
