@@ -215,7 +215,7 @@ describe("applyMigration", () => {
 
     const message = await scene.apply(definitionsOf(unique, orders));
 
-    expect(message).to.match(/Step: CREATE UNIQUE INDEX "customers_city_key".*Ulm/s);
+    expect(message).to.match(/Step: CREATE UNIQUE INDEX "customers_city_key"/);
     expect(await scene.columns("customers")).to.deep.equal({ id: "integer", name: "text" });
   });
 
