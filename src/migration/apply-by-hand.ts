@@ -1,8 +1,9 @@
-import type { Client } from "pg";
+import { DatabaseError, type Client } from "pg";
 import { valueSettings } from "../db/client.ts";
 import { quoteName } from "../db/names.ts";
 import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import { inMigrationSession, inMigrationTransaction } from "./core-migrations.ts";
+import { watchCaptures } from "./follow-captures.ts";
 import { watchRenames } from "./follow-renames.ts";
 import { appliedByHand, handSteps, pendingByHand, titleOf, type HandMigration } from "./hand-migrations.ts";
 
@@ -55,6 +56,7 @@ async function run(client: Client, migration: HandMigration): Promise<void> {
   // PGlite 0.5.14 keeps the user at RESET SESSION AUTHORIZATION.
   const undo = `SET SESSION AUTHORIZATION ${user}; RESET ROLE; RESET ALL; ${valueSettings}`;
   const followRenames = await watchRenames(client);
+  const followCaptures = await watchCaptures(client);
   try {
     await runFile(client, migration);
   } catch (error) {
@@ -64,6 +66,7 @@ async function run(client: Client, migration: HandMigration): Promise<void> {
   }
   await client.query(undo);
   await followRenames();
+  await followCaptures();
 }
 
 async function runFile(client: Client, migration: HandMigration): Promise<void> {
@@ -89,9 +92,18 @@ async function runFile(client: Client, migration: HandMigration): Promise<void> 
     );
 }
 
+const renamedHint =
+  " The capture trigger of a table learns of a column's new name when the file is done. Put the writes first, or into another file.";
+
+/** Returns whether a function of the service does not find a column. */
+function isRenamed(error: unknown): boolean {
+  const where = error instanceof DatabaseError ? error.where : undefined;
+  return codeOf(error) === "42703" && where?.includes("function svc.") === true;
+}
+
 function reasonOf(error: unknown, isInTransaction: boolean): string {
   const said = `PostgreSQL says: ${messageOf(error)}`;
-  if (isInTransaction) return ` and changed nothing. ${said}`;
+  if (isInTransaction) return ` and changed nothing. ${said}${isRenamed(error) ? renamedHint : ""}`;
   // `CREATE INDEX CONCURRENTLY` leaves an invalid index behind.
   const hint = codeOf(error) === "25001" ? "It may have one statement only. " : "";
   return `, and may have left a part of its work behind, such as an invalid index. ${hint}${said}`;

@@ -30,6 +30,8 @@ indexes: [{ fields: [${paws}, ${size}], where: "${paws} > 2" }]
 `;
 const before = pets("pets", { nick: "nick", size: "size", paws: "paws", owner: "owner_id" });
 
+const updated = (file: string): string => file.replace("[on_create]", "[on_create, on_update]");
+
 describe("migrate, after a migration by hand that renames what svc made", () => {
   let database: TestDatabase;
   let folder: ReturnType<typeof createMappingFolder>;
@@ -77,6 +79,51 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     expect(await made()).to.not.match(/\|f$/m);
     expect(await psql(database.url, { sql: "SELECT nickname, build, feet, keeper_id FROM pets" })).to.match(
       /Rex\|s\|4\|1/,
+    );
+  });
+
+  it("keeps the capture at work, also for the next file, and while the mapping files are refused", async () => {
+    await rename("SELECT 1", updated(before));
+    const migrations = join(folder.configDir, "migrations");
+    writeFileSync(
+      join(migrations, "2_rename.sql"),
+      "ALTER TABLE pets RENAME nick TO spare; ALTER TABLE pets RENAME paws TO feet; ALTER TABLE pets RENAME spare TO nickname",
+    );
+    writeFileSync(join(migrations, "3_trim.sql"), "UPDATE pets SET nickname = 'Max'");
+    writeFileSync(
+      join(folder.configDir, "resources/pets.yaml"),
+      updated(pets("pets", { nick: "nickname", size: "size", paws: "feet", owner: "owner_id" })).replace(
+        "values: [s, m]",
+        "values: [m]",
+      ),
+    );
+    const byHand = await loadHandMigrations(folder.configDir);
+    const migrate = async (): Promise<unknown> =>
+      applyMigration({ ...(await given()), byHand, allowDestructive: false, log }).catch(String);
+
+    const refused = await migrate();
+    await psql(database.url, {
+      sql: "INSERT INTO pets VALUES (2, 'Tom', 'm', 3, 1); DELETE FROM pets WHERE id = 1",
+    });
+    await migrate();
+    await psql(database.url, { sql: "INSERT INTO pets VALUES (3, 'Kit', 'm', 3, 1)" });
+
+    expect(refused).to.match(/1 row has another value/);
+    const events =
+      "SELECT trigger, snapshot ->> 'nick' AS nick, snapshot ->> 'nickname' AS nickname FROM svc.events ORDER BY id";
+    expect(await psql(database.url, { sql: events })).to.match(
+      /on_create\|Rex\|\non_update\|Max\|\non_create\|Tom\|\non_create\|\|Kit/,
+    );
+  });
+
+  it("says what to do when a file writes to a table after it has renamed a column of it", async () => {
+    const renamed = rename(
+      "ALTER TABLE pets RENAME nick TO nickname; INSERT INTO pets VALUES (2, 'Tom', 'm', 3, 1)",
+      before,
+    );
+
+    expect(await renamed.catch(String)).to.match(
+      /record "new" has no field "nick".* Put the writes first, or into another file\.$/,
     );
   });
 

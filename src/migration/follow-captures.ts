@@ -1,0 +1,70 @@
+import type { Client } from "pg";
+import { tableSql } from "../db/names.ts";
+import { hasTable } from "./live-tables.ts";
+
+/** A column that a capture function may name. */
+interface Captured {
+  /** The id of the function. */
+  readonly id: string;
+  readonly number: number;
+  readonly column: string;
+  readonly table: string;
+}
+
+// Partitions and children have triggers of the same functions, and other numbers of columns.
+const capturedQuery = `
+  SELECT trg.tgfoid::text AS id, att.attnum AS number, att.attname AS column, ${tableSql("cls")} AS "table"
+  FROM pg_trigger AS trg
+  JOIN pg_proc AS fn ON fn.oid = trg.tgfoid AND fn.pronamespace = to_regnamespace('svc')
+  JOIN pg_class AS cls ON cls.oid = trg.tgrelid AND cls.relnamespace <> fn.pronamespace
+  JOIN pg_attribute AS att ON att.attrelid = cls.oid AND att.attnum > 0 AND NOT att.attisdropped
+  WHERE trg.tgnargs = 0 AND trg.tgparentid = 0`;
+
+/**
+ * Notes the columns of the captures, before a migration by hand.
+ *
+ * @returns Writes the names that they have by then into the captures. Without it, all writes to the
+ *   tables fail until the mapping files have the new names. Marks the captures, so that the next
+ *   migration makes them again from the files.
+ */
+export async function watchCaptures(client: Client): Promise<() => Promise<void>> {
+  const readCaptured = async (): Promise<readonly Captured[]> =>
+    (await client.query<Captured>(capturedQuery)).rows;
+  if (!(await hasTable(client, "svc.installed_resources"))) return () => Promise.resolve();
+  const before = await readCaptured();
+  return async () => {
+    const after = new Map((await readCaptured()).map((one) => [keyOf(one), one.column]));
+    const renamed = before.filter((one) => (after.get(keyOf(one)) ?? one.column) !== one.column);
+    if (renamed.length === 0) return;
+    for (const id of new Set(renamed.map((one) => one.id))) {
+      const names = new Map(
+        renamed.filter((one) => one.id === id).map((one) => [one.column, after.get(keyOf(one)) ?? ""]),
+      );
+      const { rows } = await client.query<{ text: string }>("SELECT pg_get_functiondef($1::oid) AS text", [
+        id,
+      ]);
+      await client.query(withNames(rows[0]?.text ?? "", names));
+    }
+    await client.query(
+      `UPDATE svc.installed_resources SET hash = split_part(hash, ' ', 1) || ' renamed' WHERE "table" = ANY($1)`,
+      [renamed.map(({ table }) => table)],
+    );
+  };
+}
+
+function keyOf({ id, number }: Captured): string {
+  return `${id} ${number}`;
+}
+
+/** How captures name a row, before the quoted name of a column. Those have no quotes in them. */
+const rows = ["NEW.", "OLD.", "svc_row."];
+
+/** Gives the columns in the text of a capture their new names, all at once: two may be swapped. */
+function withNames(text: string, names: ReadonlyMap<string, string>): string {
+  const parts = text.split('"');
+  return parts
+    .map((part, place) =>
+      rows.some((row) => parts[place - 1]?.endsWith(row)) ? (names.get(part) ?? part) : part,
+    )
+    .join('"');
+}
