@@ -136,6 +136,13 @@ const names: readonly Case[] = [
     "transform: { a: 1 }",
     "8:17: transform.a: expected the path of a field, { value: ... } or a nested object",
   ],
+  [
+    "a constant that JSON cannot hold, and one that lost digits",
+    'transform: { a: { value: .nan }, b: { value: [9007199254740993] }, c: { value: "\\0" } }',
+    "8:26: transform.a.value: expected a value that does not contain numbers that a 64-bit float cannot hold",
+    "8:46: transform.b.value: expected a value that does not contain whole numbers beyond 9007199254740991, which lose digits; send them as strings",
+    "8:80: transform.c.value: expected a value that does not contain NUL characters",
+  ],
 ];
 
 const queries: readonly Case[] = [

@@ -2,6 +2,7 @@ import { hint } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
 import type { TransformNode } from "../definition.ts";
 import { hasFields, type Draft, type Drafts, type FileTransform } from "./draft.ts";
+import { jsonFault } from "../storable.ts";
 import { isObject } from "../../kit/is-object.ts";
 
 type ObjectNode = TransformNode & { readonly kind: "object" };
@@ -42,7 +43,12 @@ function readNode({ given, ...rest }: Part<FileTransform>): TransformNode {
     return { kind: "path", path };
   }
   const keys = Object.keys(given);
-  if (keys.length === 1 && keys[0] === "value") return { kind: "value", value: given["value"] };
+  if (keys.length === 1 && keys[0] === "value") {
+    const fault = jsonFault(given["value"]);
+    if (fault !== undefined)
+      rest.draft.report([...rest.path, "value"], `expected a value that does not ${fault}`);
+    return { kind: "value", value: given["value"] };
+  }
   return readObject({ ...rest, given });
 }
 
