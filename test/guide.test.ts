@@ -16,6 +16,7 @@ import { createNote, notesYaml, subscribe, untilDelivery } from "./support/notes
 import { ensurePostgres, startPrivatePostgres } from "./support/postgres.ts";
 import type { PrivateServer } from "./support/private-process.ts";
 import { parseMetrics, valueOf } from "./support/exposition.ts";
+import { requestChanges } from "./support/request-changes.ts";
 import { startReceiver, type TestReceiver } from "./support/receiver.ts";
 import { startService, type ServiceOptions, type TestService, type TestUser } from "./support/service.ts";
 import { until } from "./support/wait.ts";
@@ -337,6 +338,14 @@ describe("docs/production.md", function () {
 
       const old = "SELECT FROM svc.tokens WHERE name = 'old'";
       await until(async () => (await query(app, old)).length === 0, { what: "a removed token" });
+      await service.stop();
+      service = undefined;
+    });
+
+    it("are enough for every request that changes something", async () => {
+      receiver.answer = { status: 500 };
+      service = await start({ url: app }, { SVC_AUTO_MIGRATE: "false" }, { maxAttempts: 1 });
+      await requestChanges(service, receiver);
       await service.stop();
       service = undefined;
     });
