@@ -1,5 +1,6 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { readFitting } from "../db/read-fitting.ts";
+import { ResultTooLargeError } from "../db/result-limit.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
@@ -90,6 +91,8 @@ type Order = "ASC" | "DESC";
 
 const portion = 1_000;
 const mostPortions = 5;
+/** Limit of the texts that one page makes: many events may show one large related record. */
+const mostTextBytes = 4 * 1024 ** 2;
 
 const columns = `id, uuid, resource, trigger, record_id AS "recordId", owner_id AS "ownerId",
   to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "occurredAt",
@@ -271,15 +274,20 @@ async function present(
   const records = new Map(found.map(({ id, data }) => [id, data ?? erased]));
   const resourceOf = new Map(rows.map(({ id, resource }) => [id, resource]));
   const others = found.filter(({ snapshot }) => snapshot !== null);
+  let [made, bytes] = [0, 0];
   for (const [resource, own] of groupBy(others, ({ id }) => resourceOf.get(id) ?? "")) {
     const answer = await presentAll(
       resource,
       own.map(({ snapshot, previous }) => ({ snapshot: snapshot ?? {}, previous })),
     );
     if (answer.kind === "none" && answer.isPassing) throw new AppError("server.unavailable", "Server Error");
-    own.forEach(({ id }, index) =>
-      records.set(id, answer.kind === "each" ? textOf(answer.answers[index]) : unpresented),
-    );
+    own.forEach(({ id }, index) => {
+      const text = answer.kind === "each" ? textOf(answer.answers[index]) : unpresented;
+      bytes += text.length;
+      if (bytes > mostTextBytes && rows.length > 1) throw new ResultTooLargeError(mostTextBytes, made);
+      records.set(id, text);
+      made += 1;
+    });
   }
   return rows.map((row) => ({ id: row.id, json: jsonOf(row, records.get(row.id) ?? "null") }));
 }

@@ -34,6 +34,8 @@ describe("createEventFeed", () => {
   let mostAtOnce: number;
   /** How many were presented together, in turn. */
   let presented: number[];
+  /** What every event shows, in place of its snapshot. */
+  let shared: unknown;
 
   beforeEach(async () => {
     core = await openCoreDatabase();
@@ -42,6 +44,7 @@ describe("createEventFeed", () => {
     isKnown = true;
     mostAtOnce = Infinity;
     presented = [];
+    shared = undefined;
     feed = createEventFeed({
       sql: core.sql,
       horizon: () => Promise.resolve(horizon),
@@ -60,7 +63,7 @@ describe("createEventFeed", () => {
           kind: "each",
           answers: events.map(({ snapshot, previous }) => ({
             kind: "presented",
-            data: snapshot,
+            data: shared ?? snapshot,
             previous: previous ?? undefined,
           })),
         };
@@ -223,6 +226,16 @@ describe("createEventFeed", () => {
       data: null,
       problem: "The record is larger than an answer may be.",
     });
+  });
+
+  it("ends a page early where many events show one large record", async () => {
+    await write(3);
+    shared = { customer: "a".repeat(3_000_000) };
+
+    const page = await read(0n, 3);
+
+    expect([idsOf(page), page.next, page.hasMore]).to.deep.equal([[1], 1n, true]);
+    expect(shownIn(page)).to.deep.equal([{ data: shared, previous: undefined }]);
   });
 
   it("fails where nobody can say who reads, and passes over nothing", async () => {
