@@ -3,12 +3,10 @@ import { createTransact, type Sql } from "../db/sql.ts";
 import { createTextSql } from "../db/text-sql.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { serviceActor } from "../kit/actor.ts";
-import type { Log } from "../telemetry/log.ts";
 import type { Identifier } from "../users/authenticate.ts";
-import { createFetchJson } from "../users/fetch-json.ts";
 import { createJwtVerifier } from "../users/jwt.ts";
 import { createJwtIdentifier } from "../users/jwt-users.ts";
-import { createKeySource } from "../users/key-set.ts";
+import type { KeySource } from "../users/key-set.ts";
 import { addTokenRoutes, addUserRoutes, addWhoamiRoute, type UserRoutesOptions } from "../users/routes.ts";
 import { createUserStore, type UserStore } from "../users/store.ts";
 import type { Configuration } from "./configuration.ts";
@@ -17,7 +15,7 @@ import type { Infrastructure } from "./infrastructure.ts";
 /** Adds the routes of users and tokens. Returns what knows JWTs; undefined: they are not taken. */
 export function addUsers(
   router: ApiRouter,
-  { database, sql, log }: Infrastructure,
+  { database, sql, keySourceOf }: Infrastructure,
   { config, definitions }: Configuration,
   options: Omit<UserRoutesOptions, "users" | "resources" | "issuer" | "maxTokensPerUser" | "listText">,
 ): Identifier | undefined {
@@ -33,13 +31,12 @@ export function addUsers(
   addWhoamiRoute(router);
   addTokenRoutes(router, routes);
   addUserRoutes(router, routes);
-  return jwt === undefined ? undefined : createJwts(jwt, { users, sql, log });
+  return jwt === undefined ? undefined : createJwts(jwt, { users, sql, keys: keySourceOf(jwt) });
 }
 
 function createJwts(
   settings: JwtSettings,
-  { users, sql, log }: { readonly users: UserStore; readonly sql: Sql; readonly log: Log },
+  { users, sql, keys }: { readonly users: UserStore; readonly sql: Sql; readonly keys: KeySource },
 ): Identifier {
-  const keys = createKeySource({ ...settings, fetchJson: createFetchJson(settings), log });
   return createJwtIdentifier({ settings, verifier: createJwtVerifier({ ...settings, keys }), users, sql });
 }

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { Broker } from "../broker/broker.ts";
 import { createInProcessBroker } from "../broker/in-process.ts";
 import { connectRabbitMq } from "../broker/rabbitmq.ts";
+import type { JwtSettings } from "../config/jwt-settings.ts";
 import type { ProgramName } from "../config/programs.ts";
 import { createSharedSlots, type SharedSlots } from "../deliveries/admission/shared-slots.ts";
 import type { Actor } from "../kit/actor.ts";
@@ -10,6 +11,7 @@ import type { Log } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { startTracing } from "../telemetry/start-tracing.ts";
 import type { Tracing } from "../telemetry/tracing.ts";
+import { createKeySources, type KeySource } from "../users/key-set.ts";
 import type { CheckedConfiguration } from "./configuration.ts";
 import { prepareDatabase } from "./prepare-database.ts";
 import type { Readiness } from "./readiness.ts";
@@ -27,6 +29,8 @@ export interface Infrastructure extends Storage {
   readonly metrics: Metrics;
   readonly broker: Broker;
   readonly tracing: Tracing;
+  /** Returns the keys of an issuer. */
+  readonly keySourceOf: (settings: JwtSettings) => KeySource;
   /** Closes everything, last opened first. */
   close(): Promise<void>;
 }
@@ -86,6 +90,7 @@ export async function openInfrastructure({
       metrics,
       broker,
       tracing,
+      keySourceOf: createKeySources({ log }),
       close: () => closeAll(closers),
     };
   } catch (error) {

@@ -1,7 +1,9 @@
 import { createHash } from "node:crypto";
+import type { JwtSettings } from "../config/jwt-settings.ts";
+import { setBounded } from "../kit/bounded-map.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
-import type { FetchJson } from "./fetch-json.ts";
+import { createFetchJson, type FetchJson } from "./fetch-json.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 
 /** The public keys of an issuer (RFC 7517). */
@@ -87,6 +89,29 @@ export function createKeySource({
     async renew() {
       return underway !== undefined || now() - askedAt >= renewalMs ? fetched() : known;
     },
+  };
+}
+
+/** Issuers of which the keys are kept: those of the configurations before, too. */
+const maxSources = 4;
+
+/**
+ * Creates what gives the key source of an issuer, the same for the same settings: a reload keeps
+ * the keys, whether the issuer answers or not.
+ */
+export function createKeySources({
+  log,
+}: {
+  readonly log: Pick<Log, "warn">;
+}): (settings: JwtSettings) => KeySource {
+  const sources = new Map<string, KeySource>();
+  return ({ issuer, jwksUrl, allowedNetworks }) => {
+    const key = JSON.stringify([issuer, jwksUrl, allowedNetworks]);
+    const source =
+      sources.get(key) ??
+      createKeySource({ issuer, jwksUrl, fetchJson: createFetchJson({ allowedNetworks }), log });
+    setBounded(sources, [key, source], maxSources);
+    return source;
   };
 }
 

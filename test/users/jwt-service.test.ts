@@ -2,6 +2,7 @@ import { createHmac } from "node:crypto";
 import { expect } from "chai";
 import type { PoolClient } from "pg";
 import { exportJWK, exportSPKI, generateKeyPair, importJWK, SignJWT, UnsecuredJWT } from "jose";
+import { openConfiguration } from "../../src/app/configuration.ts";
 import { call } from "../support/http.ts";
 import { audience, startIssuer, type Issuer, type IssuerKey } from "../support/issuer.ts";
 import { notesYaml } from "../support/notes.ts";
@@ -295,6 +296,19 @@ describe("JWTs over HTTP", () => {
       expect((await whoami(await issuer.sign())).status).to.equal(200);
       const unknown = await issuer.sign({}, { kid: "rotated" });
       expect((await whoami(unknown)).status).to.equal(401);
+    } finally {
+      issuer.answerWith(undefined);
+    }
+  });
+
+  it("keeps the keys at a reload, also while the issuer is away", async () => {
+    const { api, infrastructure } = service;
+    expect((await whoami(await issuer.sign())).status).to.equal(200);
+    issuer.answerWith((_request, response) => response.writeHead(503).end());
+    try {
+      api.prepare(await openConfiguration({ checked: api.configuration(), infrastructure }))();
+
+      expect((await whoami(await issuer.sign())).status).to.equal(200);
     } finally {
       issuer.answerWith(undefined);
     }
