@@ -66,7 +66,11 @@ export async function openEmbedded({
     // Try the holder first, even with a dead pid: it may run in another container on the same
     // volume.
     const holder = await readHolder(lockFile);
-    if (holder !== undefined && (await answers(urlOf(holder.note), openTimeoutMs))) {
+    if (
+      holder !== undefined &&
+      (await isSocketOf(root, holder.note)) &&
+      (await answers(urlOf(holder.note), openTimeoutMs))
+    ) {
       if (!mustOwn) return { url: urlOf(holder.note), isOwner: false, close: async () => undefined };
       if (isTimeUp())
         throw new OperatorError(
@@ -96,7 +100,8 @@ export async function openEmbedded({
     }
     if (isTimeUp())
       throw new OperatorError(
-        `The embedded database in ${root} is held by process ${lock.holder?.pid ?? "unknown"}, which does not answer.`,
+        `The embedded database in ${root} is held by process ${lock.holder?.pid ?? "unknown"}, which does not answer. ` +
+          `Stop that process; if it works on another folder, of which this one is a copy, remove ${lockFile}.`,
       );
     await pause(retryMs, signal);
   }
@@ -168,14 +173,31 @@ function folderIn(root: string): string {
   return path.join(root, "postgres");
 }
 
+/** Returns the name of the socket's folder outside of the data dir. */
+function farNameOf(root: string): string {
+  return `svc-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`;
+}
+
+/**
+ * Returns whether a lock's socket is that of this data dir, by whatever path. The lock of a copy
+ * names the socket of the original, which may be running.
+ */
+async function isSocketOf(root: string, socketDir: string): Promise<boolean> {
+  if (path.basename(socketDir) === farNameOf(root)) return true;
+  const [own, found] = await Promise.all(
+    [path.join(root, "socket"), socketDir].map((folder) => stat(folder).catch(() => undefined)),
+  );
+  return own !== undefined && own.dev === found?.dev && own.ino === found.ino;
+}
+
 /**
  * Makes the folder of the socket: in the data dir, or in the system's temporary folder when that
  * path is too long for a socket.
  */
 async function prepareSocketDir(root: string): Promise<string> {
   const near = path.join(root, "socket");
-  const hash = createHash("sha256").update(root).digest("hex").slice(0, 16);
-  const folder = [near, path.join(tmpdir(), `svc-${hash}`), path.join("/tmp", `svc-${hash}`)].find(
+  const name = farNameOf(root);
+  const folder = [near, path.join(tmpdir(), name), path.join("/tmp", name)].find(
     (candidate) => Buffer.byteLength(path.join(candidate, socketName)) <= maxSocketPathBytes,
   );
   if (folder === undefined) throw new OperatorError(`No path is short enough for a socket: ${near}`);

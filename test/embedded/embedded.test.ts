@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdir, mkdtemp, rm, stat, writeFile } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, rm, stat, symlink, writeFile } from "node:fs/promises";
 import type { Socket } from "node:net";
 import { tmpdir } from "node:os";
 import path from "node:path";
@@ -292,6 +292,36 @@ describe("openEmbedded across processes", function () {
         .that.includes(`is run by process ${child.pid}, svc or svc-admin`);
     });
   }
+
+  it("leaves the database alone of which its data dir is a copy", async () => {
+    const [original, copy] = [path.join(folder, "original"), path.join(folder, "copy")];
+    await fillDataDir(original);
+    await startChild(original);
+    await fillDataDir(copy);
+    await cp(path.join(original, "postgres.lock"), path.join(copy, "postgres.lock"));
+
+    const failure: unknown = await openEmbedded({ dataDir: copy, log, openTimeoutMs: 300 }).catch(
+      (error: unknown) => error,
+    );
+
+    expect(failure).to.be.instanceOf(OperatorError);
+    expect(failure)
+      .to.have.property("message")
+      .that.includes(`remove ${path.join(copy, "postgres.lock")}`);
+    await rm(path.join(copy, "postgres.lock"));
+    const opened = await openEmbedded({ dataDir: copy, log });
+    expect(opened.isOwner).to.equal(true);
+    await opened.close();
+  });
+
+  it("finds the running database by another path of its data dir", async () => {
+    const [original, link] = [path.join(folder, "original"), path.join(folder, "link")];
+    await fillDataDir(original);
+    const { url } = await startChild(original);
+    await symlink(original, link);
+
+    expect(await openEmbedded({ dataDir: link, log })).to.include({ url, isOwner: false });
+  });
 
   it("says which process holds the lock when that one does not answer", async () => {
     await writeFile(
