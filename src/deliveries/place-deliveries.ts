@@ -32,6 +32,8 @@ export interface PlaceOptions {
   readonly metrics: Pick<DeliveryMetrics, "postponed">;
   /** Called with the id of a due delivery that only other dispatchers may attempt. */
   readonly onPassedOn?: (id: string) => void;
+  /** Called when a manual retry comes again in `ms`, which its rate has refused. */
+  readonly onUrgent?: (subscriptionId: number, ms: number) => void;
 }
 
 /** Until the next try, when a rule of access cannot be applied: its table may be away. */
@@ -229,13 +231,16 @@ function postponeOrFail(options: PlaceOptions, placed: Placed, request: SlotRequ
  * Those of one subscription come one after the other: thousands must not be taken each second.
  */
 function urgentDelayMs(
-  { rates }: PlaceOptions,
+  { rates, onUrgent }: PlaceOptions,
   { delivery: { subscriptionId, trigger }, urgent }: Placed,
 ): number | undefined {
   if (trigger !== "manual") return undefined;
   const count = urgent.get(subscriptionId) ?? 0;
   urgent.set(subscriptionId, count + 1);
-  return Math.max(rates.waitMs(subscriptionId), urgentMs) + count * urgentGapMs;
+  const waitMs = rates.waitMs(subscriptionId);
+  const delayMs = Math.max(waitMs, urgentMs) + count * urgentGapMs;
+  if (waitMs > 0 && count === 0) onUrgent?.(subscriptionId, delayMs);
+  return delayMs;
 }
 
 function outcomeOf({ id, uuid, attempt }: TakenDelivery): Pick<Outcome, "id" | "uuid" | "attemptsBefore"> {

@@ -9,7 +9,7 @@ import { deadLetterForeign } from "./foreign-messages.ts";
 import { deadDeliveryMessage, isDeliveryMessage, type Announce } from "./messages.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 import type { DeliveryStore } from "./store.ts";
-import { createParkedWalk, takeParked, type ParkedWalk } from "./take-parked.ts";
+import { createParkedWalk, leaveNextTo, takeParked, type ParkedWalk } from "./take-parked.ts";
 
 /** The worker that takes due deliveries, and the calls that wake it. */
 export interface Sweep extends Worker {
@@ -77,10 +77,11 @@ const neverAborted = new AbortController().signal;
  */
 export function createSweep(options: SweepOptions): Sweep {
   const { attempts, intervalMs, log } = options;
+  const walk = createParkedWalk();
   const state: State = {
-    options,
+    options: { ...options, onUrgent: (id, ms) => leaveNextTo(walk, id, ms) },
     alarm: createAlarm(),
-    walk: createParkedWalk(),
+    walk,
     passedOn: new Set(),
     strayAfter: undefined,
     publishing: undefined,
@@ -89,7 +90,7 @@ export function createSweep(options: SweepOptions): Sweep {
     wholeAtMs: -Infinity,
     dueAtMs: -Infinity,
   };
-  const { alarm, walk } = state;
+  const { alarm } = state;
   return {
     name: "sweep",
     onQueued(ms) {

@@ -22,13 +22,17 @@ export interface ParkedWalk {
   rateAtMs: number;
   /** By user: the subscription that got a place last. */
   readonly served: Map<number, number>;
+  /** By subscription: until when the next attempt of its rate is that of a manual retry. */
+  readonly urgentUntilMs: Map<number, number>;
 }
 
 const batchSize = 200;
 /** Most deliveries of one subscription from one look. */
 const mostOfOne = 100;
-/** Users whose last subscription is remembered. */
+/** Users whose last subscription is remembered, and subscriptions with a manual retry. */
 const mostServed = 10_000;
+/** For the write of a manual retry into the queue, and the take from it. */
+const urgentGraceMs = 200;
 /** How often deliveries of silent receivers are judged by how long they have waited. */
 const judgeEveryMs = 60_000;
 
@@ -40,7 +44,22 @@ export function createParkedWalk(): ParkedWalk {
     judgedAtMs: -Infinity,
     rateAtMs: Infinity,
     served: new Map(),
+    urgentUntilMs: new Map(),
   };
+}
+
+/** Leaves the next attempt of a subscription's rate to a manual retry that is due in `ms`. */
+export function leaveNextTo({ urgentUntilMs }: ParkedWalk, subscriptionId: number, ms: number): void {
+  setBounded(urgentUntilMs, [subscriptionId, performance.now() + ms + urgentGraceMs], mostServed);
+}
+
+function waitMsOf(
+  { rates }: TakeParkedOptions,
+  { urgentUntilMs }: ParkedWalk,
+  subscriptionId: number,
+): number {
+  const urgentMs = (urgentUntilMs.get(subscriptionId) ?? 0) - performance.now();
+  return Math.max(rates.waitMs(subscriptionId), urgentMs);
 }
 
 /**
@@ -58,7 +77,7 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   const isLast = found.length < batchSize;
   const silent = found.filter((one) => isSilent(options, one));
   const limited = found.filter(({ isActive, rateLimit }) => isActive && rateLimit !== null);
-  const held = limited.filter(({ subscriptionId }) => options.rates.waitMs(subscriptionId) > 0);
+  const held = limited.filter(({ subscriptionId }) => waitMsOf(options, walk, subscriptionId) > 0);
   walk.isSlotWanted ||= found.some(
     (one) => hasShare(options, one) && !silent.includes(one) && !held.includes(one),
   );
@@ -103,12 +122,12 @@ async function hold(options: TakeParkedOptions, found: readonly ParkedSubscripti
 
 /** Notes when the first of the subscriptions with a rate limit may go on. */
 function noteRates(
-  { rates }: TakeParkedOptions,
+  options: TakeParkedOptions,
   walk: ParkedWalk,
   limited: readonly ParkedSubscription[],
 ): void {
   for (const { subscriptionId } of limited) {
-    const waitMs = rates.waitMs(subscriptionId);
+    const waitMs = waitMsOf(options, walk, subscriptionId);
     if (waitMs > 0) walk.rateAtMs = Math.min(walk.rateAtMs, performance.now() + waitMs);
   }
 }

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { createRates } from "../../src/deliveries/admission/rates.ts";
 import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import { never, useSweepScene } from "../support/sweep-scene.ts";
 import { until } from "../support/wait.ts";
@@ -66,5 +67,24 @@ describe("createSweep", () => {
     await untilStarted(1);
 
     expect(scene.started[0]?.trigger).to.equal("manual");
+  });
+
+  it("gives it the next attempt of its rate, before those that wait for a slot", async () => {
+    await scene.core.sql("UPDATE svc.subscriptions SET rate_limit = 1");
+    for (let count = 0; count < 5; count += 1)
+      await scene.work.addDelivery(scene.subscription, { due: "parked" });
+    await scene.work.addDelivery(scene.subscription, { status: "retrying" });
+    await scene.core.sql("UPDATE svc.delivery_queue SET is_hurried = true WHERE due_at IS NOT NULL");
+    const rates = createRates({
+      sql: scene.core.sql,
+      now: () => performance.now(),
+      onWait: () => undefined,
+    });
+    await rates.take([{ subscriptionId: scene.subscription.id, rateLimit: 1, count: 1 }]);
+    start({ intervalMs: 1_500, rates });
+
+    await untilStarted(2);
+
+    expect(scene.started.map(({ trigger }) => trigger)).to.deep.equal(["manual", "scheduled"]);
   });
 });
