@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { idsOf, never, useSweepScene } from "../support/sweep-scene.ts";
 import { until } from "../support/wait.ts";
+import { createRates } from "../../src/deliveries/admission/rates.ts";
 import { unlimited } from "../support/work.ts";
 
 // Faults of the database between the take and the attempts; sweep.test.ts has the rest.
@@ -34,5 +35,24 @@ describe("createSweep", () => {
     expect(startedIds()).to.deep.equal(idsOf(other));
     expect(scene.returns).to.deep.equal([{ id: String(limited.id), delayMs: 2_000 }]);
     expect(scene.lines.map(({ msg }) => msg)).to.include("rate limits not asked; trying again");
+  });
+
+  it("has the others attempted while the rate of a subscription is locked", async () => {
+    const limited = await scene.work.addDelivery(await scene.work.addSubscription({ rateLimit: 10 }));
+    const other = await scene.work.addDelivery(scene.subscription);
+    const client = await scene.core.database.pool.connect();
+    try {
+      await client.query("BEGIN; SELECT FROM svc.subscription_state FOR UPDATE");
+      const { sql } = scene.core;
+      const rates = createRates({ sql, now: () => performance.now(), onWait: () => undefined });
+      start({ rates, intervalMs: never });
+      await untilStarted(1);
+    } finally {
+      await client.query("ROLLBACK");
+      client.release();
+    }
+
+    expect(startedIds()).to.deep.equal(idsOf(other));
+    expect(scene.returns).to.deep.equal([{ id: String(limited.id), delayMs: 2_000 }]);
   });
 });

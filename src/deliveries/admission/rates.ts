@@ -23,6 +23,9 @@ export interface Rates {
 /** Subscriptions without an attempt left; one that is dropped is asked for once more. */
 const mostWaiting = 10_000;
 
+/** Deliveries without a rate limit wait for the answer, too: a lock must not hold them up. */
+const withShortLockWait = "(SELECT set_config('lock_timeout', '1s', true)) IS NOT NULL";
+
 /**
  * Each row says when the next attempt may begin. Time that passes unused adds up to a burst. An
  * attempt that is given out and not made is lost: a rate is never exceeded. The commit does not
@@ -33,7 +36,8 @@ const takeText = `
   WITH given AS (
     SELECT * FROM unnest($1::int[], $2::float8[], $3::float8[], $4::int[]) AS given (id, gap_ms, burst_ms, wanted)
   ), held AS MATERIALIZED (
-    SELECT subscription_id AS id, next_slot_at FROM svc.subscription_state WHERE subscription_id = ANY($1) ORDER BY 1 FOR UPDATE
+    SELECT subscription_id AS id, next_slot_at FROM svc.subscription_state WHERE subscription_id = ANY($1) AND ${withShortLockWait}
+    ORDER BY 1 FOR UPDATE
   ), clock AS MATERIALIZED (
     SELECT clock_timestamp() AS now FROM (SELECT count(*) FROM held) AS locked
   ), base AS (
