@@ -1,4 +1,4 @@
-import { createStatementNames, createTextSql } from "../db/text-sql.ts";
+import { createTextSql } from "../db/text-sql.ts";
 import { createSql } from "../db/sql.ts";
 import { createEventFeed, type EventFeed, type EventFeedOptions } from "../events/event-feed.ts";
 import { createEventHorizon } from "../events/event-horizon.ts";
@@ -16,7 +16,7 @@ import { namesForTypes } from "./statement-names.ts";
  */
 export function addEvents(
   router: ApiRouter,
-  { database, isEmbedded }: Infrastructure,
+  { database, isEmbedded, names }: Infrastructure,
   { definitions, models }: Configuration,
   options: Omit<FeedRoutesOptions, "feed" | "streams"> &
     Pick<EventFeedOptions, "judge"> &
@@ -27,7 +27,7 @@ export function addEvents(
   const present = createEventPresenter({
     definitions,
     delegateOf: (model) => models.listDelegate(model),
-    sql: createTextSql(database.lists, namesForTypes(createStatementNames(isEmbedded), definitions)),
+    sql: createTextSql(database.lists, namesForTypes(names, definitions)),
   });
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });

@@ -7,7 +7,7 @@ import { isAdminFor } from "../resources/access.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { createBatchedSql } from "../db/batched-sql.ts";
-import { createStatementNames, createTextSql, createTextTransact } from "../db/text-sql.ts";
+import { createTextSql, createTextTransact } from "../db/text-sql.ts";
 import type { StatementNames } from "../db/statement-name.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
@@ -62,13 +62,13 @@ export function createApi({
   readonly tokens: TokenProvider;
   readonly source: ConfigurationSource;
 }): Assembly {
-  const { log, database, sql, cursors, secretBox, isEmbedded } = infrastructure;
+  const { log, database, sql, cursors, secretBox } = infrastructure;
   const { config, definitions, models } = configuration;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const lists = { maxPerPage, cursors };
   const presence = createPresence();
   const listTurns = createListTurns(database.lists, presence);
-  const names = namesForTypes(createStatementNames(isEmbedded), definitions);
+  const names = namesForTypes(infrastructure.names, definitions);
   const relay = createRelayOf(infrastructure, configuration, names);
   /** What every route with a POST takes. */
   const posts = {

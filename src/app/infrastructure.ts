@@ -4,6 +4,8 @@ import { createInProcessBroker } from "../broker/in-process.ts";
 import { connectRabbitMq } from "../broker/rabbitmq.ts";
 import type { JwtSettings } from "../config/jwt-settings.ts";
 import type { ProgramName } from "../config/programs.ts";
+import type { StatementNames } from "../db/statement-name.ts";
+import { createStatementNames } from "../db/text-sql.ts";
 import { createSharedSlots, type SharedSlots } from "../deliveries/admission/shared-slots.ts";
 import type { Actor } from "../kit/actor.ts";
 import { processPollMs } from "../operations/processes.ts";
@@ -29,6 +31,8 @@ export interface Infrastructure extends Storage {
   readonly metrics: Metrics;
   readonly broker: Broker;
   readonly tracing: Tracing;
+  /** Connections keep named statements for their life, and so longer than a configuration. */
+  readonly names: StatementNames;
   /** Returns the keys of an issuer. */
   readonly keySourceOf: (settings: JwtSettings) => KeySource;
   /** Closes everything, last opened first. */
@@ -90,6 +94,7 @@ export async function openInfrastructure({
       metrics,
       broker,
       tracing,
+      names: createStatementNames(storage.isEmbedded),
       keySourceOf: createKeySources({ log }),
       close: () => closeAll(closers),
     };

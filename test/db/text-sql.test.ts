@@ -54,7 +54,8 @@ describe("createTextSql", () => {
 
       const error = await read().catch((thrown: unknown) => thrown);
 
-      await read().finally(() => database.pool.query("DROP TABLE lists"));
+      await read();
+      await database.pool.query("DROP TABLE lists");
       expect(databaseFaultOf(error)).to.deep.equal({ kind: "unavailable" });
     });
 
