@@ -8,7 +8,6 @@ import { addEventRoutes, type FeedRoutesOptions } from "../events/feed-routes.ts
 import type { ApiRouter } from "../http/state.ts";
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { namesForTypes } from "./statement-names.ts";
 
 /**
  * Adds the routes of events. Returns their streams, which a worker of the API feeds, and what reads
@@ -16,7 +15,7 @@ import { namesForTypes } from "./statement-names.ts";
  */
 export function addEvents(
   router: ApiRouter,
-  { database, isEmbedded, names }: Infrastructure,
+  { database, isEmbedded, namesOf }: Infrastructure,
   { definitions, models }: Configuration,
   options: Omit<FeedRoutesOptions, "feed" | "streams"> &
     Pick<EventFeedOptions, "judge"> &
@@ -27,7 +26,7 @@ export function addEvents(
   const present = createEventPresenter({
     definitions,
     delegateOf: (model) => models.listDelegate(model),
-    sql: createTextSql(database.lists, namesForTypes(names, definitions)),
+    sql: createTextSql(database.lists, namesOf(definitions)),
   });
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });

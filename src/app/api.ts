@@ -22,7 +22,6 @@ import { addUsers } from "./api-users.ts";
 import { addWebhooks } from "./api-webhooks.ts";
 import { addReplays } from "./replays.ts";
 import type { Infrastructure } from "./infrastructure.ts";
-import { namesForTypes } from "./statement-names.ts";
 import { createApp } from "../http/app.ts";
 import { createConsole, type ConsolePages } from "../http/console.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
@@ -68,7 +67,7 @@ export function createApi({
   const lists = { maxPerPage, cursors };
   const presence = createPresence();
   const listTurns = createListTurns(database.lists, presence);
-  const names = namesForTypes(infrastructure.names, definitions);
+  const names = infrastructure.namesOf(definitions);
   const relay = createRelayOf(infrastructure, configuration, names);
   /** What every route with a POST takes. */
   const posts = {

@@ -169,8 +169,11 @@ export function isDatabaseAway(error: unknown): boolean {
   return databaseFaultOf(error).kind === "unavailable";
 }
 
-/** SQLSTATE classes of a connection that ends, and how the codes of sockets begin. */
-const lostCodes = ["08", "57P", "E"];
+/**
+ * How the codes of a connection that ends begin. Those of class 08 are of other servers that a step
+ * reads from.
+ */
+const lostCodes = ["57P", "ECONN", "EPIPE", "ETIMEDOUT", "EHOST", "ENET"];
 
 /** Looks at what an OperatorError is about. A busy table or a full disk is for the operator. */
 function isConnectionLost(cause: unknown): boolean {

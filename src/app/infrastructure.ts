@@ -5,9 +5,9 @@ import { connectRabbitMq } from "../broker/rabbitmq.ts";
 import type { JwtSettings } from "../config/jwt-settings.ts";
 import type { ProgramName } from "../config/programs.ts";
 import type { StatementNames } from "../db/statement-name.ts";
-import { createStatementNames } from "../db/text-sql.ts";
 import { createSharedSlots, type SharedSlots } from "../deliveries/admission/shared-slots.ts";
 import type { Actor } from "../kit/actor.ts";
+import type { Definitions } from "../mapping/definition.ts";
 import { processPollMs } from "../operations/processes.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
@@ -16,6 +16,7 @@ import type { Tracing } from "../telemetry/tracing.ts";
 import { createKeySources, type KeySource } from "../users/key-set.ts";
 import type { CheckedConfiguration } from "./configuration.ts";
 import { prepareDatabase } from "./prepare-database.ts";
+import { createNamesOf } from "./statement-names.ts";
 import type { Readiness } from "./readiness.ts";
 import { addScrapeSources } from "./scrape-sources.ts";
 import { openStorage, type Opening, type Storage } from "./storage.ts";
@@ -32,7 +33,7 @@ export interface Infrastructure extends Storage {
   readonly broker: Broker;
   readonly tracing: Tracing;
   /** Connections keep named statements for their life, and so longer than a configuration. */
-  readonly names: StatementNames;
+  readonly namesOf: (definitions: Definitions) => StatementNames;
   /** Returns the keys of an issuer. */
   readonly keySourceOf: (settings: JwtSettings) => KeySource;
   /** Closes everything, last opened first. */
@@ -94,7 +95,7 @@ export async function openInfrastructure({
       metrics,
       broker,
       tracing,
-      names: createStatementNames(storage.isEmbedded),
+      namesOf: createNamesOf(storage.isEmbedded),
       keySourceOf: createKeySources({ log }),
       close: () => closeAll(closers),
     };

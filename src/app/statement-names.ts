@@ -1,22 +1,30 @@
-import { statementName, type StatementNames } from "../db/statement-name.ts";
-import { getOrSet } from "../kit/group-by.ts";
+import type { StatementNames } from "../db/statement-name.ts";
+import { createStatementNames } from "../db/text-sql.ts";
+import { setBounded } from "../kit/bounded-map.ts";
 import type { Definitions } from "../mapping/definition.ts";
 
+/** Kinds of mapping files that are remembered: a refused reload must not begin the count again. */
+const mostKept = 4;
+
 /**
- * Gives statements other names where a column has another type. A prepared statement keeps the
- * types of its parameters, and a connection keeps the statement, also after a reload.
+ * Returns what gives the names of statements for mapping files. A prepared statement keeps the
+ * types of its parameters, and a connection keeps the statement, also after a reload. So
+ * statements have other names where columns have other types. Reloads of the same types go on
+ * with the same count.
  */
-export function namesForTypes(names: StatementNames, definitions: Definitions): StatementNames {
-  const types = [...definitions.values()].map(({ table, fields }) => [
-    table,
-    fields.map(({ column, type, native, isList, length, precision, scale }) =>
-      [column, type, native, isList, length, precision, scale].join(" "),
-    ),
-  ]);
-  const own = new Map<string, string>();
-  const before = JSON.stringify(types);
-  return (text) => {
-    const name = names(text);
-    return name === undefined ? undefined : getOrSet(own, name, () => statementName(before + name));
+export function createNamesOf(isEmbedded: boolean): (definitions: Definitions) => StatementNames {
+  const kept = new Map<string, StatementNames>();
+  return (definitions) => {
+    const types = JSON.stringify(
+      [...definitions.values()].map(({ table, fields }) => [
+        table,
+        fields.map(({ column, type, native, isList, length, precision, scale }) =>
+          [column, type, native, isList, length, precision, scale].join(" "),
+        ),
+      ]),
+    );
+    const names = kept.get(types) ?? createStatementNames(isEmbedded, types);
+    setBounded(kept, [types, names], mostKept);
+    return names;
   };
 }

@@ -27,8 +27,9 @@ const maxCharacters = 500_000;
 /**
  * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
  *   names would collide.
+ * @param salt With another one, the same text has another name.
  */
-export function createStatementNames(isEmbedded: boolean): StatementNames {
+export function createStatementNames(isEmbedded: boolean, salt = ""): StatementNames {
   const names = new Map<string, string>();
   let characters = 0;
   return (text) => {
@@ -41,7 +42,7 @@ export function createStatementNames(isEmbedded: boolean): StatementNames {
       characters + text.length <= maxCharacters &&
       (!text.endsWith("*/") || text.endsWith(unsampledComment))
     ) {
-      name = statementName(text);
+      name = statementName(salt + text);
       names.set(text, name);
       characters += text.length;
     }

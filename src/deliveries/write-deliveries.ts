@@ -1,3 +1,4 @@
+import type { Log } from "../telemetry/log.ts";
 import type { IncomingMessage } from "../broker/broker.ts";
 import type { PublishedEvent } from "../events/event-message.ts";
 import type { Subscriber } from "../subscriptions/subscriber.ts";
@@ -22,6 +23,7 @@ export interface WriteOptions {
   readonly attempts: Pick<Attempts, "start">;
   readonly flightMs: number;
   readonly eligibility: Pick<Eligibility, "judge">;
+  readonly log: Pick<Log, "error">;
 }
 
 /** An event as the fan-out has received it. */
@@ -152,28 +154,24 @@ function plan(
 
 /** Leaves to the queue what a rate limit does not let begin now. */
 async function holdToRates(
-  { rates }: WriteOptions,
+  { rates, log }: WriteOptions,
   planned: readonly Planned[],
 ): Promise<readonly Planned[]> {
   const isLimited = ({ place, subscriber }: Planned): boolean =>
     place !== undefined && subscriber.rateLimit !== null;
   if (!planned.some(isLimited)) return planned;
-  try {
-    const wanted = planned.filter(isLimited);
-    const grants = await grantsFor(
-      rates,
-      wanted.map(({ subscriber }) => subscriber),
-    );
-    return planned.map((one) => {
-      const { place, subscriber } = one;
-      if (!isLimited(one) || grants.use(subscriber.subscriptionId, subscriber.rateLimit)) return one;
-      place?.leave();
-      return { ...one, place: undefined };
-    });
-  } catch (error) {
-    for (const { place } of planned) place?.leave();
-    throw error;
-  }
+  const subscribers = planned.filter(isLimited).map(({ subscriber }) => subscriber);
+  // Where the rates cannot be asked, the limited ones wait: the others must not.
+  const grants = await grantsFor(rates, subscribers).catch((error: unknown) => {
+    log.error({ err: error }, "rate limits not asked; deliveries wait in the queue");
+    return undefined;
+  });
+  return planned.map((one) => {
+    const { place, subscriber } = one;
+    if (!isLimited(one) || grants?.use(subscriber.subscriptionId, subscriber.rateLimit) === true) return one;
+    place?.leave();
+    return { ...one, place: undefined };
+  });
 }
 
 /** Writes one portion, starts its attempts, and adds the new deliveries to `written`. */

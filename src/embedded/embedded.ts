@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import { lstat, mkdir, rm, stat, writeFile } from "node:fs/promises";
+import { lstat, mkdir, realpath, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import path from "node:path";
 import { PGlite } from "@electric-sql/pglite";
@@ -173,9 +173,10 @@ function folderIn(root: string): string {
   return path.join(root, "postgres");
 }
 
-/** Returns the name of the socket's folder outside of the data dir. */
-function farNameOf(root: string): string {
-  return `svc-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`;
+/** Returns the name of the socket's folder outside of the data dir, the same by whatever path. */
+async function farNameOf(root: string): Promise<string> {
+  const real = await realpath(root).catch(() => root);
+  return `svc-${createHash("sha256").update(real).digest("hex").slice(0, 16)}`;
 }
 
 /**
@@ -183,7 +184,7 @@ function farNameOf(root: string): string {
  * names the socket of the original, which may be running.
  */
 async function isSocketOf(root: string, socketDir: string): Promise<boolean> {
-  if (path.basename(socketDir) === farNameOf(root)) return true;
+  if (path.basename(socketDir) === (await farNameOf(root))) return true;
   const [own, found] = await Promise.all(
     [path.join(root, "socket"), socketDir].map((folder) => stat(folder).catch(() => undefined)),
   );
@@ -196,7 +197,7 @@ async function isSocketOf(root: string, socketDir: string): Promise<boolean> {
  */
 async function prepareSocketDir(root: string): Promise<string> {
   const near = path.join(root, "socket");
-  const name = farNameOf(root);
+  const name = await farNameOf(root);
   const folder = [near, path.join(tmpdir(), name), path.join("/tmp", name)].find(
     (candidate) => Buffer.byteLength(path.join(candidate, socketName)) <= maxSocketPathBytes,
   );

@@ -110,7 +110,7 @@ interface PollRow {
  * @param hash Returns the hash of the configuration in use.
  * @param onDispatchers Gets the ids of the dispatchers that live, from each poll. This one's is
  *   missing when its own row was too old: the others took it for dead.
- * @param onRegistered Called when the row is new: what was asked for before is not in it.
+ * @param onRegistered Called once, with the first row: what was asked for before is not in it.
  */
 export function createRegistration({
   id,
@@ -134,12 +134,14 @@ export function createRegistration({
   readonly intervalMs?: number;
 }): Registration {
   let lastFaults: readonly string[] = [];
+  let isRegistered = false;
   /** Number of the last request that was started. */
   let taken = 0;
 
   async function register(): Promise<void> {
     await sql(registerText, [id, program, hostname(), process.pid, hash(), lastFaults, version]);
-    onRegistered();
+    if (!isRegistered) onRegistered();
+    isRegistered = true;
     await sql(forgetText);
   }
 

@@ -111,7 +111,7 @@ const encodeInteger: Encode = (value) =>
 const encoders: Readonly<Record<Exclude<FieldType, "Json">, Encode>> = {
   Int: encodeInteger,
   // A mapping file has large ones, and bytes, as texts.
-  BigInt: (value) => (typeof value === "string" ? value : encodeInteger(value)),
+  BigInt: (value) => (typeof value === "string" && /^-?\d+$/.test(value) ? value : encodeInteger(value)),
   Float: (value) => (typeof value === "number" ? value : undefined),
   Decimal(value) {
     if (Decimal.isDecimal(value)) return value.toFixed();
@@ -129,7 +129,10 @@ const encoders: Readonly<Record<Exclude<FieldType, "Json">, Encode>> = {
   Time: (value) => (value instanceof Date ? value.toISOString().slice(11, -1) : encodeText(value)),
   Interval: encodeText,
   Bytes(value) {
-    if (typeof value === "string") return Buffer.from(value, "base64");
+    if (typeof value === "string") {
+      const bytes = Buffer.from(value, "base64");
+      return bytes.toString("base64") === value ? bytes : undefined;
+    }
     if (!(value instanceof Uint8Array)) return undefined;
     return Buffer.from(value.buffer, value.byteOffset, value.byteLength);
   },

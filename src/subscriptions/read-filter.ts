@@ -88,7 +88,9 @@ const codesOfTables = ["08", "HV", "40", "531", "532", "534", "55", "57014"];
 /** Returns whether a statement failed for what it reads, and others may work. */
 function isOfTables(error: unknown): boolean {
   const code = codeOf(error);
-  return code !== undefined && codesOfTables.some((prefix) => code.startsWith(prefix));
+  // PgBouncer's own faults are of the connection.
+  if (code === undefined || code === "08P01") return false;
+  return codesOfTables.some((prefix) => code.startsWith(prefix));
 }
 
 /**

@@ -62,6 +62,15 @@ describe("prepareDatabase", () => {
     expect(refused).to.match(/^OperatorError: The migration failed and changed nothing/);
   });
 
+  it("ends for a step whose foreign server is away: trying again at once would help nothing", async () => {
+    const away = "RAISE EXCEPTION SQLSTATE '08001' USING MESSAGE = 'could not connect to server \"other\"'";
+    await scene.client.query(loseOnce.replace("PERFORM pg_terminate_backend(pg_backend_pid())", away));
+
+    const refused = await prepare().catch(String);
+
+    expect(refused).to.match(/^OperatorError: The migration failed and changed nothing/);
+  });
+
   it("names no value of a row that stands in the way, since the log has what it says", async () => {
     const fields = [keyField(), field("email", "String")];
     const kind = field("kind", "String", { default: { kind: "literal", value: "x" } });

@@ -251,4 +251,14 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     expect(scene.admission.held).to.equal(1);
     expect(scene.parked).to.equal(1);
   });
+
+  it("leaves what is limited to the queue when the rates cannot be asked, and starts the others", async () => {
+    await sql(insertSql, scene.subscription.id);
+    await sql("UPDATE svc.subscriptions SET rate_limit = 1 WHERE id = $1", scene.subscription.id);
+    startKnown(nobody, { rates: { take: () => Promise.reject(new Error("a lock")) } });
+    await fanOutTwo();
+
+    expect(await scene.work.deliveries()).to.have.length(4);
+    expect([scene.started.length, scene.admission.held, scene.parked]).to.deep.equal([2, 2, 2]);
+  });
 });

@@ -90,8 +90,8 @@ describe("svc-admin resources check", () => {
 
   it("refuses a rule of access that the start would refuse", async () => {
     const file = good
-      .replace("read: everyone", "read: { photo: AAAA }")
-      .replace("fields: {", "fields: { photo: { type: Bytes },");
+      .replace("read: everyone", "read: { label: { equals: a, mode: insensitive } }")
+      .replace("fields: {", "fields: { label: { type: String },");
 
     expect(await run({ "n.yaml": file }, "check")).to.deep.equal({
       status: 1,

@@ -1,0 +1,29 @@
+import { expect } from "chai";
+import { createNamesOf } from "../../src/app/statement-names.ts";
+import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
+
+const guests = (length: number): ReturnType<typeof definitionsOf> =>
+  definitionsOf(definition({ name: "guests", fields: [keyField(), field("email", "String", { length })] }));
+
+describe("createNamesOf", () => {
+  it("gives a statement the same name after a reload, and another one for other types", () => {
+    const namesOf = createNamesOf(false);
+    const first = namesOf(guests(40))("SELECT 1");
+
+    expect(namesOf(guests(40))("SELECT 1")).to.equal(first);
+    expect(namesOf(guests(80))("SELECT 1")).not.to.equal(first);
+    expect(namesOf(guests(40))("SELECT 1")).to.equal(first);
+  });
+
+  it("counts statements on over reloads of the same types, and anew for other types", () => {
+    const namesOf = createNamesOf(false);
+    const named = (length: number, from: number): number =>
+      Array.from({ length: 600 }, (_, index) => namesOf(guests(length))(`SELECT ${from + index}`)).filter(
+        (name) => name !== undefined,
+      ).length;
+
+    expect([named(40, 0), named(40, 1000), named(80, 2000), named(40, 3000)]).to.deep.equal([
+      600, 400, 600, 0,
+    ]);
+  });
+});
