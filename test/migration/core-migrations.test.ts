@@ -151,6 +151,16 @@ describe("the core migrations", () => {
       expect(bytes).to.be.above(8);
     });
 
+    it("compress what events and answers hold with LZ4", async () => {
+      const { rows: columns } = await client.query<{ name: string; compression: string }>(
+        `SELECT attrelid::regclass || '.' || attname AS name, attcompression AS compression FROM pg_attribute
+         WHERE (attrelid, attname) IN (('svc.events'::regclass, 'snapshot'), ('svc.event_data'::regclass, 'data'),
+           ('svc.event_data'::regclass, 'previous'), ('svc.idempotency_keys'::regclass, 'body'))`,
+      );
+      expect(columns).to.have.lengthOf(4);
+      for (const { name, compression } of columns) expect(compression, name).to.equal("l");
+    });
+
     it("give each event a UUID that begins with its id", async () => {
       await client.query("TRUNCATE svc.events, svc.outbox");
       const { rows } = await client.query<{ id: string; uuid: string }>(
