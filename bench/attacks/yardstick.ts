@@ -9,10 +9,12 @@ const endless = (): string =>
 
 /**
  * No attack: another program takes as much CPU as it is given, and sends the service nothing. No service can do better for its users than
- * it does beside that. The loops have the priority that this process has now.
+ * it does beside that. The loops have a session of their own, with the priority of any other.
  */
 export function createYardstick(atEnd: AtEnd): Attack {
-  const loops = [1, 2].map(() => spawn(process.execPath, ["-e", endless()], { stdio: "ignore" }));
+  const loops = [1, 2].map(() =>
+    spawn(process.execPath, ["-e", endless()], { stdio: "ignore", detached: true }),
+  );
   const signalAll = (name: NodeJS.Signals): void => loops.forEach((loop) => loop.kill(name));
   signalAll("SIGSTOP");
   atEnd(() => signalAll("SIGKILL"));
