@@ -1,3 +1,4 @@
+import { DatabaseError } from "pg";
 import { columnsOf } from "./fault-columns.ts";
 import { resultTooLargeCode } from "./result-limit.ts";
 
@@ -131,6 +132,11 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   if (thrown.name === "PrismaClientValidationError" && unreadableValue.test(message))
     return { kind: "bad_value" };
   return { kind: "other" };
+}
+
+/** Returns whether a statement has waited for a lock as long as it may. */
+export function isLockWaitOver(error: unknown): boolean {
+  return error instanceof DatabaseError && error.code === "55P03";
 }
 
 /**

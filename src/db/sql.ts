@@ -106,6 +106,13 @@ export function byKey(column: string, value: string): string {
  */
 export const withoutDiskWait = "(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL";
 
+/**
+ * Returns a condition, always true, that has the statement wait no longer for each lock after it.
+ */
+export function withLockWait(ms: number): string {
+  return `(SELECT set_config('lock_timeout', '${ms}ms', true)) IS NOT NULL`;
+}
+
 /** `SET LOCAL` statements that leave the planner only plans in the order of an index. */
 export const onlyIndexes = ["seqscan", "bitmapscan", "sort", "incremental_sort"]
   .map((way) => `SET LOCAL enable_${way} = off`)

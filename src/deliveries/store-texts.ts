@@ -1,4 +1,4 @@
-import { byKey, withoutDiskWait } from "../db/sql.ts";
+import { byKey, withLockWait, withoutDiskWait } from "../db/sql.ts";
 import { erasedReason } from "./delivery.ts";
 
 /** Time of `event`: UTC, ISO 8601 with microseconds and a trailing `Z`. */
@@ -168,6 +168,13 @@ const leftOverText = (written: string): string => `
       AND CASE WHEN status IN ('pending', 'retrying') AND (SELECT delivery_id FROM svc.delivery_queue WHERE ${byKey("delivery_id", "delivery.id")}) IS NULL
         THEN id NOT IN (SELECT unnest(delivery_ids) FROM svc.flights WHERE flights.id <> ALL(ARRAY(SELECT ended.id FROM ended))) END`;
 
+/** Longer than a transaction of svc has a delivery. Meanwhile no other outcome is written. */
+const outcomeLockMs = 250;
+
+/** Selects those of the deliveries that no other transaction has. */
+export const unlockedText = `
+  SELECT id FROM svc.deliveries WHERE id = ANY($1::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`;
+
 /**
  * Returns the statement for outcomes, without a wait for the disk: after a lost outcome the attempt
  * is made once more, under the same UUID. A delivery that was cancelled during its POST keeps its
@@ -184,6 +191,7 @@ const recordingText = (isWhole: boolean): string => `
         $10::jsonb[], $11::bytea[], $12::bool[], $13::uuid[], $15::text[], $16::int[], $17::int[], $18::int[], $19::int[], $20::text[], $21::text[])
       AS given (id, status, attempts_before, delay_ms, last_error, started_at, duration_ms, status_code, error, response_headers,
         response_body, response_truncated, uuid, address, dns_ms, connect_ms, tls_ms, first_byte_ms, trigger, url)
+    WHERE ${withLockWait(outcomeLockMs)}
   ), written AS (
     UPDATE svc.deliveries AS delivery
     SET attempt = delivery.attempt + CASE WHEN outcome.started_at IS NULL THEN 0 ELSE 1 END, url = coalesce(outcome.url, delivery.url),

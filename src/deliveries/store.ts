@@ -17,6 +17,7 @@ import {
   returnStraysText,
   takeDueText,
   takeParkedText,
+  unlockedText,
 } from "./store-texts.ts";
 import { toTaken, type TakenDeliveries, type TakenRow } from "./taken.ts";
 
@@ -96,6 +97,8 @@ export interface DeliveryStore {
    * still has are due: a crash of the database has lost their earlier writes.
    */
   record(recording: Recording): Promise<ReadonlyMap<string, DeliveryStatus>>;
+  /** Returns the ids of those that no other transaction has locked. */
+  findUnlocked(ids: readonly string[]): Promise<ReadonlySet<string>>;
   /** Puts deliveries back into the queue, and ends flights in the same way. */
   putBack(options: {
     readonly returns: readonly RequeuedFromFlight[];
@@ -156,6 +159,10 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       return new Map(rows.map(({ id, data, previous }) => [id, { data, previous }]));
     },
     record: (recording) => recordOutcomes(sql, recording),
+    async findUnlocked(ids) {
+      const rows = await sql<{ id: string }>(unlockedText, [ids]);
+      return new Set(rows.map(({ id }) => id));
+    },
     async putBack({ returns, endedFlights }) {
       await sql(putBackText, [
         returns.map(({ id }) => id),

@@ -13,14 +13,16 @@ export interface Batcher<Item, Result> {
 
 interface Waiting<Item, Result> {
   readonly item: Item;
-  readonly resolve: (result: Result) => void;
+  readonly resolve: (result: Result | Promise<Result>) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /** How a batcher handles its items. */
 export interface BatcherOptions<Item, Result> {
-  /** Returns one result per item, in the items' order. */
-  readonly handle: (items: readonly Item[]) => Promise<readonly Result[]>;
+  /**
+   * Returns one result per item, in the items' order. A promise that rejects fails its item alone.
+   */
+  readonly handle: (items: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>;
   /** Most items of one batch. */
   readonly maxItems: number | (() => number);
   /** How many batches run at one time. */
@@ -62,7 +64,7 @@ export function createBatcher<Item, Result>({
       if (waiting.length > 0) startOneMore();
       try {
         const results = await handle(batch.map(({ item }) => item));
-        batch.forEach(({ resolve }, index) => resolve(results[index] as Result));
+        batch.forEach(({ resolve }, index) => resolve(results[index] as Result | Promise<Result>));
       } catch (error) {
         for (const { reject } of batch) reject(error);
       }

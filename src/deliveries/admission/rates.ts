@@ -1,5 +1,5 @@
 import { setBounded } from "../../kit/bounded-map.ts";
-import { withoutDiskWait, type Sql } from "../../db/sql.ts";
+import { withLockWait, withoutDiskWait, type Sql } from "../../db/sql.ts";
 
 /** Attempts of a subscription that has a rate limit. */
 interface RateRequest {
@@ -24,7 +24,7 @@ export interface Rates {
 const mostWaiting = 10_000;
 
 /** Deliveries without a rate limit wait for the answer, too: a lock must not hold them up. */
-const withShortLockWait = "(SELECT set_config('lock_timeout', '1s', true)) IS NOT NULL";
+const withShortLockWait = withLockWait(1000);
 
 /**
  * Each row says when the next attempt may begin. Time that passes unused adds up to a burst. An

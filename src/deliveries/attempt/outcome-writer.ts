@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createBatcher, type Batcher } from "../../kit/batcher.ts";
 import { messageOf } from "../../kit/errors.ts";
-import { databaseFaultOf } from "../../db/database-fault.ts";
+import { databaseFaultOf, isLockWaitOver } from "../../db/database-fault.ts";
 import type { Log } from "../../telemetry/log.ts";
 import { countWritten, flightsEndedBy, type Flight } from "../flights.ts";
 import type { DeliveryStatus } from "../delivery.ts";
@@ -10,7 +10,7 @@ import type { DeliveryStore } from "../store.ts";
 import type { Outcome, RequeuedDelivery } from "../outcome.ts";
 
 export interface OutcomeWriterOptions {
-  readonly store: Pick<DeliveryStore, "record" | "putBack">;
+  readonly store: Pick<DeliveryStore, "record" | "findUnlocked" | "putBack">;
   readonly log: Log;
   /**
    * Called for everything that went into the queue, with its wait in ms; undefined for what waits
@@ -65,7 +65,7 @@ const recordRetryMs = 500;
 
 export function createOutcomeWriter(options: OutcomeWriterOptions): OutcomeWriter {
   const state: State = { ...options, pending: new Set(), isStopping: false };
-  const records: Batcher<Write<Outcome>, DeliveryStatus | undefined> = createBatcher({
+  const records: Batcher<Write<Outcome>, Recorded> = createBatcher({
     maxItems: mostAtOnce,
     handle: (writes) => recordAll(state, writes),
     everyMs: recordEveryMs,
@@ -92,10 +92,28 @@ export function createOutcomeWriter(options: OutcomeWriterOptions): OutcomeWrite
   };
 }
 
+type Recorded = DeliveryStatus | undefined;
+
+/** Another transaction may have one of the deliveries for long: that one alone waits for it. */
 async function recordAll(
   state: State,
   writes: readonly Write<Outcome>[],
-): Promise<readonly (DeliveryStatus | undefined)[]> {
+): Promise<readonly (Recorded | Promise<Recorded>)[]> {
+  try {
+    return await recordUnlocked(state, writes);
+  } catch (error) {
+    if (!isLockWaitOver(error)) throw error;
+    const unlocked = await state.store.findUnlocked(writes.map(({ item }) => item.id));
+    const others = writes.filter(({ item }) => unlocked.has(item.id));
+    const isHelp = others.length > 0 && others.length < writes.length;
+    if (!isHelp) throw error;
+    const statuses = await recordUnlocked(state, others);
+    const byId = new Map(others.map(({ item }, index) => [item.id, statuses[index]]));
+    return writes.map(({ item: { id } }) => (byId.has(id) ? byId.get(id) : Promise.reject(error)));
+  }
+}
+
+async function recordUnlocked(state: State, writes: readonly Write<Outcome>[]): Promise<readonly Recorded[]> {
   const flights = writes.map(({ flight }) => flight);
   const outcomes = writes.map(({ item }) => item);
   const endedFlights = flightsEndedBy(flights);

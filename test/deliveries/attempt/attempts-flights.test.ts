@@ -140,6 +140,30 @@ describe("createAttempts", () => {
     });
   });
 
+  it("records the others at once while another transaction has the row of one, and that one later", async () => {
+    for (let count = 0; count < 2; count++) await scene.work.addDelivery(scene.subscription);
+    const other = await scene.core.database.pool.connect();
+    const delivered = async (): Promise<number> =>
+      (await scene.work.deliveries()).filter(({ status }) => status === "delivered").length;
+    try {
+      await other.query("BEGIN");
+      await other.query("SELECT FROM svc.deliveries WHERE id = $1 FOR UPDATE", [String(scene.delivery.id)]);
+      open(success);
+      await startAll();
+      await until(async () => (await delivered()) === 2, { what: "the others" });
+
+      await other.query("COMMIT");
+      await scene.attempts.drain();
+    } finally {
+      other.release(true);
+    }
+
+    expect(await delivered()).to.equal(3);
+    expect(scene.posts).to.have.length(3);
+    expect(await scene.work.attemptsOf(scene.delivery.id)).to.have.length(1);
+    expect(await scene.work.flights()).to.deep.equal([]);
+  });
+
   it("puts back, with its flight ended, what the database does not take for a fault of its own", async () => {
     open(success, { store: { ...scene.store, record: () => Promise.reject(new Error("a bug")) } });
 
