@@ -101,6 +101,7 @@ async function turn(state: State, signal: AbortSignal): Promise<void> {
     }
     if (found.length === pageSize) continue;
     state.after = 0;
+    await held.forgetDiscards();
     // Nothing behind the last one of the turn before: begins again at once.
     if (page > 0 || found.length > 0) return;
   }

@@ -51,6 +51,8 @@ export interface HeldStore {
   }): Promise<number>;
   /** Forgets a request to drop that is done. */
   endDiscard(options: { readonly subscriptionId: number; readonly upTo: string }): Promise<void>;
+  /** Forgets requests to drop of which nothing is held: it was sent, or cancelled otherwise. */
+  forgetDiscards(): Promise<void>;
 }
 
 // Goes from one subscription to the next by the index, however many deliveries of each are held.
@@ -99,6 +101,15 @@ const endDiscardText = `
     WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
       AND id <= $2)`;
 
+// An old request would drop an older delivery that is held later. One that is being written is
+// younger than the margin. LIMIT has PostgreSQL read one row of the index for each request.
+const forgetDiscardsText = `
+  DELETE FROM svc.discards AS discard WHERE asked_at < now() - interval '10 seconds' AND (
+    SELECT id FROM svc.deliveries
+    WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= (discard.subscription_id, 0, 0)
+      AND (subscription_id, event_id, id) < (discard.subscription_id + 1, 0, 0) AND id <= discard.up_to
+    ORDER BY subscription_id, event_id, id LIMIT 1) IS NULL`;
+
 /** @param indexSql Cancels by index (`createIndexSql`): all that is held may else be read. */
 export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly indexSql: Sql }): HeldStore {
   return {
@@ -121,6 +132,9 @@ export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly
     },
     async endDiscard({ subscriptionId, upTo }) {
       await sql(endDiscardText, [subscriptionId, upTo]);
+    },
+    async forgetDiscards() {
+      await sql(forgetDiscardsText);
     },
   };
 }

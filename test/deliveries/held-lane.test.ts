@@ -150,6 +150,23 @@ describe("createHeldLane", () => {
     expect(statuses).to.deep.equal(["cancelled", "cancelled", "cancelled", "cancelled"]);
   });
 
+  it("forgets what was to be dropped when that went out another way: later ones are sent", async () => {
+    const subscription = await scene.work.addSubscription();
+    const { id } = await scene.work.addDelivery(subscription, { status: "retrying", attempt: 1 });
+    await scene.core.sql(
+      "INSERT INTO svc.discards (subscription_id, up_to, asked_at) VALUES ($1, $2, now() - interval '1 minute')",
+      [subscription.id, id],
+    );
+
+    start(5);
+    await scene.core.sql("SELECT pg_sleep(0.2)");
+    await scene.core.sql("UPDATE svc.deliveries SET status = 'held', held_at = now() WHERE id = $1", [id]);
+
+    await untilStarted(1);
+    expect(startedIds()).to.deep.equal([String(id)]);
+    endAll();
+  });
+
   it("sends no more of them at the same time than its receiver has slots", async () => {
     admission.room = 2;
     const subscription = await scene.work.addSubscription();

@@ -27,6 +27,19 @@ export function heldWorks(batch: number): readonly HotWork[] {
         }),
     })),
     {
+      name: "held: forget discards",
+      pool: "dispatcher",
+      mostRead: 50,
+      async run(sql) {
+        await sql(
+          `INSERT INTO svc.discards (subscription_id, up_to, asked_at) VALUES ($1, 10000000, now() - interval '1 minute')
+            ON CONFLICT (subscription_id) DO UPDATE SET asked_at = EXCLUDED.asked_at`,
+          [parkedSubscription],
+        );
+        await createHeldStore({ sql, indexSql: sql }).forgetDiscards();
+      },
+    },
+    {
       name: "held: cancel",
       pool: "dispatcher",
       mostRead: 3 * batch,
