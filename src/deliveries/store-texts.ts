@@ -309,7 +309,7 @@ export const findUndeadLetteredText = `
     CASE WHEN delivery.has_previous THEN data.previous END AS previous
   FROM (
     SELECT * FROM svc.deliveries
-    WHERE problem = 'failed' AND dead_lettered_at IS NULL AND updated_at < now() - $2 * interval '1 millisecond'
+    WHERE problem = 'failed' AND dead_lettered_at IS NULL AND updated_at < now() - $2 * interval '1 millisecond' AND id > $3
     ORDER BY id LIMIT $1
   ) AS delivery
   JOIN svc.events AS event ON event.id = delivery.event_id

@@ -128,8 +128,9 @@ export interface DeliveryStore {
   cancelOrphans(options: { readonly subscriptionId: number; readonly limit: number }): Promise<number>;
   /** Returns the ids of deleted subscriptions that have deliveries in the queue. */
   findOrphaned(limit: number): Promise<readonly number[]>;
-  /** Returns failed deliveries whose dead letter was not confirmed for `olderThanMs`. */
+  /** Returns failed deliveries whose dead letter was not confirmed for `olderThanMs`, by id. */
   findUndeadLettered(options: {
+    readonly after: string;
     readonly limit: number;
     readonly olderThanMs: number;
   }): Promise<readonly DeadDelivery[]>;
@@ -198,8 +199,8 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     async findOrphaned(limit) {
       return (await sql<{ id: number }>(findOrphanedText, [limit])).map(({ id }) => id);
     },
-    async findUndeadLettered({ limit, olderThanMs }) {
-      return sql<DeadDelivery & Record<string, unknown>>(findUndeadLetteredText, [limit, olderThanMs]);
+    async findUndeadLettered({ after, limit, olderThanMs }) {
+      return sql<DeadDelivery & Record<string, unknown>>(findUndeadLetteredText, [limit, olderThanMs, after]);
     },
     async markDeadLettered(ids) {
       if (ids.length > 0) await sql(markDeadLetteredText, [ids]);

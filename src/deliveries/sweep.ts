@@ -45,6 +45,8 @@ interface State {
   readonly passedOn: Set<string>;
   /** Row id after which the next look for strays begins. */
   strayAfter: string | undefined;
+  /** Row id after which the next dead letters begin: the broker may always refuse some. */
+  deadAfter: string;
   /** Dead letters that are being published. */
   publishing: Promise<void> | undefined;
   tidiedAtMs: number;
@@ -84,6 +86,7 @@ export function createSweep(options: SweepOptions): Sweep {
     walk,
     passedOn: new Set(),
     strayAfter: undefined,
+    deadAfter: "0",
     publishing: undefined,
     tidiedAtMs: -Infinity,
     orphansAtMs: -Infinity,
@@ -208,7 +211,7 @@ async function returnStrays(state: State): Promise<void> {
 
 /** Publishes dead letters without a wait: the broker may leave each unconfirmed for 10 s. */
 function startDeadLetters(state: State): void {
-  state.publishing ??= publishDeadLetters(state.options)
+  state.publishing ??= publishDeadLetters(state)
     .catch((error: unknown) =>
       state.options.log.error({ err: error }, "dead letters not published; trying again"),
     )
@@ -217,8 +220,10 @@ function startDeadLetters(state: State): void {
     });
 }
 
-async function publishDeadLetters({ store, broker, metrics, requeueAfterMs }: SweepOptions): Promise<void> {
-  const dead = await store.findUndeadLettered({ limit: mostDead, olderThanMs: requeueAfterMs });
+async function publishDeadLetters(state: State): Promise<void> {
+  const { store, broker, metrics, requeueAfterMs: olderThanMs } = state.options;
+  const dead = await store.findUndeadLettered({ after: state.deadAfter, limit: mostDead, olderThanMs });
+  state.deadAfter = (dead.length === mostDead ? dead.at(-1)?.id : undefined) ?? "0";
   if (dead.length === 0) return;
   const outcomes = await broker.publish(dead.map(deadDeliveryMessage));
   const confirmed = dead.filter((_, index) => outcomes[index]?.kind === "confirmed");

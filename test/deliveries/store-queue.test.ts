@@ -375,7 +375,7 @@ describe("createDeliveryStore", () => {
       await scene.core.sql("UPDATE svc.events SET occurred_at = '2026-03-28T16:30:00.123456+02:00'");
       await scene.work.addDelivery(scene.subscription, { status: "failed" });
       const find = (): ReturnType<DeliveryStore["findUndeadLettered"]> =>
-        scene.store.findUndeadLettered({ limit: 10, olderThanMs: 30_000 });
+        scene.store.findUndeadLettered({ after: "0", limit: 10, olderThanMs: 30_000 });
 
       const found = await find();
       await scene.store.markDeadLettered(idsOf(found));

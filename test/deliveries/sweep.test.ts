@@ -301,6 +301,22 @@ describe("createSweep", () => {
     expect((await scene.work.deliveryOf(young.id)).deadLetteredAt).to.equal(null);
   });
 
+  it("buries the others where the broker refuses some dead letters, such as large ones", async () => {
+    const failed: string[] = [];
+    for (let count = 0; count < 9; count += 1)
+      failed.push((await scene.work.addDelivery(scene.subscription, { status: "failed" })).uuid);
+    await scene.core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '2 minutes'");
+    const large = failed.slice(0, 4);
+    scene.broker.refuses = ({ messageId }) => large.includes(messageId);
+
+    start();
+
+    await until(async () => (await scene.broker.depth(queues.dead)) === 5, { what: "the dead letters" });
+    // It may have another limit later.
+    scene.broker.refuses = () => false;
+    await until(async () => (await scene.broker.depth(queues.dead)) === 9, { what: "all of them" });
+  });
+
   it("has deliveries attempted while the broker says nothing of dead letters", async () => {
     await scene.work.addDelivery(scene.subscription, { status: "failed", lastError: "spent" });
     await scene.core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '2 minutes'");

@@ -173,7 +173,8 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       name: "findUndeadLettered",
       pool: "pool",
       mostRead: 80,
-      run: (sql) => createDeliveryStore({ sql }).findUndeadLettered({ limit: 20, olderThanMs: 60_000 }),
+      run: (sql) =>
+        createDeliveryStore({ sql }).findUndeadLettered({ after: "0", limit: 20, olderThanMs: 60_000 }),
     },
     {
       name: "markDeadLettered",
