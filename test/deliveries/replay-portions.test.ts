@@ -119,4 +119,21 @@ describe("createReplayWorker", () => {
     expect(ended).to.deep.equal({ done: 3, failed: 0 });
     expect(portions).to.deep.equal([1, 1, 1]);
   });
+
+  it("leaves out the old row where the two are larger than a message, as the relay does", async () => {
+    await addEvents(1, 1);
+    const shown = [8 * megabyte, 1];
+
+    const { done } = await replayAll(async (_, events) => {
+      if (events.length > 1) throw new ResultTooLargeError(1);
+      const document = { text: "a".repeat(shown.shift() ?? 0) };
+      return { kind: "each", answers: [{ kind: "presented", data: document, previous: document }] };
+    });
+
+    expect(done).to.equal(2);
+    const kept = await scene.core.sql<{ previous: boolean }>(
+      "SELECT previous IS NOT NULL AS previous FROM svc.event_data ORDER BY event_id DESC LIMIT 2",
+    );
+    expect(kept.map(({ previous }) => previous)).to.deep.equal([true, false]);
+  });
 });

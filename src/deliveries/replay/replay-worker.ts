@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { maxPresentedBytes } from "../../broker/message-limit.ts";
 import { databaseFaultOf } from "../../db/database-fault.ts";
 import { readFitting } from "../../db/read-fitting.ts";
 import { ResultTooLargeError } from "../../db/result-limit.ts";
@@ -263,6 +264,10 @@ async function presentedOf(
   return records;
 }
 
-function textsOf({ data, previous }: Extract<Presented, { readonly kind: "presented" }>): PresentedTexts {
-  return { data: JSON.stringify(data), previous: previous === undefined ? null : JSON.stringify(previous) };
+/** Leaves out the old row where the two do not fit into a message, as the relay does. */
+function textsOf(presented: Extract<Presented, { readonly kind: "presented" }>): PresentedTexts {
+  const data = JSON.stringify(presented.data);
+  const previous = presented.previous === undefined ? "" : JSON.stringify(presented.previous);
+  const isFitting = Buffer.byteLength(data) + Buffer.byteLength(previous) <= maxPresentedBytes;
+  return { data, previous: isFitting && previous !== "" ? previous : null };
 }
