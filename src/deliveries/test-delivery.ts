@@ -44,9 +44,10 @@ const findText = `
 // The next statement counts what the tests before it have written.
 const lockText = "SELECT FROM svc.users WHERE id = $1 FOR NO KEY UPDATE";
 
+// One of the future is of before the database's clock went back: the next try finds it gone.
 const beginText = `
   WITH over AS (
-    DELETE FROM svc.tests WHERE user_id = $3 AND ends_at < now() - interval '1 minute'
+    DELETE FROM svc.tests WHERE user_id = $3 AND (ends_at < now() - interval '1 minute' OR started_at > now() + interval '1 minute')
   )
   INSERT INTO svc.tests (id, subscription_id, user_id, ends_at)
   SELECT $1::uuid, $2::int, $3::int, now() + $4 * interval '1 millisecond'

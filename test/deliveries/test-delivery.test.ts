@@ -61,6 +61,17 @@ describe("createTestDeliveries", () => {
     expect(await kindOf(other.send(id))).to.equal("made");
   });
 
+  it("forgets tests of the future: the database's clock has gone back", async () => {
+    const [id = 0] = await webhooksOf(1);
+    expect(await kindOf(processes[0].send(id))).to.equal("made");
+    await scene.core.sql(
+      "UPDATE svc.tests SET started_at = started_at + interval '1 hour', ends_at = ends_at + interval '1 hour'",
+    );
+
+    expect(await kindOf(processes[1].send(id))).to.equal("tooMany");
+    expect(await kindOf(processes[1].send(id))).to.equal("made");
+  });
+
   it("has two tests of a user at a time over all processes, and others beside them", async () => {
     doesHang = true;
     const ids = await webhooksOf(6);
