@@ -58,6 +58,8 @@ export interface Eligibility {
    * what a filter looks up.
    */
   isCostly(resource: string): boolean;
+  /** Whether statements of their own find the readers of the resource's events. */
+  hasFilter(resource: string): boolean;
   /** Creates the selector of some events of one resource. A filter takes a statement. */
   readerSelectorOf(resource: string, events: readonly JudgedEvent[]): Promise<ReaderSelector>;
   /**
@@ -96,6 +98,7 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
   };
   return {
     isCostly: (resource) => isCostly(definitions.get(resource)),
+    hasFilter: (resource) => ruleOf(resource) === "filter",
     async readerSelectorOf(resource, events) {
       const filter = filterOf(resource);
       const ofEach = filter === undefined ? undefined : await filteredReaders(options, filter, events);

@@ -28,6 +28,7 @@ const findText = `
   SELECT ${columns}, true AS "isActive" FROM svc.possible_subscribers($1, $2, $3, $4, $5)
   UNION ALL
   SELECT ${columns}, false FROM (${offText("$6", "$7")}) AS off`;
+const offBeforeText = `SELECT ${columns}, false AS "isActive" FROM (${offText("$1", "$2")}) AS off`;
 // `now()` is before the statement's snapshot.
 const answerText = `
   SELECT (SELECT pg_current_snapshot()::text) AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs", found.*
@@ -68,7 +69,7 @@ export interface SubscriberFinder {
 /** What a finder needs. */
 export interface SubscriberFinderOptions {
   readonly sql: Sql;
-  readonly eligibility: Pick<Eligibility, "isCostly" | "readerSelectorOf" | "judge">;
+  readonly eligibility: Pick<Eligibility, "isCostly" | "hasFilter" | "readerSelectorOf" | "judge">;
   readonly filters: Pick<WebhookFilters, "passing">;
   /** How long a subscription that is off still gets deliveries. */
   readonly holdForMs: number;
@@ -80,7 +81,7 @@ export interface SubscriberFinderOptions {
  * Finds the subscriptions that get each event of a batch. One statement narrows: it goes from the
  * distinct owners, readers and admins to their subscriptions. That takes 3 to 10 ms for 200 users,
  * however many users subscribe to the resource. `matchEvents` then decides. A resource with a
- * filter in `access.read` takes one more, see `findReaders`.
+ * filter in `access.read` takes two more, see `findReaders` and `offBefore`.
  *
  * Where code decides who is an admin, and where everyone reads, the statement reads all active
  * subscriptions to the triggers. That takes 1 to 3 s for 100,000. Such answers are not kept.
@@ -97,13 +98,14 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
   return {
     async find(events) {
       if (events.length === 0) return [];
+      const off = await offBefore(options, events);
       const selectors = await selectorsOf(options, events);
       const queries = candidateQueries(events, selectors);
       const asked = [0, 1, 2, 3, 4].map((column) => queries.map((query) => query[column]));
       const values = [...asked, holdForMs, [...selectors.keys()]];
       if (!isKept(events)) {
         const rows = await sql<FoundRow & Row>(findText, values);
-        const matched = await match(options, { events, selectors, found: rows.map(foundOf) });
+        const matched = await match(options, { events, selectors, found: rows.map(foundOf), off });
         return options.filters.passing(events, matched);
       }
       const askedAtMs = now();
@@ -146,6 +148,21 @@ async function selectorsOf(
   return selectors;
 }
 
+/**
+ * Reads what is off of the resources with a filter, before the readers of their events are looked
+ * for. One that is switched on in between would get nothing. It was no reader's then, and is not
+ * off in the end.
+ */
+async function offBefore(
+  { sql, eligibility, holdForMs }: SubscriberFinderOptions,
+  events: readonly FinderEvent[],
+): Promise<readonly Found[]> {
+  const names = events.map(({ resource }) => resource);
+  const resources = new Set(names.filter((name) => eligibility.hasFilter(name)));
+  if (resources.size === 0) return [];
+  return (await sql<FoundRow & Row>(offBeforeText, [holdForMs, [...resources]])).map(foundOf);
+}
+
 /** Decides which of the candidates get each event, before their filters are applied. */
 async function match(
   { eligibility }: Pick<SubscriberFinderOptions, "eligibility">,
@@ -153,17 +170,24 @@ async function match(
     events,
     selectors,
     found,
+    off: before = [],
   }: {
     readonly events: readonly FinderEvent[];
     readonly selectors: ReadonlyMap<string, ReaderSelector>;
     readonly found: readonly Found[];
+    /** Those that were off before. */
+    readonly off?: readonly Found[];
   },
 ): Promise<readonly (readonly Found[])[]> {
   const active = matchEvents({ events, candidates: found.filter(({ isActive }) => isActive), selectors });
-  const off = found.filter(({ isActive }) => !isActive);
-  if (off.length === 0) return active;
-  const held = await matchOff({ events, off, eligibility });
-  return active.map((own, index) => [...own, ...(held[index] ?? [])]);
+  const offNow = found.filter(({ isActive }) => !isActive);
+  const off = new Map([...before, ...offNow].map((one) => [one.subscriptionId, one]));
+  if (off.size === 0) return active;
+  const held = await matchOff({ events, off: [...off.values()], eligibility });
+  return active.map((own, index) => {
+    const ids = new Set(own.map(({ subscriptionId }) => subscriptionId));
+    return [...own, ...(held[index] ?? []).filter(({ subscriptionId }) => !ids.has(subscriptionId))];
+  });
 }
 
 const queryKey = (query: CandidateQuery): string => JSON.stringify(query);

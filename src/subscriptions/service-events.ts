@@ -46,6 +46,7 @@ export function refusalOfService({ isAdmin }: Pick<Caller, "isAdmin">): string |
 export function withServiceEvents(definitions: Definitions, own: Eligibility): Eligibility {
   return {
     isCostly: (resource) => !isService(definitions, resource) && own.isCostly(resource),
+    hasFilter: (resource) => !isService(definitions, resource) && own.hasFilter(resource),
     async readerSelectorOf(resource, events) {
       if (!isService(definitions, resource)) return own.readerSelectorOf(resource, events);
       return {
