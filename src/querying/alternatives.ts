@@ -99,8 +99,12 @@ function isImpossible(condition: Condition): boolean {
       return isImpossible(condition.of);
     case "compare":
       return comparesWithNull(bindToUsers(condition, "u"));
-    case "list":
-      return condition.operator !== "&&" && comparesWithNull(bindToUsers(condition, "u"));
+    case "list": {
+      const bound = bindToUsers(condition, "u");
+      // One value that the record has suffices to `&&`.
+      if (condition.operator !== "&&") return comparesWithNull(bound);
+      return bound.kind === "list" && bound.values.every((value) => value === null);
+    }
     case "not":
     case "notFalse":
       return isNever(bindToUsers(condition, "u"));

@@ -14,7 +14,11 @@ const filter = (where: Readonly<Record<string, unknown>>): Access => ({
 
 const orders = (more: Partial<Definition>): Definitions =>
   definitionsOf(
-    definition({ name: "orders", fields: [field("user_id", "Int"), field("team", "String")], ...more }),
+    definition({
+      name: "orders",
+      fields: [field("user_id", "Int"), field("team", "String"), field("teams", "String", { isList: true })],
+      ...more,
+    }),
   );
 
 const cases: readonly (readonly [string, Partial<Definition>, RegExp | undefined, RegExp | undefined])[] = [
@@ -44,6 +48,18 @@ const cases: readonly (readonly [string, Partial<Definition>, RegExp | undefined
     { access: filter({ team: "$user.claims.team" }) },
     /claim of a JWT/,
     /a claim of a JWT decides/,
+  ],
+  [
+    "a list of claims that decides",
+    { access: filter({ teams: { hasSome: "$user.claims.teams" } }) },
+    /claim of a JWT/,
+    /a claim of a JWT decides/,
+  ],
+  [
+    "a claim in a list that decides for some",
+    { access: filter({ teams: { hasSome: ["all", "$user.claims.team"] } }) },
+    undefined,
+    /the rest of the filter/,
   ],
   [
     "a claim that decides for some",
