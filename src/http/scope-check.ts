@@ -86,8 +86,8 @@ export function requireResourceScope(ctx: ApiContext, resource: string): void {
 /**
  * Holds every route of a router to `scopeTable`. Call it when all routes are added.
  *
- * @param isAdminSomewhere Whether a resource takes the user for an admin when the token is not
- *   limited.
+ * @param isAdminSomewhere Whether the user is an admin, of a resource at least, when the token is
+ *   not limited.
  * @throws Error for a route that is not in the table.
  */
 export function guardRoutes(

@@ -152,4 +152,23 @@ describe("scopes over HTTP", () => {
     expect([limited.status, full.status, changed.status]).to.deep.equal([403, 201, 403]);
     expect((await ask(await tokenWith(["webhooks"]), "POST", "/webhooks", body)).status).to.equal(201);
   });
+
+  it("changes no webhook of operational events by such a token, whatever makes admins of resources", async () => {
+    const notes = `${resources["notes.yaml"]}\nisAdmin: nobody`;
+    const other = await startService({ mode: "embedded", resources: { "notes.yaml": notes } });
+    try {
+      const admin = await other.createUser({ isAdmin: true });
+      const url = "https://receiver.example.com/";
+      const body = { url, resource: "service", events: ["webhook.failing"] };
+      const made = await admin.request("POST", "/webhooks", body);
+      const limited = { userId: admin.id, name: "limited", scopes: ["webhooks"] };
+      const { token } = await other.api.tokens.issue(limited);
+      const path = `${other.baseUrl}/webhooks/${made.body.id}`;
+      const changed = await request({ url: path, method: "PUT", token, body: { url: `${url}other` } });
+
+      expect([made.status, changed.status]).to.deep.equal([201, 403]);
+    } finally {
+      await other.stop();
+    }
+  });
 });
