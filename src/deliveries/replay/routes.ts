@@ -44,8 +44,6 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const read = readReplayBody(body, { subscription, isResource, now: new Date() });
     const { asked, isDryRun } = read;
-    if (!isDryRun && !subscription.isActive)
-      throw new AppError("replay.refused", inactive, { errors: { webhook: [inactive] } });
     const plan = await listTurns.run(ctx.state.caller.id, () =>
       planReplay({ sql: listSql, eligibility }, subscription, asked),
     );
@@ -57,6 +55,9 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
           const json = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
           return { status: 200, headers: {}, json: JSON.stringify(json) };
         }
+        // Here, since the answer to a request that is sent again comes before.
+        if (!subscription.isActive)
+          throw new AppError("replay.refused", inactive, { errors: { webhook: [inactive] } });
         const own = transaction?.sql ?? sql;
         const made = await createReplay(own, subscription, { asked, plan, actor: actorOf(ctx) });
         if (made === undefined) {

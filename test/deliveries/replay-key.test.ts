@@ -1,0 +1,34 @@
+import { expect } from "chai";
+import { notesYaml, subscribe } from "../support/notes.ts";
+import { startReceiver } from "../support/receiver.ts";
+import { request, startService, type Answer, type TestService } from "../support/service.ts";
+
+describe("POST /webhooks/{id}/replay with an Idempotency-Key", () => {
+  let service: TestService;
+
+  before(async () => {
+    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
+  });
+  after(() => service.stop());
+
+  it("gives the first answer again when the webhook is off by then", async () => {
+    const receiver = await startReceiver();
+    const ada = await service.createUser();
+    const { id } = await subscribe(ada, receiver);
+    const ask = (): Promise<Answer> =>
+      request({
+        url: `${service.baseUrl}/webhooks/${id}/replay`,
+        method: "POST",
+        token: ada.token,
+        headers: { "Idempotency-Key": "a-replay" },
+        body: { since: "2020-01-01", until: "2020-01-02" },
+      });
+    const first = await ask();
+    await ada.request("PUT", `/webhooks/${id}`, { is_active: false });
+    const again = await ask();
+    await receiver.close();
+
+    expect(first.status).to.equal(202);
+    expect([again.status, again.body]).to.deep.equal([202, first.body]);
+  });
+});
