@@ -17,15 +17,31 @@ export function snapshotRow(
   which: SnapshotColumn = "snapshot",
 ): string {
   const fields = new Map(conditions.flatMap((condition) => [...fieldsOf(condition)]));
-  // The keys of a snapshot are names of fields.
-  const pairs = [...fields].map(([column, name]) => `${quoteText(column)}, e.${which} -> ${quoteText(name)}`);
+  const pairs = [...fields].map(([column, field]) => `${quoteText(column)}, ${valueText(field, which)}`);
   return `jsonb_populate_record(NULL::${quoteTable(definition.table)}, jsonb_build_object(${pairs.join(", ")})) AS t`;
 }
 
+/**
+ * Writes a field of the snapshot, whose keys are names of fields, as JSON that its column takes.
+ * PostgreSQL would take base64 for the bytes themselves.
+ */
+function valueText({ name, type, isList }: Field, which: SnapshotColumn): string {
+  const key = quoteText(name);
+  const value = `e.${which} -> ${key}`;
+  if (type !== "Bytes") return value;
+  if (!isList) return hexOf(`e.${which} ->> ${key}`);
+  const items = `jsonb_array_elements_text(${value}) WITH ORDINALITY AS items (item, place)`;
+  return `CASE jsonb_typeof(${value}) WHEN 'array' THEN to_jsonb(ARRAY(SELECT ${hexOf("item")} FROM ${items} ORDER BY place)) END`;
+}
+
+function hexOf(text: string): string {
+  return `'\\x' || encode(decode(${text}, 'base64'), 'hex')`;
+}
+
 /** Returns the record's own fields in a condition, by column. */
-function fieldsOf(condition: Condition): ReadonlyMap<string, string> {
-  const fields = new Map<string, string>();
-  const note = ({ column, name }: Field): void => void fields.set(column, name);
+function fieldsOf(condition: Condition): ReadonlyMap<string, Field> {
+  const fields = new Map<string, Field>();
+  const note = (field: Field): void => void fields.set(field.column, field);
   const visit = (one: Condition): void => {
     switch (one.kind) {
       case "all":
