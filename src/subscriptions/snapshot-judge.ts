@@ -44,7 +44,7 @@ export async function judgeSnapshots(
     FROM unnest(${given}) AS u (event_id, id, email)
     JOIN svc.events AS e ON e.id = u.event_id
     CROSS JOIN LATERAL ${snapshotRow(definition, [condition], which)}
-    WHERE e.${which} <> 'null' AND ${conditionText(condition, "t", parameters)}`;
+    WHERE e.${which} <> 'null' AND (${conditionText(condition, "t", parameters)})`;
   const rows = await sql<{ readonly eventId: string; readonly userId: number }>(text, parameters.values);
   return new Set(rows.map(({ eventId, userId }) => pairKey(eventId, userId)));
 }

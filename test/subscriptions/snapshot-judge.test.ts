@@ -1,0 +1,34 @@
+import { expect } from "chai";
+import { makeCaller } from "../support/callers.ts";
+import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { definition, definitionsOf, field, keyField, ownersOnly } from "../support/definitions.ts";
+import { eligibilityOf } from "../support/eligibility.ts";
+
+const reports = definition({
+  name: "reports",
+  fields: [keyField(), field("team", "Int"), field("lead", "Int")],
+  isAdmin: { kind: "nobody" },
+  access: { ...ownersOnly, read: { kind: "filter", where: { team: { gt: 5 }, lead: "$user.id" } } },
+});
+const user = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
+
+describe("judgeSnapshots", () => {
+  let core: CoreDatabase;
+
+  before(async () => {
+    core = await openCoreDatabase();
+    await core.sql("CREATE TABLE reports (id int PRIMARY KEY, team int, lead int)");
+  });
+  after(() => core.close());
+
+  it("lets nobody read an erased event, by no part of an OR either", async () => {
+    const [event] = await core.sql<{ readonly id: string }>(
+      `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('reports', 'on_create', '1', 'null') RETURNING id::text`,
+    );
+    const read = { kind: "filter", where: { OR: [{ lead: "$user.id" }, { team: null }] } } as const;
+    const definitions = definitionsOf({ ...reports, access: { ...reports.access, read } });
+    const pair = { event: { id: event?.id ?? "", resource: "reports", owner_id: null }, user };
+
+    expect(await eligibilityOf(definitions, { sql: core.sql }).judge([pair])).to.deep.equal([false]);
+  });
+});
