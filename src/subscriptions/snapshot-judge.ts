@@ -34,17 +34,20 @@ export async function judgeSnapshots(
   which: SnapshotColumn,
 ): Promise<ReadonlySet<string>> {
   const parameters = createParameters();
+  const events = `${parameters.add(pairs.map(({ eventId }) => eventId))}::bigint[]`;
   const given = [
-    `${parameters.add(pairs.map(({ eventId }) => eventId))}::bigint[]`,
+    events,
     `${parameters.add(pairs.map(({ user }) => String(user.id)))}::int[]`,
     `${parameters.add(pairs.map(({ user }) => user.email))}::text[]`,
   ].join(", ");
   const condition = bindToUsers(filter, "u");
+  // With few events, PostgreSQL may join the pairs last. It then makes rows of all events that it
+  // reads, and those of other resources may not fit.
   const text = `SELECT u.event_id AS "eventId", u.id AS "userId"
     FROM unnest(${given}) AS u (event_id, id, email)
     JOIN svc.events AS e ON e.id = u.event_id
     CROSS JOIN LATERAL ${snapshotRow(definition, [condition], which)}
-    WHERE e.${which} <> 'null' AND (${conditionText(condition, "t", parameters)})`;
+    WHERE e.id = ANY(${events}) AND e.${which} <> 'null' AND (${conditionText(condition, "t", parameters)})`;
   const rows = await sql<{ readonly eventId: string; readonly userId: number }>(text, parameters.values);
   return new Set(rows.map(({ eventId, userId }) => pairKey(eventId, userId)));
 }

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Sql } from "../../src/db/sql.ts";
 import { makeCaller } from "../support/callers.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { definition, definitionsOf, field, keyField, ownersOnly } from "../support/definitions.ts";
@@ -20,6 +21,30 @@ describe("judgeSnapshots", () => {
     await core.sql("CREATE TABLE reports (id int PRIMARY KEY, team int, lead int)");
   });
   after(() => core.close());
+
+  it("looks at no event of another resource, whose field of the name may be of another type", async () => {
+    await core.sql(
+      `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
+       SELECT 'others', 'on_create', n, '{"id": 1, "team": "red"}' FROM generate_series(1, 100) AS n`,
+    );
+    const made = await core.sql<{ readonly id: string }>(
+      `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
+       SELECT 'reports', 'on_create', n, '{"id": 1, "team": 7, "lead": 7}' FROM generate_series(1, 400) AS n RETURNING id::text`,
+    );
+    const pairs = made.map(({ id }) => ({ event: { id, resource: "reports", owner_id: null }, user }));
+
+    let statements = 0;
+    const counting: Sql = (text, values) => {
+      statements += 1;
+      return core.sql(text, values);
+    };
+
+    const verdicts = await eligibilityOf(definitionsOf(reports), { sql: counting }).judge(pairs);
+
+    expect(verdicts).to.deep.equal(pairs.map(() => true));
+    // One that fails is asked again for fewer pairs.
+    expect(statements).to.equal(1);
+  });
 
   it("lets nobody read an erased event, by no part of an OR either", async () => {
     const [event] = await core.sql<{ readonly id: string }>(
