@@ -73,11 +73,11 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       const { field, operator, value } = condition;
       // A constant, so that the planner drops conditions that can never be true.
       const operand = value === null ? "NULL" : parameters.add(value);
-      return `${comparedText(alias, field)} ${operator} ${operand}${isColumn(value) ? "" : typeText(field)}`;
+      return `${comparedText(alias, field)} ${operator} ${operand}${isColumn(value) ? nativeText(field) : typeText(field)}`;
     }
     case "in": {
       const { field, values } = condition;
-      const type = values.some(isColumn) ? "" : typeText(field, "[]");
+      const type = values.some(isColumn) ? nativeText(field, "[]") : typeText(field, "[]");
       return `${comparedText(alias, field)} = ANY(${parameters.add(values)}${type})`;
     }
     case "null":
@@ -86,6 +86,7 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return `${searchedText(alias, condition.field)} ${likeText(condition, parameters)}`;
     case "list": {
       const { field, operator, values } = condition;
+      if (values.some(isColumn)) return listOfUsersText(condition, alias, parameters);
       return `${comparedText(alias, field)} ${operator} ${parameters.add(values)}`;
     }
     case "json":
@@ -133,6 +134,31 @@ function joined(
 
 function parenthesised(text: string): string {
   return `(${text})`;
+}
+
+/**
+ * Compares the items of a list. PostgreSQL compares no `bigint[]` with the `integer[]` that columns
+ * of statements make, but each `bigint` with an `integer`.
+ */
+function listOfUsersText(
+  { field, operator, values }: Extract<Condition, { kind: "list" }>,
+  alias: string,
+  parameters: Parameters,
+): string {
+  const column = comparedText(alias, field);
+  const tests = values.map((value, index) => {
+    const type = isColumn(value) ? nativeText(field) : "";
+    const items = operator === "=" ? `(${column})[${index + 1}]` : `ANY(${column})`;
+    return `${parameters.add(value)}${type} = ${items}`;
+  });
+  if (operator === "=") tests.push(`cardinality(${column}) = ${values.length}`);
+  const word = operator === "&&" ? " OR " : " AND ";
+  return `CASE WHEN ${column} IS NOT NULL THEN (${tests.join(word)}) IS TRUE END`;
+}
+
+/** Casts a column of the statement to the native type, which parameters take by themselves. */
+function nativeText(field: Field, suffix = ""): string {
+  return field.native !== undefined && hasOrder(field) ? `::${field.native}${suffix}` : "";
 }
 
 function relatedText(
