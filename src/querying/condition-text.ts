@@ -18,8 +18,6 @@ export function createParameters(): Parameters {
   return {
     values,
     add(value) {
-      if (Array.isArray(value) && value.some(isColumn))
-        return `ARRAY[${value.map((one: Parameter) => this.add(one)).join(", ")}]`;
       if (isColumn(value as Parameter)) return (value as StatementColumn).column;
       values.push(value);
       return `$${values.length}`;
@@ -77,8 +75,8 @@ export function conditionText(condition: Condition, alias: string, parameters: P
     }
     case "in": {
       const { field, values } = condition;
-      const type = values.some(isColumn) ? nativeText(field, "[]") : typeText(field, "[]");
-      return `${comparedText(alias, field)} = ANY(${parameters.add(values)}${type})`;
+      if (values.some(isColumn)) return inOfUsersText(condition, alias, parameters);
+      return `${comparedText(alias, field)} = ANY(${parameters.add(values)}${typeText(field, "[]")})`;
     }
     case "null":
       return `${columnText(alias, condition.field)} IS NULL`;
@@ -136,6 +134,20 @@ function parenthesised(text: string): string {
   return `(${text})`;
 }
 
+/** Compares with each column by itself. In one array, the other values would get its type. */
+function inOfUsersText(
+  condition: Extract<Condition, { kind: "in" }>,
+  alias: string,
+  parameters: Parameters,
+): string {
+  const { field, values } = condition;
+  const own = values.filter(isColumn).map((value): Condition => {
+    return { kind: "compare", field, operator: "=", value };
+  });
+  const rest: Condition = { ...condition, values: values.filter((value) => !isColumn(value)) };
+  return `(${conditionText({ kind: "any", of: [...own, rest] }, alias, parameters)})`;
+}
+
 /**
  * Compares the items of a list. PostgreSQL compares no `bigint[]` with the `integer[]` that columns
  * of statements make, but each `bigint` with an `integer`.
@@ -157,8 +169,8 @@ function listOfUsersText(
 }
 
 /** Casts a column of the statement to the native type, which parameters take by themselves. */
-function nativeText(field: Field, suffix = ""): string {
-  return field.native !== undefined && hasOrder(field) ? `::${field.native}${suffix}` : "";
+function nativeText(field: Field): string {
+  return field.native !== undefined && hasOrder(field) ? `::${field.native}` : "";
 }
 
 function relatedText(

@@ -19,6 +19,8 @@ const columns: readonly (readonly [Field, string])[] = [
   [list("texts", "String"), "text[]"],
   [list("shorts", "String"), "varchar(40)[]"],
   [list("folded", "String", { native: "citext" }), "citext[]"],
+  [field("owner", "BigInt", { isOptional: true }), "bigint"],
+  [field("share", "Decimal", { isOptional: true }), "numeric(12, 2)"],
   [field("address", "String", { native: "citext", isOptional: true }), "citext"],
 ];
 const boards = definition({
@@ -30,26 +32,30 @@ const users = [7, 8].map((id) =>
   makeCaller({ id, name: "Ada", email: `a${id}@example.com`, isAdmin: false }),
 );
 
-const numbers = ["ints", "bigs", "floats", "decimals"];
+const numbers = ["ints", "bigs", "floats", "decimals", "owner", "share"];
 const valueOf = (name: string): string => (numbers.includes(name) ? "$user.id" : "$user.email");
 const rules = [
-  ...columns.slice(0, -1).flatMap(([{ name }]) => {
-    const value = valueOf(name);
-    const more = numbers.includes(name) ? 9 : "x@example.com";
-    return [
-      { has: value },
-      { hasSome: [value, more] },
-      { hasEvery: [value, more] },
-      { equals: [more, value] },
-    ].flatMap((filter) => [{ [name]: filter }, { NOT: { [name]: filter } }]);
-  }),
+  ...columns
+    .filter(([{ isList }]) => isList)
+    .flatMap(([{ name }]) => {
+      const value = valueOf(name);
+      const more = numbers.includes(name) ? 9 : "x@example.com";
+      return [
+        { has: value },
+        { hasSome: [value, more] },
+        { hasEvery: [value, more] },
+        { equals: [more, value] },
+      ].flatMap((filter) => [{ [name]: filter }, { NOT: { [name]: filter } }]);
+    }),
+  { owner: { in: ["$user.id", 5_000_000_000] } },
+  { NOT: { share: { in: [1.5, "$user.id"] } } },
   { address: "$user.email" },
   { address: { not: "$user.email" } },
   { address: { in: ["x@example.com", "$user.email"] } },
 ];
 
 /** Columns stand for the values of users there, which have a type, as parameters have none. */
-describe("access.read by the users in a list, and in a native type", () => {
+describe("access.read by the users in a list, in a native type and among other values", () => {
   let core: CoreDatabase;
   const events = new Map<string, string>();
 
@@ -65,9 +71,11 @@ describe("access.read by the users in a list, and in a native type", () => {
       [4, "{}", "{}"],
       [5, null, null],
     ] as const) {
-      const values = columns.map(([{ name, isList }]) =>
-        isList ? (numbers.includes(name) ? ids : addresses) : (addresses?.slice(1, -1) ?? null),
-      );
+      const values = columns.map(([{ name, isList }]) => {
+        const given = numbers.includes(name) ? ids : addresses;
+        const last = given?.slice(1, -1).split(",").at(-1);
+        return isList ? given : last === "NULL" ? "5000000000" : last || null;
+      });
       const places = values.map((_, index) => `$${index + 2}`).join(", ");
       await core.sql(`INSERT INTO boards VALUES ($1, ${places})`, [id, ...values]);
     }
@@ -105,7 +113,11 @@ describe("access.read by the users in a list, and in a native type", () => {
           const ofEvents = (isRead: (place: number) => boolean): readonly (string | undefined)[] =>
             judged.flatMap(({ id }, place) => (isRead(place) ? [events.get(id)] : []));
           expect(ofEvents((place) => verdicts[place] === true)).to.have.members(ids);
-          expect(ofEvents((place) => [ofEach[place]].flat().includes(user.id))).to.have.members(ids);
+          const isReader = (place: number): boolean => {
+            const readers = ofEach[place];
+            return readers === "everybody" || readers?.includes(user.id) === true;
+          };
+          expect(ofEvents(isReader)).to.have.members(ids);
         }
       });
   };
