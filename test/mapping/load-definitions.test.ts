@@ -1,6 +1,8 @@
 import { expect } from "chai";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { OperatorError } from "../../src/kit/errors.ts";
-import { loadDefinitions } from "../../src/mapping/load.ts";
+import { checkDefinitions, loadDefinitions } from "../../src/mapping/load.ts";
 import { createMappingFolder } from "./mapping-folder.ts";
 
 describe("loadDefinitions", () => {
@@ -20,5 +22,25 @@ describe("loadDefinitions", () => {
     for (const line of lines)
       expect(line.trim().startsWith(`${folder.configDir}/resources/`), line).to.equal(true);
     folder.remove();
+  });
+
+  it("loads a code module that could not be loaded again, when what it imports is there", async () => {
+    const folder = createMappingFolder({
+      "n.yaml":
+        "name: notes\nmodel: Note\ntriggers: []\nfields: { id: { type: Int, id: true } }\nmodule: ./notes.mjs\n",
+      "notes.mjs": 'export { webhookMaxAttempts } from "./attempts.mjs";',
+    });
+    try {
+      const { faults } = await checkDefinitions(folder.configDir);
+      expect(faults[0]?.message).to.contain("the code cannot be loaded: Cannot find module");
+      writeFileSync(
+        join(folder.configDir, "resources", "attempts.mjs"),
+        "export const webhookMaxAttempts = () => 3;",
+      );
+      const definitions = await loadDefinitions(folder.configDir);
+      expect(definitions.get("notes")?.code.webhookMaxAttempts?.()).to.equal(3);
+    } finally {
+      folder.remove();
+    }
   });
 });

@@ -18,6 +18,9 @@ const exportNames: readonly (keyof CodeModule)[] = [
   "webhookBackoff",
 ];
 
+/** How often a text could not be loaded, by its URL: Node would repeat the first error for ever. */
+const failures = new Map<string, number>();
+
 /**
  * Loads the code module that the file names, if any. It must be in the configuration folder, since
  * it runs with all rights of the service.
@@ -31,13 +34,16 @@ export async function loadCode(draft: Draft, configDir: string): Promise<void> {
     return;
   }
   draft.codeHash = path.contentHash;
+  const url = pathToFileURL(path.file);
+  // Node keeps a loaded module under its URL for ever, together with its imports.
+  url.searchParams.set("content", path.contentHash);
+  const { href } = url;
+  const failed = failures.get(href) ?? 0;
   let exported: object;
   try {
-    const url = pathToFileURL(path.file);
-    // Node keeps a loaded module under its URL for ever, together with its imports.
-    url.searchParams.set("content", path.contentHash);
-    exported = (await import(url.href)) as object;
+    exported = (await import(failed === 0 ? href : `${href}&try=${failed}`)) as object;
   } catch (error) {
+    failures.set(href, failed + 1);
     draft.report(["module"], `the code cannot be loaded: ${describe(error)}`);
     return;
   }
