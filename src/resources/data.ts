@@ -1,6 +1,7 @@
 import { validationError } from "../kit/errors.ts";
 import { coerce } from "./coerce.ts";
 import type { Field, Row } from "../mapping/definition.ts";
+import { displayName } from "../validation/values.ts";
 
 /**
  * Returns the values to write, as Prisma wants them: the validated ones that are fields. Everything
@@ -23,7 +24,7 @@ export function dataOf(
     if (coerced.kind === "refused") Object.assign(errors, coerced.errors);
     else if (keys.length === 1 && keys[0]?.name === field.name && isLost(coerced.value))
       errors[field.name] = [
-        `The ${field.name} field must not be empty, "." or "..": a record with such a key has no address.`,
+        `The ${displayName(field.name)} field must not be empty, "." or "..": a record with such a key has no address.`,
       ];
     else data[field.name] = coerced.value;
   }

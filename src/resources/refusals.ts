@@ -3,6 +3,7 @@ import type { InTransaction } from "../db/transaction.ts";
 import { AppError, codeOf, messageOf, validationError, unauthorizedError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { isUnsupported } from "../mapping/models.ts";
+import { displayName } from "../validation/values.ts";
 import { reachedFields } from "./unreachable.ts";
 
 /** Makes the 403 of a record that is not for the caller. */
@@ -125,7 +126,7 @@ function refusedValue({ fields }: Definition, error: unknown): AppError {
   const [field] = native;
   if (field === undefined || native.length > 1)
     return refused("The given data was invalid: a column cannot hold its value.", error);
-  const message = `The ${field.name.replaceAll("_", " ")} field must be a valid ${field.native}.`;
+  const message = `The ${displayName(field.name)} field must be a valid ${field.native}.`;
   return validationError({ [field.name]: [message] }, error);
 }
 
@@ -181,11 +182,13 @@ function refusedFields(
   messageFor: (attribute: string, name: string) => string,
   cause: unknown,
 ): AppError {
-  const names = columns.map(
-    (column) => definition.fields.find((field) => field.column === column)?.name ?? column,
-  );
+  const named = columns.map((column) => {
+    const name = definition.fields.find((field) => field.column === column)?.name;
+    // An index on an expression gives its text.
+    return name === undefined ? [column, column.replaceAll("_", " ")] : [name, displayName(name)];
+  });
   return validationError(
-    Object.fromEntries(names.map((name) => [name, [messageFor(name.replaceAll("_", " "), name)]])),
+    Object.fromEntries(named.map(([name = "", shown = ""]) => [name, [messageFor(shown, name)]])),
     cause,
   );
 }

@@ -6,7 +6,11 @@ const rooms = definition({
   name: "rooms",
   model: "Room",
   isManaged: false,
-  fields: [field("name", "String"), field("span", "String", { native: "int4range" })],
+  fields: [
+    field("name", "String"),
+    field("span", "String", { native: "int4range" }),
+    field("floorNumber", "Int", { column: "floor_number" }),
+  ],
 });
 
 function messageOf(error: object): unknown {
@@ -25,6 +29,15 @@ describe("refuseWrite", () => {
   it("asks for a value that the table wants", () => {
     expect(messageOf({ code: "23502", column: "name" })).to.deep.equal({
       name: ["The name field is required."],
+    });
+  });
+
+  it("names a field as the rules do", () => {
+    expect(messageOf({ code: "23505", detail: "Key (floor_number)=(3) already exists." })).to.deep.equal({
+      floorNumber: ["The floor number has already been taken."],
+    });
+    expect(messageOf({ code: "23505", detail: "Key (lower(Name))=(a) already exists." })).to.deep.equal({
+      "lower(Name)": ["The lower(Name) has already been taken."],
     });
   });
 
