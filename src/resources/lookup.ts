@@ -1,12 +1,13 @@
 import { quoteName, quoteTable, shortTable } from "../db/names.ts";
 import type { TextSql } from "../db/text-sql.ts";
 import type { Transaction } from "../db/transaction.ts";
-import type { Definition, Definitions, FieldType } from "../mapping/definition.ts";
+import type { Definition, Definitions, Field, FieldType } from "../mapping/definition.ts";
 import type { Caller } from "../kit/caller.ts";
 import { codeOf } from "../kit/errors.ts";
 import { conditionText, createParameters, type Parameters } from "../querying/condition-text.ts";
 import { allOf, always, isAlways, type Condition } from "../querying/condition.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
+import { scalarParameter } from "../querying/values.ts";
 import { isAdminFor, type AccessConditions } from "./access.ts";
 import { parseKey } from "./coerce.ts";
 import { baseQueryOf } from "./query.ts";
@@ -50,9 +51,9 @@ export function createLookup({
 
   return (caller) => ({
     async exists({ target, column, value, except, isReference = false }) {
-      const text = textOf(value);
-      if (text === undefined) return false;
       const definition = findTarget(definitions, target);
+      const text = textIn(definition, column, value);
+      if (text === undefined) return false;
       const left = definition?.name === own.name && except !== undefined ? except : undefined;
       const condition =
         isReference && definition !== undefined
@@ -221,7 +222,7 @@ function otherText({ columns, values }: NonNullable<Question["other"]>, paramete
 /** Tells whether a migration made the column, and a key of its type could have the value. */
 function fits(definition: Definition | undefined, name: string, text: string): boolean {
   if (definition?.isManaged !== true) return false;
-  const field = definition.fields.find((one) => one.name === name);
+  const field = fieldOf(definition, name);
   if (field === undefined || field.isList || field.native !== undefined) return false;
   if (!keyTypes.has(field.type)) return false;
   return parseKey(field, text) !== undefined;
@@ -231,7 +232,19 @@ const keyTypes: ReadonlySet<FieldType> = new Set(["Int", "BigInt", "String", "Uu
 
 /** Rules may name a field or, as for a table without a resource, a column. */
 function columnOf(definition: Definition | undefined, name: string): string {
-  return quoteName(definition?.fields.find((field) => field.name === name)?.column ?? name);
+  return quoteName(fieldOf(definition, name)?.column ?? name);
+}
+
+function fieldOf(definition: Definition | undefined, name: string): Field | undefined {
+  return definition?.fields.find((field) => field.name === name);
+}
+
+/** PostgreSQL reads the base64 of a body as other bytes. */
+function textIn(definition: Definition | undefined, name: string, value: unknown): string | undefined {
+  const field = fieldOf(definition, name);
+  if (field?.type !== "Bytes") return textOf(value);
+  const bytes = scalarParameter("Bytes", value);
+  return Buffer.isBuffer(bytes) ? `\\x${bytes.toString("hex")}` : undefined;
 }
 
 /** The server reads the text as the column's own type. Undefined: no column holds such a value. */

@@ -7,7 +7,7 @@ import { createInTransaction, type InTransaction, type Transaction } from "../..
 import { createLookup } from "../../src/resources/lookup.ts";
 import { codeOf } from "../../src/kit/errors.ts";
 import type { Lookup } from "../../src/resources/rules.ts";
-import { definition, field } from "../support/definitions.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { seed } from "./serving-api.ts";
 import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
 
@@ -103,6 +103,18 @@ describe("createLookup", () => {
       true,
       true,
     ]);
+  });
+
+  it("finds bytes by the base64 of a body, and by what is to be written", async () => {
+    await served.sql("CREATE TABLE files AS SELECT 1 AS id, 'hello'::bytea AS digest");
+    const files = definition({ name: "files", fields: [field("digest", "Bytes", { isUnique: true })] });
+    const access = createAccessConditions(definitions);
+    const given = { own: files, definitions: definitionsOf(files), access, over: served.records };
+    const found = createLookup(given)(caller);
+
+    const values = ["aGVsbG8=", new Uint8Array(Buffer.from("hello")), "hello", "aGVsbA=="];
+    const answers = values.map(async (value) => found.exists({ target: "files", column: "digest", value }));
+    expect(await Promise.all(answers)).to.deep.equal([true, true, false, false]);
   });
 
   it("rejects for a column that is not there", async () => {
