@@ -36,8 +36,9 @@ export function cleanBody(body: Readonly<Record<string, unknown>>): {
 }
 
 function isPassword(key: string, value: unknown): boolean {
-  // An empty text is no password: it would skip every rule but those of presence, `min` too.
-  return passwords.has(key) && typeof value === "string" && value !== "" && value.length <= maxPasswordLength;
+  if (!passwords.has(key) || typeof value !== "string" || value.length > maxPasswordLength) return false;
+  // A blank text is no password: it would skip every rule but those of presence, `min` too.
+  return value.trim() !== "";
 }
 
 /**

@@ -60,19 +60,19 @@ describe("validate", () => {
     expect(await valuesOf({ password: "string" }, { password: " a " })).to.deep.equal({ password: " a " });
   });
 
-  it("turns an empty password into null, so that it is no way around min", async () => {
-    expect(await check({ password: "sometimes|string|min:8" }, { password: "" })).to.deep.equal({
-      kind: "invalid",
-      errors: {
-        password: [
-          "The password field must be a string.",
-          "The password field must be at least 8 characters.",
-        ],
-      },
-    });
-    expect(await valuesOf({ password: "nullable|string" }, { password: "" })).to.deep.equal({
-      password: null,
-    });
+  it("turns a blank password into null, so that it is no way around min", async () => {
+    for (const password of ["", "   "]) {
+      expect(await check({ password: "sometimes|string|min:8" }, { password })).to.deep.equal({
+        kind: "invalid",
+        errors: {
+          password: [
+            "The password field must be a string.",
+            "The password field must be at least 8 characters.",
+          ],
+        },
+      });
+      expect(await valuesOf({ password: "nullable|string" }, { password })).to.deep.equal({ password: null });
+    }
   });
 
   it("checks every field, and lists errors in the order of the rules", async () => {
