@@ -82,7 +82,7 @@ export async function openStorage(opening: Opening): Promise<Storage> {
     dispatcherSql: createSql({ pool: database.dispatcher, isEmbedded }),
     secretBox: createSecretBox(secretKey, config.previousSecretKeys),
     seal: createSeal(secretKey, config.previousSecretKeys),
-    cursors: createCursors(secretKey),
+    cursors: createCursors(secretKey, config.previousSecretKeys),
     databaseUrl,
     isEmbedded,
   };

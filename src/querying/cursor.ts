@@ -25,13 +25,18 @@ const algorithm = "aes-256-gcm";
 const ivBytes = 12;
 const tagBytes = 16;
 
-/** @param secret The service's, so that every process opens the cursors of the others. */
-export function createCursors(secret: Uint8Array | string): Cursors {
-  const key = createHmac("sha256", secret).update("svc cursors").digest();
+/**
+ * @param secret The service's, so that every process opens the cursors of the others.
+ * @param previous Secrets from before a rotation, whose cursors are still good.
+ */
+export function createCursors(secret: Uint8Array | string, previous: readonly Uint8Array[] = []): Cursors {
+  const [own, ...others] = [secret, ...previous].map((one) =>
+    createHmac("sha256", one).update("svc cursors").digest(),
+  ) as [Buffer, ...Buffer[]];
   return {
     seal(position, binding) {
       const iv = randomBytes(ivBytes);
-      const cipher = createCipheriv(algorithm, key, iv).setAAD(Buffer.from(binding));
+      const cipher = createCipheriv(algorithm, own, iv).setAAD(Buffer.from(binding));
       const sealed = cipher.update(
         JSON.stringify([position.isBackwards, position.values, position.isInclusive]),
         "utf8",
@@ -41,16 +46,24 @@ export function createCursors(secret: Uint8Array | string): Cursors {
     open(text, binding) {
       const bytes = Buffer.from(text, "base64url");
       if (bytes.length <= ivBytes + tagBytes) return undefined;
-      const decipher = createDecipheriv(algorithm, key, bytes.subarray(0, ivBytes))
-        .setAAD(Buffer.from(binding))
-        .setAuthTag(bytes.subarray(-tagBytes));
-      try {
-        const opened = Buffer.concat([decipher.update(bytes.subarray(ivBytes, -tagBytes)), decipher.final()]);
-        const [isBackwards, values, isInclusive] = JSON.parse(opened.toString()) as SealedPosition;
-        return { isBackwards, values, isInclusive };
-      } catch {
-        return undefined;
+      for (const key of [own, ...others]) {
+        const position = openWith(key, bytes, binding);
+        if (position !== undefined) return position;
       }
+      return undefined;
     },
   };
+}
+
+function openWith(key: Buffer, bytes: Buffer, binding: string): Position | undefined {
+  const decipher = createDecipheriv(algorithm, key, bytes.subarray(0, ivBytes))
+    .setAAD(Buffer.from(binding))
+    .setAuthTag(bytes.subarray(-tagBytes));
+  try {
+    const opened = Buffer.concat([decipher.update(bytes.subarray(ivBytes, -tagBytes)), decipher.final()]);
+    const [isBackwards, values, isInclusive] = JSON.parse(opened.toString()) as SealedPosition;
+    return { isBackwards, values, isInclusive };
+  } catch {
+    return undefined;
+  }
 }
