@@ -27,6 +27,11 @@ const renewalMs = 30_000;
 const firstRetryMs = 2_000;
 /** A key that the issuer has withdrawn is used no longer than this, while the issuer answers. */
 const maxAgeMs = 600_000;
+/**
+ * A set that was not asked for in this time is not used before it is: after a night without JWTs, a
+ * withdrawn key would pass once more. Under load it is fetched beside the requests.
+ */
+const quietMs = 2 * maxAgeMs;
 /** Limits the requests that wait for one fetch: more would hold up those with known keys. */
 const maxWaiting = 100;
 const maxKeys = 100;
@@ -53,6 +58,8 @@ export function createKeySource({
   let known: KeySet | undefined;
   let askedAt = -Infinity;
   let fetchedAt = -Infinity;
+  /** Whether every request waits for the fetch that is under way. */
+  let isAwaited = false;
   let underway: Promise<void> | undefined;
   let waiting = 0;
 
@@ -68,6 +75,7 @@ export function createKeySource({
       );
     }
     underway = undefined;
+    isAwaited = false;
   }
 
   async function fetched(): Promise<KeySet | undefined> {
@@ -82,6 +90,8 @@ export function createKeySource({
     async get() {
       if (known === undefined)
         return underway !== undefined || now() - askedAt >= firstRetryMs ? fetched() : undefined;
+      isAwaited ||= now() - askedAt >= quietMs;
+      if (isAwaited) return fetched();
       const isDue = now() - fetchedAt >= maxAgeMs && now() - askedAt >= renewalMs;
       if (isDue) underway ??= fetchSet();
       return known;

@@ -126,6 +126,32 @@ describe("createJwtVerifier", () => {
       expect(await kindOf(old)).to.equal("invalid");
     });
 
+    it("takes no token of a withdrawn key after a quiet time, not even the first", async () => {
+      const old = await issuer.sign();
+      await kindOf(old);
+      await issuer.rotate();
+      seconds = 3600;
+
+      expect(await kindOf(old)).to.equal("invalid");
+    });
+
+    it("waits once for an issuer that does not answer any more, and then takes what it knows", async () => {
+      const old = await issuer.sign();
+      await kindOf(old);
+      let asked = 0;
+      issuer.answerWith((_request, response) => {
+        asked += 1;
+        // The first one fails; nothing waits for the others.
+        if (asked === 1) response.writeHead(500).end();
+      });
+      seconds = 3600;
+
+      expect(await kindOf(old)).to.equal("verified");
+      seconds = 3700;
+      expect(await kindOf(old)).to.equal("verified");
+      await until(() => asked === 2, { what: "the next request" });
+    });
+
     it("knows no key any more when the issuer has withdrawn all", async () => {
       const old = await issuer.sign();
       expect(await kindOf(old)).to.equal("verified");
