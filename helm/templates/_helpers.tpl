@@ -101,11 +101,11 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- toYaml (dict "service.yaml" (toYaml (default (dict) .Values.config.settings))) -}}
 {{- end -}}
 
-{{/* Before every path; without a slash at the end, so nothing for "/". Nothing, too, when the chart cannot see the settings. */}}
+{{/* Before every path; without a slash at the end, so nothing for "/" and for "". Nothing, too, when the chart cannot see the settings. */}}
 {{- define "svc.routePrefix" -}}
 {{- if not .Values.config.existingSettings -}}
 {{- $http := default (dict) (.Values.config.settings).http -}}
-{{- default "/svc-api" $http.routePrefix | trimSuffix "/" -}}
+{{- ternary $http.routePrefix "/svc-api" (kindIs "string" $http.routePrefix) | trimSuffix "/" -}}
 {{- end -}}
 {{- end -}}
 

@@ -237,6 +237,15 @@ describe("the objects of ci/full.yaml", () => {
     }
   });
 
+  for (const routePrefix of ["", "/"])
+    it(`route every path where the prefix is "${routePrefix}", which is none`, () => {
+      const objects = render({ file: "full", values: { config: { settings: { http: { routePrefix } } } } });
+
+      const [api] = find(objects, "Ingress").spec?.rules?.[0]?.http.paths ?? [];
+      expect(api?.path).to.equal("/");
+      expect(podOf(objects, "test").container.args?.[0]).to.match(/:\d+\/whoami"/);
+    });
+
   it("route no console that is off, and one elsewhere by its path", () => {
     expect(pathsOf({ enabled: false })).to.deep.equal(["/api/v1"]);
     expect(pathsOf({ path: "/desk/" })).to.deep.equal(["/api/v1", "/desk"]);
