@@ -20,6 +20,7 @@ import { findSubscription, findSubscriptions } from "../subscriptions/own-subscr
 import { longestGrace, rotateSecret, usualGrace } from "../subscriptions/rotate-secret.ts";
 import { standardSecret } from "../subscriptions/secret.ts";
 import { openSigning } from "../subscriptions/signing.ts";
+import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
 import { presentSubscription, type OwnSubscription } from "../subscriptions/subscription.ts";
 import type { Pool } from "pg";
 import { hostOf } from "./admission/admission.ts";
@@ -167,6 +168,8 @@ function addRotation(group: Command, { open, terminal }: WebhookCommandsOptions)
       withOpened(open, async ({ config, database, sql, actor }) => {
         const { url } = await getSubscription(sql, id);
         const secretBox = await openSecretBox(config);
+        // With the key of another service, no process could sign, nor start again.
+        await refuseUnknownKeys({ sql, secretBox });
         const secret = await createTransact(database.pool)((transaction) =>
           rotateSecret(transaction, { id, owner: "everybody", graceSeconds: grace, secretBox, actor }),
         );

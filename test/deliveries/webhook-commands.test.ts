@@ -32,11 +32,13 @@ describe("svc-admin webhooks", () => {
     webhook = await scene.work.addSubscription({ userId: user.id, url });
   });
 
-  async function run(...args: readonly string[]): Promise<Ran> {
+  const run = (...args: readonly string[]): Promise<Ran> => runWith(Buffer.alloc(32, 7), args);
+
+  async function runWith(key: Buffer, args: readonly string[]): Promise<Ran> {
     const terminal = createMemoryTerminal();
     const env = {
       DATABASE_URL: scene.core.url,
-      SVC_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
+      SVC_SECRET_KEY: key.toString("base64"),
       SVC_ALLOWED_NETWORKS: "127.0.0.0/8",
     };
     const status = await runAdmin({ args: ["webhooks", ...args], env, cwd: process.cwd(), terminal });
@@ -110,5 +112,17 @@ describe("svc-admin webhooks", () => {
     const last = (await json("rotate-secret", id, "--grace", "0")) as { secret: string };
     const ended = await scene.core.prisma.subscription.findFirstOrThrow();
     expect(openSigning(secretBox, ended, Date.now()).secrets).to.deep.equal([last.secret]);
+  });
+
+  it("makes no secret with a key that the processes of the service do not have", async () => {
+    const { encryptedSecret } = await scene.core.prisma.subscription.findFirstOrThrow();
+
+    for (const grace of ["0", "60"]) {
+      const ran = await runWith(Buffer.alloc(32, 8), ["rotate-secret", String(webhook.id), "--grace", grace]);
+
+      expect(ran).to.include({ status: 1, stdout: "" });
+      expect(ran.stderr).to.contain("encrypted with a key that was not given");
+    }
+    expect(await scene.core.prisma.subscription.findFirstOrThrow()).to.deep.include({ encryptedSecret });
   });
 });
