@@ -209,6 +209,11 @@ spec:
 {{ include "svc.secretEnv" (dict "name" "SVC_PREVIOUS_SECRET_KEYS" "secret" $secret "key" $keys.previousSecretKeys "optional" true) }}
 - name: SVC_METRICS_PORT
   value: "9090"
+{{- /* For the dispatcher too: with the same settings, all processes have one checksum of their configuration. */}}
+{{- with include "svc.publicUrl" .root }}
+- name: SVC_PUBLIC_URL
+  value: {{ . | quote }}
+{{- end }}
 {{- with .root.Values.tracing.endpoint }}
 - name: OTEL_EXPORTER_OTLP_ENDPOINT
   value: {{ . | quote }}

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { reloadableSettings } from "../../../src/app/configuration.ts";
 import { loadConfig } from "../../../src/config/load.ts";
 import { checkDefinitions } from "../../../src/mapping/load.ts";
 import { unknownVariables } from "../../../src/config/unknown-variables.ts";
@@ -135,6 +136,20 @@ describe("what the programs read", () => {
       });
     }
   }
+
+  it("is the same for both programs, which then have one hash and one row in the audit trail", () => {
+    const objects = render({ file: "full" });
+    const [api, dispatcher] = (["api", "dispatcher"] as const).map((program) => {
+      const pod = podOf(objects, program);
+      const root = mount(pod, objects) ?? "";
+      const env = { ...environmentOf(pod, objects), SVC_CONFIG_DIR: join(root, "etc/svc") };
+      const settings = reloadableSettings(loadConfig({ env, cwd: root, program }));
+      rmSync(root, { recursive: true });
+      return settings;
+    });
+
+    expect(dispatcher).to.deep.equal(api);
+  });
 
   it("has every setting of ci/full.yaml as it was written, large numbers and code with braces too", () => {
     const objects = render({ file: "full" });
