@@ -115,7 +115,7 @@ export async function startServer(
   answerClientErrors(server, { log, countRefused, maxHeaderSize: options.maxHeaderSize });
   const addresses = createClientAddresses(trustedProxies);
   const connections = limitConnections(server, { limit: maxConnectionsPerAddress, addresses, log });
-  limitAll(server, { limit: maxConnections, log });
+  const open = limitAll(server, { limit: maxConnections, log });
   await new Promise<void>((resolve, reject) => {
     // Stays for good: later errors are connections that could not be accepted, and must not end the
     // process.
@@ -128,7 +128,7 @@ export async function startServer(
   const address = server.address();
   return {
     port: typeof address === "object" && address !== null ? address.port : port,
-    close: ({ limitMs = 10_000 } = {}) => drain(server, acceptors, limitMs),
+    close: ({ limitMs = 10_000 } = {}) => drain(server, { acceptors, open, limitMs }),
   };
 }
 
@@ -164,32 +164,51 @@ function bounded(listener: Listener, limitMs: number): InOrder {
   return inOrder;
 }
 
-/** Closes connections beyond `limit`, whichever handle has accepted them. */
+/** Closes connections beyond `limit`, whichever handle has accepted them. Returns the open ones. */
 function limitAll(
   server: Server,
   { limit, log }: { readonly limit: number; readonly log: Log | undefined },
-): void {
+): ReadonlySet<Socket> {
   const report = createCountedReport<void>((dropped) =>
     log?.warn(
       { event: "connections.dropped", dropped, maxConnections: limit },
       "connections closed: there are too many",
     ),
   );
-  let open = 0;
+  const open = new Set<Socket>();
   server.prependListener("connection", (socket: Socket) => {
-    if (open >= limit) {
+    if (open.size >= limit) {
       socket.destroy();
       report();
       return;
     }
-    open += 1;
-    socket.once("close", () => (open -= 1));
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
   });
+  return open;
 }
 
-async function drain(server: Server, acceptors: readonly NetServer[], limitMs: number): Promise<void> {
+async function drain(
+  server: Server,
+  {
+    acceptors,
+    open,
+    limitMs,
+  }: {
+    readonly acceptors: readonly NetServer[];
+    readonly open: ReadonlySet<Socket>;
+    readonly limitMs: number;
+  },
+): Promise<void> {
+  let turns = 0;
   // A connection whose last answer goes out while draining turns idle only later.
-  const sweep = setInterval(() => server.closeIdleConnections(), 50);
+  const sweep = setInterval(() => {
+    server.closeIdleConnections();
+    turns += 1;
+    // To Node.js, one that was opened ahead, and never used, waits for its request. In the first
+    // turn, a request may be here and not read yet.
+    for (const socket of open) if (turns > 1 && socket.bytesRead === 0) socket.destroy();
+  }, 50);
   const deadline = setTimeout(() => server.closeAllConnections(), limitMs);
   try {
     await Promise.all(

@@ -214,6 +214,19 @@ for (const acceptors of [1, 8])
       await Promise.all(ends);
     });
 
+    it("does not wait for connections on which no request has ever come", async () => {
+      const server = await startServer(() => undefined, local);
+      const unused = connect(server.port, "127.0.0.1");
+      await once(unused, "connect");
+      const closed = once(unused, "close");
+
+      const startedAt = performance.now();
+      await server.close({ limitMs: 8000 });
+      await closed;
+
+      expect(performance.now() - startedAt).to.be.below(4000);
+    });
+
     it("closes connections beyond the limit at once, says so, and takes new ones when others are gone", async () => {
       const { log, lines } = createMemoryLog();
       const server = await startServer((_request, response) => void response.end(), {
