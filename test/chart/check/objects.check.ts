@@ -246,6 +246,13 @@ describe("the objects of ci/full.yaml", () => {
       expect(podOf(objects, "test").container.args?.[0]).to.match(/:\d+\/whoami"/);
     });
 
+  it("ask no path that comes from a variable, which the chart does not see", () => {
+    const http = { routePrefix: "${PREFIX:-/v1}" };
+    const values = { ingress: { enabled: false }, config: { settings: { http } } };
+
+    expect(podOf(render({ file: "full", values }), "test").container.args?.[0]).not.to.include("whoami");
+  });
+
   it("route no console that is off, and one elsewhere by its path", () => {
     expect(pathsOf({ enabled: false })).to.deep.equal(["/api/v1"]);
     expect(pathsOf({ path: "/desk/" })).to.deep.equal(["/api/v1", "/desk"]);
