@@ -206,6 +206,24 @@ describe("createRelay", () => {
         await untilPublished(1);
         expect(published()).to.deep.equal(["large"]);
       });
+
+      it("is not read above 64 MiB, whatever its transform, so that the others go out", async () => {
+        await scene.work.addEvent({ recordId: "huge" });
+        await scene.core.sql("UPDATE svc.outbox SET bytes = $1", [64 * 1024 ** 2 + 1]);
+        await addEvents(2);
+        const shown: string[] = [];
+        start({
+          present(resource, events) {
+            shown.push(...events.map(({ recordId }) => recordId));
+            return present(resource, events);
+          },
+        });
+        await untilPublished(2);
+        await untilLine("relay.too_large");
+
+        expect(shown).to.deep.equal(["1", "2"]);
+        expect(await scene.work.outbox()).to.have.length(3);
+      });
     });
 
     it("waits when its resource is not in the mapping files, which the log says", async () => {
