@@ -1,13 +1,15 @@
 import { dollarQuoted, fittingName, quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { Definition } from "../mapping/definition.ts";
+import { recordIdOf } from "./record-id-sql.ts";
 
 /**
  * Folds the two halves of an UPDATE that moves a row to another partition. PostgreSQL fires the
  * triggers of a DELETE and right after them those of an INSERT.
  *
  * A partitioned table notes in a setting which statement is under way. An INSERT within an UPDATE
- * removes the event of the DELETE before it, and records a change. A writer who forges the setting
- * merges a deletion and a creation of its own transaction. No event is lost.
+ * removes the event of the DELETE before it, and records a change. Only of the same record: one
+ * statement may also delete a row and insert another. A writer who forges the setting merges a
+ * deletion and a creation of its own transaction. No event is lost.
  */
 export function foldsMoves({ isManaged, triggers }: Definition): boolean {
   // The tables of the service have no partitions.
@@ -94,7 +96,7 @@ export function unlessMoved(
   const moved = movedSettingOf(definition.name);
   return `IF ${isUnderWay(definition.name)} THEN
       DELETE FROM svc.events WHERE id = nullif(current_setting(${moved}, true), '')::bigint
-        AND resource = ${quoteText(definition.name)} AND trigger = 'on_delete'
+        AND resource = ${quoteText(definition.name)} AND trigger = 'on_delete' AND record_id = ${recordIdOf(definition, "NEW")}
         AND id IN (SELECT event_id FROM svc.outbox WHERE transaction_id = pg_current_xact_id()::text::bigint)
         RETURNING id, snapshot INTO svc_moved, svc_before;
       IF svc_moved IS NOT NULL THEN

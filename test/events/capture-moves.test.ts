@@ -71,6 +71,15 @@ describe("captureOf, of rows that move", () => {
       expect(await eventsOf("INSERT INTO moves VALUES (100)")).to.deep.equal(["on_update 1 c"]);
     });
 
+    it("takes no other row that the statement deletes for the one that it inserts", async () => {
+      const events = await eventsOf(`
+        WITH changed AS (UPDATE notes SET text = 'c' WHERE id = 1),
+          gone AS (DELETE FROM notes WHERE id = 2 RETURNING text)
+        INSERT INTO notes SELECT 3, text, 7, 100 FROM gone`);
+
+      expect(events).to.have.members(["on_update 1 c", "on_delete 2 b", "on_create 3 b"]);
+    });
+
     it("loses no event to a writer who forges what is under way", async () => {
       await client.query("DELETE FROM notes WHERE id = 1");
       const deleted = "SELECT id FROM svc.events WHERE trigger = 'on_delete'";
