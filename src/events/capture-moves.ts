@@ -20,7 +20,7 @@ function moveFunction(resource: string): string {
   return `svc.${quoteName(fittingName(`move_${resource}`))}`;
 }
 
-/** Returns the name of the setting: the depths of the UPDATEs under way, and `x` for a DELETE. */
+/** Returns the name of the setting: the statements under way, `u` an UPDATE, and `x` a DELETE. */
 function settingOf(resource: string): string {
   return quoteText(`svc.under_way_${Buffer.from(resource).toString("hex")}`);
 }
@@ -32,7 +32,7 @@ function movedSettingOf(resource: string): string {
 
 /** Writes the condition that an UPDATE of a partitioned table is under way, and no DELETE. */
 function isUnderWay(resource: string): string {
-  return `current_setting(${settingOf(resource)}, true) LIKE concat('%,', pg_trigger_depth())`;
+  return `current_setting(${settingOf(resource)}, true) LIKE '%u'`;
 }
 
 /** Returns the statements that remove what `createMoves` installs; no-ops without it. */
@@ -56,9 +56,9 @@ DECLARE
 BEGIN
   -- MERGE may do both: the DELETE, which comes last, keeps its rows from being taken for moved ones.
   PERFORM set_config(${setting}, CASE
-    WHEN TG_WHEN = 'AFTER' THEN regexp_replace(svc_last, ',[^,]*$', '')
-    WHEN TG_OP = 'UPDATE' THEN concat(svc_last, ',', pg_trigger_depth())
-    ELSE concat(svc_last, ',x') END, true);
+    WHEN TG_WHEN = 'AFTER' THEN left(svc_last, -1)
+    WHEN TG_OP = 'UPDATE' THEN concat(svc_last, 'u')
+    ELSE concat(svc_last, 'x') END, true);
   PERFORM set_config(${movedSettingOf(name)}, '', true);
   RETURN NULL;
 END

@@ -71,6 +71,20 @@ describe("captureOf, of rows that move", () => {
       expect(await eventsOf("INSERT INTO moves VALUES (100)")).to.deep.equal(["on_update 1 c"]);
     });
 
+    it("does so by a foreign key that cascades, and no longer than that", async () => {
+      await client.query(`
+        CREATE TABLE regions (id int PRIMARY KEY);
+        INSERT INTO regions VALUES (0);
+        ALTER TABLE notes ADD FOREIGN KEY (region) REFERENCES regions ON UPDATE CASCADE`);
+
+      const events = await eventsOf(`
+        UPDATE regions SET id = 100;
+        DELETE FROM notes_100 WHERE id = 1;
+        INSERT INTO notes_100 VALUES (1, 'c', 7, 100)`);
+
+      expect(events).to.deep.equal(["on_delete 1 a", "on_create 1 c"]);
+    });
+
     it("takes no other row that the statement deletes for the one that it inserts", async () => {
       const events = await eventsOf(`
         WITH changed AS (UPDATE notes SET text = 'c' WHERE id = 1),
@@ -86,7 +100,7 @@ describe("captureOf, of rows that move", () => {
       const newest = "SELECT max(id) FROM svc.events";
       const resource = Buffer.from("notes").toString("hex");
       const forge = (event: string): string =>
-        `SET LOCAL svc.under_way_${resource} = ',1'; SELECT set_config('svc.moved_${resource}', (${event})::text, true)`;
+        `SET LOCAL svc.under_way_${resource} = 'u'; SELECT set_config('svc.moved_${resource}', (${event})::text, true)`;
 
       await client.query(`BEGIN; INSERT INTO notes VALUES (3, 'c', 7, 0);
         ${forge(deleted)}; INSERT INTO notes VALUES (4, 'd', 7, 0);
