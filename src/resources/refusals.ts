@@ -63,11 +63,12 @@ export function refuseList(asked: readonly string[], error: unknown): never {
 
 /**
  * Codes of values that a type refuses in its own way: `tsvector` and `ltree` call them a syntax
- * error, extensions an internal one. The statements themselves are never of a wrong syntax.
+ * error, extensions an internal one. The statements themselves are never of a wrong syntax. Indexes
+ * and triggers refuse values that are too large for them by a limit of the program.
  */
-const refusedByType: readonly (string | undefined)[] = ["42601", "XX000"];
+const refusedByType: readonly (string | undefined)[] = ["42601", "XX000", "54000"];
 
-/** Sorts an error of the database. A value that its type refuses in its own way is a bad one. */
+/** Sorts an error of the database. A value that is refused in such a way is a bad one. */
 export function faultOf(error: unknown): DatabaseFault {
   const fault = databaseFaultOf(error);
   return fault.kind === "other" && refusedByType.includes(codeOf(error)) ? { kind: "bad_value" } : fault;

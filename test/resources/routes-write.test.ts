@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { Definition } from "../../src/mapping/definition.ts";
 import type { Answer } from "../support/http.ts";
@@ -172,6 +173,21 @@ describe("writing resources", () => {
         expect(api.changes()).to.equal(before);
       });
     }
+
+    it("refuses a text that is too long for an index of its column with 422", async () => {
+      await served.sql("CREATE INDEX pages_title ON site_pages (title)");
+      try {
+        const title = randomBytes(4_000).toString("base64");
+        const answer = await as("ada", "POST /pages", { slug: "long", title });
+
+        expect(answer.status).to.equal(422);
+        expect(answer.json).to.include({
+          message: "The given data was invalid: a column cannot hold its value.",
+        });
+      } finally {
+        await served.sql("DROP INDEX pages_title");
+      }
+    });
 
     for (const [what, body, headers, status] of [
       ["malformed JSON", "{", {}, 400],
