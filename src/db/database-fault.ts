@@ -168,15 +168,20 @@ function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault
       return { kind: "rewritten" };
     // A materialized view before its first REFRESH.
     case "55000":
-    // Statement timeout, lock timeout, idle transaction cut, serialization, deadlock.
+    // Statement timeout, lock timeout, idle or long transaction cut, serialization, deadlock.
     case "57014":
     case "55P03":
     case "25P03":
+    case "25P04":
     case "40001":
     case "40P01":
     // The server allows only reads: a standby, or a former primary to which a connection was left
     // open.
     case "25006":
+    // A new connection is refused: a password that changed, a server that is set up or restored.
+    case "28000":
+    case "28P01":
+    case "3D000":
       return { kind: "unavailable" };
     default:
       return { kind: kindOfClass[sqlState.slice(0, 2)] ?? "other" };

@@ -227,6 +227,18 @@ describe("databaseFaultOf", () => {
     expect(databaseFaultOf({ code: "P2034" })).to.deep.equal({ kind: "unavailable" });
   });
 
+  it("calls a long transaction that was cut, and a refused connection, unavailable", async () => {
+    expect(databaseFaultOf({ code: "25P04", severity: "FATAL" })).to.deep.equal({ kind: "unavailable" });
+    const created = await createTestDatabase();
+    await created.drop();
+    const gone = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
+
+    expect(databaseFaultOf(await failureOf(gone.pool.query("SELECT 1")))).to.deep.equal({
+      kind: "unavailable",
+    });
+    await gone.close();
+  });
+
   it("reads the columns from the server's detail in any language", () => {
     const detail = 'Schlüssel »(tenant, "Odd, name")=(1, a)« existiert bereits.';
 
