@@ -69,16 +69,24 @@ export async function inTransaction<T>(
     isDone = true;
     return result;
   } catch (error) {
-    // Where the server did not answer, the connection may still be busy. One whose statement no
-    // longer fits its table would fail again: pg keeps that statement for the connection's life.
+    // Where the server did not answer, the connection may still be busy.
     const isUnavailable = databaseFaultOf(error).kind === "unavailable";
-    const isFree = !isUnavailable || (error instanceof DatabaseError && !isStalePlan(error));
+    const isFree = !isUnavailable || (error instanceof DatabaseError && !failsAgain(error));
     if (isFree) isDone = await isRolledBack(client);
     throw error;
   } finally {
     // The end of a connection takes back what was not committed.
     client.release(!isDone);
   }
+}
+
+/**
+ * Returns whether the connection would fail again. pg keeps a statement that no longer fits its
+ * table for the connection's life. A server that allows only reads (25006) is no longer the
+ * primary.
+ */
+function failsAgain(error: DatabaseError): boolean {
+  return isStalePlan(error) || error.code === "25006";
 }
 
 async function isRolledBack(client: ClientBase): Promise<boolean> {

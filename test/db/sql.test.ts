@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { PoolClient } from "pg";
 import { openDatabase, type Database } from "../../src/db/client.ts";
-import { createSql, type Sql } from "../../src/db/sql.ts";
+import { createSql, createTransact, type Sql } from "../../src/db/sql.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 /** A column of each type that statements of the service read, and one that pg has no parser for. */
@@ -83,5 +83,22 @@ describe("createSql", () => {
 
     expect(fault).to.have.property("code", "22P02");
     expect(await sql("SELECT $1::int AS number", [4])).to.deep.equal([{ number: 4 }]);
+  });
+});
+
+describe("createTransact", () => {
+  it("keeps no connection to a server that allows only reads, as after a fail-over", async () => {
+    const created = await createTestDatabase();
+    const database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
+    const transact = createTransact(database.pool);
+    const write = (): Promise<unknown> => transact(async (sql) => sql("CREATE TABLE things (id int)"));
+    await database.pool.query("SET default_transaction_read_only = on");
+
+    const fault = await write().catch((error: unknown) => error);
+
+    expect(fault).to.have.property("code", "25006");
+    expect(await write()).to.deep.equal([]);
+    await database.close();
+    await created.drop();
   });
 });
