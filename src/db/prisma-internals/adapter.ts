@@ -24,22 +24,26 @@ const maxStatementParameters = 32;
  *
  * @param isEmbedded The embedded database has one backend behind many sockets, where the names of
  *   prepared statements would collide: they stay unnamed.
+ * @param schemaText What the statements are made for. A connection keeps a statement with the types
+ *   of its parameters, and outlives a reload: with another schema, it gets another name.
  * @param tracing When on, writes carry the `traceparent` of the span that they happen in.
  */
 export function createAdapter({
   pool,
   isEmbedded,
+  schemaText = "",
   tracing = noTracing,
 }: {
   readonly pool: Pool;
   readonly isEmbedded: boolean;
+  readonly schemaText?: string;
   readonly tracing?: Tracing | undefined;
 }): SqlDriverAdapterFactory {
   const prepare = <Q extends SqlQueryable>(queryable: Q): Q =>
     tracing.isOn ? withTraceparent(keepConstraint(queryable), tracing) : keepConstraint(queryable);
   const factory = new PrismaPg(pool, {
     userDefinedTypeParser: createListParser(),
-    ...(isEmbedded ? {} : { statementNameGenerator: createStatementNamer() }),
+    ...(isEmbedded ? {} : { statementNameGenerator: createStatementNamer(statementName(schemaText)) }),
   });
   return {
     provider: factory.provider,
@@ -59,18 +63,19 @@ export function createAdapter({
  * keeps each text for the life of the connection. Statements with many parameters, and all after
  * the first 500, therefore stay unnamed. So do those with the `traceparent` of a recorded span,
  * which never come again.
+ *
+ * @param salt With another one, the same text has another name.
  */
-export function createStatementNamer(): (query: {
-  readonly sql: string;
-  readonly args: readonly unknown[];
-}) => string {
+export function createStatementNamer(
+  salt = "",
+): (query: { readonly sql: string; readonly args: readonly unknown[] }) => string {
   const names = new Map<string, string>();
   return ({ sql, args }) => {
     const known = names.get(sql);
     if (known !== undefined) return known;
     const isOnce = sql.endsWith("*/") && !sql.endsWith(unsampledComment);
     if (isOnce || args.length > maxStatementParameters || names.size >= maxStatements) return "";
-    const name = statementName(sql);
+    const name = statementName(salt + sql);
     names.set(sql, name);
     return name;
   };

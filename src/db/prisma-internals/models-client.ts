@@ -59,7 +59,7 @@ export async function openModelsClient({
     compilerWasm,
   }) as unknown as ClientClass;
   const open = (over: Pool): Client =>
-    new ClientOfModels({ adapter: createAdapter({ pool: over, isEmbedded, tracing }) });
+    new ClientOfModels({ adapter: createAdapter({ pool: over, isEmbedded, schemaText, tracing }) });
   const client = open(pool);
   const listClient = lists === pool ? client : open(lists);
   // Only transforms that name relations need it: most services never do.

@@ -202,6 +202,26 @@ for (const kind of databaseKinds) {
       expect(database.pool.listenerCount("error")).to.be.lessThan(4);
     });
 
+    it("asks for what a column takes that got another type, over the connections from before", async () => {
+      const { id } = await readings.create({ data: { small: 1 } });
+      await readings.findFirst({ where: { small: 1 } });
+      await database.pool.query("ALTER TABLE readings ALTER small TYPE bigint");
+      const other = await openModelsClient({
+        schemaText: schemaText.replace(/(\bsmall +)Int/, "$1BigInt"),
+        pool: database.pool,
+        isEmbedded: scene.isEmbedded,
+      });
+      try {
+        const found = await other.delegate("Reading").findMany({ where: { small: { lt: 3_000_000_000n } } });
+        await other.delegate("Reading").findFirst({ where: { small: 3_000_000_000n } });
+
+        expect(found.map((row) => row["id"])).to.include(id);
+      } finally {
+        await other.close();
+        await database.pool.query("ALTER TABLE readings ALTER small TYPE smallint");
+      }
+    });
+
     /** In a function of its own, whose variables are gone when it comes back. */
     async function useOnce(): Promise<WeakRef<Delegate>> {
       const other = await openModelsClient({
