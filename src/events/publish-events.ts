@@ -97,7 +97,7 @@ export function refuseTooLarge(
   metrics.postponed("refused", 1);
   log.error(
     { event: "relay.too_large", resource, eventUuid: uuid, bytes, most: maxMessageBytes },
-    "an event is too large for the broker; it waits until its resource's transform makes less of it, of 64 MiB at most",
+    "an event is too large for the broker; it waits until its resource's transform makes less of it, for ever above 32 MiB",
   );
 }
 

@@ -207,9 +207,9 @@ describe("createRelay", () => {
         expect(published()).to.deep.equal(["large"]);
       });
 
-      it("is not read above 64 MiB, whatever its transform, so that the others go out", async () => {
+      it("is not read above 32 MiB, whatever its transform, so that the others go out", async () => {
         await scene.work.addEvent({ recordId: "huge" });
-        await scene.core.sql("UPDATE svc.outbox SET bytes = $1", [64 * 1024 ** 2 + 1]);
+        await scene.core.sql("UPDATE svc.outbox SET bytes = $1", [32 * 1024 ** 2 + 1]);
         await addEvents(2);
         const shown: string[] = [];
         start({
