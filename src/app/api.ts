@@ -13,7 +13,7 @@ import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
-import { createEligibility, isCostly } from "../subscriptions/eligibility.ts";
+import { createEligibility, isCostly, type Eligibility } from "../subscriptions/eligibility.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay, type Relay } from "../events/relay.ts";
 import { addEvents } from "./api-events.ts";
@@ -21,6 +21,7 @@ import { addOperations } from "./api-operations.ts";
 import { addUsers } from "./api-users.ts";
 import { addWebhooks } from "./api-webhooks.ts";
 import { addReplays } from "./replays.ts";
+import { typesOf } from "./statement-names.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createConsole, type ConsolePages } from "../http/console.ts";
@@ -35,7 +36,7 @@ import { createUrlOf } from "../http/url-of.ts";
 import { createEventPresenter, isShownAsCaptured } from "../events/event-presenter.ts";
 import { createDocument } from "../openapi/document.ts";
 import { addOpenApiRoutes } from "../openapi/routes.ts";
-import { createAccessConditions } from "../resources/access.ts";
+import { createAccessConditions, type AccessConditions } from "../resources/access.ts";
 import { createListDatabase } from "../resources/list-database.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/record-database.ts";
@@ -61,7 +62,7 @@ export function createApi({
   readonly tokens: TokenProvider;
   readonly source: ConfigurationSource;
 }): Assembly {
-  const { log, database, sql, cursors, secretBox } = infrastructure;
+  const { log, database, cursors, secretBox } = infrastructure;
   const { config, definitions, models } = configuration;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const lists = { maxPerPage, cursors };
@@ -77,7 +78,7 @@ export function createApi({
     answerPost: createAnswerPost({ seal: secretBox }),
   };
   const access = createAccessConditions(definitions);
-  const eligibility = withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
+  const eligibility = createEligibilityOf(infrastructure, definitions, access);
   const router = createRouter(routePrefix);
   addResourceRoutes(router, {
     definitions,
@@ -129,6 +130,15 @@ export function createApi({
   });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
   return { workers: [relay, expiry, streams, replays], listener, close: () => sender.close() };
+}
+
+function createEligibilityOf(
+  { database, isEmbedded, log }: Infrastructure,
+  definitions: Definitions,
+  access: AccessConditions,
+): Eligibility {
+  const sql = createSql({ pool: database.pool, isEmbedded, salt: typesOf(definitions) });
+  return withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
 }
 
 function createListener(

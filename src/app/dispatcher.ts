@@ -17,6 +17,7 @@ import { createRetention } from "../deliveries/retention.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createScheduleOf } from "./schedules.ts";
+import { typesOf } from "./statement-names.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility, type Eligibility } from "../subscriptions/eligibility.ts";
 import { stepsOfDispatcher } from "../subscriptions/filter-answers.ts";
@@ -147,7 +148,8 @@ function createEligibilityOf(
   { definitions }: Configuration,
 ): Eligibility {
   const access = createAccessConditions(definitions);
-  const sql = createSql({ pool: database.pool, isEmbedded, lockLimitMs: readerLockMs });
+  const salt = typesOf(definitions);
+  const sql = createSql({ pool: database.pool, isEmbedded, lockLimitMs: readerLockMs, salt });
   return withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
 }
 

@@ -15,16 +15,21 @@ const mostKept = 4;
 export function createNamesOf(isEmbedded: boolean): (definitions: Definitions) => StatementNames {
   const kept = new Map<string, StatementNames>();
   return (definitions) => {
-    const types = JSON.stringify(
-      [...definitions.values()].map(({ table, fields }) => [
-        table,
-        fields.map(({ column, type, native, isList, length, precision, scale }) =>
-          [column, type, native, isList, length, precision, scale].join(" "),
-        ),
-      ]),
-    );
+    const types = typesOf(definitions);
     const names = kept.get(types) ?? createStatementNames(isEmbedded, types);
     setBounded(kept, [types, names], mostKept);
     return names;
   };
+}
+
+/** Returns a text that is another one where columns have other types. */
+export function typesOf(definitions: Definitions): string {
+  return JSON.stringify(
+    [...definitions.values()].map(({ table, fields }) => [
+      table,
+      fields.map(({ column, type, native, isList, length, precision, scale }) =>
+        [column, type, native, isList, length, precision, scale].join(" "),
+      ),
+    ]),
+  );
 }

@@ -21,19 +21,23 @@ export type Transact = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
  *   names would collide.
  * @param lockLimitMs How long a statement may wait for a lock; default: as long as it may take. The
  *   embedded database has no locks to wait for.
+ * @param salt With another one, the same text has another name. For statements that ask tables of
+ *   the mapping files, whose columns may get another type by a reload.
  */
 export function createSql({
   pool,
   isEmbedded,
   lockLimitMs,
+  salt = "",
 }: {
   readonly pool: Pool;
   readonly isEmbedded: boolean;
   readonly lockLimitMs?: number;
+  readonly salt?: string;
 }): Sql {
   const before = lockLimitMs === undefined ? undefined : lockLimitOf(lockLimitMs);
   const names = new Map<string, string>();
-  const nameOf = (text: string): string => getOrSet(names, text, () => statementName(text));
+  const nameOf = (text: string): string => getOrSet(names, text, () => statementName(salt + text));
   return async (text, values = []) =>
     isEmbedded
       ? (await pool.query({ text, values: [...values] })).rows

@@ -48,6 +48,12 @@ describe("createSql", () => {
     await created.drop();
   });
 
+  /** Looks for a code in a way that any type of its column takes. */
+  const ask = (salt: string): Promise<unknown> =>
+    createSql({ pool: database.pool, isEmbedded: false, salt })("SELECT code FROM codes WHERE code = $1", [
+      "00000000-0000-4000-8000-00000000000a",
+    ]);
+
   it("answers what pg answers, at the first run and at later ones", async () => {
     const { rows } = await database.pool.query(everyType, values);
 
@@ -76,6 +82,15 @@ describe("createSql", () => {
     await read().catch((error: unknown) => expect(error).to.have.property("code", "0A000"));
 
     expect(await read()).to.deep.equal([{ id: 1, name: "one", size: 3 }]);
+  });
+
+  it("asks for what a column takes that got another type, under another salt", async () => {
+    await sql("CREATE TABLE codes (code text)");
+    expect(await ask("text")).to.deep.equal([]);
+    await sql("ALTER TABLE codes ALTER code TYPE uuid USING code::uuid");
+
+    expect(await ask("uuid")).to.deep.equal([]);
+    expect(await ask("text").catch((error: unknown) => error)).to.have.property("code", "42883");
   });
 
   it("rejects with the server's fault, and goes on", async () => {
