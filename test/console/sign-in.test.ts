@@ -203,6 +203,28 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
+  it("renews a token again and again where the issuer gives its refresh token once", async () => {
+    const shown = await scene.open(null, "/resources");
+    const { page } = shown;
+    await page.getByRole("button", { name: /^Sign in with 127/ }).click();
+    await signInAt(page, `often-${ada.id}`);
+    await page.getByRole("heading", { name: "Resources" }).waitFor();
+    const stored = await sessionIn(page);
+    await page.route(`${issuer.url}/token`, async (route) => {
+      const response = await route.fetch();
+      const { refresh_token: _kept, ...tokens } = (await response.json()) as Record<string, unknown>;
+      await route.fulfill({ response, json: tokens });
+    });
+    await page.evaluate(
+      `sessionStorage.setItem("svc-console.session", JSON.stringify({ ...${JSON.stringify(stored)}, token: "spent" }))`,
+    );
+    await page.reload();
+    await until(async () => (await sessionIn(page)).token !== "spent", { what: "another token" });
+
+    expect((await sessionIn(page)).refreshToken).to.equal(stored.refreshToken);
+    await shown.close();
+  });
+
   it("says what is wrong with an issuer without a discovery document, and asks it again", async () => {
     const shown = await scene.open(null, "/resources");
     const { page } = shown;

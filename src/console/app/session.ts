@@ -77,7 +77,8 @@ export async function renewToken(token: string | null): Promise<string | null> {
     .then((tokens) => {
       // The user has signed out since the renewal began.
       if (session.user !== user) return null;
-      startSession(tokens);
+      // An issuer that sends no other refresh token means the one that it was asked with.
+      startSession({ ...tokens, refreshToken: tokens.refreshToken ?? refreshToken });
       return tokens.token;
     })
     .catch(() => null)
