@@ -225,6 +225,31 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
+  it("says that the user is disabled, whose new token is refused too, and asks the issuer no more", async () => {
+    const admin = await scene.service.createUser({ isAdmin: true });
+    const subject = `disabled-${ada.id}`;
+    expect((await admin.request("PUT", `/users/${ada.id}`, { subject })).status).to.equal(200);
+    const shown = await scene.open(null, "/resources");
+    const { page } = shown;
+    await page.getByRole("button", { name: /^Sign in with 127/ }).click();
+    await signInAt(page, subject);
+    await page.getByRole("heading", { name: "Resources" }).waitFor();
+    let renewals = 0;
+    page.on("request", (sent) => {
+      if (sent.url() === `${issuer.url}/token` && sent.method() === "POST") renewals += 1;
+    });
+    expect((await admin.request("PUT", `/users/${ada.id}`, { is_disabled: true })).status).to.equal(200);
+    await page.getByRole("link", { name: "Webhooks" }).click();
+
+    await page
+      .getByRole("dialog", { name: "Sign in again" })
+      .getByText(/Your user is disabled/)
+      .waitFor();
+    // Another request may have been sent with the new token before it was refused.
+    expect(renewals).to.be.within(1, 2);
+    await shown.close();
+  });
+
   it("says what is wrong with an issuer without a discovery document, and asks it again", async () => {
     const shown = await scene.open(null, "/resources");
     const { page } = shown;

@@ -53,13 +53,16 @@ export async function apiResponse(path: string, options: RequestOptions = {}): P
   const error = await toApiError(response);
   if (response.status !== 401 || options.token !== undefined) throw error;
   const renewed = await renewToken(token);
-  if (renewed !== null) {
-    const again = await send(path, options, renewed);
-    if (again.ok) return again;
-    if (again.status !== 401) throw await toApiError(again);
+  if (renewed === null) {
+    endSession(token, error.message);
+    throw error;
   }
-  endSession(token, error.message);
-  throw error;
+  const again = await send(path, options, renewed);
+  if (again.ok) return again;
+  const refusal = await toApiError(again);
+  // Of a user that is disabled, another token is refused too.
+  if (again.status === 401) endSession(renewed, refusal.message);
+  throw refusal;
 }
 
 async function send(path: string, options: RequestOptions, token: string): Promise<Response> {
