@@ -187,6 +187,20 @@ describe("the events of the console", function () {
     await shown.close();
   });
 
+  it("are followed behind those that were looked at, where none of these is the caller's", async () => {
+    const shown = await scene.open(null, "/events?resource=orders");
+    const { page } = shown;
+    // One page looks at 5,000 events.
+    const looked = { data: [], per_page: 50, next_cursor: "4711", prev_cursor: null };
+    await page.route("**/events?*", (route) => route.fulfill({ json: looked }));
+    const asked = page.waitForRequest("**/events/stream*");
+    await page.getByLabel("Token").fill(ada.token);
+    await page.keyboard.press("Enter");
+
+    expect((await asked).headers()["last-event-id"]).to.equal("4711");
+    await shown.close();
+  });
+
   for (const width of widths)
     it(`show the record as it was, and who got it (${width} px)`, async () => {
       const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);

@@ -43,8 +43,8 @@ export function EventListPage(): JSX.Element {
     refetchOnMount: "always",
   });
   const isFirst = before === "";
-  const newest = query.isPlaceholderData || query.data === undefined ? null : (query.data.data[0]?.id ?? 0);
-  const stream = useEventStream({ isOn: isLive && isFirst, query: filter, after: newest });
+  const after = query.isPlaceholderData || query.data === undefined ? null : endOf(query.data);
+  const stream = useEventStream({ isOn: isLive && isFirst, query: filter, after });
   return (
     <Page
       title="Events"
@@ -83,6 +83,14 @@ export function EventListPage(): JSX.Element {
       </Card>
     </Page>
   );
+}
+
+/**
+ * Returns the event behind which the stream begins: the newest that is shown. Without one it is the
+ * last that was looked at: from the first event on, a stream would read all of them.
+ */
+function endOf({ data, next_cursor: looked }: CursorPage<ServiceEvent>): number {
+  return data[0]?.id ?? Number(looked ?? 0);
 }
 
 function Listed({

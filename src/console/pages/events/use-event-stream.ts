@@ -34,7 +34,7 @@ const unfollowed: EventStream & { readonly key: string | null } = {
  * last event, so that nothing is missed.
  *
  * @param query Filters of the list, as a query string without `?`.
- * @param after Id of the newest event that is shown; null as long as that is not known.
+ * @param after Id of the event behind which it begins; null as long as that is not known.
  */
 export function useEventStream({
   isOn,
