@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { headerFaults } from "../../src/console/pages/webhooks/draft.ts";
+import { changesOf, emptyDraft, headerFaults } from "../../src/console/pages/webhooks/draft.ts";
 
 describe("headerFaults", () => {
   const cases = [
@@ -19,4 +19,24 @@ describe("headerFaults", () => {
     it(`says of ${JSON.stringify(rows)}: ${JSON.stringify(faults)}`, () => {
       expect(headerFaults(rows.map(([name, value], id) => ({ id, name, value })))).to.deep.equal(faults);
     });
+});
+
+describe("changesOf", () => {
+  const start = {
+    ...emptyDraft,
+    url: "https://example.com/",
+    events: ["on_create"],
+    filter: '{\n  "gone": 1\n}',
+    headers: [{ id: 0, name: "X-Rewrite-Url", value: "****" }],
+    rateLimit: "5",
+  };
+
+  it("has only what was changed: the rest may be what a new webhook could not have", () => {
+    expect(changesOf({ ...start, description: "Mine", rateLimit: "" }, start)).to.deep.equal({
+      description: "Mine",
+      rate_limit: null,
+    });
+    expect(changesOf({ ...start, filter: '{"gone":1}' }, start)).to.deep.equal({});
+    expect(changesOf({ ...start, headers: [] }, start)).to.deep.equal({ headers: null });
+  });
 });

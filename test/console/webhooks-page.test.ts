@@ -172,7 +172,7 @@ describe("the webhooks of the console", function () {
     await shown.close();
   });
 
-  it("are changed, and keep the headers that were not", async () => {
+  it("are changed, and keep what was not, the changes of others too", async () => {
     const { id } = await subscribeOrders(ada, `${scene.receiver.url}/old`, {
       headers: { "X-Key": "abc" },
       rate_limit: 5,
@@ -194,6 +194,7 @@ describe("the webhooks of the console", function () {
     expect(await limit.getAttribute("aria-invalid")).to.equal("true");
     await expectSoundAtAnyWidth(shown);
     await limit.pressSequentially("0");
+    await ada.request("PATCH", `/webhooks/${id}`, { description: "Of a colleague" });
     await page.getByRole("button", { name: "Save" }).click();
 
     await page.getByText("The webhook is changed.").waitFor();
@@ -203,6 +204,7 @@ describe("the webhooks of the console", function () {
       filter: { status: "paid" },
       events: ["on_create"],
       headers: { "X-Key": "****" },
+      description: "Of a colleague",
       rate_limit: 2,
     });
     await shown.close();

@@ -76,6 +76,19 @@ export function bodyOf(draft: Draft): Readonly<Record<string, unknown>> {
   };
 }
 
+/**
+ * Returns the body of a change: what differs from `start`. Others may have changed the rest since.
+ * Or it is refused by now, such as a header that has become reserved.
+ */
+export function changesOf(draft: Draft, start: Draft): Readonly<Record<string, unknown>> {
+  const before = bodyOf(start);
+  return Object.fromEntries(
+    Object.entries(bodyOf(draft)).filter(
+      ([name, value]) => JSON.stringify(value) !== JSON.stringify(before[name]),
+    ),
+  );
+}
+
 /** Returns null for none. What is no number stays a text, which the service refuses. */
 function numberOf(text: string): number | string | null {
   if (text.trim() === "") return null;

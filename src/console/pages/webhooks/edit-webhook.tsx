@@ -6,7 +6,7 @@ import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
 import { Card } from "../../parts/page.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
-import { bodyOf, draftOf, headerFaults, isChanged, parseFilter, type Draft } from "./draft.ts";
+import { changesOf, draftOf, headerFaults, isChanged, parseFilter, type Draft } from "./draft.ts";
 import { useChangeWebhook } from "./use-webhook.ts";
 import { WhatFields } from "./what-fields.tsx";
 import { WhereFields } from "./where-fields.tsx";
@@ -26,7 +26,7 @@ export function EditWebhook({
   const submit = (event: SubmitEvent<HTMLFormElement>): void => {
     event.preventDefault();
     if (goToBadInput(event.currentTarget)) return;
-    change.mutate(bodyOf(draft), {
+    change.mutate(changesOf(draft, start), {
       onSuccess: () => {
         toast("The webhook is changed.");
         onDone();
