@@ -109,6 +109,19 @@ describe("the console's pages for admins", function () {
     expect(grace).to.include({ name: "Grace Hopper", is_disabled: false, is_admin: false });
   });
 
+  it("give no right back that another admin has taken while the form was open", async () => {
+    const other = await scene.service.createUser({ isAdmin: true, name: "Eve" });
+    await on(`/admin/users/${other.id}`, async ({ page }) => {
+      await page.getByRole("button", { name: "Change" }).click();
+      await page.getByLabel("Name").fill("Eve Smith");
+      expect((await admin.request("PUT", `/users/${other.id}`, { is_admin: false })).status).to.equal(200);
+      await page.getByRole("button", { name: "Save" }).click();
+      await page.getByRole("heading", { name: "Eve Smith", level: 1 }).waitFor();
+    });
+    const { body } = await admin.request("GET", `/users/${other.id}`);
+    expect(body).to.include({ name: "Eve Smith", is_admin: false });
+  });
+
   it("make a token with scopes, show it this once, and revoke it", async () => {
     let token = "";
     await on(`/admin/users/${user.id}`, async (shown) => {

@@ -16,23 +16,31 @@ export function UserDialog({
   readonly onSaved: (user: User) => unknown;
   readonly onClose: () => void;
 }): JSX.Element {
-  const [name, setName] = useState(user?.name ?? "");
-  const [email, setEmail] = useState(user?.email ?? "");
-  const [isAdmin, setAdmin] = useState(user?.is_admin ?? false);
+  // As it was when the form was opened: what another admin changes meanwhile is not sent back.
+  const [start] = useState({
+    name: user?.name ?? "",
+    email: user?.email ?? "",
+    is_admin: user?.is_admin ?? false,
+  });
+  const [name, setName] = useState(start.name);
+  const [email, setEmail] = useState(start.email);
+  const [isAdmin, setAdmin] = useState(start.is_admin);
+  const changes = {
+    ...(name !== start.name && { name }),
+    ...(email !== start.email && { email }),
+    ...(isAdmin !== start.is_admin && { is_admin: isAdmin }),
+  };
   const write = useWrite({
-    mutationFn: () => {
-      const body = { name, email, is_admin: isAdmin };
-      return user === undefined
-        ? api<User>("/users", { method: "POST", body })
-        : api<User>(`/users/${user.id}`, { method: "PUT", body });
-    },
+    mutationFn: () =>
+      user === undefined
+        ? api<User>("/users", { method: "POST", body: { name, email, is_admin: isAdmin } })
+        : api<User>(`/users/${user.id}`, { method: "PUT", body: changes }),
     onSuccess: (saved) => {
       onClose();
       return onSaved(saved);
     },
   });
-  const isTyped =
-    name !== (user?.name ?? "") || email !== (user?.email ?? "") || isAdmin !== (user?.is_admin ?? false);
+  const isTyped = Object.keys(changes).length > 0;
   return (
     <FormDialog
       title={user === undefined ? "New user" : `Change ${user.name}`}
