@@ -1,5 +1,11 @@
 import { expect } from "chai";
-import { bodyOf, jsonOf, textsOf, textsOfJson } from "../../src/console/pages/resources/form-body.ts";
+import {
+  bodyOf,
+  jsonOf,
+  textsOf,
+  textsOfJson,
+  withRequired,
+} from "../../src/console/pages/resources/form-body.ts";
 import { formFields } from "../../src/console/pages/resources/form-fields.ts";
 
 const fields = formFields({
@@ -62,4 +68,27 @@ describe("the body of a record's form", () => {
     it(`keeps the JSON ${json}, which the fields cannot show`, () => {
       expect(() => textsOfJson(json, fields, empty)).to.throw(reason);
     });
+});
+
+describe("withRequired", () => {
+  const asked = formFields({
+    type: "object",
+    required: ["at", "customer_id", "password"],
+    properties: {
+      title: { type: "string" },
+      at: { type: "string", format: "date-time" },
+      customer_id: { type: "integer", "x-shown": "customer.id" },
+      password: { type: "string" },
+    },
+  });
+  const shown = { title: "Tea", at: "2026-03-28T14:30:00.123+00:00", customer: { id: 7 } };
+
+  it("adds what each update needs as the record shows it, to the millisecond", () => {
+    expect(withRequired({ title: "Cake" }, asked, shown)).to.deep.equal({
+      title: "Cake",
+      at: shown.at,
+      customer_id: 7,
+    });
+    expect(withRequired({ at: null }, asked, shown)).to.deep.equal({ at: null, customer_id: 7 });
+  });
 });

@@ -337,6 +337,26 @@ describe("records with keys and values of all kinds in the console", function ()
     await shown.close();
   });
 
+  it("are changed where the rules ask for a field at each update, in a conflict too", async () => {
+    const { body } = await ada.request("POST", "/resources/visits", { title: "Tea", tags: [] });
+    const path = `/resources/visits/${body.id}`;
+    const shown = await scene.open(ada.token, path);
+    const { page } = shown;
+    await page.getByLabel("level").selectOption("1");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText("Saved.").waitFor();
+    expect((await ada.request("GET", path)).body).to.include({ title: "Tea", level: 1 });
+
+    await page.getByLabel("level").selectOption("0");
+    await ada.request("PATCH", path, { title: "Coffee" });
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("dialog").getByRole("row", { name: "title Tea Coffee unchanged" }).waitFor();
+    await page.getByRole("button", { name: "Overwrite with mine" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    expect((await ada.request("GET", path)).body).to.include({ title: "Coffee", level: 0 });
+    await shown.close();
+  });
+
   it("have only what was changed in their JSON", async () => {
     const visit = { title: "Tea", starts_at: "2026-03-28T14:30:00.123Z", tags: ["a\nb"] };
     const { body, status } = await ada.request("POST", "/resources/visits", visit);

@@ -1,4 +1,5 @@
 import type { JSX } from "react";
+import type { Answer } from "../../api/client.ts";
 import type { Json, JsonRecord } from "../../api/types.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
@@ -11,9 +12,8 @@ import { valueAt, type FormField } from "./form-fields.ts";
 export interface Conflict {
   /** As it was when it was opened here. */
   readonly before: JsonRecord;
-  readonly theirs: JsonRecord;
-  /** Entity tag of theirs, so that nothing newer is overwritten. */
-  readonly theirEtag: string | null;
+  /** With its entity tag, so that nothing newer is overwritten. */
+  readonly theirs: Answer<JsonRecord>;
   /** The body that was to be sent. */
   readonly mine: JsonRecord;
 }
@@ -94,7 +94,7 @@ interface Difference {
 
 /** Lists what is sent, and what they have changed. */
 function differencesOf(
-  { before, theirs, mine }: Conflict,
+  { before, theirs: { data: theirs }, mine }: Conflict,
   fields: readonly FormField[],
 ): readonly Difference[] {
   const sent = Object.keys(mine).map((name) => {

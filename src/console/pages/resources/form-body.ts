@@ -37,6 +37,19 @@ export function bodyOf(fields: readonly FormField[], texts: Texts): JsonRecord {
   );
 }
 
+/**
+ * Adds what the rules ask for at each update, as the record has it. A field that the record does
+ * not show is left for the server to ask for.
+ */
+export function withRequired(body: JsonRecord, fields: readonly FormField[], record: JsonRecord): JsonRecord {
+  const required = fields.filter(({ name, isRequired }) => isRequired && !(name in body));
+  const shown = required.flatMap(({ name, shownAt }): readonly (readonly [string, Json])[] => {
+    const value = valueAt(record, shownAt);
+    return value === undefined || value === null ? [] : [[name, value]];
+  });
+  return { ...body, ...Object.fromEntries(shown) };
+}
+
 /** Writes some fields as one JSON text. What is no JSON in a field is a text there. */
 export function jsonOf(fields: readonly FormField[], texts: Texts): string {
   const entries = fields.map((field) => {

@@ -14,6 +14,7 @@ import { toast } from "../../parts/toast.tsx";
 import { ConflictDialog, type Conflict } from "./conflict.tsx";
 import { DeleteDialog } from "./delete-dialog.tsx";
 import { useDraft } from "./draft.ts";
+import { withRequired } from "./form-body.ts";
 import { RecordForm } from "./record-form.tsx";
 import { valueAt } from "./form-fields.ts";
 import { ShownValue } from "./shown-value.tsx";
@@ -179,10 +180,11 @@ function Editor({
     // Replaces only what is shown: a later visit reads the record again.
     queries.setQueriesData({ queryKey: recordKey(name, id), exact: true }, next);
   };
-  const send = async (body: JsonRecord, etag: string | null): Promise<void> => {
+  /** Sends what was changed over a version of the record. JSON is sent as it stands. */
+  const send = async (mine: JsonRecord, { data, etag }: Answer<JsonRecord>): Promise<void> => {
     const saved = await apiAnswer<JsonRecord>(recordPath(name, id), {
       method: "PATCH",
-      body,
+      body: draft.json === null ? withRequired(mine, fields, data) : mine,
       ...(etag === null ? {} : { headers: { "If-Match": etag } }),
     });
     begin(saved);
@@ -197,11 +199,11 @@ function Editor({
       return;
     }
     try {
-      await send(mine, base.etag);
+      await send(mine, base);
     } catch (error) {
       if (!isStatus(error, 412)) throw error;
       const now = await apiAnswer<JsonRecord>(recordPath(name, id));
-      setConflict({ before: base.data, theirs: now.data, theirEtag: now.etag, mine });
+      setConflict({ before: base.data, theirs: now, mine });
     }
   };
   return (
@@ -223,11 +225,11 @@ function Editor({
           fields={fields}
           onClose={() => setConflict(null)}
           onTakeTheirs={() => {
-            begin({ data: conflict.theirs, etag: conflict.theirEtag, status: 200 });
+            begin(conflict.theirs);
             setConflict(null);
           }}
           onOverwrite={async () => {
-            await send(conflict.mine, conflict.theirEtag);
+            await send(conflict.mine, conflict.theirs);
             setConflict(null);
           }}
         />
