@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Actor } from "../kit/actor.ts";
-import { withOpened, type Terminal } from "../kit/cli-output.ts";
+import { replaceControlCharacters, withOpened, type Terminal } from "../kit/cli-output.ts";
 import type { Config } from "../config/load.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -131,7 +131,10 @@ function json(value: unknown): string {
   return `${JSON.stringify(value, null, 2)}\n`;
 }
 
-/** Removes line breaks, which would end a comment: names of tables and columns may contain them. */
+/**
+ * Removes line breaks, which would end a comment, and what would steer the terminal: names of
+ * tables and keys of rows may contain both.
+ */
 function oneLine(text: string): string {
-  return text.replace(/\s*[\r\n]+\s*/g, " ");
+  return replaceControlCharacters(text.replace(/\s*[\r\n]+\s*/g, " "));
 }

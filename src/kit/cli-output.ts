@@ -157,9 +157,13 @@ export function replaceControlCharacters(text: string): string {
 
 /**
  * Returns the message of a failure, without a stack. The only renderer of errors for the command
- * line.
+ * line. A message may name keys and values of rows, which come from users.
  */
 export function describeFailure(error: unknown): string {
+  return messageOfFailure(error).split("\n").map(replaceControlCharacters).join("\n");
+}
+
+function messageOfFailure(error: unknown): string {
   if (error instanceof AggregateError && error.message === "") return error.errors.map(messageOf).join("; ");
   // Prisma puts the call and the source lines first, and the reason last.
   const paragraphs = messageOf(error)

@@ -7,6 +7,7 @@ import { Client } from "pg";
 import { pino } from "pino";
 import { loadConfig } from "../../src/config/load.ts";
 import { addMigrateCommand } from "../../src/cli/migrate-command.ts";
+import { describeFailure } from "../../src/kit/cli-output.ts";
 import { testOperator } from "../support/actors.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -115,6 +116,20 @@ describe("svc-admin migrate", () => {
     expect(await migrate("--plan")).to.match(/^-- LOSES DATA \(needs --allow-destructive\): .*`title`/);
     expect(await migrate().catch(String)).to.match(/would lose data.*`title`/s);
     expect(await migrate("--allow-destructive")).to.match(/ALTER TABLE "notes"/);
+  });
+
+  it("shows control characters of the keys that it names instead of obeying them", async () => {
+    const tags = `name: tags\nmodel: Tag\nfields:\n  code: { type: String, id: true }\n  title: { type: String }\ntriggers: []\n`;
+    const file = join(configDir, "resources", "tags.yaml");
+    await writeFile(file, tags);
+    await migrate();
+    await client.query("INSERT INTO tags (code, title) VALUES (E'\\x1b]0;owned\\x07', 'a'), ('b', 'a')");
+    await writeFile(file, tags.replace("String }", "String, unique: true }"));
+
+    const message = await migrate("--plan").catch(describeFailure);
+    expect(message).to.equal("The existing rows and objects do not allow the migration.");
+    expect(printed).to.match(/^-- CANNOT BE DONE: .*\uFFFD\]0;owned\uFFFD/);
+    expect(await migrate().catch(describeFailure)).to.match(/\uFFFD\]0;owned\uFFFD/);
   });
 
   it("prints an impossible plan once, and fails", async () => {
