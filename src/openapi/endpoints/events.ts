@@ -1,3 +1,4 @@
+import type { ErrorCode } from "../../kit/errors.ts";
 import { triggers } from "../../mapping/definition.ts";
 import { cursorPageSchema } from "../envelopes.ts";
 import { objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
@@ -56,6 +57,9 @@ function filters(resources: readonly string[]): readonly Parameter[] {
   ];
 }
 
+/** Every token may ask. It is refused where it may not read what it asks for, or nothing. */
+const scope: readonly ErrorCode[] = ["token.scope"];
+
 /** The operations of `events`. */
 export function eventOperations({
   maxPerPage,
@@ -86,7 +90,7 @@ export function eventOperations({
         ...pageParameters(maxPerPage).filter(({ name }) => name === "per_page"),
       ],
       answers: { 200: { description: "A page.", schema: cursorPageSchema(schemaNamed("Event")) } },
-      errors: ["validation.failed"],
+      errors: ["validation.failed", ...scope],
     },
     {
       ...common,
@@ -106,7 +110,7 @@ export function eventOperations({
       answers: {
         200: { description: "An endless stream.", mediaType: "text/event-stream", schema: text },
       },
-      errors: ["validation.failed"],
+      errors: ["validation.failed", ...scope],
     },
     {
       ...common,
@@ -116,7 +120,7 @@ export function eventOperations({
       summary: "Shows an event",
       parameters: [pathParameter("uuid", uuid, "00000000-002a-4c55-9d8d-2b1c5f0a8e11")],
       answers: { 200: { description: "The event.", schema: schemaNamed("Event") } },
-      errors: ["event.not_found"],
+      errors: ["event.not_found", ...scope],
     },
   ];
 }
