@@ -1,15 +1,19 @@
 import type { JsonRecord } from "../../api/types.ts";
 import { valueAt } from "./form-fields.ts";
-import type { ResourceShape } from "./shape.ts";
 
 /**
  * Returns a record's `{id}`: its key, several values with commas between; null where it is not
  * shown.
+ *
+ * @param keys Paths of the key in the record; null when it does not show it.
  */
-export function idOf(record: JsonRecord, { keys }: ResourceShape): string | null {
+export function idOf(
+  record: JsonRecord,
+  { keys }: { readonly keys: readonly string[] | null },
+): string | null {
   if (keys === null) return null;
   const values = keys.map((path) => valueAt(record, path));
-  const texts = values.filter((value) => typeof value === "string" || typeof value === "number").map(String);
+  const texts = values.filter((value) => ["string", "number", "boolean"].includes(typeof value)).map(String);
   if (texts.length !== keys.length) return null;
   return texts.length === 1 ? (texts[0] ?? null) : texts.map(encodeURIComponent).join(",");
 }
