@@ -109,6 +109,7 @@ describe("the overview of the console", function () {
         .getByRole("row", { name: /^dispatcher shop-2 \(12\) 1\.2\.2 fedcba 1 fault/ })
         .waitFor();
       await page.getByText("The processes have different configurations; see below.").waitFor();
+      await page.getByText("1 process has refused a reload; see below.").waitFor();
       await expectSound(shown);
       if (width === 1280) await picture(shown, "console-overview");
       await shown.close();

@@ -85,6 +85,7 @@ function Verdict({ stats }: { readonly stats: Stats }): JSX.Element {
 
 function faultsOf({ now, backlog, receivers, processes }: Stats): readonly string[] {
   const failing = (receivers ?? []).filter(({ state }) => state === "failing").length;
+  const refusing = (processes ?? []).filter(({ reload_faults: faults }) => faults.length > 0).length;
   const eventAge = secondsBetween(backlog.oldest_event_at, now);
   return [
     ...(failing > 0 ? [`${failing} ${failing === 1 ? "receiver fails" : "receivers fail"}; see below.`] : []),
@@ -93,6 +94,9 @@ function faultsOf({ now, backlog, receivers, processes }: Stats): readonly strin
       : []),
     ...(processes !== null && new Set(processes.map(({ configuration }) => configuration)).size > 1
       ? ["The processes have different configurations; see below."]
+      : []),
+    ...(refusing > 0
+      ? [`${refusing} ${refusing === 1 ? "process has" : "processes have"} refused a reload; see below.`]
       : []),
   ];
 }
