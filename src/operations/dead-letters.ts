@@ -3,6 +3,7 @@ import { presentDelivery } from "../deliveries/delivery-json.ts";
 import type { DeliveryHistory } from "../deliveries/history.ts";
 import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
 import { formatDateTime } from "../kit/date-time.ts";
+import { idOf } from "../kit/ids.ts";
 import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
@@ -16,7 +17,7 @@ export const deadLetterShape = fixedShape([], {
   own: new Map<string, (text: string) => string | undefined>([
     [
       "webhook_id",
-      (text) => (/^[1-9]\d{0,8}$/.test(text) ? undefined : "The webhook id field must be an integer."),
+      (text) => (idOf(text) === undefined ? "The webhook id field must be an integer." : undefined),
     ],
   ]),
 });

@@ -172,7 +172,8 @@ describe("the routes of operators", () => {
       expect(failed).to.include({ status: "failed", user_id: user.id, resource: "tasks" });
       expect(body.queued).to.be.at.least(1);
       expect((await get(`/dead-letters?webhook_id=${failed.subscription_id}`)).body.data).to.have.length(1);
-      expect((await get("/dead-letters?webhook_id=999999")).body.data).to.deep.equal([]);
+      expect((await get("/dead-letters?webhook_id=2147483647")).body.data).to.deep.equal([]);
+      expect((await get("/dead-letters?webhook_id=2147483648")).status).to.equal(422);
       expect((await get("/dead-letters?webhook_id=x")).status).to.equal(422);
     });
 

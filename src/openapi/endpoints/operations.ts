@@ -4,7 +4,7 @@ import { deadLetterShape } from "../../operations/dead-letters.ts";
 import { cursorPageSchema } from "../envelopes.ts";
 import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
-import { cursorParameters } from "../list-parameters.ts";
+import { cursorParameters, ofWebhook } from "../list-parameters.ts";
 import type { Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime } from "../value-schemas.ts";
@@ -188,9 +188,7 @@ export function operationOperations({ maxPerPage }: { readonly maxPerPage: numbe
       summary: "Lists deliveries whose attempts are spent; a retry makes a new one",
       parameters: cursorParameters(deadLetterShape, {
         maxPerPage,
-        own: {
-          webhook_id: { schema: { type: "integer", minimum: 1 }, description: "Of this subscription." },
-        },
+        own: { webhook_id: ofWebhook },
       }),
       answers: {
         200: {
