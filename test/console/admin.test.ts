@@ -122,6 +122,22 @@ describe("the console's pages for admins", function () {
     expect(body).to.include({ name: "Eve Smith", is_admin: false });
   });
 
+  it("make a token that ends with the own one, and say so before", async () => {
+    const expires_at = new Date(Date.now() + 3_600_000).toISOString();
+    const { body } = await admin.request("POST", "/tokens", { name: "an hour", expires_at });
+    const shown = await scene.open(body.token, "/admin/tokens");
+    const { page } = shown;
+    await page.getByRole("button", { name: "New token" }).first().click();
+    await page.getByLabel("Name").fill("as long");
+    await page.getByLabel("Ends").selectOption("when your own token does");
+    await page.getByRole("button", { name: "Make the token" }).click();
+    await page.getByRole("button", { name: "I have stored it" }).click();
+    await page.getByRole("button", { name: "Revoke as long" }).waitFor();
+    const made = (await admin.request("GET", "/tokens")).body.data[0];
+    expect(made).to.include({ name: "as long", expires_at: body.expires_at });
+    await shown.close();
+  });
+
   it("make a token with scopes, show it this once, and revoke it", async () => {
     let token = "";
     await on(`/admin/users/${user.id}`, async (shown) => {

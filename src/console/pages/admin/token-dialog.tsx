@@ -16,7 +16,7 @@ const plain = [
 ] as const;
 
 const lives = [
-  { value: "", title: "never" },
+  { value: "", title: "when your own token does" },
   { value: "7", title: "in 7 days" },
   { value: "30", title: "in 30 days" },
   { value: "90", title: "in 90 days" },
