@@ -293,6 +293,18 @@ describe("the deliveries of the console", function () {
     await shown.close();
   });
 
+  it("say that a time is none, as that of a year with a digit too many", async () => {
+    const shown = await scene.open(ada.token, "/deliveries?created_before=2026-01-01T00:00:00Z");
+    const { page } = shown;
+    await page.getByLabel("Made after").fill("20266-01-01T00:00");
+    await page.getByLabel("Made after").blur();
+    await page.getByText("The created after field must be a date").waitFor();
+    await expectSound(shown);
+    await page.getByRole("button", { name: "Show the list without that" }).click();
+    await page.getByText("No delivery is like that").waitFor();
+    await shown.close();
+  });
+
   it("of others are not shown", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/hers`);
     await createOrder(ada);

@@ -72,7 +72,7 @@ export function TextFilter({
   );
 }
 
-/** Takes a local time, and puts it into the URL as UTC. */
+/** Takes a local time, and puts it into the URL as UTC; as it is where the API has to refuse it. */
 export function TimeFilter({ label, name, url }: FilterProps): JSX.Element {
   const given = url.search.get(name) ?? "";
   return (
@@ -80,9 +80,14 @@ export function TimeFilter({ label, name, url }: FilterProps): JSX.Element {
       label={label}
       type="datetime-local"
       given={toLocal(given)}
-      onApply={(text) => url.change({ [name]: text === "" ? null : new Date(text).toISOString() })}
+      onApply={(text) => url.change({ [name]: text === "" ? null : toUtc(text) })}
     />
   );
+}
+
+function toUtc(local: string): string {
+  const time = new Date(local);
+  return Number.isNaN(time.getTime()) ? local : time.toISOString();
 }
 
 /** Writes a time as `datetime-local` takes it; "" for none. */
