@@ -77,7 +77,9 @@ function textOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: Mig
   // The core migrations make the record of those by hand.
   const core = byHand.length === 0 ? [] : steps.filter(({ title }) => title.startsWith("core migration "));
   const rest = steps.filter((step) => !core.includes(step));
-  const head = remarks.length > 0 ? [remarks.join("\n")] : [];
+  // Else psql goes on after a failed file, and notes it as applied.
+  const stop = byHand.length === 0 ? [] : ["\\set ON_ERROR_STOP on"];
+  const head = remarks.length > 0 || stop.length > 0 ? [[...remarks, ...stop].join("\n")] : [];
   const hand = byHand.flatMap((migration) => textOfSteps(handSteps(migration), migration.isInTransaction));
   return `${[...head, ...textOfSteps(core), ...hand, ...textOfSteps(rest)].join("\n\n")}\n`;
 }

@@ -14,6 +14,7 @@ import { loadHandMigrations, type HandMigration } from "../../src/migration/hand
 import { createLog } from "../../src/telemetry/log.ts";
 import { runAdmin } from "../../src/cli/program.ts";
 import { openNewEmbedded } from "../support/embedded.ts";
+import { psql } from "../support/psql.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { createMappingFolder } from "../mapping/mapping-folder.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
@@ -209,7 +210,9 @@ describe("migrations by hand", () => {
     const status = await runAdmin({ args: ["migrate", "--plan"], env, cwd: folder.configDir, terminal });
     const { stdout } = terminal.read();
     await client.query(
-      stdout.slice(0, stdout.indexOf("SET search_path = public;\n\n-- migration by hand 2")),
+      stdout
+        .slice(0, stdout.indexOf("SET search_path = public;\n\n-- migration by hand 2"))
+        .replace("\\set ON_ERROR_STOP on\n", ""),
     );
 
     expect(status).to.equal(0);
@@ -220,6 +223,20 @@ describe("migrations by hand", () => {
     expect(stdout).to.match(
       /SET search_path = public;\n\n-- migration by hand 2_index\n-- svc: no transaction\nVACUUM places;/,
     );
+    expect(await recorded()).to.deep.equal(["1_places"]);
+  });
+
+  it("are not on record where the script of a plan fails at them", async () => {
+    await write({ "1_places.sql": first, "2_index.sql": "-- svc: no transaction\nVACUUM absent" });
+    const terminal = createMemoryTerminal();
+    const env = { SVC_CONFIG_DIR: folder.configDir, DATABASE_URL: database.url };
+    await runAdmin({ args: ["migrate", "--plan"], env, cwd: folder.configDir, terminal });
+    const file = join(folder.configDir, "plan.sql");
+    writeFileSync(file, `\\set ON_ERROR_STOP off\n${terminal.read().stdout}`);
+
+    const failure = await psql(database.url, { file }).then(() => "done", String);
+
+    expect(failure).to.include('relation "absent" does not exist');
     expect(await recorded()).to.deep.equal(["1_places"]);
   });
 });
