@@ -87,12 +87,17 @@ function textOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: Mig
 function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly string[] {
   if (steps.length === 0) return [];
   const statements = steps.map(({ title, sql }) =>
-    isTitleStatement(title, sql) ? `${sql};` : `-- ${oneLine(title)}\n${sql};`,
+    isTitleStatement(title, sql) ? ended(sql) : `-- ${oneLine(title)}\n${ended(sql)}`,
   );
   if (!isInTransaction) return ["SET search_path = public;", ...statements];
   // As `migrate` has it: where a day becomes a time, the zone of the session would count.
   const settings = ["SET LOCAL search_path = public;", "SET LOCAL TIME ZONE 'UTC';"];
   return ["BEGIN;", ...settings, ...statements, "COMMIT;"];
+}
+
+/** Ends the SQL of a step. A semicolon behind a comment would be a part of it. */
+function ended(sql: string): string {
+  return sql.slice(sql.lastIndexOf("\n") + 1).includes("--") ? `${sql}\n;` : `${sql};`;
 }
 
 /** Returns whether the title is the statement itself. */

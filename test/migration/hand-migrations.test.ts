@@ -227,7 +227,8 @@ describe("migrations by hand", () => {
   });
 
   it("are not on record where the script of a plan fails at them", async () => {
-    await write({ "1_places.sql": first, "2_index.sql": "-- svc: no transaction\nVACUUM absent" });
+    const commented = "CREATE TABLE places (id int PRIMARY KEY) -- without a semicolon";
+    await write({ "1_places.sql": commented, "2_index.sql": "-- svc: no transaction\nVACUUM absent" });
     const terminal = createMemoryTerminal();
     const env = { SVC_CONFIG_DIR: folder.configDir, DATABASE_URL: database.url };
     await runAdmin({ args: ["migrate", "--plan"], env, cwd: folder.configDir, terminal });
