@@ -1,3 +1,4 @@
+import { mostReadBytes } from "../broker/message-limit.ts";
 import { quoteName, quoteText } from "../db/names.ts";
 import type { Definition, Field, Trigger } from "../mapping/definition.ts";
 import { foldsMoves, noteMoved, unlessMoved } from "./capture-moves.ts";
@@ -141,13 +142,15 @@ function insertOf({
 
 /**
  * Leaves out the old row where the key has changed: it is another record, whose payloads
- * `svc-admin erase` finds by its own key.
+ * `svc-admin erase` finds by its own key. Leaves it out, too, where the relay would read neither
+ * row, since both together are too large.
  */
 function sameRecord({ keys }: Definition, snapshot: string, previous: string): string {
   const isSame = keys.map(
     ({ name }) => `${snapshot} -> ${quoteText(name)} = ${previous} -> ${quoteText(name)}`,
   );
-  return `CASE WHEN ${isSame.join(" AND ")} THEN ${previous} END`;
+  const areRead = `pg_column_size(${snapshot}) + pg_column_size(${previous}) <= ${mostReadBytes}`;
+  return `CASE WHEN ${[...isSame, areRead].join(" AND ")} THEN ${previous} END`;
 }
 
 function declarationsOf(definition: Definition): string {

@@ -1,4 +1,4 @@
-import { maxMessageBytes } from "../broker/message-limit.ts";
+import { maxMessageBytes, mostReadBytes } from "../broker/message-limit.ts";
 import { byKey, type Sql } from "../db/sql.ts";
 import type { EventKind } from "./event.ts";
 import {
@@ -129,13 +129,6 @@ export interface Outbox {
  */
 const surelyTooLarge = maxMessageBytes + 64 * 1024;
 /**
- * Above this size, no record is read, though a transform might make less of it. One of 32 MB took
- * 0.4 s, one of 128 MB 2.3 s and 500 MB of the relay. Its statement may take 2 s, and all events
- * are read by it.
- */
-const mostRead = 2 * maxMessageBytes;
-
-/**
  * Reads the event of a row, without a record that is surely too large: one of 17 MB took 100 ms of
  * the relay's only thread. An old row in `previous` counts too, and may be left out of the message.
  *
@@ -145,7 +138,7 @@ const mostRead = 2 * maxMessageBytes;
  * @param shownAsCaptured Parameter with the names of such resources.
  */
 function eventOf(row: string, shownAsCaptured: string): string {
-  const isRead = `${row}.bytes <= ${surelyTooLarge} OR ${row}.bytes <= ${mostRead} AND (event.previous IS NOT NULL OR event.resource <> ALL(${shownAsCaptured}::text[]))`;
+  const isRead = `${row}.bytes <= ${surelyTooLarge} OR ${row}.bytes <= ${mostReadBytes} AND (event.previous IS NOT NULL OR event.resource <> ALL(${shownAsCaptured}::text[]))`;
   return `
     SELECT event.uuid, event.resource, event.trigger, event.record_id AS "recordId", event.owner_id AS "ownerId",
       CASE WHEN ${isRead} THEN event.snapshot END AS snapshot, CASE WHEN ${isRead} THEN event.previous END AS previous, event.traceparent, to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS timestamp

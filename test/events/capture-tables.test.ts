@@ -101,6 +101,17 @@ for (const [where, start] of [
         expect(await eventsOf("UPDATE notes SET text = 'b'; UPDATE notes SET text = 'b'")).to.have.length(1);
       });
 
+      it("leaves out an old row that is too large to be read with the new one", async () => {
+        await client.query("CREATE TABLE notes (id int PRIMARY KEY, text text, user_id int)");
+        const kept = { ...notes, isManaged: false, keepsPrevious: true };
+        await client.query(captureOf(kept).install.join(";"));
+        await client.query("INSERT INTO notes VALUES (1, repeat('a', 33 * 1024 * 1024), 7)");
+
+        expect(await eventsOf("UPDATE notes SET text = 'b'")).to.deep.equal(["on_update 1 b"]);
+        const { rows } = await client.query("SELECT previous FROM svc.events");
+        expect(rows).to.deep.equal([{ previous: null }]);
+      });
+
       it("makes one on_delete a row of TRUNCATE, of the whole or of any part", async () => {
         await installOn(partitioned);
         const insert = "INSERT INTO notes VALUES (1, 'a'), (50, 'b'), (100, 'c')";
