@@ -1,4 +1,4 @@
-import { quoteName, quoteTable } from "../db/names.ts";
+import { quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { Definition, Field } from "../mapping/definition.ts";
 import { hasOrder } from "../mapping/native.ts";
 import { isAlways, type Condition, type Parameter, isColumn, type StatementColumn } from "./condition.ts";
@@ -71,7 +71,8 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       const { field, operator, value } = condition;
       // A constant, so that the planner drops conditions that can never be true.
       const operand = value === null ? "NULL" : parameters.add(value);
-      return `${comparedText(alias, field)} ${operator} ${operand}${isColumn(value) ? nativeText(field) : typeText(field)}`;
+      const compared = isColumn(value) ? nativeText(alias, field, operand) : `${operand}${typeText(field)}`;
+      return `${comparedText(alias, field)} ${operator} ${compared}`;
     }
     case "in": {
       const { field, values } = condition;
@@ -159,18 +160,29 @@ function listOfUsersText(
 ): string {
   const column = comparedText(alias, field);
   const tests = values.map((value, index) => {
-    const type = isColumn(value) ? nativeText(field) : "";
-    const items = operator === "=" ? `(${column})[${index + 1}]` : `ANY(${column})`;
-    return `${parameters.add(value)}${type} = ${items}`;
+    const place = index + 1;
+    const text = parameters.add(value);
+    if (isNative(field)) {
+      const list = nativeText(alias, field, `jsonb_build_array(${isColumn(value) ? text : `${text}::text`})`);
+      return operator === "=" ? `(${column})[${place}:${place}] = ${list}` : `${column} @> ${list}`;
+    }
+    return `${text} = ${operator === "=" ? `(${column})[${place}]` : `ANY(${column})`}`;
   });
   if (operator === "=") tests.push(`cardinality(${column}) = ${values.length}`);
   const word = operator === "&&" ? " OR " : " AND ";
   return `CASE WHEN ${column} IS NOT NULL THEN (${tests.join(word)}) IS TRUE END`;
 }
 
-/** Casts a column of the statement to the native type, which parameters take by themselves. */
-function nativeText(field: Field): string {
-  return field.native !== undefined && hasOrder(field) ? `::${field.native}` : "";
+const isNative = (field: Field): boolean => field.native !== undefined && hasOrder(field);
+
+/**
+ * Gives a column of the statement the type of the field, where that is a native one. Parameters take
+ * it by themselves. The row gives it, as the type's schema may not be among those that are searched.
+ */
+function nativeText(alias: string, field: Field, text: string): string {
+  if (!isNative(field)) return text;
+  const row = `jsonb_populate_record(${alias}, jsonb_build_object(${quoteText(field.column)}, ${text}))`;
+  return `(${row}).${quoteName(field.column)}`;
 }
 
 function relatedText(

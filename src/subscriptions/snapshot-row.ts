@@ -25,10 +25,10 @@ export function snapshotRow(
  * Writes a field of the snapshot, whose keys are names of fields, as JSON that its column takes.
  * PostgreSQL would take base64 for the bytes themselves.
  */
-function valueText({ name, type, isList }: Field, which: SnapshotColumn): string {
+function valueText({ name, type, native, isList }: Field, which: SnapshotColumn): string {
   const key = quoteText(name);
   const value = `e.${which} -> ${key}`;
-  if (type !== "Bytes") return value;
+  if (type !== "Bytes" || native !== undefined) return value;
   if (!isList) return hexOf(`e.${which} ->> ${key}`);
   const items = `jsonb_array_elements_text(${value}) WITH ORDINALITY AS items (item, place)`;
   return `CASE jsonb_typeof(${value}) WHEN 'array' THEN to_jsonb(ARRAY(SELECT ${hexOf("item")} FROM ${items} ORDER BY place)) END`;

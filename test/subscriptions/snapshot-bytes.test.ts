@@ -11,6 +11,8 @@ const files = definition({
     keyField(),
     field("hash", "Bytes", { isOptional: true }),
     field("parts", "Bytes", { isList: true }),
+    // As `svc-admin import` writes a domain of a list.
+    field("pieces", "Bytes", { isList: true, native: "pieces", isOptional: true }),
   ],
   isAdmin: { kind: "nobody" },
 });
@@ -27,6 +29,8 @@ const cases: readonly (readonly [where: Readonly<Record<string, unknown>>, ids: 
   [{ parts: { equals: [one, other] } }, ["2"]],
   [{ NOT: { parts: { has: one } } }, ["1", "3"]],
   [{ parts: { isEmpty: true } }, ["3"]],
+  [{ pieces: { isEmpty: true } }, ["4"]],
+  [{ NOT: { pieces: { isEmpty: true } } }, ["1"]],
 ];
 
 describe("access.read by a field of Bytes", () => {
@@ -35,10 +39,11 @@ describe("access.read by a field of Bytes", () => {
 
   before(async () => {
     core = await openCoreDatabase();
-    await core.sql("CREATE TABLE files (id int PRIMARY KEY, hash bytea, parts bytea[])");
-    await core.sql("INSERT INTO files VALUES (1, $1, ARRAY[$2, NULL]::bytea[])", stored);
+    await core.sql("CREATE DOMAIN pieces AS bytea[]");
+    await core.sql("CREATE TABLE files (id int PRIMARY KEY, hash bytea, parts bytea[], pieces pieces)");
+    await core.sql("INSERT INTO files VALUES (1, $1, ARRAY[$2, NULL]::bytea[], ARRAY[$1]::bytea[])", stored);
     await core.sql("INSERT INTO files VALUES (2, $2, ARRAY[$1, $2]::bytea[])", stored);
-    await core.sql("INSERT INTO files VALUES (3, NULL, '{}'), (4, NULL, NULL)");
+    await core.sql("INSERT INTO files VALUES (3, NULL, '{}', NULL), (4, NULL, NULL, '{}')");
     const made = await core.sql<{ readonly event: string; readonly id: string }>(
       `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
        SELECT 'files', 'on_create', id, ${snapshotOf(files, "t")} FROM files AS t
