@@ -18,21 +18,26 @@ export const offSince = "least(subscription.disabled_at, subscriber.disabled_at)
  * and the array reads subscriptions once at most, whatever the statistics say.
  */
 export const offText = (holdForMs: string, resources: string): string => `
+  ${withUsersText(`
+    SELECT id FROM svc.subscriptions WHERE NOT is_active AND disabled_at > ${endOf(holdForMs)}
+    UNION
+    SELECT id FROM svc.subscriptions
+    WHERE user_id = ANY(ARRAY(SELECT id FROM svc.users WHERE disabled_at > ${endOf(holdForMs)}))`)}
+  WHERE ${offSince} > ${endOf(holdForMs)} AND subscription.resource = ANY(${resources}::text[] || '*'::text)
+  ORDER BY subscription.id`;
+
+/** Selects the subscriptions with these ids, whether they are off or not. */
+export const byIdText = (ids: string): string => withUsersText(`SELECT unnest(${ids}::int[]) AS id`);
+
+const withUsersText = (ids: string): string => `
   SELECT subscription.id AS subscription_id, subscription.resource, subscription.events, subscription.url,
     subscription.encrypted_secret, subscriber.id AS user_id, subscriber.name, subscriber.email, subscriber.is_admin,
     subscription.filter::text AS filter, subscription.encrypted_headers,
     CASE WHEN subscription.previous_until > now() THEN subscription.encrypted_previous END AS encrypted_previous,
     subscription.rate_limit
-  FROM (
-    SELECT id FROM svc.subscriptions WHERE NOT is_active AND disabled_at > ${endOf(holdForMs)}
-    UNION
-    SELECT id FROM svc.subscriptions
-    WHERE user_id = ANY(ARRAY(SELECT id FROM svc.users WHERE disabled_at > ${endOf(holdForMs)}))
-  ) AS off
-  CROSS JOIN LATERAL (SELECT * FROM svc.subscriptions WHERE id = off.id OFFSET 0) AS subscription
-  CROSS JOIN LATERAL (SELECT * FROM svc.users WHERE id = subscription.user_id OFFSET 0) AS subscriber
-  WHERE ${offSince} > ${endOf(holdForMs)} AND subscription.resource = ANY(${resources}::text[] || '*'::text)
-  ORDER BY subscription.id`;
+  FROM (${ids}) AS given
+  CROSS JOIN LATERAL (SELECT * FROM svc.subscriptions WHERE id = given.id OFFSET 0) AS subscription
+  CROSS JOIN LATERAL (SELECT * FROM svc.users WHERE id = subscription.user_id OFFSET 0) AS subscriber`;
 
 /** A subscription that has been off since before this time gets no more deliveries. */
 const endOf = (holdForMs: string): string => `now() - ${holdForMs} * interval '1 millisecond'`;

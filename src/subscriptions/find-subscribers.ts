@@ -5,7 +5,7 @@ import type { UserGroup, ReaderSelector, Eligibility } from "./eligibility.ts";
 import type { FilteredEvent } from "./filter-answers.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { groupBy } from "../kit/group-by.ts";
-import { matchOff, offText } from "./find-off.ts";
+import { byIdText, matchOff, offText } from "./find-off.ts";
 import { createKnownSubscribers, type KnownAt } from "./known-subscribers.ts";
 import type { SealedSigning } from "./signing.ts";
 import { matchEvents, type Candidate, type MatchedEvent } from "./match.ts";
@@ -28,7 +28,8 @@ const findText = `
   SELECT ${columns}, true AS "isActive" FROM svc.possible_subscribers($1, $2, $3, $4, $5)
   UNION ALL
   SELECT ${columns}, false FROM (${offText("$6", "$7")}) AS off`;
-const offBeforeText = `SELECT ${columns}, false AS "isActive" FROM (${offText("$1", "$2")}) AS off`;
+const offIdsText = `SELECT subscription_id AS id FROM (${offText("$1", "$2")}) AS off`;
+const findByIdText = `SELECT ${columns}, false AS "isActive" FROM (${byIdText("$1")}) AS given`;
 // `now()` is before the statement's snapshot.
 const answerText = `
   SELECT (SELECT pg_current_snapshot()::text) AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs", found.*
@@ -98,14 +99,15 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
   return {
     async find(events) {
       if (events.length === 0) return [];
-      const off = await offBefore(options, events);
+      const offIds = await offBefore(options, events);
       const selectors = await selectorsOf(options, events);
       const queries = candidateQueries(events, selectors);
       const asked = [0, 1, 2, 3, 4].map((column) => queries.map((query) => query[column]));
       const values = [...asked, holdForMs, [...selectors.keys()]];
       if (!isKept(events)) {
-        const rows = await sql<FoundRow & Row>(findText, values);
-        const matched = await match(options, { events, selectors, found: rows.map(foundOf), off });
+        const found = (await sql<FoundRow & Row>(findText, values)).map(foundOf);
+        const off = await withIds(sql, offIds, found);
+        const matched = await match(options, { events, selectors, found, off });
         return options.filters.passing(events, matched);
       }
       const askedAtMs = now();
@@ -149,18 +151,32 @@ async function selectorsOf(
 }
 
 /**
- * Reads what is off of the resources with a filter, before the readers of their events are looked
- * for. One that is switched on in between would get nothing. It was no reader's then, and is not
- * off in the end.
+ * Returns the ids of the subscriptions that are off, of the resources with a filter, before the
+ * readers of their events are looked for. One that is switched on in between would get nothing. It
+ * was no reader's then, and is not off in the end.
  */
 async function offBefore(
   { sql, eligibility, holdForMs }: SubscriberFinderOptions,
   events: readonly FinderEvent[],
-): Promise<readonly Found[]> {
+): Promise<ReadonlySet<number>> {
   const names = events.map(({ resource }) => resource);
   const resources = new Set(names.filter((name) => eligibility.hasFilter(name)));
-  if (resources.size === 0) return [];
-  return (await sql<FoundRow & Row>(offBeforeText, [holdForMs, [...resources]])).map(foundOf);
+  if (resources.size === 0) return new Set();
+  const rows = await sql<{ readonly id: number }>(offIdsText, [holdForMs, [...resources]]);
+  return new Set(rows.map(({ id }) => id));
+}
+
+/** Returns the subscriptions with these ids. Reads those that are not among the found ones. */
+async function withIds(
+  sql: Sql,
+  ids: ReadonlySet<number>,
+  found: readonly Found[],
+): Promise<readonly Found[]> {
+  const there = found.filter(({ subscriptionId }) => ids.has(subscriptionId));
+  const thereIds = new Set(there.map(({ subscriptionId }) => subscriptionId));
+  const missing = [...ids].filter((id) => !thereIds.has(id));
+  if (missing.length === 0) return there;
+  return [...there, ...(await sql<FoundRow & Row>(findByIdText, [missing])).map(foundOf)];
 }
 
 /** Decides which of the candidates get each event, before their filters are applied. */
