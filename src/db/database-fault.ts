@@ -118,6 +118,8 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
     // A prepared statement whose table changed meanwhile, in a transaction: it is parsed again next
     // time. The code is also that of a rule without RETURNING.
     if (thrown.routine === "RevalidateCachedQuery") return { kind: "unavailable" };
+    // The server is out of transaction ids, and writes nothing until a VACUUM (54000).
+    if (String(thrown.routine).startsWith("GetNew")) return { kind: "unavailable" };
     const fault = faultOfSqlState(sqlState, cause ?? causeOf(error));
     if (sqlState === raised || (isRaised && !saysMore(fault, sqlState)))
       return { kind: "raised", message: cause?.originalMessage ?? String(thrown.message) };

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import { refuseWrite } from "../../src/resources/refusals.ts";
 import { definition, field } from "../support/definitions.ts";
 
@@ -39,6 +40,13 @@ describe("refuseWrite", () => {
     expect(messageOf({ code: "23505", detail: "Key (lower(Name))=(a) already exists." })).to.deep.equal({
       "lower(Name)": ["The lower(Name) has already been taken."],
     });
+  });
+
+  it("takes the end of the server's transaction ids for no fault of the values", () => {
+    const error = { code: "54000", routine: "GetNewTransactionId" };
+
+    expect(() => refuseWrite(rooms, error)).to.throw().that.equals(error);
+    expect(databaseFaultOf(error)).to.deep.equal({ kind: "unavailable" });
   });
 
   it("does not ask for a value that no rule lets a request give", () => {
