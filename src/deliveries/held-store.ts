@@ -102,7 +102,7 @@ const endDiscardText = `
       AND id <= $2)`;
 
 // An old request would drop an older delivery that is held later. One that is being written is
-// younger than the margin. LIMIT has PostgreSQL read one row of the index for each request.
+// younger than the margin. LIMIT has PostgreSQL read the index up to the first such delivery.
 const forgetDiscardsText = `
   DELETE FROM svc.discards AS discard WHERE asked_at < now() - interval '10 seconds' AND (
     SELECT id FROM svc.deliveries

@@ -168,12 +168,15 @@ const leftOverText = (written: string): string => `
       AND CASE WHEN status IN ('pending', 'retrying') AND (SELECT delivery_id FROM svc.delivery_queue WHERE ${byKey("delivery_id", "delivery.id")}) IS NULL
         THEN id NOT IN (SELECT unnest(delivery_ids) FROM svc.flights WHERE flights.id <> ALL(ARRAY(SELECT ended.id FROM ended))) END`;
 
-/** Longer than a transaction of svc has a delivery. Meanwhile no other outcome is written. */
-const outcomeLockMs = 250;
+/**
+ * Limits the wait for each lock. It is longer than a transaction of svc has a delivery, or than the
+ * disk takes to extend a table. Meanwhile no other outcome is written.
+ */
+const outcomeLockMs = 1000;
 
 /** Selects those of the deliveries that no other transaction has. */
 export const unlockedText = `
-  SELECT id FROM svc.deliveries WHERE id = ANY($1::bigint[]) ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`;
+  SELECT id FROM svc.deliveries WHERE id = ANY($1::bigint[]) AND ${withoutDiskWait} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`;
 
 /**
  * Returns the statement for outcomes, without a wait for the disk: after a lost outcome the attempt
@@ -313,6 +316,7 @@ export const findUndeadLetteredText = `
     ORDER BY id LIMIT $1
   ) AS delivery
   JOIN svc.events AS event ON event.id = delivery.event_id
-  JOIN svc.event_data AS data ON data.event_id = delivery.event_id`;
+  JOIN svc.event_data AS data ON data.event_id = delivery.event_id
+  ORDER BY delivery.id`;
 
 export const markDeadLetteredText = `UPDATE svc.deliveries SET dead_lettered_at = now() WHERE id = ANY($1::bigint[])`;

@@ -205,9 +205,9 @@ async function drain(
   const sweep = setInterval(() => {
     server.closeIdleConnections();
     turns += 1;
-    // To Node.js, one that was opened ahead, and never used, waits for its request. In the first
-    // turn, a request may be here and not read yet.
-    for (const socket of open) if (turns > 1 && socket.bytesRead === 0) socket.destroy();
+    // To Node.js, one that was opened ahead, and never used, waits for its request. Within the first
+    // second, that of a new connection may still come.
+    for (const socket of open) if (turns > 20 && socket.bytesRead === 0) socket.destroy();
   }, 50);
   const deadline = setTimeout(() => server.closeAllConnections(), limitMs);
   try {

@@ -31,7 +31,7 @@ const maxAgeMs = 600_000;
  * A set that was not asked for in this time is not used before it is: after a night without JWTs, a
  * withdrawn key would pass once more. Under load it is fetched beside the requests.
  */
-const quietMs = 2 * maxAgeMs;
+const quietMs = maxAgeMs + renewalMs;
 /** Limits the requests that wait for one fetch: more would hold up those with known keys. */
 const maxWaiting = 100;
 const maxKeys = 100;

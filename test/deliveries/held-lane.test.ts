@@ -159,7 +159,9 @@ describe("createHeldLane", () => {
     );
 
     start(5);
-    await scene.core.sql("SELECT pg_sleep(0.2)");
+    await until(async () => (await scene.core.sql("SELECT FROM svc.discards")).length === 0, {
+      what: "the end of the request",
+    });
     await scene.core.sql("UPDATE svc.deliveries SET status = 'held', held_at = now() WHERE id = $1", [id]);
 
     await untilStarted(1);

@@ -154,10 +154,10 @@ describe("the core migrations", () => {
     it("compress what events and answers hold with LZ4", async () => {
       const { rows: columns } = await client.query<{ name: string; compression: string }>(
         `SELECT attrelid::regclass || '.' || attname AS name, attcompression AS compression FROM pg_attribute
-         WHERE (attrelid, attname) IN (('svc.events'::regclass, 'snapshot'), ('svc.event_data'::regclass, 'data'),
+         WHERE (attrelid, attname) IN (('svc.events'::regclass, 'snapshot'), ('svc.events'::regclass, 'previous'), ('svc.event_data'::regclass, 'data'),
            ('svc.event_data'::regclass, 'previous'), ('svc.idempotency_keys'::regclass, 'body'))`,
       );
-      expect(columns).to.have.lengthOf(4);
+      expect(columns).to.have.lengthOf(5);
       for (const { name, compression } of columns) expect(compression, name).to.equal("l");
     });
 

@@ -45,7 +45,9 @@ describe("refuseWrite", () => {
   it("takes the end of the server's transaction ids for no fault of the values", () => {
     const error = { code: "54000", routine: "GetNewTransactionId" };
 
-    expect(() => refuseWrite(rooms, error)).to.throw().that.equals(error);
+    expect(() => refuseWrite(rooms, error))
+      .to.throw()
+      .that.equals(error);
     expect(databaseFaultOf(error)).to.deep.equal({ kind: "unavailable" });
   });
 
