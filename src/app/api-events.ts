@@ -10,8 +10,8 @@ import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
 /**
- * Adds the routes of events. Returns their streams, which a worker of the API feeds, and what reads
- * them.
+ * Adds the routes of events. Returns the streams, which a worker of the API feeds, and the feed
+ * that reads events.
  */
 export function addEvents(
   router: ApiRouter,

@@ -7,7 +7,7 @@ import { recordRefusal } from "./configuration-audit.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
-/** Adds the routes of what operators look at. */
+/** Adds the routes for operators: figures, audit trail, configuration and reload. */
 export function addOperations(
   router: ApiRouter,
   { broker, database, sql }: Infrastructure,

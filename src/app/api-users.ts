@@ -12,7 +12,10 @@ import { createUserStore, type UserStore } from "../users/store.ts";
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
-/** Adds the routes of users and tokens. Returns what knows JWTs; undefined: they are not taken. */
+/**
+ * Adds the routes of users and tokens. Returns the identifier of JWTs; undefined when the settings
+ * name no issuer.
+ */
 export function addUsers(
   router: ApiRouter,
   { database, sql, keySourceOf }: Infrastructure,

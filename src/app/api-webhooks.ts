@@ -22,8 +22,8 @@ import { createDeliverySender } from "./delivery-sender.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
 /**
- * Adds the routes of webhooks, their test and their deliveries. Returns what replays need too, and
- * what is closed at the end.
+ * Adds the routes of webhooks, their test and their deliveries. Returns the filters, which replays
+ * need too, and the sender, which the API closes at its end.
  */
 export function addWebhooks(
   router: ApiRouter,

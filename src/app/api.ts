@@ -48,7 +48,7 @@ import { createAuthenticate, createRecheck, type Identifier } from "../users/aut
 import type { TokenProvider } from "../users/provider.ts";
 
 /**
- * Creates what `svc api` runs on one configuration: the REST API, and the relay that publishes
+ * Creates the parts of `svc api` for one configuration: the REST API, and the relay that publishes
  * captured events. Starts nothing, so that a reload can still be refused.
  */
 export function createApi({
@@ -70,7 +70,7 @@ export function createApi({
   const listTurns = createListTurns(database.lists, presence);
   const names = infrastructure.namesOf(definitions);
   const relay = createRelayOf(infrastructure, configuration, names);
-  /** What every route with a POST takes. */
+  /** Options of every route with a POST. */
   const posts = {
     bodyLimitBytes,
     urlOf: createUrlOf(config.http),
@@ -275,10 +275,10 @@ function threeQuartersOf(pool: Pool): number {
   return Math.max(1, Math.floor((pool.options.max * 3) / 4));
 }
 
-/** Returns the connections that one user may use beside others. */
 /**
- * Creates the turns of lists. Two lists of one user kept both cores of a server busy: the p99 of
- * another was 35 ms beside sorts of 100,000 records, and is 20 beside one.
+ * Creates the turns of lists: one at a time for a user beside others, half of the connections for a
+ * user alone. Two lists of one user kept both cores of a server busy. The p99 of another user was
+ * 35 ms beside sorts of 100,000 records. Beside one list, it is 20 ms.
  */
 function createListTurns(lists: Pool, presence: Presence): Turns {
   return createTurns((userId) => (presence.isAlone(userId) ? halfOf(lists) : 1));

@@ -38,14 +38,14 @@ export async function applyCoreMigrations(
 /**
  * Brings the service's own tables, the managed tables and the captures to this version and the
  * definitions: all of it or nothing. Pending migrations by hand come first, each in a transaction
- * of its own, and stay when what follows fails. Two at once do it once.
+ * of its own, and stay when what follows fails. Two calls at the same time apply it once.
  *
  * @param allowDestructive Whether data may be lost.
- * @param showsValues Whether an error names the values of the row that stands in the way. The log
- *   may not, so default: no.
+ * @param showsValues Whether an error names the values of the row that stands in the way. Default:
+ *   false, because the log may not.
  * @param actor For the audit trail. Default: the database role.
- * @throws OperatorError naming the step that failed, or every loss that was not allowed, after what
- *   was applied before.
+ * @throws OperatorError naming the step that failed, or every loss that was not allowed. The
+ *   message also names the migrations that stay applied.
  */
 export async function applyMigration({
   url,
@@ -91,10 +91,10 @@ export async function applyMigration({
 
 /**
  * Plans the changes, and locks the tables that they change. Then plans again: until a table is
- * locked, others write values that would be lost, or that do not fit. So all rows are read once
- * more while others wait.
+ * locked, others write values that would be lost, or that do not fit. So all rows are read a second
+ * time while others wait.
  *
- * @throws OperatorError naming every loss that was not allowed, and what cannot be done.
+ * @throws OperatorError naming every loss that was not allowed, and every impossible change.
  */
 async function planLocked({
   client,
@@ -122,7 +122,8 @@ function withStaying(error: OperatorError, before: readonly Step[]): OperatorErr
 }
 
 /**
- * Applies the migrations by hand, and the core migrations before them, which have their record.
+ * Applies the migrations by hand, and the core migrations before them, which create the table that
+ * records them.
  *
  * @returns The steps that were done.
  */

@@ -5,22 +5,22 @@ import type { Database } from "../db/client.ts";
 import { createTransact, type Sql } from "../db/sql.ts";
 
 /**
- * An advisory lock that all processes take which record a configuration; any number that no other
- * lock uses.
+ * Advisory lock that each process takes while it records a configuration. The number is arbitrary;
+ * no other lock uses it.
  */
 const lockKey = 7_382_914_406;
 
 /**
- * A fingerprint of each part of a configuration, to compare the next one with. Has no secrets,
- * which a reload cannot change.
+ * Fingerprints of the parts of a configuration, to compare it with the next one. Contains no
+ * secrets, which a reload cannot change.
  */
 export interface Parts {
   readonly resources: Readonly<Record<string, string>>;
-  /** By the key in the file. */
+  /** Fingerprint of each setting, by its key in the file. */
   readonly settings: Readonly<Record<string, string>>;
 }
 
-/** Names of what differs, sorted. */
+/** Names of the resources and settings that differ, sorted. */
 export interface Difference {
   readonly resources: {
     readonly added: readonly string[];
@@ -31,13 +31,13 @@ export interface Difference {
   readonly settings: readonly string[];
 }
 
-/** Returns fingerprints of what a reload can change. */
+/** Returns fingerprints of everything that a reload can change. */
 export function partsOf({
   config,
   definitions,
 }: Pick<CheckedConfiguration, "config" | "definitions">): Parts {
   const settings = Object.entries(reloadableSettings(config)).flatMap(([group, values]) =>
-    // The names in a configuration have the unit.
+    // Names in a configuration end with the unit.
     Object.entries(values).map(([name, value]) => [
       `${group}.${name.replace(/(Ms|Bytes)$/, "")}`,
       fingerprint(value ?? null),
@@ -47,7 +47,7 @@ export function partsOf({
   return { resources: Object.fromEntries(resources), settings: Object.fromEntries(settings) };
 }
 
-/** Returns what changed. Everything is new after an empty configuration. */
+/** Returns the differences. Everything is new after an empty configuration. */
 export function differenceOf(before: Parts, after: Parts): Difference {
   const resources = differing(before.resources, after.resources);
   return {
@@ -78,8 +78,8 @@ interface Recorded {
 }
 
 /**
- * Records a configuration before it is used, unless it is the last recorded one. The processes of a
- * service on the same files therefore leave one row together.
+ * Records a configuration before it is used, unless the last record is of the same one. Processes
+ * of a service on the same files therefore leave one row together.
  */
 export async function recordConfiguration({
   database,
@@ -142,7 +142,7 @@ export async function recordRefusal({
 interface Entry {
   readonly hash: string;
   readonly details: Readonly<Record<string, unknown>>;
-  /** For later comparisons; `svc-admin audit list` leaves it out. */
+  /** Details for later comparisons, which `svc-admin audit list` leaves out. */
   readonly hidden: Readonly<Record<string, unknown>>;
 }
 
@@ -171,7 +171,7 @@ async function recordUnlessKnown({
   readonly entryAfter: (rows: readonly Recorded[]) => Entry | undefined;
 }): Promise<void> {
   await createTransact(pool)(async (sql: Sql) => {
-    // One at a time, so that each sees the record of the one before.
+    // Serialises the processes, so that each sees the record of the one before.
     await sql("SELECT pg_advisory_xact_lock($1::bigint)", [lockKey]);
     const entry = entryAfter(await sql<Recorded>(lastText));
     if (entry === undefined) return;

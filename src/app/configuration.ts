@@ -24,18 +24,18 @@ export interface CheckedConfiguration {
   readonly hash: string;
 }
 
-/** What a reload replaces as a whole. */
+/** A checked configuration with its client of the tables. A reload replaces it as a whole. */
 export interface Configuration extends CheckedConfiguration {
   readonly models: ModelsClient;
   readonly loadedAt: Date;
   close(): Promise<void>;
 }
 
-/** Where a process reads its configuration. */
+/** Source of the configuration of a process. */
 export interface ConfigurationSource {
-  /** Reads it again; throws OperatorError with every fault. */
+  /** Reads the configuration again; throws OperatorError with every fault. */
   readonly read: () => Promise<CheckedConfiguration>;
-  /** The folder that the paths in faults start from. */
+  /** Folder to which the paths in faults are relative. */
   readonly cwd: string;
 }
 
@@ -55,7 +55,7 @@ export async function readConfiguration({
 }): Promise<CheckedConfiguration> {
   const configDir = configDirOf({ env, cwd });
   const [settings, mapping, migrations] = await Promise.allSettled([
-    // In a promise of its own, so that faults of one do not hide those of the other.
+    // Runs in a promise of its own, so that faults of one part do not hide those of the other.
     Promise.resolve().then(() => loadConfig({ env, cwd, program })),
     loadDefinitions(configDir),
     loadHandMigrations(configDir),
@@ -71,7 +71,7 @@ export async function readConfiguration({
 function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown {
   const reasons = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
   const known = reasons.filter((reason) => reason instanceof OperatorError);
-  // Any other error is a fault of the program, and not the operator's.
+  // Any other error is a fault of the program, not of the operator.
   if (known.length < reasons.length || known.length === 1)
     return reasons.find((reason) => !(reason instanceof OperatorError)) ?? reasons[0];
   return new OperatorError(known.map(({ message }) => message).join("\n"), {
@@ -80,8 +80,8 @@ function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown
 }
 
 /**
- * Hashes what a reload can change. Processes on the same files have the same hash, whatever their
- * ports and folders.
+ * Hashes everything that a reload can change. Processes on the same files have the same hash,
+ * whatever their ports and folders.
  */
 function hashOf(config: Config, definitions: Definitions, byHand: readonly HandMigration[]): string {
   return fingerprint([
@@ -109,7 +109,9 @@ export function reloadableSettings(
   return groups;
 }
 
-/** Opens the client of the tables, if code may need it. Starts nothing. */
+/**
+ * Opens the client of the tables: at once for code modules, else at its first use. Starts nothing.
+ */
 export async function openConfiguration({
   checked,
   infrastructure: { database, isEmbedded, tracing },
@@ -128,7 +130,8 @@ export async function openConfiguration({
       tracing,
     });
   };
-  // With code, a fault of the models shows at the start, and no first request waits.
+  // Opens at once for code modules: a fault of the models shows at the start, and no first request
+  // waits.
   const hasCode = [...checked.definitions.values()].some(({ codeHash }) => codeHash !== undefined);
   const models = hasCode ? await open() : createLazyModelsClient(open);
   return { ...checked, models, loadedAt: new Date(), close: () => models.close() };
@@ -139,7 +142,7 @@ export async function openConfiguration({
  *
  * @param actor For the audit trail.
  * @throws OperatorError when a migration is refused, or when the settings do not allow one that is
- *   due. The message then lists what is due and names `svc-admin migrate`.
+ *   due. The message then lists the due migrations and names `svc-admin migrate`.
  */
 export async function applyDueMigrations({
   checked: { config, definitions, byHand },
@@ -170,12 +173,15 @@ export function isDatabaseAway(error: unknown): boolean {
 }
 
 /**
- * How the codes of a connection that ends begin. Those of class 08 are of other servers that a step
- * reads from.
+ * Prefixes of the error codes of a lost connection. Class 08 is missing, because a step can get
+ * those codes from other servers that it reads from.
  */
 const lostCodes = ["57P", "ECONN", "EPIPE", "ETIMEDOUT", "EHOST", "ENET"];
 
-/** Looks at what an OperatorError is about. A busy table or a full disk is for the operator. */
+/**
+ * Returns whether the cause of an OperatorError is a lost connection. A busy table or a full disk
+ * is for the operator.
+ */
 function isConnectionLost(cause: unknown): boolean {
   if (cause instanceof OperatorError) return isConnectionLost(cause.cause);
   const code = codeOf(cause);

@@ -1,7 +1,10 @@
 import type { Config } from "../config/load.ts";
 import { createSender, type Sender } from "../deliveries/attempt/send.ts";
 
-/** Creates what makes the POSTs of webhooks: in a dispatcher, and in an API for tests of them. */
+/**
+ * Creates the sender of the POSTs of webhooks: in a dispatcher, and in an API for tests of
+ * webhooks.
+ */
 export function createDeliverySender({
   timeoutMs,
   allowedNetworks,

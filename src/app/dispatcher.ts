@@ -31,13 +31,13 @@ import type { Assembly } from "./workers.ts";
 import type { Worker } from "../kit/worker.ts";
 
 /**
- * Limit for the locks of tables that say who reads a record. The sweep judges the deliveries of all
- * resources together.
+ * Limit for the locks of the tables that decide who may read a record. The sweep judges the
+ * deliveries of all resources together.
  */
 const readerLockMs = 1_000;
 
 /**
- * Creates what `svc dispatcher` runs on one configuration: it fans events out, and sends
+ * Creates the parts of `svc dispatcher` for one configuration: it fans events out, and sends
  * deliveries. Starts nothing, so that a reload can still be refused.
  */
 export function createDispatcher({
@@ -55,12 +55,13 @@ export function createDispatcher({
   const sender = createDeliverySender(webhooks);
   const callbacks: Callbacks = { onWait: (ms) => sweep.onQueued(ms), drained: () => attempts.drain() };
   const admission = createAdmissionOf(infrastructure, configuration, callbacks);
-  /** What fan-out, attempts and sweep share. */
+  /** Options that fan-out, attempts and sweep share. */
   const shared = {
     broker,
     announce: createAnnounce({
       broker,
-      // Only one dispatcher may have a slot of the receiver, so each gets a message.
+      // With `receiverConcurrency`, each dispatcher gets a message, because only one of them may
+      // have a slot of the receiver.
       dispatchers: () => (webhooks.receiverConcurrency === undefined ? 1 : sharedSlots.dispatchers()),
     }),
     store: createDeliveryStore({ sql: dispatcherSql }),
@@ -86,7 +87,7 @@ export function createDispatcher({
     onFree: () => sweep.onFree(),
     random: Math.random,
   });
-  /** What those share that hand deliveries over to the attempts. */
+  /** Returns whether a name is a mapped resource or a service of the definitions. */
   const isKnown = (resource: string): boolean =>
     definitions.has(resource) || isService(definitions, resource);
   const handing = { ...shared, admission, rates, attempts, eligibility, isKnown, flightMs };
@@ -111,7 +112,8 @@ export function createDispatcher({
     tracing,
   });
   const keepers = [health, figures, ...admission.workers, ...prunersOf(infrastructure, configuration)];
-  // Not before the start: a reload can still be refused, and then the previous dispatcher goes on.
+  // Runs at the start of the attempts: a reload can still be refused before, and then the previous
+  // dispatcher goes on.
   const takeOver = (): void => {
     metrics.receivers.watchBreakers(() => admission.breakerCounts());
     sharedSlots.watch(() => sweep.onShares());
@@ -122,13 +124,13 @@ export function createDispatcher({
 
 const nowMs = (): number => performance.now();
 
-/** Calls into the sweep and the attempts, which are created after those that make them. */
+/** Callbacks into the sweep and the attempts, which are created after their callers. */
 interface Callbacks {
   readonly onWait: (ms: number) => void;
   readonly drained: () => Promise<void>;
 }
 
-/** Creates what keeps the state of subscriptions and the figures in the database. */
+/** Creates the keepers of the health, rates and figures of subscriptions in the database. */
 function createStateKeepers(
   { dispatcherSql: sql, log }: Infrastructure,
   { config }: Configuration,
@@ -186,7 +188,10 @@ function prunersOf(
   ];
 }
 
-/** What the lanes beside fresh deliveries and retries may use of a dispatcher. */
+/**
+ * Returns the limits of the lane of held deliveries. It sends 1/16 of the dispatcher's concurrency
+ * at the same time.
+ */
 function lanesOf({ config: { webhooks } }: Configuration): {
   readonly holdForMs: number;
   readonly atOnce: number;

@@ -14,7 +14,10 @@ import type { Log } from "../telemetry/log.ts";
 import { runWorkers, type Assembly, type Running } from "./workers.ts";
 import { createTokenProvider, type TokenProvider } from "../users/provider.ts";
 
-/** More of them cost CPU for each connection: with 32 it is a tenth. */
+/**
+ * Number of handles that accept connections. More cost CPU for each connection: with 32 it is a
+ * tenth.
+ */
 const acceptors = 16;
 
 /** A running program, on one configuration at a time. */
@@ -24,39 +27,39 @@ export interface Program {
   readonly tokens: TokenProvider;
   /** Returns the configuration in use. */
   configuration(): Configuration;
-  /** Rejects when a part of it cannot go on; the process must then stop. */
+  /** Rejects when a part of the program cannot go on; the process must then stop. */
   readonly failed: Promise<never>;
   /**
-   * Creates everything that runs on another configuration. Throws what prevents it, and changes
-   * nothing then.
+   * Creates everything that runs on another configuration. Throws when that fails, and then changes
+   * nothing.
    *
-   * @returns Activates it at once. Requests and attempts in flight end on the previous
-   *   configuration, which closes in the background.
+   * @returns A function that activates the configuration at once. Requests and attempts in flight
+   *   end on the previous configuration, which closes in the background.
    */
   prepare(next: Configuration): () => void;
-  /** Asks clients to close their connections, with every answer from now on. */
+  /** Asks clients, with every answer from now on, to close their connections. */
   drain(): void;
-  /** Returns what is in flight: `requests: 3`, `deliver`. Empty when nothing is. */
+  /** Returns the work in flight: `requests: 3`, `deliver`. Empty without any. */
   unfinished(): readonly string[];
-  /** Refuses new requests and work, finishes what is in flight, and closes. */
+  /** Refuses new requests and work, finishes the work in flight, and closes. */
   stop(): Promise<void>;
 }
 
-/** What runs on one configuration. */
+/** The parts that run on one configuration. */
 interface Generation {
   readonly configuration: Configuration;
   readonly assemblies: readonly Assembly[];
   running: Running | undefined;
 }
 
-/** How long requests in flight may take during a stop. */
+/** Limit for requests in flight during a stop. */
 const requestLimitMs = 10_000;
 /** Extra time of an attempt or a relay turn, which stores and acknowledges its outcome. */
 const marginMs = 5_000;
 
 /**
- * Returns how long a stop may take to finish what is in flight. An attempt takes `webhooks.timeout`
- * at most, a publish as long as a request.
+ * Returns the time limit of a stop for the work in flight. An attempt takes `webhooks.timeout` at
+ * most, a publish as long as a request.
  */
 export function finishLimitMs(name: ServiceName, { webhooks }: Config): number {
   return Math.max(requestLimitMs, name === "api" ? 0 : webhooks.timeoutMs) + marginMs;
@@ -69,7 +72,7 @@ interface Context {
   readonly tokens: TokenProvider;
   readonly source: ConfigurationSource;
   readonly handover: Handover;
-  /** Generations that finish what is in flight. */
+  /** Generations that finish their work in flight. */
   readonly retiring: Map<Generation, Promise<void>>;
   /** Reports that a part of the current generation cannot go on. */
   readonly fail: (error: unknown) => void;
@@ -108,7 +111,7 @@ export async function startProgram({
     current,
   };
   const { handover } = context;
-  // The embedded database has one process: flights are those of a process that died.
+  // Only one process uses the embedded database: flights in it are those of a process that died.
   if (infrastructure.isEmbedded) await createDeliveryStore(infrastructure).endAllFlights();
   void passTo(handover, current);
   const server: HttpServer | undefined =
@@ -168,7 +171,7 @@ function activate(context: Context, generation: Generation): void {
   context.retiring.set(before, retire(context, before, passTo(context.handover, generation)));
 }
 
-/** Never rejects: only the log shows a failure here. */
+/** Closes a generation that was replaced. Never rejects: a failure only goes to the log. */
 async function retire(
   { infrastructure: { log }, retiring }: Context,
   generation: Generation,
@@ -190,7 +193,7 @@ function unfinishedOf({ handover, current, retiring }: Context): readonly string
 async function stop(context: Context, server: HttpServer | undefined): Promise<void> {
   const { handover, retiring, tokens, infrastructure } = context;
   handover.drain();
-  // Before the server closes their connections.
+  // Fires before the server closes the connections of these requests.
   const warning = setTimeout(() => warnOfRequests(handover, infrastructure.log), requestLimitMs - 100);
   await Promise.all([
     server?.close({ limitMs: requestLimitMs }),

@@ -2,10 +2,11 @@ import type { Config } from "../config/load.ts";
 import { hostInUrl, isEverywhere } from "../kit/host.ts";
 
 /**
- * Returns what a start prints for people: the addresses of API and console, and a command to paste.
+ * Returns the text that a start prints for people: the addresses of API and console, and a command
+ * to paste.
  *
- * @param port Of the API.
- * @param tokenFile Of the first user, on the embedded database.
+ * @param port Port of the API.
+ * @param tokenFile File with the token of the first user, on the embedded database.
  */
 export function greeting({
   config,

@@ -12,7 +12,7 @@ import { readColumns, readSchema, readUniques } from "../migration/live-tables.t
 import type { ImportFolder } from "./import-folder.ts";
 import { importedText, type ImportedText } from "./import-texts.ts";
 
-/** Files that are made and not yet written. */
+/** Generated files that are not written yet. */
 export interface Staged {
   readonly texts: ReadonlyMap<string, ImportedText>;
   /** Undefined when a file has a fault. */
@@ -20,7 +20,7 @@ export interface Staged {
   readonly faults: readonly Fault[];
 }
 
-/** Makes the texts of files, and checks them together with those that are there. */
+/** Generates the texts of files, and checks them together with the files that exist. */
 export async function stageFiles({
   path,
   folder,
@@ -62,7 +62,7 @@ export function withIncludes(
   return { ...imported, content: { ...imported.content, includes } };
 }
 
-/** Finds what of the files does not fit the tables. */
+/** Finds parts of the files that do not fit the tables. */
 export async function findMismatches(
   client: ClientBase,
   definitions: Definitions,
@@ -86,7 +86,7 @@ export async function findMismatches(
       columns: columns.get(definition.table) ?? [],
       uniques: uniques.get(definition.table) ?? [],
     });
-    // Remarks for the operator are no faults.
+    // Remarks for the operator are not faults.
     const found = new Set(findings.faults);
     faults.splice(before, faults.length, ...faults.slice(before).filter(({ message }) => found.has(message)));
   }
@@ -94,8 +94,8 @@ export async function findMismatches(
 }
 
 /**
- * Notes what a check refused, so that the next round leaves it out: a reference, the mark of a
- * unique column, a column, or else the whole table.
+ * Records the part that a check refused, so that the next round leaves it out: a reference, the
+ * mark of a unique column, a column, or else the whole table.
  */
 export function refuse(fault: Fault, files: readonly ImportedFile[], refused: Map<string, string>): void {
   const imported = files.find(({ file }) => file === basename(fault.file));

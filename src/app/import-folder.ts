@@ -6,7 +6,7 @@ import { delegateNameOf } from "../mapping/read/check-names.ts";
 import type { FileComments, FileContent, KnownFile, KnownNames } from "../mapping/import/imported-table.ts";
 import { isObject } from "../kit/is-object.ts";
 
-/** A mapping file that is there. */
+/** A mapping file that exists. */
 export interface PresentFile {
   readonly file: string;
   readonly text: string;
@@ -14,7 +14,7 @@ export interface PresentFile {
   readonly content: FileContent | undefined;
 }
 
-/** What the last import wrote into a file. */
+/** Content and comments that the last import wrote into a file. */
 export interface LastFile {
   readonly content: FileContent;
   readonly comments: FileComments;
@@ -23,16 +23,16 @@ export interface LastFile {
 /** The folder of the mapping files. */
 export interface ImportFolder {
   readonly present: readonly PresentFile[];
-  /** What the last import wrote, by table. */
+  /** Contents that the last import wrote, by table. */
   readonly last: ReadonlyMap<string, LastFile>;
   /** The owner column of the last import. */
   readonly ownerColumn: string | undefined;
 }
 
-/** Hidden, so that no program takes it for a mapping file. */
+/** The name is hidden, so that no program takes the file for a mapping file. */
 const recordName = ".svc-import.json";
 
-/** Reads the folder. A folder that is not there is empty. */
+/** Reads the folder. A missing folder counts as empty. */
 export async function readFolder(folder: string): Promise<ImportFolder> {
   const names = await namesIn(folder);
   const present = await Promise.all(
@@ -77,7 +77,7 @@ async function readRecord(folder: string): Promise<Omit<ImportFolder, "present">
   }
 }
 
-/** Returns the table of a mapping file with its schema: `public.orders`. */
+/** Returns the table of a mapping file, qualified with its schema: `public.orders`. */
 export function tableOf({ table, name }: FileContent): string | undefined {
   const given = typeof table === "string" ? table : name;
   if (typeof given !== "string") return undefined;
@@ -85,7 +85,7 @@ export function tableOf({ table, name }: FileContent): string | undefined {
 }
 
 /**
- * Returns the names that are taken, and those that the files of existing tables have already.
+ * Returns the names that are taken, and the names that files of existing tables already have.
  *
  * @param isReplaced Whether the file of a table is written from the start again.
  */
@@ -127,8 +127,8 @@ export function fieldsByColumn({ fields }: FileContent): ReadonlyMap<string, str
 }
 
 /**
- * Writes files, each of them whole or not at all, and the record of what was written. An import
- * that has never written anything leaves nothing behind.
+ * Writes files, each of them atomically, and the record of their contents. An import that has never
+ * written anything leaves nothing behind.
  */
 export async function writeFolder(
   folder: string,

@@ -6,20 +6,20 @@ import { mergeContent, renameFields } from "../mapping/import/merge.ts";
 import type { FileContent, ImportedFile } from "../mapping/import/imported-table.ts";
 import { fieldsByColumn, type LastFile, type PresentFile } from "./import-folder.ts";
 
-/** The text of a mapping file, and how it differs from the one that is there. */
+/** The generated text of a mapping file, and how it differs from the existing file. */
 export interface ImportedText {
   readonly text: string;
   readonly outcome: "new" | "replaced" | "updated" | "unchanged";
-  /** Places where a hand and the table changed the same value: that of the hand stays. */
+  /** Places where both a person and the table changed the same value. The person's value stays. */
   readonly kept: readonly string[];
 }
 
 /**
- * Makes the text of a mapping file: a new one, or the one that is there with what changed in the
+ * Generates the text of a mapping file: a new text, or the existing file with the changes of the
  * table.
  *
- * @param present The file that is there; undefined for a new one.
- * @param last What the last import wrote; undefined when none did.
+ * @param present The existing file; undefined for a new one.
+ * @param last Content that the last import wrote; undefined without one.
  * @param schema Path of the JSON Schema for editors.
  */
 export function importedText({
@@ -53,8 +53,8 @@ export function importedText({
 }
 
 /**
- * Returns what the last import may have written, where there is no record of it: the file as it
- * is, so that only new columns come in and only dropped ones go.
+ * Guesses the content that the last import wrote, for a file without a record of it. The guess is
+ * the file as it is, so that the update only adds new columns and removes dropped ones.
  */
 function guessedLast(mine: FileContent, next: FileContent): FileContent {
   const columns = fieldsByColumn(next);
@@ -79,7 +79,7 @@ function withComments(text: string, last: LastFile, { comments, content }: Impor
   let result = text;
   for (const place of places) {
     const [before = [], after = []] = [last.comments[place], comments[place]];
-    // The comment of a new field came with it, and that of a dropped one is gone.
+    // The comment of a new field was added with the field, and that of a dropped field is removed.
     const isOld = place === "" || isIn(last.content, place);
     const isStill = place === "" || isIn(content, place);
     if (isOld && isStill)

@@ -14,18 +14,18 @@ import { knownNames, readFolder, tableOf, writeFolder, type ImportFolder } from 
 import { findMismatches, refuse, stageFiles, withIncludes, type Staged } from "./import-check.ts";
 import type { ImportedText } from "./import-texts.ts";
 
-/** What to import, and where to. */
+/** The request for an import: tables and target folder. */
 export interface ImportRequest {
   readonly url: string;
   readonly schemas: readonly string[];
-  /** Names or patterns of tables; empty for all. */
+  /** Names or patterns of tables; empty for all tables. */
   readonly tables: readonly string[];
   readonly excluded: readonly string[];
-  /** Undefined: that of the last import, which an update keeps. */
+  /** Undefined: the owner column of the last import, which an update keeps. */
   readonly ownerColumn: string | undefined;
   /** Absolute path of the folder of the mapping files. */
   readonly folder: string;
-  /** What to do with files that are there. */
+  /** How to treat files that exist already. */
   readonly mode: "new" | "update" | "replace";
   readonly onProgress: (line: string) => void;
 }
@@ -40,25 +40,25 @@ export interface ImportedRow {
   readonly remarks: readonly string[];
 }
 
-/** What an import did. */
+/** The result of an import. */
 export interface ImportReport {
   readonly tables: readonly ImportedRow[];
   readonly leftOut: readonly LeftOut[];
   readonly partitions: number;
-  /** Faults of the files as they are now, in parts that were written by hand. */
+  /** Faults in the parts of the current files that were written by hand. */
   readonly faults: readonly Fault[];
   readonly seconds: number;
 }
 
-/** Most rounds that make the files again without what a check refused. */
+/** Limit of the rounds that generate the files again without the refused parts. */
 const mostRounds = 8;
 
 /**
- * Writes a mapping file for every wanted table and view. What it writes passes `resources check`
- * and fits the tables; what would not is left out, with the reason.
+ * Writes a mapping file for every wanted table and view. The files pass `resources check` and fit
+ * the tables; parts that would not are left out, with the reason.
  *
- * @throws OperatorError for names that match nothing, and for files that are there already. Also
- *   for faults in files that it does not write.
+ * @throws OperatorError for names that match nothing, and for files that exist already. Also for
+ *   faults in files that it does not write.
  */
 export async function importMappings(request: ImportRequest): Promise<ImportReport> {
   const startedAt = performance.now();
@@ -172,7 +172,10 @@ function refusePresent(
   );
 }
 
-/** A mistyped column would leave every record to admins, and let everyone refer to them. */
+/**
+ * Refuses an owner column that no table has. A mistyped column would leave every record to admins,
+ * and let everyone refer to them.
+ */
 function refuseOwner({ ownerColumn }: ImportRequest, { imported: { files } }: Made): void {
   if (ownerColumn === undefined || files.some(({ content }) => content["ownerColumn"] !== undefined)) return;
   const columns = files.flatMap(({ content }) => Object.keys(content["fields"] as object));
@@ -196,7 +199,7 @@ interface Making {
   readonly isWanted: (relation: CatalogRelation) => boolean;
 }
 
-/** Makes the files, checks them, and makes them again without what the check refused. */
+/** Generates the files, checks them, and generates them again without the refused parts. */
 async function makeFiles(making: Making): Promise<Made> {
   const { request, folder, catalog, isWanted } = making;
   const known = knownNames(folder, request.mode === "replace");
@@ -238,7 +241,7 @@ function ownerColumnOf({ ownerColumn, mode }: ImportRequest, folder: ImportFolde
   return ownerColumn ?? (mode === "replace" ? undefined : folder.ownerColumn);
 }
 
-/** Finds files of tables that are not there any more. */
+/** Finds the files of tables that do not exist any more. */
 function findGone(
   { schemas }: ImportRequest,
   { present }: ImportFolder,

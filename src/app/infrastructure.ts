@@ -22,8 +22,8 @@ import { addScrapeSources } from "./scrape-sources.ts";
 import { openStorage, type Opening, type Storage } from "./storage.ts";
 
 /**
- * What lives as long as the process, whatever its configuration. API and dispatcher share one in
- * `svc all`.
+ * The parts that live as long as the process, whatever its configuration. API and dispatcher share
+ * them in `svc all`.
  */
 export interface Infrastructure extends Storage {
   /** Id of the process in `svc.processes`. */
@@ -32,19 +32,19 @@ export interface Infrastructure extends Storage {
   readonly metrics: Metrics;
   readonly broker: Broker;
   readonly tracing: Tracing;
-  /** Connections keep named statements for their life, and so longer than a configuration. */
+  /** Names of prepared statements. They outlive a configuration, because connections keep them. */
   readonly namesOf: (definitions: Definitions) => StatementNames;
-  /** Returns the keys of an issuer. */
+  /** Returns the source of an issuer's keys. */
   readonly keySourceOf: (settings: JwtSettings) => KeySource;
-  /** Closes everything, last opened first. */
+  /** Closes everything, in the reverse order of opening. */
   close(): Promise<void>;
 }
 
 /**
- * Opens the database and the broker at the same time, and waits for both as long as it takes.
- * Prepares the database as soon as it answers, whether the broker does or not.
+ * Opens the database and the broker in parallel, and waits for both as long as it takes. Prepares
+ * the database as soon as it answers, even if the broker does not.
  *
- * @param readiness Shows what the start waits for, and then the state of each part.
+ * @param readiness Shows which part the start waits for, and then the state of each part.
  * @param actor Who starts the program, for the audit trail.
  * @param signal Aborts the wait for a server that does not answer.
  * @throws OperatorError for a fault that waiting does not repair.
@@ -68,7 +68,7 @@ export async function openInfrastructure({
 }): Promise<Infrastructure> {
   const { config } = checked;
   const closers: Opening["closers"] = [];
-  // A lasting fault of one server also ends the wait for the other.
+  // A permanent fault of one server also ends the wait for the other.
   const giveUp = new AbortController();
   const opening: Opening = {
     config,
@@ -101,7 +101,7 @@ export async function openInfrastructure({
     };
   } catch (error) {
     await closeAll(closers);
-    // The fault that came first: the wait for the other server was given up because of it.
+    // Throws the first fault, because of which the wait for the other server was given up.
     throw giveUp.signal.aborted ? giveUp.signal.reason : error;
   }
 }
@@ -113,7 +113,7 @@ function openSharedSlots(id: string, { isEmbedded }: Storage): SharedSlots {
     joinAfterMs: 2 * processPollMs,
     now: () => performance.now(),
   });
-  // The embedded database has one process.
+  // Only one process uses the embedded database.
   if (isEmbedded) shared.see([id]);
   return shared;
 }
@@ -160,8 +160,8 @@ async function orGiveUp<T>(opening: Promise<T>, giveUp: AbortController): Promis
 }
 
 /**
- * Works like Promise.all, but rejects only when both are done, so that what was opened can be
- * closed.
+ * Works like Promise.all, but rejects only when both promises are settled, so that opened parts can
+ * be closed.
  */
 async function settled<A, B>([one, other]: [Promise<A>, Promise<B>]): Promise<[A, B]> {
   await Promise.allSettled([one, other]);

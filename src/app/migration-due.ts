@@ -8,7 +8,7 @@ import { dueOf, removedResources, wantedResources } from "./wanted-resources.ts"
 
 /**
  * Returns why a migration is due, in one query; empty when none is. Compares the record of the last
- * migration and the live capture triggers with what is expected. A restored or recreated table has
+ * migration and the live capture triggers with the expected ones. A restored or recreated table has
  * lost its triggers. Does not compare columns.
  *
  * @throws OperatorError naming every rule that looks into a missing table. Such rules take a second
@@ -22,7 +22,7 @@ export async function migrationDue({
   readonly database: Pick<Database, "pool">;
 }): Promise<readonly string[]> {
   const hand = byHand.length === 0 ? [] : pendingByHand(byHand, await appliedByHand(database.pool));
-  // They may make the tables that the rules look into.
+  // Migrations by hand may create the tables that the rules read.
   if (hand.length === 0) refuseFaults(await lookupFaults(database.pool, definitions));
   const known = await loadCoreMigrations();
   const installed = await findInstalled(database.pool);

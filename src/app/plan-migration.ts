@@ -31,13 +31,13 @@ import {
 
 /** The plan of a migration. */
 export interface MigrationPlan {
-  /** The migrations by hand that come before `steps`, each in a transaction of its own. */
+  /** Migrations by hand, which run before `steps`, each in a transaction of its own. */
   readonly byHand: readonly HandMigration[];
-  /** In the order in which they run, in one transaction; empty when nothing is due. */
+  /** Steps in the order in which they run, in one transaction; empty when no migration is due. */
   readonly steps: readonly Step[];
   /** Tables that the steps change, as text for `to_regclass`. They are locked before the first. */
   readonly changed: readonly string[];
-  /** Tables to which new foreign keys lead, in the same form. Locked against writers only. */
+  /** Tables that new foreign keys reference, in the same form. Locked against writers only. */
   readonly referred: readonly string[];
   /** Data, indexes and constraints that would be lost. Refused unless losses are allowed. */
   readonly losses: readonly string[];
@@ -45,11 +45,11 @@ export interface MigrationPlan {
   readonly impossible: readonly string[];
   /** Remarks for the operator. */
   readonly notes: readonly string[];
-  /** Objects on the managed tables that others made, or that were changed by hand. They stay. */
+  /** Objects on the managed tables that others created or that were changed by hand. They stay. */
   readonly leftAlone: readonly string[];
 }
 
-/** The database and what it is to have. */
+/** The database and its wanted state. */
 export interface MigrationTarget {
   readonly url: string;
   readonly definitions: Definitions;
@@ -88,7 +88,10 @@ function noted(planned: MigrationPlan): MigrationPlan {
   return { ...planned, notes: [note, ...planned.notes] };
 }
 
-/** Returns the plan where tables do not fit before the migrations by hand: the core migrations. */
+/**
+ * Returns a plan of the core migrations only, for tables that do not fit before the migrations by
+ * hand.
+ */
 function planAfter(error: unknown, core: readonly Step[]): MigrationPlan {
   if (!(error instanceof OperatorError)) throw error;
   const notes = [`The rest cannot be planned before the migrations by hand are applied. ${error.message}`];
@@ -119,7 +122,7 @@ export async function planChanges({
 }): Promise<MigrationPlan> {
   const installed = await findInstalledInTransaction(client);
   const core = await dueCoreSteps(installed);
-  // The foreign keys to drop may lead to tables that are not mapped any more.
+  // The foreign keys to drop may reference tables that are not mapped any more.
   const before = installed.resources.map(({ table }) => partsOfTable(table).schema);
   const schemas = [...new Set([...schemasOf(definitions), ...before])];
   const live = await readSchema(client, schemas);
@@ -168,7 +171,7 @@ export async function planChanges({
 
 /**
  * Returns whether the mapping file changed since the last migration of its table; undefined without
- * one.
+ * such a migration.
  */
 function madeBefore(
   definition: Definition,

@@ -13,7 +13,7 @@ import type { Storage } from "./storage.ts";
 
 /**
  * Migrates the database where the settings allow it, checks its secrets, and records the
- * configuration. Waits again when the database goes away meanwhile.
+ * configuration. Waits again when the connection to the database is lost meanwhile.
  *
  * @throws OperatorError when a migration is due and not allowed, or a secret has an unknown key.
  */
@@ -48,9 +48,9 @@ export async function prepareDatabase({
 }
 
 /**
- * Returns a check that the database has the core migrations of this version. More migrations pass:
- * during a rolling upgrade the processes of the version before must stay ready. The managed tables
- * are checked only when a configuration is loaded.
+ * Returns a check that the database has the core migrations of this version. A database with more
+ * migrations passes, because processes of the previous version must stay ready during a rolling
+ * upgrade. The managed tables are checked only when a configuration is loaded.
  */
 async function migrationsCheck(
   { sql }: Storage,
@@ -67,7 +67,10 @@ async function migrationsCheck(
   };
 }
 
-/** Those that a reload added were applied by it. */
+/**
+ * Throws for migrations by hand that were not applied. Those of a reload were applied by the
+ * reload.
+ */
 async function checkByHand(sql: Sql, byHand: readonly HandMigration[]): Promise<void> {
   const rows = await sql<{ name: string }>("SELECT name FROM svc.hand_migrations");
   const missing = byHand.filter(({ name }) => !rows.some((row) => row.name === name));

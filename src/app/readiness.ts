@@ -6,7 +6,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 /** The parts that `/readyz` checks, in its order. */
 type Part = "configuration" | "database" | "migrations" | "broker" | "shutdown";
 
-/** Whether the process can do its work, from its start on. */
+/** Readiness of a process, from its start on. */
 export interface Readiness {
   readonly checks: Readonly<Record<Part, HealthCheck>>;
   /** Marks a part as not ready, since the start waits for it. */

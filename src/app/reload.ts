@@ -16,11 +16,11 @@ import { fixedSettings } from "../config/settings.ts";
 /** Replaces the configuration of a program, or changes nothing. */
 export interface Reloader {
   /**
-   * Reads all files again. Never rejects. One reload at a time: all requests during one share the
-   * next, which starts after it, since the files may have changed.
+   * Reads all files again. Never rejects. Runs one reload at a time. Requests during a reload share
+   * the next one, which starts afterwards, since the files may have changed.
    */
   reload(): Promise<ReloadOutcome>;
-  /** Returns what `/readyz?verbose` shows of the configuration. */
+  /** Returns the description of the configuration for `/readyz?verbose`. */
   describe(): string;
 }
 
@@ -29,7 +29,7 @@ interface ReloadContext {
   readonly infrastructure: Infrastructure;
   /** Reads settings, mapping files and code; throws OperatorError with every fault. */
   readonly read: () => Promise<CheckedConfiguration>;
-  /** For the audit trail. */
+  /** Author of the reload, for the audit trail. */
   readonly actor: Actor;
   /** Cancels a reload that is not applied yet. */
   readonly stopping: AbortSignal;
@@ -126,9 +126,9 @@ async function replace({
     const activate = program.prepare(configuration);
     await applyDueMigrations({ checked, storage: infrastructure, actor });
     refuseWhileStopping(stopping);
-    // Directly before the change: neither a row nor the change is taken back.
+    // Records directly before the change, because neither the row nor the change is undone.
     await recordConfiguration({ database, checked, action: "configuration.reloaded", actor });
-    // Once more: a stop ends what runs now, and nothing that is activated later.
+    // Checks again, because a stop ends what runs now, but nothing that is activated later.
     refuseWhileStopping(stopping);
     activate();
   } catch (error) {
@@ -157,8 +157,8 @@ async function noteRefusal(
 }
 
 /**
- * Returns the faults of a refused reload. An error that is no OperatorError is a fault of the
- * service or of a code module; its cause says more than its message.
+ * Returns the faults of a refused reload. An error that is not an OperatorError is a fault of the
+ * service or of a code module; its cause is more precise than its message.
  */
 function faultsOf(error: unknown): readonly string[] {
   if (error instanceof OperatorError) return error.faults;

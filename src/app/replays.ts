@@ -13,8 +13,8 @@ import type { WebhookFilters } from "../subscriptions/filters.ts";
 import { isService } from "../subscriptions/service-events.ts";
 
 /**
- * Adds the routes of replays. Returns their worker, which the API runs: events that had no delivery
- * are presented as the relay does it.
+ * Adds the routes of replays. Returns their worker, which the API runs. It presents events that had
+ * no delivery as the relay does.
  */
 export function addReplays(
   router: ApiRouter,

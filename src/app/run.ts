@@ -17,7 +17,7 @@ import { startService, type Service } from "./service.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import { aborted, endsWithin } from "../kit/worker.ts";
 
-/** What a program gets from its process. */
+/** Options that a program gets from its process. */
 export interface ServeOptions {
   readonly program: ServiceName;
   readonly env: NodeJS.ProcessEnv;
@@ -26,13 +26,13 @@ export interface ServeOptions {
   readonly version: string;
   /** Aborts when the process must stop; the reason is the name of the signal. */
   readonly stopping: AbortSignal;
-  /** Calls back for each requested reload, and at once when one was requested before. */
+  /** Adds a listener of requested reloads; calls it at once if one was requested before. */
   readonly onReload: (listener: () => void) => void;
-  /** Shows people a text beside the log. */
+  /** Prints a text for people in addition to the log. */
   readonly print: (text: string) => void;
 }
 
-/** How long the close may take after the work is finished. */
+/** Limit for closing after the work is finished. */
 const closeLimitMs = 5_000;
 
 /**
@@ -84,7 +84,7 @@ export async function serve(options: ServeOptions): Promise<number> {
         if (name !== "dispatcher") await warnOfSilentSubscriptions(service, checked.definitions, log);
         await Promise.race([aborted(stopping), service.failed]);
       } finally {
-        // Also without a signal, when a part has failed.
+        // Applies without a signal too, when a part has failed.
         if (!stopping.aborted)
           readiness.watch("shutdown", () => Promise.reject(new Error("a part of the program has failed")));
         isClean = await stop({ name, service, log });
@@ -98,7 +98,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   }
 }
 
-/** Warns of what an API would serve otherwise than its operator may expect. */
+/** Warns of settings of an API that may surprise its operator. */
 function warnOfConfiguration({ config, definitions }: CheckedConfiguration, log: Log): void {
   const openHosts = openHostsWarning(config.http);
   if (openHosts !== undefined) log.warn({ event: "hosts.open" }, openHosts);
@@ -109,7 +109,7 @@ function warnOfConfiguration({ config, definitions }: CheckedConfiguration, log:
   for (const warning of silentWebhooks(definitions)) log.warn({ event: "webhooks.silent" }, warning);
 }
 
-/** Warns of webhooks that can never fire. The program also starts when the look fails. */
+/** Warns of webhooks that can never fire. The program also starts when the check fails. */
 async function warnOfSilentSubscriptions(
   { infrastructure: { sql } }: Service,
   definitions: Definitions,
@@ -126,7 +126,7 @@ async function warnOfSilentSubscriptions(
   }
 }
 
-/** Returns undefined when a signal stopped the start, and nothing has to be stopped. */
+/** Returns no service when a signal stopped the start, because nothing has to be stopped then. */
 async function startedOrStopped({
   starting,
   stopping,
@@ -139,7 +139,7 @@ async function startedOrStopped({
   const started = starting.then(
     (service) => ({ service }),
     (error: unknown) => {
-      // An aborted start rejects for that reason.
+      // An aborted start rejects because of the signal.
       if (!stopping.aborted) throw error;
       return { service: undefined };
     },
@@ -168,7 +168,9 @@ async function greet({
   print(text);
 }
 
-/** Stops within its limits, whatever hangs. Returns whether all work in flight was finished. */
+/**
+ * Stops within its limits, even if a part hangs. Returns whether all work in flight was finished.
+ */
 async function stop({
   name,
   service: { infrastructure, program, leave },

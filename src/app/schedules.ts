@@ -4,9 +4,11 @@ import type { ScheduleOf } from "../deliveries/attempt/schedule.ts";
 import { scheduleAnswer } from "../mapping/code-module.ts";
 
 /**
- * Calls the code modules once, at the start: a fault shows then, and not during a delivery.
+ * Returns the retry schedules of the resources. Calls the code modules once, at the start: a fault
+ * shows then, and not during a delivery.
  *
- * @throws Error that names the resource, where an export throws or answers what no setting may be.
+ * @throws Error that names the resource, when an export throws or returns a value that the setting
+ *   may not have.
  */
 export function createScheduleOf({
   config,

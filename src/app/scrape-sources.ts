@@ -24,7 +24,7 @@ export function addScrapeSources({
   metrics.addSource({
     name: "database",
     async read() {
-      // One after the other, so that a scrape takes one connection.
+      // Reads one after the other, so that a scrape takes one connection.
       const outbox = await readOutboxBacklog(sql);
       metrics.backlog.show({ ...outbox, ...(await readDeliveryBacklog(sql)) });
     },
@@ -47,7 +47,8 @@ export function addScrapeSources({
   metrics.addPool(() => ({
     active: sumOf((one) => one.totalCount - one.idleCount),
     idle: sumOf((one) => one.idleCount),
-    // More connections are no help to the others, whose number is fixed.
+    // Counts the sized pools only: the number of the others is fixed, so more connections would not
+    // help them.
     waiting: sumOf((one) => one.waitingCount, sized),
     limit: sumOf((one) => one.options.max),
   }));

@@ -19,9 +19,9 @@ import { createUserStore } from "../users/store.ts";
 export interface Service {
   readonly infrastructure: Infrastructure;
   readonly program: Program;
-  /** With the token of the first user, on the embedded database. */
+  /** File with the token of the first user, on the embedded database. */
   readonly tokenFile: string | undefined;
-  /** Rejects when a part of it cannot go on. */
+  /** Rejects when a part of the service cannot go on. */
   readonly failed: Promise<never>;
   /** Stops listening for reloads, and deletes the row of the process. */
   readonly leave: () => Promise<void>;
@@ -30,8 +30,8 @@ export interface Service {
 /**
  * Opens the infrastructure, prepares the database, and starts the program.
  *
- * @param source For a reload.
- * @param stopping Aborts the start.
+ * @param source Source of the configuration, for reloads.
+ * @param stopping Signal that aborts the start.
  * @throws OperatorError for a fault that waiting does not repair.
  */
 export async function startService({
@@ -66,7 +66,8 @@ export async function startService({
   try {
     const configuration = await openConfiguration({ checked, infrastructure });
     stopping.throwIfAborted();
-    // Before it is ready: a script that waits for that reads the file next.
+    // Creates the file before the service is ready, because a script that waits for readiness reads
+    // it next.
     const tokenFile = await firstTokenFile(infrastructure, checked);
     const program = await startProgram({ name, infrastructure, configuration, source });
     const reloader = createReloader({ program, infrastructure, read: source.read, actor, stopping });
@@ -97,7 +98,7 @@ export async function startService({
   }
 }
 
-/** Makes the first user, and returns the file with its token; undefined where there is none. */
+/** Creates the first user, and returns the file with its token; undefined where there is none. */
 async function firstTokenFile(
   { database, sql, log, isEmbedded }: Infrastructure,
   { config }: CheckedConfiguration,
@@ -109,7 +110,10 @@ async function firstTokenFile(
   return ensureFirstUser({ users: createUserStore(given), tokens, dataDir: config.dataDir });
 }
 
-/** Creates the row of this process in `svc.processes`, through which reloads are requested. */
+/**
+ * Creates the registration of this process: its row in `svc.processes`, through which reloads are
+ * requested.
+ */
 function createRegistrationOf(
   { processId, sql, log, isEmbedded, sharedSlots }: Infrastructure,
   {
@@ -140,8 +144,8 @@ function createRegistrationOf(
 }
 
 /**
- * Reloads when the files have changed since they were read: a start waits for its servers for hours
- * where it must. Files with a fault make a reload too, which tells it. Never rejects.
+ * Reloads when the files have changed since they were read: a start may wait hours for its servers.
+ * Reloads faulty files too, because the reload reports the faults. Never rejects.
  */
 async function reloadIfStale({
   source,

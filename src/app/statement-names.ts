@@ -3,14 +3,14 @@ import { createStatementNames } from "../db/text-sql.ts";
 import { setBounded } from "../kit/bounded-map.ts";
 import type { Definitions } from "../mapping/definition.ts";
 
-/** Kinds of mapping files that are remembered: a refused reload must not begin the count again. */
+/** Number of remembered sets of column types: a refused reload must not restart the count. */
 const mostKept = 4;
 
 /**
- * Returns what gives the names of statements for mapping files. A prepared statement keeps the
- * types of its parameters, and a connection keeps the statement, also after a reload. So
- * statements have other names where columns have other types. Reloads of the same types go on
- * with the same count.
+ * Returns a function that names the prepared statements of mapping files. A prepared statement
+ * keeps the types of its parameters, and a connection keeps the statement, even after a reload. So
+ * statements get other names where columns have other types. Reloads with the same types continue
+ * the same count.
  */
 export function createNamesOf(isEmbedded: boolean): (definitions: Definitions) => StatementNames {
   const kept = new Map<string, StatementNames>();
@@ -22,7 +22,7 @@ export function createNamesOf(isEmbedded: boolean): (definitions: Definitions) =
   };
 }
 
-/** Returns a text that is another one where columns have other types. */
+/** Returns a text that differs when column types differ. */
 export function typesOf(definitions: Definitions): string {
   return JSON.stringify(
     [...definitions.values()].map(({ table, fields }) => [

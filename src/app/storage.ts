@@ -12,7 +12,10 @@ import { createSecretBox, type SecretBox } from "../subscriptions/secret.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Readiness } from "./readiness.ts";
 
-/** Longer than a command of svc-admin on a new data dir, and than another service takes to stop. */
+/**
+ * Exceeds the time that a svc-admin command takes on a new data dir. Exceeds the time that another
+ * service takes to stop, too.
+ */
 const ownTimeoutMs = 15_000;
 
 /** The database and the keys of a process: the part of its infrastructure that needs no broker. */
@@ -20,29 +23,29 @@ export interface Storage {
   readonly log: Log;
   readonly database: Database;
   readonly sql: Sql;
-  /** Uses the connections of the dispatcher. */
+  /** SQL over the connections of the dispatcher. */
   readonly dispatcherSql: Sql;
-  /** Seals with the secret key, and opens with the previous ones too. */
+  /** Encrypts with the secret key, and decrypts with the previous keys too. */
   readonly secretBox: SecretBox;
-  /** Marks the messages that go through the broker. */
+  /** Signs the messages that go through the broker. */
   readonly seal: Seal;
-  /** Seals the cursors of lists. */
+  /** Encrypts the cursors of lists. */
   readonly cursors: Cursors;
   /** URL of the database, the embedded one included. */
   readonly databaseUrl: string;
   readonly isEmbedded: boolean;
 }
 
-/** What every step of opening the infrastructure gets. */
+/** Input of every step of opening the infrastructure. */
 export interface Opening {
   readonly config: Config;
-  /** Decides what the connections are for, and names them. */
+  /** Program, which decides the purpose of the connections and names them. */
   readonly program: ProgramName;
   readonly log: Log;
   readonly readiness: Readiness;
   /** Aborts the wait for a server that does not answer. */
   readonly signal: AbortSignal;
-  /** Each step adds how to close what it opened. */
+  /** Closers of opened parts, to which each step adds its own. */
   readonly closers: (() => Promise<void>)[];
 }
 
@@ -58,7 +61,7 @@ export async function openStorage(opening: Opening): Promise<Storage> {
     onWait: (reason) => readiness.waitsFor("database", reason),
   });
   const isEmbedded = config.database.url === undefined;
-  // All sockets of the embedded database are one session.
+  // All sockets of the embedded database share one session.
   if (!isEmbedded) await refuseTransactionPooling(databaseUrl);
   const database = await openDatabase({
     url: databaseUrl,
@@ -89,7 +92,7 @@ export async function openStorage(opening: Opening): Promise<Storage> {
 }
 
 async function openEmbeddedUrl({ config, log, signal, closers }: Opening): Promise<string> {
-  // With servers it is not needed: PGlite takes 7 MB by being loaded.
+  // Imports lazily, because PGlite takes 7 MB when it is loaded, and servers do not need it.
   const { openEmbedded } = await import("../embedded/embedded.ts");
   const embedded = await openEmbedded({
     dataDir: config.dataDir,

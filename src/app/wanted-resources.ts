@@ -8,7 +8,7 @@ import type { Installed, InstalledResource } from "../migration/installed.ts";
 import { tableIndexesOf } from "../migration/table-indexes.ts";
 import type { ValueCheck } from "../migration/value-checks.ts";
 
-/** A resource as it should be installed, with the statements for it. */
+/** A resource in its wanted state, with the statements that install it. */
 export interface WantedResource extends InstalledResource {
   readonly installCapture: readonly string[];
   readonly captureBelow: string;
@@ -17,8 +17,8 @@ export interface WantedResource extends InstalledResource {
 }
 
 /**
- * Returns the resources as they should be installed. The hash has two halves: the table, and the
- * capture.
+ * Returns the resources in their wanted state. The hash has two halves: one for the table, one for
+ * the capture.
  */
 export function wantedResources(definitions: Definitions): readonly WantedResource[] {
   return [...definitions.values()].map((definition) => {
@@ -37,14 +37,14 @@ export function wantedResources(definitions: Definitions): readonly WantedResour
   });
 }
 
-/** Hashes what the mapping file asks of the table. */
+/** Hashes the mapping file's requirements for the table. */
 export function shapeHashOf(definition: Definition, definitions: Definitions): string {
   const { isManaged, fields } = definition;
   const shape = isManaged
     ? [
         tableModelOf(definition, definitions),
         valueChecksOf(definition),
-        // Nothing without any, as before there were any.
+        // Adds nothing without indexes, so that hashes from before indexes existed stay valid.
         ...(definition.indexes.length > 0 ? [tableIndexesOf(definition)] : []),
       ]
     : fields.map(({ name, type, column, isList }) => [name, type, column, isList]);
@@ -58,17 +58,18 @@ export function valueChecksOf({ table, fields }: Definition): readonly ValueChec
   );
 }
 
-/** Why a resource needs a step, and which. */
+/** Why a resource needs a step, and the kind of step. */
 export interface Due {
   readonly reason: string;
   /**
-   * `capture`: install it again, which locks the table. `new partitions`: give them the TRUNCATE
-   * trigger. Programs start without it, since other changes of new partitions are captured.
+   * `capture`: install the capture again, which locks the table. `new partitions`: give them the
+   * TRUNCATE trigger. Programs start without it, since other changes of new partitions are
+   * captured.
    */
   readonly what: "capture" | "note" | "new partitions";
 }
 
-/** Undefined when nothing is due. */
+/** Returns the due step of a resource; undefined without one. */
 export function dueOf(resource: WantedResource, { resources, triggers }: Installed): Due | undefined {
   const { name, table, isManaged, hash, triggerNames } = resource;
   const last = resources.find((one) => one.name === name);
@@ -97,7 +98,7 @@ function captureHashOf({ hash }: InstalledResource): string | undefined {
   return hash.split(" ")[1];
 }
 
-/** Returns what is installed for resources that no mapping file defines. */
+/** Returns the installed resources that no mapping file defines. */
 export function removedResources(
   definitions: Definitions,
   { resources }: Installed,

@@ -7,28 +7,28 @@ import type { Worker } from "../kit/worker.ts";
 /** A listener of Node's HTTP server. */
 export type RequestListener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** What a program runs on one configuration. Nothing of it is started. */
+/** The parts that a program runs on one configuration. None of them is started. */
 export interface Assembly {
   readonly workers: readonly Worker[];
-  /** Answers the requests of the REST API; undefined in a program without one. */
+  /** Listener for the requests of the REST API; undefined in a program without one. */
   readonly listener?: RequestListener;
-  /** Releases what the workers used, after they have stopped. */
+  /** Releases the resources of the workers, after they have stopped. */
   close(): void;
 }
 
 /** Running workers. */
 export interface Running {
-  /** Rejects when a part of it cannot go on; the process must then stop. */
+  /** Rejects when a worker cannot go on; the process must then stop. */
   readonly failed: Promise<never>;
   /** Returns the names of the workers that have not ended. */
   unfinished(): readonly string[];
-  /** Stops taking work, finishes what is in flight, and closes. */
+  /** Stops taking work, finishes the work in flight, and closes. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs workers until stopped. One that ends by itself fails all: a restart is better than half a
- * program.
+ * Runs workers until stopped. A worker that ends by itself fails all of them: a restart is better
+ * than half a program.
  */
 export function runWorkers({
   workers,
@@ -38,7 +38,7 @@ export function runWorkers({
   readonly log: Log;
 }): Running {
   const stopping = new AbortController();
-  // Each worker waits on it in one or two places; Node warns from eleven on.
+  // Each worker waits on the signal in one or two places; Node warns from eleven listeners on.
   setMaxListeners(2 * workers.length + 10, stopping.signal);
   const unfinished = new Set<Worker>(workers);
   const runs = workers.map(async (worker) => {
@@ -52,7 +52,7 @@ export function runWorkers({
   const failed = new Promise<never>((_, reject) => {
     for (const run of runs) run.catch(reject);
   });
-  // The caller may listen or not: a rejection without a listener must not end the process.
+  // A rejection without a listener must not end the process, whether the caller listens or not.
   failed.catch(() => undefined);
   return {
     failed,
