@@ -23,7 +23,7 @@ try {
       .once("end", () => fail(`HTTP ${response.statusCode}`));
   })
     .on("timeout", () => fail(`no answer within ${timeoutMs} ms`))
-    // Without the file's settings it may be the wrong port.
+    // Without the settings of the file, the port may be wrong.
     .on("error", ({ message }) => fail([...faults, message].join("\n")));
 } catch (error) {
   fail(messageOf(error));

@@ -1,5 +1,6 @@
 #!/usr/bin/env -S node --max-semi-space-size=4
-// In a container of 512 MB, V8 would take 1 MB, and 15 % more CPU (docs/decisions/0045).
+// In a container of 512 MB, V8 would give each half of the young generation 1 MB. That takes 15 %
+// more CPU (docs/decisions/0045).
 import "./v8-flags.ts";
 import { closeSync, openSync } from "node:fs";
 import { messageOf, OperatorError } from "../kit/errors.ts";
@@ -35,7 +36,8 @@ async function main(args: readonly string[]): Promise<number> {
     return 2;
   }
   const signals = watchSignals();
-  // Loading takes up to a second. Before it is listened for, a signal ends the process with 143.
+  // Loading takes up to a second. Until then no listener handles a signal, and it ends the process
+  // with 143.
   const { serve } = await import("../app/run.ts");
   return serve({
     program,
@@ -61,7 +63,7 @@ function watchSignals(): {
   };
   for (const name of ["SIGTERM", "SIGINT"] as const) process.on(name, () => stop(name));
 
-  // Keeps a request that comes before a listener.
+  // Remembers a request that comes before the listener.
   let isAsked = false;
   let reload = (): void => {
     isAsked = true;
