@@ -19,7 +19,7 @@ interface Options extends AuditFilter {
 
 const mostRows = 10_000;
 
-/** Characters of each column: with the borders, a table is 100 wide. */
+/** Width of each column in characters: with the borders, a table is 100 wide. */
 const widths = [20, 23, 22, 22];
 
 /** Adds `audit list`, which shows who changed what. */

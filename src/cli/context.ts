@@ -19,8 +19,8 @@ import { withServiceEvents } from "../subscriptions/service-events.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /**
- * The database that `svc-admin` works on: that of `DATABASE_URL`, or the embedded one, which `svc
- * all` may be running.
+ * The database that `svc-admin` works on. It is the one of `DATABASE_URL`, or the embedded
+ * database, which `svc all` may be running.
  */
 export interface AdminContext {
   readonly config: Config;
@@ -40,7 +40,7 @@ export interface AdminContext {
   close(): Promise<void>;
 }
 
-/** What a command reads its settings from. */
+/** Sources of the settings of a command. */
 export interface AdminOptions {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
@@ -48,9 +48,9 @@ export interface AdminOptions {
 }
 
 /**
- * Opens the database, whatever is in it.
+ * Opens the database, whatever its state.
  *
- * @throws OperatorError for a bad setting, or a database that does not answer. Does not try twice,
+ * @throws OperatorError for a bad setting, or a database that does not answer. Does not retry,
  *   since a person waits.
  */
 export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminContext> {
@@ -88,7 +88,7 @@ export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminC
 }
 
 /**
- * Opens a database with the service's own tables. Makes missing ones where migrations are
+ * Opens a database with the service's own tables. Creates missing tables where migrations are
  * automatic, the default of the embedded database. The managed tables wait for the next start.
  *
  * @throws OperatorError like `openAdmin`, and naming `svc-admin migrate` when tables are missing
@@ -116,7 +116,7 @@ async function ensureCoreTables({ config, database, url, actor }: AdminContext):
   await inMigrationTransaction({
     url,
     isReadOnly: false,
-    // Looks again at what is due: a service that starts now makes the same tables.
+    // Checks again what is due: a service that starts now creates the same tables.
     work: (client) => applyCoreMigrations(client, actor),
   });
 }

@@ -87,7 +87,7 @@ function namesOf(text: string, before: readonly string[] = []): readonly string[
   return [...before, ...names];
 }
 
-/** Prints the files, then what to look at, then what no file has. */
+/** Prints the files, then the remarks, then the tables and columns that were left out. */
 function print(
   terminal: Terminal,
   { tables, leftOut, partitions, seconds }: ImportReport,

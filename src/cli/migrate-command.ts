@@ -55,7 +55,7 @@ export function addMigrateCommand(
           definitions,
           byHand,
           allowDestructive: options.allowDestructive === true,
-          // The operator has to find the row that stands in the way.
+          // The operator has to find the row that prevents the migration.
           showsValues: true,
           log,
           actor,
@@ -74,10 +74,10 @@ function textOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: Mig
     ...leftAlone.map((line) => `Left alone: ${line}`),
   ].map((line) => `-- ${oneLine(line)}`);
   if (steps.length === 0 && byHand.length === 0) return [...remarks, "-- Nothing to do.", ""].join("\n");
-  // The core migrations make the record of those by hand.
+  // The core migrations create the table that records migrations by hand.
   const core = byHand.length === 0 ? [] : steps.filter(({ title }) => title.startsWith("core migration "));
   const rest = steps.filter((step) => !core.includes(step));
-  // Else psql goes on after a failed file, and notes it as applied.
+  // Without this setting, psql goes on after a failed file, and records it as applied.
   const stop = byHand.length === 0 ? [] : ["\\set ON_ERROR_STOP on"];
   const head = remarks.length > 0 || stop.length > 0 ? [[...remarks, ...stop].join("\n")] : [];
   const hand = byHand.flatMap((migration) => textOfSteps(handSteps(migration), migration.isInTransaction));
@@ -90,7 +90,8 @@ function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly s
     isTitleStatement(title, sql) ? ended(sql) : `-- ${oneLine(title)}\n${ended(sql)}`,
   );
   if (!isInTransaction) return ["SET search_path = public;", ...statements];
-  // As `migrate` has it: where a day becomes a time, the zone of the session would count.
+  // The same settings as `migrate`: where a day becomes a time, the zone of the session would
+  // count.
   const settings = ["SET LOCAL search_path = public;", "SET LOCAL TIME ZONE 'UTC';"];
   return ["BEGIN;", ...settings, ...statements, "COMMIT;"];
 }
@@ -139,8 +140,8 @@ function json(value: unknown): string {
 }
 
 /**
- * Removes line breaks, which would end a comment, and what would steer the terminal: names of
- * tables and keys of rows may contain both.
+ * Removes line breaks, which would end a comment, and control characters, which could steer the
+ * terminal. Names of tables and keys of rows may contain both.
  */
 function oneLine(text: string): string {
   return replaceControlCharacters(text.replace(/\s*[\r\n]+\s*/g, " "));

@@ -24,7 +24,7 @@ const done = 0;
 const failed = 1;
 const wrongUsage = 2;
 
-/** What a run of `svc-admin` reads from and writes to. */
+/** Environment of a run of `svc-admin`: its inputs and its terminal. */
 export interface AdminEnvironment {
   readonly env: NodeJS.ProcessEnv;
   readonly cwd: string;
@@ -33,7 +33,7 @@ export interface AdminEnvironment {
 
 /** Creates the program with every command of `svc-admin`. */
 export function createAdminProgram({ env, cwd, terminal }: AdminEnvironment): Command {
-  // The commands print what they do; the log shows only problems.
+  // The commands print their results; the log shows only problems.
   const log = createLog({ level: "warn", destination: 2 });
   const open = (): Promise<AdminContext> => openMigratedAdmin({ env, cwd, log });
   const program = new Command("svc-admin")

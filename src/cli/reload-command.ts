@@ -48,7 +48,7 @@ export function addReloadCommand(
         pid,
         outcome,
         configuration,
-        // Without `--json`, the error lists them.
+        // Without `--json`, the error lists the faults.
         ...(json ? { faults } : {}),
       }));
       printRows(terminal, rows, { json, empty: "" });
