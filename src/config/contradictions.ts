@@ -4,11 +4,11 @@ import { settings, type SettingKey, type SettingValues } from "./settings.ts";
 
 /** A fault of several settings together. */
 export interface Contradiction {
-  /** The settings that may be in the file, the one to point at first. */
+  /** The settings involved that may be in the file; the fault points at the first one. */
   readonly keys: readonly SettingKey[];
-  /** The message of a fault that points at one of them. */
+  /** Message of a fault that points at one of the settings. */
   readonly inFileMessage: string;
-  /** The message when none of them is in the file. */
+  /** Message when none of the settings is in the file. */
   readonly message: string;
 }
 
@@ -50,12 +50,12 @@ export function contradictions({
       message: `console.path (SVC_CONSOLE_PATH): ${clash}`,
     });
   found.push(...jwtContradictions(values, isGiven));
-  // Without it, API and dispatcher would each open an embedded database of their own.
+  // Without the setting, API and dispatcher would each open an embedded database of their own.
   if ((program === "api" || program === "dispatcher") && !isGiven("database.url")) {
     const message = `database.url (DATABASE_URL): expected ${settings["database.url"].kind.expected}; only "svc all" runs on the embedded database`;
     found.push({ keys: ["broker.url"], inFileMessage: `needs ${message}`, message });
   }
-  // No command of an operator opens a secret, and a migration job has only the database.
+  // Exempts `svc-admin`: its commands decrypt no secret, and a migration job has only the database.
   if (program !== "admin" && isGiven("database.url") && !isGiven("secretKey")) {
     const message = `secretKey (SVC_SECRET_KEY): expected ${settings.secretKey.kind.expected}; only the embedded database runs without one`;
     found.push({ keys: ["database.url"], inFileMessage: `needs ${message}`, message });
@@ -63,7 +63,7 @@ export function contradictions({
   return found;
 }
 
-/** First parts of the paths of the API, which the console must not cover. */
+/** First segments of the paths of the API, which the console must not cover. */
 export const apiSections = [
   "audit",
   "configuration",
@@ -84,7 +84,7 @@ export const apiSections = [
 /** Returns why the console cannot have its path; undefined when it can. */
 function consoleClash(values: SettingValues): string | undefined {
   const isOn = values["console.enabled"];
-  // One with a fault of its own is undefined.
+  // A setting with a fault of its own is undefined.
   const { "console.path": path, "http.routePrefix": prefix } = values as Partial<SettingValues>;
   if (!isOn || path === undefined || prefix === undefined) return undefined;
   if (path === "") return "expected a path such as /console";
@@ -108,7 +108,7 @@ function fault(key: SettingKey, message: string): Contradiction {
   return { keys: [key], inFileMessage: message, message: `${key}: ${message}` };
 }
 
-/** Returns what is wrong with the settings of `auth.jwt` together. */
+/** Returns the faults of the settings of `auth.jwt` in combination. */
 function jwtContradictions(
   values: SettingValues,
   isGiven: (key: SettingKey) => boolean,

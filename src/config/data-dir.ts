@@ -3,15 +3,15 @@ import { mkdir, open, rm, stat, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { messageOf, OperatorError } from "../kit/errors.ts";
 
-/** Enough to find a full disk, on which an empty file can still be made. */
+/** Large enough to detect a full disk, on which an empty file can still be created. */
 const trialBytes = 64 * 1024;
 
 /**
- * Makes the data folder when it is missing, and writes a trial file. Without it the embedded
- * database fails late, with an unclear message.
+ * Creates a missing data folder, and writes a trial file. Without this check the embedded database
+ * fails late, with an unclear message.
  *
  * @param neededBytes Space that the caller is about to fill.
- * @throws OperatorError that names the setting, the folder and what to do.
+ * @throws OperatorError that names the setting, the folder and the remedy.
  */
 export async function prepareDataDir(
   dataDir: string,
@@ -32,7 +32,7 @@ export async function prepareDataDir(
     );
 }
 
-/** Returns the start of a message. */
+/** Returns the first part of a message about the data folder. */
 function cannotWrite(dataDir: string): string {
   return `The data folder ${dataDir} (dataDir, SVC_DATA_DIR) cannot be written to`;
 }
@@ -47,15 +47,15 @@ function inMb(bytes: number): number {
 }
 
 /**
- * Makes a folder and its parents. Not `mkdir` with `recursive`: Node 20 loops for ever where a
- * folder cannot be made although its parent exists, as in /proc.
+ * Creates a folder and its parents. Does not use `mkdir` with `recursive`: Node 20 loops for ever
+ * where a folder cannot be created although its parent exists, as in /proc.
  */
 async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;
   const parent = dirname(path);
   if (parent !== path) await makeFolder(parent);
   await mkdir(path).catch(async (error: unknown) => {
-    // Another process may have made it meanwhile. A file in its place is a fault.
+    // Another process may have created it meanwhile. A file in its place is a fault.
     if (!(await isFolder(path))) throw error;
   });
 }

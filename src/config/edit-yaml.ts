@@ -20,15 +20,15 @@ interface Edit {
   readonly text: string;
 }
 
-/** Lines of comments by the place that they stand above: `fields.id`, or a key of the top level. */
+/** Comment lines by the key below them: `fields.id`, or a key of the top level. */
 export type Comments = Readonly<Record<string, readonly string[]>>;
 
 /** A text that was written from data, and may have been edited by hand since. */
 interface Edited {
   readonly text: string;
-  /** The data that the text has. */
+  /** The data that the text contains. */
   readonly before: Readonly<Record<string, unknown>>;
-  /** The data that it is to have. */
+  /** The data that the text shall contain. */
   readonly after: Readonly<Record<string, unknown>>;
   /** Comments above new keys. */
   readonly comments: Comments;
@@ -38,7 +38,7 @@ interface Edited {
  * Changes a YAML text from one data to another, and leaves every other character as it is:
  * comments, order, spaces and quotes.
  *
- * @throws Error when the text is no map of keys and values.
+ * @throws Error when the text is not a map of keys and values.
  */
 export function editYaml({ text, before, after, comments }: Edited): string {
   const document = parse(text);
@@ -73,8 +73,8 @@ function rewritten(
 
 function apply(text: string, edits: readonly Edit[]): string {
   let result = text;
-  // From the end, so that offsets before an edit stay right. Insertions at one offset are applied
-  // in reverse, too.
+  // Applies the edits from the end, so that offsets before an edit stay right. Insertions at one
+  // offset are applied in reverse, too.
   for (const { from, to, text: inserted } of edits
     .toReversed()
     .toSorted((a, b) => b.from - a.from || b.to - a.to))

@@ -1,12 +1,12 @@
 import type { SettingValues } from "./settings.ts";
 
-/** Which issuer's JWTs are accepted as tokens, and what their claims mean. */
+/** Settings of JWTs: their issuer, and the meaning of their claims. */
 export interface JwtSettings {
   readonly issuer: string;
   readonly audience: readonly string[];
-  /** Name of the console at the issuer; undefined: people sign in with tokens only. */
+  /** Client id of the console at the issuer. Undefined: people sign in with tokens only. */
   readonly clientId: string | undefined;
-  /** Undefined: from the issuer's discovery document. */
+  /** URL of the key set. Undefined: taken from the issuer's discovery document. */
   readonly jwksUrl: string | undefined;
   readonly algorithms: readonly string[];
   readonly userClaim: string;
@@ -14,7 +14,7 @@ export interface JwtSettings {
   readonly emailClaim: string;
   readonly adminClaim: string | undefined;
   readonly adminValue: string | undefined;
-  /** Whether an unknown user is made at the first request. */
+  /** Whether the first request of an unknown user creates the user. */
   readonly provision: boolean;
   /** CIDRs that the issuer may live in, in addition to public addresses. */
   readonly allowedNetworks: readonly string[];

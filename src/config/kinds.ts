@@ -2,13 +2,13 @@ import ipaddr from "ipaddr.js";
 import { isHost } from "../kit/host.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 
-/** How a setting is read, from YAML or from the text of an environment variable. */
+/** The reader of a setting, from YAML or from the text of an environment variable. */
 export interface Kind<T> {
   /** Completes "expected ...". */
   readonly expected: string;
   /** Returns undefined when the value is not of this kind. */
   read(value: unknown): T | undefined;
-  /** Returns what is wrong with a value, without the value; undefined when `expected` says all. */
+  /** Returns the problem of a value, without the value; undefined when `expected` says all. */
   readonly problemOf?: (value: unknown) => string | undefined;
   /** The kind of each item of a list. */
   readonly item?: Kind<unknown>;
@@ -27,7 +27,7 @@ export function text(expected: string): Kind<string> {
   };
 }
 
-/** Reads what a server listens on. An IPv6 address may be in brackets, as URLs have it. */
+/** Reads the listen address of a server. An IPv6 address may be in brackets, as in URLs. */
 export function listenHost(): Kind<string> {
   const host = text("an address or a host name");
   return {
@@ -132,7 +132,7 @@ export function list<T>(item: Kind<T>, least: number): Kind<readonly T[]> {
   };
 }
 
-/** Returns whether an item of a list is empty, as one is whose variable is empty. */
+/** Returns whether an item of a list is empty, as when its variable is empty. */
 export function isNothing(item: unknown): boolean {
   return item === "" || item === undefined;
 }
@@ -169,13 +169,13 @@ export function origin(): Kind<string> {
     read(value) {
       const url = typeof value === "string" ? parseUrl(value) : undefined;
       const isWeb = url?.protocol === "https:" || url?.protocol === "http:";
-      // Equal only without a user, path, query and fragment.
+      // Both are equal only without a user, path, query and fragment.
       return isWeb && url.href === `${url.origin}/` ? url.origin : undefined;
     },
   };
 }
 
-/** Reads a host as a `Host` header has it. Without a port it stands for every port. */
+/** Reads a host as in a `Host` header. Without a port it stands for every port. */
 export function hostName(): Kind<string> {
   return {
     expected: "a host such as api.example.com or api.example.com:8443",
@@ -187,13 +187,13 @@ export function hostName(): Kind<string> {
   };
 }
 
-/** A number of events per window. */
+/** A limit of events per window. */
 export interface Rate {
   readonly count: number;
   readonly windowMs: number;
 }
 
-/** Reads events per seconds, such as `600/60`. */
+/** Reads a rate as events/seconds, such as `600/60`. */
 export function rate(): Kind<Rate> {
   const [count, seconds] = [integer(1, 1_000_000_000), integer(1, 24 * 3600)];
   return {
@@ -217,7 +217,7 @@ export function corsOrigin(): Kind<string> {
   };
 }
 
-/** Reads a path of unreserved characters: others have a meaning to the router. */
+/** Reads a path of unreserved characters, because others have a meaning to the router. */
 export function routePrefix(): Kind<string> {
   return {
     expected: "a path such as /svc-api, or / for none",
@@ -229,7 +229,7 @@ export function routePrefix(): Kind<string> {
   };
 }
 
-/** Reads a URL as it is written: an issuer is compared to the letter. */
+/** Reads a URL and keeps it as written, because an issuer is compared to the letter. */
 export function webUrl(): Kind<string> {
   return {
     expected: "a URL such as https://login.example.com/realms/shop, without user name and query",

@@ -26,7 +26,7 @@ export type Config = ReturnType<typeof toConfig>;
 
 interface Environment {
   readonly env: NodeJS.ProcessEnv;
-  /** The folder that relative paths start from. */
+  /** Folder to which relative paths refer. */
   readonly cwd: string;
 }
 
@@ -74,8 +74,8 @@ export function loadConfig({ env, cwd, program }: Environment & { readonly progr
     }
   }
 
-  // A setting without a default may be undefined. One with a fault is undefined too, but then this
-  // throws.
+  // A setting without a default may be undefined. A setting with a fault is undefined too, but then
+  // this function throws.
   const values = Object.fromEntries(
     settingKeys.map((key) => [key, found.get(key)]),
   ) as unknown as SettingValues;
@@ -86,7 +86,7 @@ export function loadConfig({ env, cwd, program }: Environment & { readonly progr
     if (inFileOnly === undefined) faults.push(message);
     else inFile.faults.push(inFileOnly.fault([], inFileMessage));
   }
-  // Not for an operator's command, which must not fail because of a tracing variable.
+  // Skips tracing for commands of `svc-admin`, which must not fail because of a tracing variable.
   const tracing = program === "admin" ? undefined : readTracingSettings({ env, program, faults });
   const all = [...inFile.faults.toSorted(compareFaults).map(faultText), ...faults];
   if (all.length > 0) {
@@ -99,8 +99,8 @@ export function loadConfig({ env, cwd, program }: Environment & { readonly progr
 }
 
 /**
- * Returns where a service with these settings has its metrics port. Reads nothing else, since the
- * service goes on without a file that it has refused at a reload.
+ * Returns the address of the metrics port of a service with these settings. Reads nothing else,
+ * since the service goes on without a file that it refused at a reload.
  *
  * @returns Also the faults of the file: with one, the address may be wrong.
  * @throws OperatorError for a variable with a fault.
@@ -122,14 +122,14 @@ export function loadMetricsAddress({ env, cwd }: Environment): {
   };
   const { "http.host": host, "metrics.host": metricsHost, "metrics.port": port } = settings;
   return {
-    // Both defaults of http.host can be reached at this address.
+    // Both defaults of `http.host` can be reached at 127.0.0.1.
     host: find("metrics.host", metricsHost.kind) ?? find("http.host", host.kind) ?? "127.0.0.1",
     port: find("metrics.port", port.kind) ?? port.default,
     faults: faults.map(faultText),
   };
 }
 
-/** Completes a fault that begins with the name of a setting. */
+/** Returns the end of a fault that begins with the name of a setting. */
 function refusal({ expected, problemOf }: Kind<unknown>, value: unknown): string {
   const problem = problemOf?.(value);
   return problem === undefined ? `expected ${expected}` : `expected ${expected}; ${problem}`;
@@ -144,7 +144,7 @@ function valueFaults(kind: Kind<unknown>, { value, fault }: GivenValue): readonl
   return bad.map(([index]) => fault([index], `expected ${item?.expected}`));
 }
 
-/** Reads the variables, and the files that `<NAME>_FILE` names. Adds what is wrong to `faults`. */
+/** Reads the variables, and the files that `<NAME>_FILE` names. Adds their problems to `faults`. */
 function readEnvironment(
   env: NodeJS.ProcessEnv,
   faults: string[],
@@ -187,7 +187,7 @@ interface ConfigSources {
 function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
   const { auth, dataDir, database, http, metrics, webhooks, ...rest } = groupSettings(values);
   const isEmbedded = database.url === undefined;
-  // The embedded database has a first user and receivers on this machine: it is for a trial.
+  // The embedded database is for trials: its first user and its receivers are on this machine.
   const host = http.host ?? (isEmbedded ? "127.0.0.1" : "0.0.0.0");
   const given = isGiven("webhooks.allowedNetworks") ? webhooks.allowedNetworks : undefined;
   return {

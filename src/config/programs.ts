@@ -1,5 +1,5 @@
 /** The programs of the service. */
 export type ServiceName = "api" | "dispatcher" | "all";
 
-/** The programs that read a configuration: those of the service, and the operator's commands. */
+/** The programs that read a configuration: those of the service, and `svc-admin`. */
 export type ProgramName = ServiceName | "admin";

@@ -3,10 +3,7 @@ import { isMap } from "yaml";
 import { commentLine } from "./yaml-lines.ts";
 import { commentLength, keyOf, lineStart, parse, rangeOf } from "./yaml-positions.ts";
 
-/**
- * Replaces a comment that the import wrote by another one. Leaves a text without that comment as it
- * is.
- */
+/** Replaces a comment of the import by another one. A text without that comment stays as it is. */
 export function replaceComment(
   text: string,
   key: string | undefined,
@@ -22,7 +19,7 @@ export function replaceComment(
   return text.slice(0, start - length) + lines + text.slice(start);
 }
 
-/** Finds the end of the lines at the head of a text. */
+/** Returns the offset behind the comment lines in a text; undefined without them. */
 function headEnd(text: string, lines: readonly string[]): number | undefined {
   const block = lines.map((line) => `${commentLine(line)}\n`).join("");
   const at = text.indexOf(block);

@@ -8,10 +8,10 @@ const keyBytes = 32;
 
 /**
  * Returns the key that encrypts webhook secrets: the configured one, else that of
- * `<dataDir>/secret.key`. Makes the file (base64, mode 0600) when it is missing. Processes that
- * start at once get the same key.
+ * `<dataDir>/secret.key`. Creates a missing file (base64, mode 0600). Processes that start at the
+ * same time get the same key.
  *
- * @throws OperatorError when the file cannot be read or made, or does not contain a key.
+ * @throws OperatorError when the file cannot be read or created, or does not contain a key.
  */
 export async function loadSecretKey({
   configured,
@@ -36,21 +36,21 @@ export async function loadSecretKey({
   }
 }
 
-/** Returns undefined when there is no file. */
+/** Returns the text of the file; undefined without the file. */
 async function readKey(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");
   } catch (error) {
-    // ENOTDIR: a file is in the place of the folder, and `makeKey` reports it.
+    // ENOTDIR: a file has the place of the folder, and `makeKey` reports it.
     if (codeOf(error) === "ENOENT" || codeOf(error) === "ENOTDIR") return undefined;
     throw error;
   }
 }
 
 /**
- * Makes the file, and returns what it contains afterwards: the key of another process when that one
- * was first. Uses a link: a rename would replace a key that is in use, and a plain write could
- * leave half a file.
+ * Creates the file, and returns its content afterwards: another process's key when that process was
+ * first. Uses a link: a rename would replace a key that is in use, and a plain write could leave
+ * half a file.
  */
 async function makeKey({
   path,

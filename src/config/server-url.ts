@@ -2,18 +2,18 @@ import { hint } from "../kit/did-you-mean.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 import type { Kind } from "./kinds.ts";
 
-/** The modes of libpq, and the one of pg that encrypts and checks nothing. */
+/** The SSL modes of libpq, and `no-verify` of pg, which encrypts and checks nothing. */
 const sslModes = ["disable", "allow", "prefer", "require", "verify-ca", "verify-full", "no-verify"];
 
 /**
- * The parameters of TLS that pg reads. It ignores others, so that `sslmod=verify-full` would
- * encrypt nothing.
+ * The TLS parameters that pg reads. It ignores others, so that `sslmod=verify-full` would encrypt
+ * nothing.
  */
 const sslParameters = ["ssl", "sslmode", "sslcert", "sslkey", "sslrootcert", "sslnegotiation"];
 
 /**
- * Reads a URL with one of the protocols. To a socket, with `?host=/folder`, it may name no host
- * before the path, as libpq and pg take it.
+ * Reads a URL with one of the protocols. A URL of a socket, with `?host=/folder`, may name no host
+ * before the path, as in libpq and pg.
  */
 export function serverUrl(...protocols: readonly string[]): Kind<string> {
   return {
@@ -29,7 +29,8 @@ export function serverUrl(...protocols: readonly string[]): Kind<string> {
 
 /**
  * Reads the URL of a PostgreSQL server. pg checks certificate and name of the server in all modes
- * between `allow` and `verify-full`. It warns of each but the last, so that one is written instead.
+ * between `allow` and `verify-full`. It warns of each but `verify-full`, so the URL gets
+ * `verify-full` instead.
  */
 export function databaseUrl(): Kind<string> {
   const { expected, ...kind } = serverUrl("postgresql", "postgres");
@@ -61,7 +62,7 @@ function parsed(value: string): URL | undefined {
 }
 
 function problemOf(value: string): string | undefined {
-  // Without an error, what stands before it would be taken for the host.
+  // Without this error, the text before the # would be taken for the host.
   if (value.includes("#")) return "a # in it is written as %23";
   const [start, authority = ""] = /^\s*\w+:\/\/([^/?]*)/.exec(value) ?? [""];
   if (authority.slice(authority.lastIndexOf("@") + 1).includes(","))

@@ -9,20 +9,20 @@ import { readYamlFile, type Fault, type YamlPath, type YamlSource } from "./yaml
 /** A value in the file. */
 export interface GivenValue {
   readonly value: unknown;
-  /** Makes a fault at the value, or at a part of it. */
+  /** Creates a fault at the value, or at a part of it. */
   readonly fault: (part: YamlPath, message: string) => Fault;
 }
 
-/** What `service.yaml` says, and what is wrong with it. */
+/** The values and the faults of `service.yaml`. */
 export interface SettingsFile {
   readonly faults: Fault[];
   readonly given: Map<SettingKey, GivenValue>;
 }
 
 /**
- * Reads `service.yaml`; a file that is not there sets nothing. Fills in `${NAME}` from `env`.
+ * Reads `service.yaml`; a missing file sets nothing. Fills in `${NAME}` from `env`.
  *
- * @param cwd Faults name the file by its path from here.
+ * @param cwd Folder to which the file's path in faults is relative.
  */
 export function readSettingsFile({
   configDir,
@@ -43,7 +43,7 @@ export function readSettingsFile({
   return file;
 }
 
-/** Walks down the groups to the settings. A key with null has its default. */
+/** Descends through the groups to the settings. A key with null has its default. */
 function readGroup({
   value,
   path,

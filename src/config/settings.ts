@@ -25,15 +25,15 @@ interface Setting {
   readonly kind: Kind<unknown>;
   /** The environment variable, which wins over the file. */
   readonly env?: string;
-  /** Whether the value may also come from the file that `<env>_FILE` names. */
+  /** Whether the file that `<env>_FILE` names may also provide the value. */
   readonly isSecret?: true;
-  /** The value as the file would have it. Without a default the setting may be absent. */
+  /** The default in the form of the file. Without a default the setting may be absent. */
   readonly default?: unknown;
-  /** Whether a change takes a restart: the process keeps what it opened with the value. */
+  /** Whether a change takes a restart, because the process keeps what it opened with the value. */
   readonly isFixed?: true;
 }
 
-/** Node fires a timer at once when it is set further ahead. */
+/** Limit in seconds: Node fires a timer at once when it is set further ahead. */
 const longestTimer = 2_147_483;
 const longestWait = 365 * 24 * 3600;
 
@@ -54,7 +54,7 @@ const jwtAlgorithms = [
   "Ed25519",
 ] as const;
 
-/** Every setting: its key, its variable, its default, and what it may be. */
+/** Every setting: key, variable, default, and kind of the value. */
 export const settings = {
   dataDir: { kind: text("the path of a folder"), env: "SVC_DATA_DIR", default: "./data", isFixed: true },
   // Absent only with the embedded database, which keeps its key in `dataDir`.
@@ -92,7 +92,7 @@ export const settings = {
   "http.maxPerPage": { kind: integer(1, 100_000), default: 100 },
   "http.listTimeout": { kind: timer, default: 5, isFixed: true },
   "http.concurrency": { kind: integer(1, 100_000), default: 1000 },
-  // Counts the requests that wait for their turn, too.
+  // Also counts the requests that wait for their turn.
   "http.concurrencyPerUser": { kind: integer(1, 100_000), default: 200 },
   "http.maxConnections": { kind: integer(1, 1_000_000), default: 5000, isFixed: true },
   // Behind a trusted proxy: requests in flight of one forwarded address.
@@ -103,7 +103,7 @@ export const settings = {
   // Per client address.
   "http.authFailureLimit": { kind: rate(), default: "600/60" },
   "http.corsOrigins": { kind: list(corsOrigin(), 1) },
-  // Who gets `openapi.json` and the page over it.
+  // Access to `openapi.json` and the page over it.
   "http.openApi": { kind: oneOf("token", "public", "off"), default: "token" },
   "console.enabled": { kind: boolean(), env: "SVC_CONSOLE", default: true },
   "console.path": { kind: routePrefix(), env: "SVC_CONSOLE_PATH", default: "/console" },
@@ -111,7 +111,8 @@ export const settings = {
   "auth.maxTokensPerUser": { kind: integer(1, 1_000_000), default: 100 },
   "auth.jwt.issuer": { kind: webUrl(), env: "SVC_JWT_ISSUER" },
   "auth.jwt.audience": { kind: list(text("the name of this API at the issuer"), 1), env: "SVC_JWT_AUDIENCE" },
-  // The console at the issuer, a public client. Absent: people sign in with tokens only.
+  // The client id of the console at the issuer, a public client. Absent: people sign in with tokens
+  // only.
   "auth.jwt.clientId": { kind: text("the name of the console at the issuer"), env: "SVC_JWT_CLIENT_ID" },
   "auth.jwt.jwksUrl": { kind: webUrl(), env: "SVC_JWT_JWKS_URL" },
   "auth.jwt.algorithms": {
@@ -151,12 +152,13 @@ export const settings = {
   // load.ts.
   "webhooks.allowedNetworks": { kind: list(network(), 0), env: "SVC_ALLOWED_NETWORKS" },
   "webhooks.concurrency": { kind: integer(1, 10_000), default: 64 },
-  // Over all dispatchers. Absent: a share of each, by how quickly the receiver answers.
+  // Limit over all dispatchers. Absent: each dispatcher has a share, which depends on how quickly
+  // the receiver answers.
   "webhooks.receiverConcurrency": { kind: integer(1, 10_000) },
   "webhooks.breaker": { kind: boolean(), default: true },
-  // A subscription with nothing but failures for so long is switched off.
+  // A subscription with nothing but failures for this long is switched off.
   "webhooks.disableAfter": { kind: duration(1, longestWait), default: 432_000 },
-  // How long a subscription that is off still gets deliveries, which are held.
+  // How long a switched-off subscription still gets deliveries, which are held.
   "webhooks.holdFor": { kind: duration(1, longestWait), default: 604_800 },
   "webhooks.sweepInterval": { kind: timer, default: 1 },
   // A delivery whose message is older than this is published again.
@@ -171,12 +173,12 @@ export type SettingKey = keyof Settings;
 /** The key of every setting, in the order of the table. */
 export const settingKeys = Object.keys(settings) as readonly SettingKey[];
 
-/** The settings that take a restart to change. */
+/** The settings whose change takes a restart. */
 export const fixedSettings: readonly SettingKey[] = settingKeys.filter((name) => "isFixed" in settings[name]);
 
 type ValueOf<S extends Setting> = S["kind"] extends Kind<infer T> ? T : never;
 
-/** The values by key: durations in ms, sizes in bytes. A list that is left out is empty. */
+/** The values by key: durations in ms, sizes in bytes. An omitted list is empty. */
 export type SettingValues = {
   readonly [K in SettingKey]: Settings[K] extends { readonly default: unknown }
     ? ValueOf<Settings[K]>
@@ -217,7 +219,7 @@ export function placeOf(settingKey: SettingKey): {
   return { group: dot === -1 ? undefined : settingKey.slice(0, dot), name };
 }
 
-/** Sorts values into the groups of the file; `jwtSettingsOf` reads those of `auth.jwt`. */
+/** Sorts values into the groups of the file. `jwtSettingsOf` reads the values of `auth.jwt`. */
 export function groupSettings(values: SettingValues): GroupedValues {
   const groups: Record<string, unknown> = {};
   for (const settingKey of settingKeys) {

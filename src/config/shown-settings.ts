@@ -1,12 +1,12 @@
 import { settingIn, type Config } from "./load.ts";
 import { placeOf, settingKeys, settings, type SettingKey } from "./settings.ts";
 
-/** A setting in effect, as people see it. */
+/** A setting in effect, in its form for people. */
 export interface ShownSetting {
   readonly key: string;
-  /** Undefined: only the file has it. */
+  /** The environment variable. Undefined: only the file has the setting. */
   readonly variable: string | undefined;
-  /** As the file would have it: durations in seconds. Null: not set, or a secret. */
+  /** The value in the form of the file: durations in seconds. Null: not set, or a secret. */
   readonly value: unknown;
   readonly default: unknown;
   readonly isSecret: boolean;
@@ -15,7 +15,7 @@ export interface ShownSetting {
   readonly isFixed: boolean;
 }
 
-/** Lists every setting with the value in effect. The value of a secret is not in it. */
+/** Lists every setting with the value in effect. Leaves out the values of secrets. */
 export function shownSettings(config: Config): readonly ShownSetting[] {
   return settingKeys.map((key) => {
     const setting = settings[key];

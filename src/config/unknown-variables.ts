@@ -37,7 +37,7 @@ export function unknownVariables({
     });
 }
 
-/** Returns an empty text for a file that cannot be read: `loadConfig` reports the reason. */
+/** Returns the text of a file; empty for an unreadable file, whose reason `loadConfig` reports. */
 function textOf(path: string): string {
   try {
     return readFileSync(path, "utf8");

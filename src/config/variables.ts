@@ -1,6 +1,6 @@
 /**
- * Replaces `${NAME}`, and `${NAME:-default}` for a variable that is unset or empty. `$${` stands
- * for `${`. Replaces in each item of a list. The value is undefined when a text with variables
+ * Replaces `${NAME}`, and `${NAME:-default}` for a variable that is unset or empty. `$${` is an
+ * escaped `${`. Replaces in each item of a list. Returns undefined for a text with variables that
  * comes out empty.
  */
 export function fillIn(

@@ -9,9 +9,9 @@ export function inOneLine(value: unknown): string {
   return entries.length === 0 ? "{}" : `{ ${entries.join(", ")} }`;
 }
 
-/** Quotes a text where it would be something else within brackets. */
+/** Quotes a text that would have another meaning within brackets. */
 function scalarText(value: unknown): string {
-  // The library would go on in the next line, where the comments of a file may not.
+  // The library would continue on the next line, which a comment of a file does not allow.
   if (typeof value === "string" && /[\p{Cc}\u2028\u2029]/u.test(value)) return JSON.stringify(value);
   return stringify([value], oneLine).trim().slice(1, -1).trim();
 }
@@ -37,7 +37,7 @@ export function commentLine(line: string): string {
 
 const longestLine = 110;
 
-/** Writes a key and its value: in one line, or in one for each item where that is too long. */
+/** Writes a key and its value: in one line, or with one line for each item of a long list. */
 export function blockLines(key: string, value: unknown): readonly string[] {
   const line = `${inOneLine(key)}: ${valueText(value)}`;
   const head = `${inOneLine(key)}:`;

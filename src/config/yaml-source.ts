@@ -14,7 +14,7 @@ import {
 import type { Document, ErrorCode, Node } from "yaml";
 import { codeOf } from "../kit/errors.ts";
 
-/** Far above what people write. Keeps a wrong or hostile file from blocking the start. */
+/** Exceeds every real file by far. Keeps a wrong or hostile file from blocking the start. */
 const maxBytes = 256 * 1024;
 const tooLarge = `expected at most ${maxBytes / 1024} KiB`;
 const maxDepth = 32;
@@ -24,7 +24,7 @@ const maxDepth = 32;
  */
 const maxAliases = 100;
 
-/** How YAML is read: as plain data with texts as keys. The parser prints nothing. */
+/** Options of the parser: plain data with texts as keys. The parser prints nothing. */
 export const parseOptions = {
   schema: "core",
   resolveKnownTags: false,
@@ -42,18 +42,18 @@ export interface Fault {
   readonly column: number;
   /** `fields.id.type` or `triggers[1]`; empty for the whole file. */
   readonly key: string;
-  /** What was expected. */
+  /** Description of the fault, such as the expected form. */
   readonly message: string;
 }
 
-/** A YAML text as plain data that can name the place of each value. */
+/** A YAML text as plain data that knows the position of each value. */
 export interface YamlSource {
   readonly file: string;
-  /** Undefined when the text cannot be read, and there are faults. Null for an empty text. */
+  /** Undefined for an unreadable text, which has faults. Null for an empty text. */
   readonly value: unknown;
   readonly faults: readonly Fault[];
   /**
-   * Makes a fault at the value of `path`, or at its key. Uses the nearest value around it when
+   * Creates a fault at the value of `path`, or at its key. Uses the nearest value around it when
    * there is none.
    */
   faultAt(path: YamlPath, message: string, place?: "value" | "key"): Fault;
@@ -64,15 +64,14 @@ export function faultText({ file, line, column, key, message }: Fault): string {
   return `${file}:${line}:${column}: ${key === "" ? "" : `${key}: `}${message}`;
 }
 
-/** Sorts by file, then by place in it. */
+/** Compares by file, then by position in it. */
 export function compareFaults(a: Fault, b: Fault): number {
   if (a.file !== b.file) return a.file < b.file ? -1 : 1;
   return a.line - b.line || a.column - b.column;
 }
 
 /**
- * Reads a YAML file: UTF-8, at most 256 KiB. Returns what is wrong as faults, and never throws for
- * it.
+ * Reads a YAML file: UTF-8, at most 256 KiB. Returns problems as faults, and never throws for them.
  *
  * @param file The name to show in faults.
  */
@@ -131,8 +130,8 @@ export function parseYaml(text: string, file: string): YamlSource {
 const quoteVariable = 'inside [ ] and { } a variable goes into quotes, as in ["${NAME}"]';
 
 /**
- * Returns whether a variable without quotes is the cause: in a flow collection a brace ends a plain
- * text.
+ * Returns whether a variable without quotes is the cause, because a brace ends a plain text in a
+ * flow collection.
  */
 function isVariable(text: string, offset: number): boolean {
   return text.startsWith("${", offset - 1);
@@ -141,9 +140,9 @@ function isVariable(text: string, offset: number): boolean {
 type Problem = Pick<Document.Parsed["errors"][number], "pos" | "code" | "message">;
 
 /**
- * Leaves out the problems that follow from another one. These are the others of its line, where a
- * variable without quotes comes first. They are also those of the lines below a wrong indentation:
- * the parser compares each with the line before it.
+ * Leaves out problems that follow from another one. The others of a line follow from its first one,
+ * or from a variable without quotes. Those of the lines below follow from a wrong indentation: the
+ * parser compares each line with the previous one.
  */
 function withoutFollowUps(text: string, problems: readonly Problem[]): readonly Problem[] {
   const lineOf = ({ pos: [offset] }: Problem): number => text.lastIndexOf("\n", offset - 1);
@@ -153,7 +152,7 @@ function withoutFollowUps(text: string, problems: readonly Problem[]): readonly 
   return left.filter((problem) => {
     const line = lineOf(problem);
     const first = left.find(isVariableOf(line)) ?? left.find((other) => lineOf(other) === line);
-    // Each key that is there twice is a fault of its own.
+    // Each duplicate key is a fault of its own.
     return problem === first || (problem.code === "DUPLICATE_KEY" && first?.code === "DUPLICATE_KEY");
   });
 }
@@ -163,7 +162,7 @@ function withoutIndentFollowUps(problems: readonly Problem[]): readonly Problem[
     const [before, after] = [problems[index - 1], problems[index + 1]];
     const isBelow = before !== undefined && indentCodes.includes(before.code);
     if (isBelow && problem.code === "BAD_INDENT") return [];
-    // The two problems mean one: by their indentation, the lines below belong to this value.
+    // The two problems have one cause: by their indentation, the lines below belong to this value.
     if (isDeeper(problem, after)) return [{ ...problem, code: "BAD_INDENT", message: deeper }];
     return isDeeper(before, problem) ? [] : [problem];
   });
@@ -185,8 +184,8 @@ function unreadable(file: string, message: string): YamlSource {
 }
 
 /**
- * Reads the depth from the parser's stack: composing a document recurses, and a deep one would end
- * the process.
+ * Reads the depth from the parser's stack. Composing a document recurses, and a deep document would
+ * end the process.
  */
 function isTooDeep(text: string): boolean {
   const parser = new Parser();
@@ -205,7 +204,7 @@ function keyText(path: YamlPath): string {
   );
 }
 
-/** Messages in place of the parser's own that quote the document or name parts of the parser. */
+/** Replacements of the parser's messages that quote the document or name parts of the parser. */
 const syntaxMessages: Partial<Record<ErrorCode, string>> = {
   UNEXPECTED_TOKEN: "unexpected text; expected a key and a value, or a list",
   BAD_DIRECTIVE: "expected no directive (%...)",
@@ -219,7 +218,7 @@ const syntaxMessages: Partial<Record<ErrorCode, string>> = {
 
 const deeper = "the line below starts further to the right; expected it in the column of this key";
 
-/** Messages for problems that share a code, by the parser's own text. */
+/** Messages for problems that share a code, by the parser's message. */
 const messagesByText: Readonly<Record<string, string>> = {
   "All mapping items must start at the same column":
     "expected the key in the column of the keys before it; blanks at the start of a line count",
@@ -239,7 +238,7 @@ function syntaxMessage({ code, message }: Problem): string {
   return syntaxMessages[code] ?? messagesByText[message] ?? message;
 }
 
-/** Finds what is valid YAML and still refused: the key `__proto__`, and aliases that multiply. */
+/** Finds valid YAML that is still refused: the key `__proto__`, and aliases that multiply. */
 function refusedNode(document: Document.Parsed): { offset: number; message: string } | undefined {
   let aliases = 0;
   let found: { offset: number; message: string } | undefined;
@@ -284,8 +283,8 @@ function offsetOf(document: Document.Parsed, path: YamlPath, at: "value" | "key"
       const pair = parent.items.find(({ key }) => isScalar(key) && key.value === String(step));
       if (pair === undefined) return offset;
       const isLast = index === path.length - 1;
-      // A key without a value has a null value with a place behind the key; in `{ key }` it has
-      // none.
+      // A key without a value has a null value with a position behind the key; in `{ key }` it has
+      // no position.
       offset = startOf((isLast && at === "key") || !isNode(pair.value) ? pair.key : pair.value);
       node = pair.value;
     } else if (isSeq(parent)) {
