@@ -5,23 +5,23 @@ import { describeError } from "../telemetry/logged-error.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /**
- * Sends back each socket that it is sent, which is then another descriptor of the same socket. It
- * ends when the service, or its connection to it, ends.
+ * Program that sends back each socket it receives: the reply is another descriptor of the same
+ * socket. It ends when the service ends, or the connection to the service.
  */
 const echo = `process.on("message", (message, handle) => process.send(message, handle))`;
 
-/** A process of Node.js starts and ends in 40 to 70 ms. */
+/** Limit for the echo process. A Node.js process starts and ends in 40 to 70 ms. */
 const echoLimitMs = 5000;
 
 /**
- * Has more handles accept connections of a listening server. Node.js accepts one connection in each
- * turn of its loop for each handle (libuv 1.45, libuv/libuv#3696). Behind 200 new connections of
- * one client, another client waited 200 turns, which are 0.6 s under load.
+ * Adds handles that accept connections of a listening server. Node.js accepts one connection in
+ * each turn of its loop for each handle (libuv 1.45, libuv/libuv#3696). Behind 200 new connections
+ * of one client, another client waited 200 turns, which are 0.6 s under load.
  *
  * Node.js cannot copy a descriptor. The system copies one that is sent to another process, so a
  * short-lived process sends copies back. Where that fails, the server serves all the same.
  *
- * @returns The handles, which the caller closes beside the server.
+ * @returns The handles, which the caller closes together with the server.
  */
 export async function addAcceptors(
   server: HttpServer,
@@ -66,7 +66,7 @@ function copiesOf(server: HttpServer, count: number): Promise<readonly Handle[]>
   });
 }
 
-/** With the socket options of `node:http`. */
+/** Creates a further acceptor, with the socket options of `node:http`. */
 function acceptorOf(server: HttpServer, handle: Handle): Server {
   const acceptor = createServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
     server.emit("connection", socket),

@@ -7,9 +7,9 @@ import { addressBlock, type ClientAddresses } from "./client-address.ts";
 import { createCountedReport } from "../kit/counted-report.ts";
 import type { ApiMiddleware } from "./state.ts";
 
-/** Counts for each address, up to a limit. */
+/** Counters by address, with a limit. */
 interface Counts {
-  /** False, and nothing is counted, when the address has `limit` already. */
+  /** Returns false, and counts nothing, when the address is at the limit already. */
   add(address: string): boolean;
   remove(address: string): void;
 }
@@ -33,13 +33,13 @@ function createCounts(limit: number): Counts {
   };
 }
 
-/** Closes the connections of harmful clients. */
+/** Blocks the connections of harmful clients. */
 export interface ConnectionLimit {
   /**
-   * Closes all connections of the address that this one comes from, and new ones for a minute. A
-   * trusted proxy carries other clients too: only this one of its connections is closed.
+   * Closes all connections of the socket's address, and new ones for a minute. A trusted proxy
+   * carries other clients too, so only the given connection of a proxy is closed.
    *
-   * @param reason For the log: what the client did.
+   * @param reason Action of the client, for the log.
    */
   shutOut(socket: Socket, reason: string): void;
 }
@@ -60,7 +60,7 @@ export function limitConnections(
   }: { readonly limit: number; readonly addresses: ClientAddresses; readonly log: Log | undefined },
 ): ConnectionLimit {
   const open = new Map<string, Set<Socket>>();
-  /** Until when, on the clock of `performance.now()`. */
+  /** End of the block of each address, on the clock of `performance.now()`. */
   const shutOutUntil = new Map<string, number>();
   const report = createCountedReport((refused, client: string) =>
     log?.warn(
@@ -70,7 +70,7 @@ export function limitConnections(
   );
   server.prependListener("connection", (socket: Socket) => {
     const address = socket.remoteAddress;
-    // It is gone already.
+    // The connection is already closed.
     if (address === undefined) return;
     if (addresses.isTrustedProxy(address)) return;
     const block = addressBlock(address);
@@ -107,8 +107,8 @@ export function limitConnections(
 }
 
 /**
- * Answers 503 to requests beyond `limit` of one address that trusted proxies forward for. Their
- * connections do not tell clients apart.
+ * Answers 503 to requests beyond `limit` of one forwarded address. The connections do not
+ * distinguish such clients, because trusted proxies open them.
  */
 export function createForwardedLimit({
   limit,

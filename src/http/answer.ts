@@ -1,14 +1,14 @@
 import type { ApiContext } from "./state.ts";
 
-/** An answer of JSON that is not sent yet. */
+/** A JSON answer that is not sent yet. */
 export interface Answer {
   readonly status: number;
-  /** Added to the headers that every answer has. */
+  /** Headers in addition to those of every answer. */
   readonly headers: Readonly<Record<string, string>>;
   readonly json: string;
 }
 
-/** Gives an answer to the request. */
+/** Writes an answer to the response. */
 export function send(ctx: ApiContext, { status, headers, json }: Answer): void {
   ctx.status = status;
   ctx.set(headers);

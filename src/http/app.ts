@@ -18,7 +18,10 @@ import { securityHeaders } from "./security-headers.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter, RequestState } from "./state.ts";
 import { createUserTurns } from "./user-turns.ts";
 
-/** Far more headers than any client sends; each costs more memory than its bytes. */
+/**
+ * Limit of the headers. It is far above what clients send, because each header costs more memory
+ * than its bytes.
+ */
 const maxHeaders = 200;
 
 /**
@@ -78,7 +81,7 @@ export function createApp({
   readonly tracing?: Tracing;
 }): Koa<RequestState> {
   const app = new Koa<RequestState>();
-  // Koa's own handler prints to stderr. Only what fails during the answer gets here.
+  // Koa's own handler prints to stderr. Only failures while an answer is sent get here.
   app.on("error", (error: unknown, ctx: ApiContext) => {
     if (!isOfLeaving(error, ctx)) ctx.state.log().warn({ err: error }, "answer not sent");
   });
@@ -102,8 +105,8 @@ export function createApp({
 }
 
 /**
- * Returns whether the client left, as every client of an event stream does in the end. The line of
- * the request says so.
+ * Returns whether the client left, as every client of an event stream does in the end. The log line
+ * of the request says so.
  */
 function isOfLeaving(error: unknown, { req, res }: ApiContext): boolean {
   const isEndOfStream =
@@ -112,7 +115,7 @@ function isOfLeaving(error: unknown, { req, res }: ApiContext): boolean {
   return isEndOfStream || (error === req.socket.errored && error !== res.errored);
 }
 
-/** On every answer, errors too. */
+/** Sets the headers of every answer, also of errors. */
 function createHeaders(publicUrl: string | undefined): ApiMiddleware {
   const headers = Object.entries(securityHeaders(publicUrl));
   return (ctx, next) => {
@@ -136,7 +139,7 @@ function guard({
     openRouter !== undefined && openRouter.stack.length > 0 ? openRouter.routes() : undefined;
   return (ctx, next) => {
     checkHost(ctx);
-    // Names and values in turn.
+    // `rawHeaders` has names and values in turn.
     if (ctx.req.rawHeaders.length / 2 > maxHeaders)
       throw new AppError(
         "request.headers_too_large",
@@ -150,11 +153,14 @@ function guard({
   };
 }
 
-/** Throws where RFC 9112, 3.2 wants a 400: a proxy may have gone by the other one of two hosts. */
+/**
+ * Throws the 400 of RFC 9112, section 3.2. With two hosts, a proxy may have used the one that
+ * Node.js ignores.
+ */
 function checkHost({ req }: ApiContext): void {
   if (req.headers.host === undefined && req.httpVersion === "1.1")
     throw new AppError("request.malformed", "The request has no Host header.");
-  // Node keeps the first one.
+  // Node.js keeps the first Host header.
   if ((req.headersDistinct["host"]?.length ?? 0) > 1)
     throw new AppError("request.malformed", "The request has more than one Host header.");
 }
@@ -165,16 +171,16 @@ function pathOf(ctx: ApiContext): string {
     const path: unknown = ctx.path;
     if (typeof path === "string") return path;
   } catch {
-    // An absolute request target that is no URL, such as `http://a:b/`.
+    // The target is an absolute URL with a fault, such as `http://a:b/`.
   }
   throw new AppError("request.malformed", "The request target is not a valid URL.");
 }
 
-/** Reached when no route has both the path and the method. */
+/** Creates the last middleware, which runs when no route has both the path and the method. */
 function createFallback(routers: readonly ApiRouter[]): ApiMiddleware {
   return (ctx) => {
     const layers = routers.flatMap((router) => router.match(ctx.path, ctx.method).path);
-    // `/webhooks/preview` is also a path of `/webhooks/:id`, but no webhook.
+    // `/webhooks/preview` also matches `/webhooks/:id`, although it is no webhook.
     const own = layers.filter(({ path }) => path === ctx.path);
     const methods = (own.length > 0 ? own : layers).flatMap((layer) => layer.methods);
     if (methods.length === 0) throw unknownRoute(ctx.path);

@@ -1,8 +1,8 @@
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 
 /**
- * Estimates the memory that a JSON text takes while its request is served, from the part read so
- * far.
+ * An estimate of the memory that a JSON text takes while its request is served. It uses the part
+ * that has been read so far.
  */
 export interface BodyWeight {
   /** @returns The estimate for all chunks so far, in bytes. */
@@ -10,18 +10,21 @@ export interface BodyWeight {
 }
 
 /**
- * For an object or list, and for one more value in it: some ten copies of 56 bytes and of 16. `{},`
- * makes 70 bytes of three.
+ * Bytes for an object or list, and for one more value in it. They are some ten copies of 56 and of
+ * 16 bytes. The three bytes of `{},` become 70 bytes.
  */
 const perContainer = 600;
 const perValue = 160;
 
 const [quote, backslash, comma, brace, bracket] = [0x22, 0x5c, 0x2c, 0x7b, 0x5b] as const;
 
-/** For each chunk, which is a buffer of its own; small ones were put together. */
+/** Bytes for each chunk, which is a buffer of its own. Small chunks are joined before. */
 const perChunk = 512;
 
-/** Looks at bytes: in UTF-8, no byte of a character outside ASCII is one of the five. */
+/**
+ * Creates the estimate. It looks at bytes, because no byte of a UTF-8 character outside ASCII is
+ * one of the five.
+ */
 export function createBodyWeight(): BodyWeight {
   let weight = 0;
   let isInText = false;
@@ -52,13 +55,18 @@ export function createBodyWeight(): BodyWeight {
   };
 }
 
-/** Bytes of a text that are looked at one by one; what follows is searched, 100 times as fast. */
+/**
+ * Bytes of a text that are checked one by one. The rest is searched, which is 100 times as fast.
+ */
 const shortText = 32;
 
-/** Returns what finds the next quote or backslash from a place on; the chunk's length for none. */
+/**
+ * Returns a function that finds the next quote or backslash from a position on. It returns the
+ * chunk's length when there is neither.
+ */
 function createTextEnd(chunk: Uint8Array): (from: number) => number {
   const next = { [quote]: -1, [backslash]: -1 };
-  /** Keeps what it finds, since one of the two may be far away, and the other often there. */
+  /** Caches the positions, since one of the two may be far away and the other frequent. */
   const find = (byte: typeof quote | typeof backslash, from: number): number => {
     if (next[byte] < from) {
       const found = chunk.indexOf(byte, from);

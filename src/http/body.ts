@@ -8,53 +8,53 @@ import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
 import type { ApiContext, Turn } from "./state.ts";
 
-/** A JSON object whose members nothing has checked yet. */
+/** A JSON object with unchecked members. */
 export type JsonObject = Record<string, unknown>;
 
 /**
- * Reserved beyond what is known, so that an ordinary body or its next chunk needs no second
+ * Bytes reserved beyond the known size, so that an ordinary body or its next chunk needs no second
  * reservation.
  */
 const spareBytes = 256 * 1024;
 
-/** Time for which the authentication of a head holds while its body is still arriving. */
+/** Time for which the authentication at the head holds while the body is still arriving. */
 const longestTrustMs = 1000;
 
 /** Bytes expected of a body of unknown length before its first chunk. */
 const firstReservation = 16 * 1024;
 
-/** How much of a refused body is still read, and for how long. */
+/** Limits in bytes and time for reading the rest of a refused body. */
 const drainLimit = { bytes: 16 * 1024 * 1024, ms: 2000 };
 
 /**
- * How many refused bodies of a user are read at one time. When the memory is full, hundreds are
- * refused at once, and reading them all would delay every other request.
+ * Turns of the refused bodies that are read: four of a user at one time. When the memory is full,
+ * hundreds are refused at once. Reading them all would delay every other request.
  */
 const drains = createTurns(4);
 
-/** Deep enough for every real document, shallow enough for whatever recurses over it later. */
+/** Limit of the depth: enough for every real document, and safe for recursive code. */
 const maxDepth = 64;
 
 /**
  * Reads the request's JSON object. Routes call it after the cheaper checks, so that a refused
- * request costs no parsing. No body counts as `{}`.
+ * request costs no parsing. A missing body counts as `{}`.
  *
- * @throws AppError 401 when its sender is no longer who it was at its head.
+ * @throws AppError 401 when the sender's authentication does not hold any more.
  * @throws AppError `request.media_type` for anything but plain JSON, `request.too_large` over the
- *   limit; `request.malformed` for what is not JSON, not UTF-8, not an object, or deeper than 64
- *   levels; `server.overloaded` when there is no memory for it.
+ *   limit; `request.malformed` for a body that is not JSON, not UTF-8, not an object, or deeper
+ *   than 64 levels; `server.overloaded` when there is no memory for the body.
  */
 export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<JsonObject> {
   if (!hasBody(ctx)) return {};
   if (ctx.request.is("application/json") === false)
     throw new AppError("request.media_type", "The request body must be sent as application/json.");
-  // Never inflated: a few kilobytes of gzip hold a gigabyte of JSON.
+  // Compressed bodies are refused, because a few kilobytes of gzip hold a gigabyte of JSON.
   const encoding = ctx.get("Content-Encoding").toLowerCase();
   if (encoding !== "" && encoding !== "identity")
     throw new AppError("request.media_type", `The content encoding ${encoding} is not supported.`);
 
   const body = await ctx.state.turn.pause(() => read(ctx, limitBytes));
-  // A body may take 30 s, in which a token is revoked, or a user disabled.
+  // A body may take 30 s. In that time, a token may be revoked, or a user disabled.
   if (performance.now() - ctx.state.identifiedAt > longestTrustMs) await ctx.state.identifyAgain();
   // The answers to earlier writes may leave no memory for the answer to this one.
   await ctx.state.memory.reserve(0);
@@ -79,8 +79,8 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
   const { req, res } = ctx;
   const size = req.headers["content-length"];
   const expectedBytes = Math.min(size === undefined ? firstReservation : Number(size), limitBytes);
-  // A client that sends `Expect: 100-continue` and names too large a size is not asked for its
-  // body. Node then closes the connection, since the body may come or not.
+  // A client that sends `Expect: 100-continue` and a size above the limit is not asked for its
+  // body. Node.js then closes the connection, since the body may come or not.
   const waits = /100-continue/i.test(req.headers.expect ?? "");
   const isComing = !waits || Number(size ?? 0) <= limitBytes;
   try {
@@ -99,10 +99,10 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
   }
 }
 
-/** Refusals that come before the end of the body. */
+/** Errors that refuse a body before its end. */
 const leavesRest: ReadonlySet<ErrorCode> = new Set(["request.too_large", "server.overloaded"]);
 
-/** @param reserved Bytes of memory for what is known of the body before. */
+/** @param reserved Bytes of memory that were reserved for the known size of the body. */
 async function parse(
   ctx: ApiContext,
   { limitBytes, reserved: reservedBefore }: { readonly limitBytes: number; readonly reserved: number },
@@ -114,7 +114,10 @@ async function parse(
   let received = 0;
   let reserved = reservedBefore;
   const failing = createFailing(ctx);
-  /** Pauses a body that weighs more than was known, until its reservation is larger. */
+  /**
+   * Collects a chunk. Pauses a body that weighs more than its reservation, until the reservation is
+   * larger.
+   */
   const keep = (chunk: Buffer): void => {
     chunks.push(chunk);
     received += chunk.length;
@@ -148,14 +151,14 @@ async function parse(
   return ctx.request.body;
 }
 
-/** How the read of a body ends before its parser does. */
+/** The early end of the read of a body, before its parser ends. */
 interface Failing {
   /**
-   * Rejects after `fail`. Rejects too when the client has left: the parser does not report that
+   * Rejects after `fail`. Also rejects when the client has left. The parser does not report that
    * while the body is complete but not read yet.
    */
   readonly failed: Promise<never>;
-  /** Ends the parser too, which would go on collecting. */
+  /** Also ends the parser, which would otherwise go on collecting. */
   fail(error: unknown): void;
   end(): void;
 }
@@ -171,7 +174,7 @@ function createFailing({ req, res }: ApiContext): Failing {
     failed,
     fail(error) {
       reject?.(error);
-      // An error that nothing listens to ends the process.
+      // Listens, because an error without a listener ends the process.
       req.on("error", () => undefined).emit("error", error);
     },
     end: () => void res.off("close", leave),
@@ -188,7 +191,10 @@ async function drainInTurn({ req, res, state }: ApiContext): Promise<void> {
   }
 }
 
-/** Drops the rest of a body, within limits, so that its sender reads the answer and not a reset. */
+/**
+ * Discards the rest of a body, within limits, so that its sender reads the answer and gets no
+ * reset.
+ */
 function drain(req: IncomingMessage, turn: Turn): Promise<void> {
   return new Promise((resolve) => {
     let left = drainLimit.bytes;
@@ -214,7 +220,7 @@ function tooManyValues(): AppError {
 
 const parsers = new Map<number, ReturnType<typeof bodyParser>>();
 
-/** Making a parser takes longer than parsing a small body. */
+/** Returns a cached parser, because creating a parser takes longer than parsing a small body. */
 function parserOf(limitBytes: number): ReturnType<typeof bodyParser> {
   let parser = parsers.get(limitBytes);
   if (parser === undefined) {
@@ -227,12 +233,12 @@ function parserOf(limitBytes: number): ReturnType<typeof bodyParser> {
 function createParser(limitBytes: number): ReturnType<typeof bodyParser> {
   const options = {
     enableTypes: ["json"],
-    // The content type was checked by then.
+    // The content type has been checked before.
     detectJSON: () => true,
-    // The limit is a number of bytes, of which the parser's notation is a plain number.
+    // The limit is in bytes, for which the parser's notation is a plain number.
     jsonLimit: String(limitBytes),
     strict: false,
-    // A key `__proto__` is data of its own. Dropped, it would pass the checks of what follows.
+    // A key `__proto__` is data of its own. If it were dropped, it would pass the later checks.
     onProtoPoisoning: "ignore",
     onerror(error: Error) {
       throw refusalOf(error, limitBytes);

@@ -1,16 +1,16 @@
 import type { IncomingMessage } from "node:http";
 import ipaddr from "ipaddr.js";
 
-/** Returns the sender's address: the connection's, or the one that a trusted proxy gives. */
+/** Finds the sender's address: that of the connection, or the one that a trusted proxy forwards. */
 export interface ClientAddresses {
-  /** In one spelling for each address; undefined when the connection is gone. */
+  /** Returns the address in one spelling; undefined when the connection is closed. */
   of(request: IncomingMessage): string | undefined;
   isTrustedProxy(address: string): boolean;
 }
 
 /**
- * @param trustedProxies CIDRs. The last address of `X-Forwarded-For` that is in none of them is the
- *   client's. The client itself may have written those before it.
+ * @param trustedProxies CIDRs. The last address of `X-Forwarded-For` that is in none of these is
+ *   the client's. The client itself may have written the addresses before it.
  */
 export function createClientAddresses(trustedProxies: readonly string[]): ClientAddresses {
   const networks = trustedProxies.map((network) => ipaddr.parseCIDR(network));
@@ -30,7 +30,7 @@ export function createClientAddresses(trustedProxies: readonly string[]): Client
     of(request) {
       const peer = normal(request.socket.remoteAddress);
       if (networks.length === 0 || peer === undefined || !isTrustedProxy(peer)) return peer;
-      // The proxy nearest to this service writes last.
+      // Reverses the list, because the proxy nearest to this service writes last.
       const hops = [request.headers["x-forwarded-for"] ?? ""].flat().join(",").split(",").toReversed();
       for (const hop of hops) {
         const address = normal(withoutPort(hop.trim()));
@@ -43,8 +43,8 @@ export function createClientAddresses(trustedProxies: readonly string[]): Client
 }
 
 /**
- * Returns the key by which addresses are counted. An IPv6 client has a whole /64, and can take any
- * address of it.
+ * Returns the key for counting by address. An IPv6 client has a whole /64 network, and can use any
+ * address in it.
  */
 export function addressBlock(address: string): string {
   const parsed = parse(address);
@@ -56,14 +56,16 @@ export function addressBlock(address: string): string {
 }
 
 function parse(address: string): ipaddr.IPv4 | ipaddr.IPv6 | undefined {
-  // `process` reads `::ffff:10.0.0.1`, a socket's name of an IPv4 client, as 10.0.0.1.
+  // `process` reads `::ffff:10.0.0.1`, which a socket calls an IPv4 client, as 10.0.0.1.
   return ipaddr.isValid(address) ? ipaddr.process(address) : undefined;
 }
 
-/** Spellings of the last addresses: to parse one takes 3 us, for each request. */
+/**
+ * Cache of the spellings of the last addresses, because each request would take 3 us to parse one.
+ */
 const spellings = new Map<string, string | undefined>();
 const mostSpellings = 1000;
-/** Characters of an address that is kept; a proxy may pass on anything. */
+/** Limit in characters of a cached address; a proxy may forward any text. */
 const longestKept = 64;
 
 function normal(address: string | undefined): string | undefined {
@@ -76,7 +78,7 @@ function normal(address: string | undefined): string | undefined {
   return spelling;
 }
 
-/** Some proxies write `10.0.0.1:1234` and `[::1]:1234`. */
+/** Removes the port that some proxies write: `10.0.0.1:1234` and `[::1]:1234`. */
 function withoutPort(hop: string): string {
   return /^\[([^\]]{0,45})\]/.exec(hop)?.[1] ?? /^([\d.]{7,15}):\d{1,5}$/.exec(hop)?.[1] ?? hop;
 }

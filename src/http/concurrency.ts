@@ -3,8 +3,8 @@ import type { ApiMiddleware } from "./state.ts";
 
 /**
  * Answers 503 at once while `limit` requests are in flight. A queue that cannot be served in time
- * costs memory, and its clients have often given up by their turn. A request is in flight until its
- * answer is made, not until the client has it. It may give up its place earlier.
+ * costs memory, and its clients have often given up before their turn. A request is in flight until
+ * its answer is made, not until the client has it. It may give up its place earlier.
  */
 export function createConcurrencyLimit(limit: number): ApiMiddleware {
   let atWork = 0;

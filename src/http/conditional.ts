@@ -5,7 +5,10 @@ import type { ApiContext } from "./state.ts";
 /** The value of `If-Match` or `If-None-Match`: every record (`*`), or entity tags as written. */
 export type EntityTags = "*" | readonly string[];
 
-/** RFC 9110, 8.8.3, with the commas and blanks before it; the list allows empty items (5.6.1.2). */
+/**
+ * Pattern of an entity tag (RFC 9110, 8.8.3) with the commas and blanks before it; lists allow
+ * empty items (5.6.1.2).
+ */
 const item = /[ \t,]*((?:W\/)?"[!#-~\u0080-\u00ff]*")[ \t]*(?=,|$)/y;
 
 /**
@@ -16,7 +19,7 @@ export function entityTagOf(json: string | Uint8Array): string {
   return `"${hash("sha256", json, "base64url")}"`;
 }
 
-/** Reads a list of entity tags. Returns undefined for what is none. */
+/** Parses a list of entity tags. Returns undefined for any other text. */
 export function parseEntityTags(text: string): EntityTags | undefined {
   if (text.trim() === "*") return "*";
   const tags: string[] = [];
@@ -36,7 +39,9 @@ export function hasEntityTag(tags: EntityTags, tag: string): boolean {
   return tags === "*" || tags.includes(tag);
 }
 
-/** Returns whether `If-None-Match` names the record, which is then a 304. Compares weakly. */
+/**
+ * Returns whether `If-None-Match` names the record, so that the answer is a 304. Compares weakly.
+ */
 export function isKnown(ctx: ApiContext, tag: string): boolean {
   const text = ctx.get("If-None-Match");
   const tags = text === "" ? undefined : parseEntityTags(text);
@@ -52,10 +57,10 @@ export function isConditional(ctx: ApiContext): boolean {
 /**
  * Refuses a write when the record does not meet its conditions.
  *
- * An `If-Match` that cannot be read is refused: the write would go ahead without the condition that
- * its sender relies on. An `If-None-Match` like that holds for every record.
+ * A malformed `If-Match` is refused, because the write would go ahead without the condition that
+ * its sender relies on. A malformed `If-None-Match` holds for every record.
  *
- * @param tag Of the record as it is.
+ * @param tag Tag of the current record.
  * @throws AppError `record.changed`; `request.malformed` for an `If-Match` that is no list of
  *   entity tags.
  */
@@ -77,7 +82,7 @@ export function checkConditions(ctx: ApiContext, tag: string): void {
     );
 }
 
-/** Makes the 412 of a record that is not the one that `If-Match` names. */
+/** Creates the 412 error of a record that `If-Match` does not name. */
 export function recordChanged(): AppError {
   return new AppError(
     "record.changed",

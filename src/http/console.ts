@@ -11,7 +11,7 @@ import { entityTagOf, isKnown } from "./conditional.ts";
 import { answerUnsupported, unknownRoute } from "./error-body.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
-/** Holds the files of the console, which `npm run build` puts there. */
+/** Folder of the console's files, which `npm run build` fills. */
 const builtFolder = fileURLToPath(new URL("dist/console/", root));
 
 const types: Readonly<Record<string, string>> = {
@@ -26,25 +26,25 @@ const types: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 };
 
-/** Types of files that are not compressed already. */
+/** Media types of files that gzip makes smaller. */
 const compressed = /^(text|application)\/|svg/;
 
-/** What the page knows before its first request; src/console/app reads it. */
+/** Facts for the page before its first request; src/console/app reads them. */
 export interface ConsoleFacts {
   readonly basePath: string;
   readonly apiPath: string;
-  /** Undefined: the reference page is off. */
+  /** Path of the reference page. Undefined: the page is off. */
   readonly docsPath: string | undefined;
-  /** The issuer at which people may sign in; undefined: with tokens only. */
+  /** The issuer at which people may sign in. Undefined: people sign in with tokens only. */
   readonly jwt:
     | { readonly issuer: string; readonly clientId: string; readonly audience: string | undefined }
     | undefined;
   readonly version: string;
 }
 
-/** Serves the console below a path. */
+/** The pages of the console below a path. */
 export interface ConsolePages {
-  /** Returns whether a path is the console's. */
+  /** Returns whether a path belongs to the console. */
   has(path: string): boolean;
   readonly serve: ApiMiddleware;
 }
@@ -57,11 +57,11 @@ interface Asset {
 }
 
 /**
- * Creates the pages of the console. They hold nothing of the configuration but `facts`, and so need
- * no token; the page asks for one. Every path below `basePath` that is no file is the page: it has
- * routes of its own.
+ * Creates the pages of the console. They contain nothing of the configuration but `facts`, and so
+ * need no token; the page asks for one. Every path below `basePath` without a file serves the page,
+ * because it has routes of its own.
  *
- * @param folder Where the built files are.
+ * @param folder Folder of the built files.
  */
 export function createConsole(facts: ConsoleFacts, folder = builtFolder): ConsolePages {
   const { basePath } = facts;
@@ -73,7 +73,7 @@ export function createConsole(facts: ConsoleFacts, folder = builtFolder): Consol
     has: (path) => path === basePath || path.startsWith(`${basePath}/`),
     async serve(ctx) {
       if (ctx.method !== "GET" && ctx.method !== "HEAD") return answerUnsupported(ctx, ["GET", "HEAD"]);
-      // No other name leads to a file.
+      // Only these names lead to a file, so no path can leave the folder.
       names ??= namesIn(folder);
       const name = ctx.path.slice(basePath.length + 1);
       const isFile = name !== pageName && names.has(name);
@@ -90,7 +90,10 @@ export function createConsole(facts: ConsoleFacts, folder = builtFolder): Consol
 
 const pageName = "index.html";
 
-/** Lets the page load its own files, and call its own origin and that of the issuer. */
+/**
+ * Returns the policy that lets the page load its own files, and call its own origin and the
+ * issuer's.
+ */
 function policyOf({ jwt }: ConsoleFacts): string {
   return [
     "default-src 'none'",
@@ -105,7 +108,7 @@ function policyOf({ jwt }: ConsoleFacts): string {
   ].join("; ");
 }
 
-/** @throws AppError when the page is not there. */
+/** @throws AppError when the page is missing. */
 function namesIn(folder: string): ReadonlySet<string> {
   try {
     const names = readdirSync(folder, { recursive: true, withFileTypes: true })
@@ -113,7 +116,7 @@ function namesIn(folder: string): ReadonlySet<string> {
       .map((entry) => join(entry.parentPath, entry.name).slice(folder.length));
     if (names.includes(pageName)) return new Set(names);
   } catch {
-    // A missing folder counts as one without the page.
+    // A missing folder counts as a folder without the page.
   }
   throw new AppError(
     "route.not_found",
@@ -129,7 +132,7 @@ async function loadAsset(folder: string, name: string, facts: ConsoleFacts): Pro
   return { bytes, zipped, type, tag: entityTagOf(bytes) };
 }
 
-/** Puts the base path and the facts into the page as it was built. */
+/** Inserts the base path and the facts into the built page. */
 function pageFor(html: string, facts: ConsoleFacts): string {
   const content = escaped(
     JSON.stringify({ ...facts, jwt: facts.jwt ?? null, docsPath: facts.docsPath ?? null }),
@@ -150,7 +153,7 @@ function escaped(text: string): string {
 function send(ctx: ApiContext, { bytes, zipped, type, tag }: Asset, isHashed: boolean): void {
   ctx.set("ETag", tag);
   ctx.vary("Accept-Encoding");
-  // The names of assets have their hash. The page is asked for again each time: 304 until it
+  // The names of assets contain a hash. The page is requested again each time, with a 304 until it
   // changes.
   ctx.set("Cache-Control", isHashed ? "public, max-age=31536000, immutable" : "no-cache");
   const takesGzip = zipped !== undefined && ctx.acceptsEncodings("gzip", "identity") === "gzip";

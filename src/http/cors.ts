@@ -1,7 +1,7 @@
 import cors from "@koa/cors";
 import type { ApiMiddleware } from "./state.ts";
 
-/** Names the headers that a page may read of an answer. */
+/** Headers that a page may read from an answer. */
 const exposedHeaders = [
   "Allow",
   "ETag",
@@ -28,7 +28,7 @@ export function createCors(origins: readonly string[]): ApiMiddleware {
   const isForAll = origins.includes("*");
   const allowed = new Set(origins);
   return cors({
-    // An empty origin is one that gets no header.
+    // An empty origin gets no header.
     origin: isForAll ? "*" : (ctx) => (allowed.has(ctx.get("Origin")) ? ctx.get("Origin") : ""),
     allowMethods: ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"],
     allowHeaders: [
@@ -44,7 +44,7 @@ export function createCors(origins: readonly string[]): ApiMiddleware {
     ],
     exposeHeaders: exposedHeaders,
     maxAge: 600,
-    // Whatever is thrown becomes an answer further out, with the headers that are set already.
+    // Errors become answers in an outer middleware, which keeps the headers that are already set.
     keepHeadersOnError: false,
   });
 }

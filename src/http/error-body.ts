@@ -5,21 +5,23 @@ import type { ApiContext, ApiMiddleware } from "./state.ts";
 
 export interface ErrorBody {
   readonly message: string;
-  /** Missing from a 5xx. */
+  /** Code of the error; missing for a 5xx. */
   readonly code?: ErrorCode;
   readonly errors?: FieldErrors;
 }
 
-/** Returns what the client reads: for a 5xx only `Server Error` (docs/errors.md, "Errors"). */
+/**
+ * Returns the error body for the client: for a 5xx only `Server Error` (docs/errors.md, "Errors").
+ */
 export function errorBodyOf({ status, message, code, errors }: AppError): ErrorBody {
   if (status >= 500) return { message: "Server Error" };
   return { message, code, ...(errors === undefined ? {} : { errors }) };
 }
 
 /**
- * Turns answers into JSON text, and errors into error answers. No other place does either.
+ * Turns answers into JSON text, and errors into error answers. No other code does either.
  *
- * @param isUnavailable Tells a database or broker that cannot be reached (503) from a fault of the
+ * @param isUnavailable Distinguishes an unreachable database or broker (503) from a fault of the
  *   service (500).
  */
 export function createErrorRenderer({
@@ -33,12 +35,12 @@ export function createErrorRenderer({
       serialise(ctx);
     } catch (thrown: unknown) {
       const error = appErrorOf(thrown, isUnavailable);
-      // Not for an overload: many lines without a cause would add to it.
+      // An overload is not logged, because many lines without a cause would add to it.
       if (error.status >= 500 && error.code !== "server.overloaded")
         ctx.state.log().error({ err: error.cause ?? error }, "request failed");
       ctx.state.errorCode = error.code;
       ctx.status = error.status;
-      // The tag is that of the answer that the error replaces.
+      // The tag belongs to the answer that the error replaces.
       ctx.remove("ETag");
       ctx.set(error.headers);
       ctx.body = errorBodyOf(error);
@@ -47,7 +49,10 @@ export function createErrorRenderer({
   };
 }
 
-/** Done here and not by Koa, so that a value that JSON cannot hold is an error like any other. */
+/**
+ * Writes the body as JSON. Koa does not, so that an unserialisable value is an error like any
+ * other.
+ */
 function serialise(ctx: ApiContext): void {
   const { body } = ctx;
   if (body instanceof LargeAnswer) {
@@ -60,27 +65,32 @@ function serialise(ctx: ApiContext): void {
   if (Buffer.isBuffer(body) || body instanceof Stream) return;
   const text = isText ? body : JSON.stringify(body);
   if (!isText) ctx.type = "json";
-  // As text, a slow reader's answer would be held three times: with its head, and as bytes.
+  // As text, the answer to a slow reader would be held three times: with its head, and as bytes.
   ctx.body = text.length > longestText ? Buffer.from(text) : text;
   account(ctx, { size: text.length, memory: memoryOfAnswer(text) });
 }
 
-/** Answers of more characters become bytes at once. Shorter ones go out faster as text. */
+/**
+ * Limit in characters above which an answer becomes bytes at once. Shorter answers are sent faster
+ * as text.
+ */
 const longestText = 16 * 1024;
 
-/** Bytes of memory for a byte of an answer that is being made: its parts, the whole, its bytes. */
+/**
+ * Bytes of memory for each byte of an answer in preparation: its parts, the whole, and its bytes.
+ */
 export const memoryPerAnsweredByte = 3;
 
-/** Returns the bytes of memory that an answer takes until its client has it. */
+/** Returns the bytes of memory that an answer takes until the client has received it. */
 export function memoryOfAnswer(text: string): number {
   const bytes = Buffer.byteLength(text);
   return text.length > longestText ? bytes : bytes * memoryPerAnsweredByte;
 }
 
 /**
- * Sets the reservation to the answer, which is all that the request now holds. A read is refused
- * when there is no room for its answer. A write is not: it may be committed. A refused request has
- * a small answer, and may have no reservation yet.
+ * Sets the reservation to the answer, because the request now holds nothing else. A read is refused
+ * when there is no room for its answer. A write is not, because it may be committed. A refused
+ * request has a small answer, and may have no reservation yet.
  */
 function account(
   { state, method }: ApiContext,
@@ -99,19 +109,19 @@ function appErrorOf(thrown: unknown, isUnavailable: (error: unknown) => boolean)
   return new AppError("server.error", "Server Error", { cause: thrown });
 }
 
-/** The 404 of a path that no route has. */
+/** Returns the 404 error of a path without a route. */
 export function unknownRoute(path: string): AppError {
   return new AppError("route.not_found", `The route ${routeName(path)} could not be found.`);
 }
 
-/** The order in which methods are named, that of the specification's messages. */
+/** Order of the methods in messages, which is that of the specification. */
 const methodOrder = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"];
 
 /**
- * Answers a method that a known path does not offer: `OPTIONS` with the offered ones, others with
- * 405.
+ * Answers a method that a known path does not offer: `OPTIONS` with the offered methods, others
+ * with 405.
  *
- * @param allowed The path's methods, `HEAD` included, in any order.
+ * @param allowed Methods of the path, `HEAD` included, in any order.
  * @throws AppError `operation.unsupported`, with `Allow` (RFC 9110, 15.5.6).
  */
 export function answerUnsupported(ctx: ApiContext, allowed: readonly string[]): void {

@@ -1,23 +1,23 @@
 import type { Rate } from "../config/kinds.ts";
 import { addressBlock } from "./client-address.ts";
 
-/** Counts failures for each client address. */
+/** Counts failures by client address. */
 export interface FailureLimit {
-  /** Seconds until the address may try again; undefined while it may. */
+  /** Returns the seconds until the address may try again; undefined while it may. */
   waitSeconds(address: string): number | undefined;
   note(address: string): void;
 }
 
 /**
- * Most addresses with a count of their own. The others share one, so that memory stays below some
- * 10 MB.
+ * Limit of the addresses with a count of their own. The others share one count, so that memory
+ * stays below some 10 MB.
  */
 const maxAddresses = 50_000;
 const others = "others";
 
 /**
- * Lets each address fail `count` times in a window. All windows begin together. This process counts
- * for itself.
+ * Lets each address fail `count` times in a window. All windows begin together. Each process counts
+ * separately.
  *
  * @param now Monotonic clock, in ms.
  */

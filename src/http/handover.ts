@@ -4,16 +4,17 @@ import type { IncomingMessage, RequestListener, ServerResponse } from "node:http
 export interface Handover {
   readonly listener: RequestListener;
   /**
-   * Gives every later request to `next`. The promise resolves when each request of the listener
-   * before has its answer or has lost its client; at once when there was none.
+   * Gives every later request to `next`. The promise resolves when each request of the previous
+   * listener has its answer or has lost its client. Without a previous listener, it resolves at
+   * once.
    */
   pass(next: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<void>;
   /**
-   * Asks clients on kept connections, with every later answer, to make a new one: it leads to
-   * another process.
+   * Asks clients, with every later answer, to close kept-alive connections. A new connection leads
+   * to another process.
    */
   drain(): void;
-  /** Requests that have no answer yet. */
+  /** Returns the number of requests without an answer. */
   inFlight(): number;
 }
 
@@ -21,7 +22,7 @@ interface Generation {
   readonly listen: (request: IncomingMessage, response: ServerResponse) => unknown;
   readonly open: Set<ServerResponse>;
   isReplaced: boolean;
-  /** Called when it is replaced and has no open response any more. */
+  /** Called when the generation is replaced and has no open response any more. */
   onDone: () => void;
 }
 
@@ -33,14 +34,14 @@ export function createHandover(): Handover {
   return {
     listener(request, response) {
       if (current === undefined) {
-        // The server listens from the first `pass` on.
+        // The server has no listener before the first `pass`.
         response.writeHead(503).end();
         return;
       }
       const generation = current;
       generation.open.add(response);
       responses.add(response);
-      // Comes after the answer, and when the client goes away before it.
+      // `close` follows the answer, or a client that leaves before the answer.
       response.once("close", () => {
         generation.open.delete(response);
         responses.delete(response);
@@ -65,7 +66,7 @@ export function createHandover(): Handover {
   };
 }
 
-/** Node ends the connection after an answer with this header. */
+/** Sets the header with which Node.js ends the connection after an answer. */
 function askToClose(response: ServerResponse): void {
   if (!response.headersSent) response.setHeader("Connection", "close");
 }

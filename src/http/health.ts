@@ -4,17 +4,17 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import { securityHeaders } from "./security-headers.ts";
 
 /**
- * Rejects when the named part cannot do its work now; the message says why. `/readyz` shows the
- * answer beside `ok`.
+ * A check of one part. It rejects when the part cannot do its work now; the message gives the
+ * reason. `/readyz` shows a resolved text beside `ok`.
  */
 export type HealthCheck = () => Promise<string | void>;
 
 /**
  * Answers `/livez` (the event loop runs) and `/readyz` (every check passes) with 200 or 503. As in
  * Kubernetes, `?verbose` adds the reasons, and `?exclude=<check>` leaves one out. Answers
- * `/metrics` for Prometheus. Takes no token, and so needs a port of its own.
+ * `/metrics` for Prometheus. Needs no token, and so has a port of its own.
  *
- * @param timeoutMs A check that takes longer has failed.
+ * @param timeoutMs Limit of a check; a longer one has failed.
  */
 export function createHealthListener({
   checks,
@@ -64,7 +64,7 @@ async function scrape(
 interface Outcome {
   readonly name: string;
   readonly isPassed: boolean;
-  /** Says why the check failed, or adds to `ok`. */
+  /** The reason of a failure, or a remark beside `ok`. */
   readonly remark: string | undefined;
 }
 
@@ -74,8 +74,8 @@ interface SharedOutcome {
 }
 
 /**
- * Lets all who ask while a check is under way wait for that one. Anybody may ask, and each check
- * takes a connection of the database.
+ * Shares one run of a check between all requests that arrive during it. Anyone may ask, and each
+ * check takes a connection of the database.
  */
 function shareOutcome(name: string, check: HealthCheck, timeoutMs: number): SharedOutcome {
   let underWay: Promise<Outcome> | undefined;

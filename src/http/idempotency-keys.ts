@@ -3,7 +3,7 @@ import { createPeriodicWorker, type Worker } from "../kit/worker.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 
-/** A key of a user: SHA-256 of what was sent, 32 bytes. */
+/** A key of a user: the SHA-256 hash (32 bytes) of the text in the header. */
 export interface KeyOfUser {
   readonly userId: number;
   readonly keyHash: Buffer;
@@ -17,31 +17,31 @@ export interface KeptAnswer {
   readonly headers: Readonly<Record<string, string>>;
   /** Size of the body; at most 16 MB. */
   readonly bytes: number;
-  /** Whether it is sealed, since it holds a secret. */
+  /** Whether the body is encrypted, because it contains a secret. */
   readonly isSealed: boolean;
 }
 
-/** How many answers are kept of a user, and the bytes of their bodies. */
+/** Number of a user's kept answers, and the bytes of their bodies. */
 export interface Usage {
   readonly keys: number;
   readonly bytes: number;
 }
 
-/** How long the first answer to a key is kept. */
+/** Hours for which the first answer to a key is kept. */
 export const keptForHours = 24;
 
 /** The status of a key whose first request is not answered yet. */
 export const inProgressStatus = 0;
 
 /**
- * Takes a key until the transaction ends. Returns false at once when another request has it.
+ * Locks a key until the transaction ends. Returns false at once when another request has it.
  *
- * By an advisory lock: on the unique index, a second request would wait for the first one and hold
- * a connection meanwhile. The lock ends with its transaction, also when the process dies, and works
- * behind PgBouncer's transaction pooling.
+ * Uses an advisory lock: on the unique index, a second request would wait for the first one and
+ * hold a connection meanwhile. The lock ends with its transaction, also when the process dies, and
+ * works behind PgBouncer's transaction pooling.
  */
 export async function takeKey(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<boolean> {
-  // 8 bytes of a hash: two keys that share them get a 409 that a retry resolves.
+  // Uses 8 bytes of the hash: two keys that share them get a 409, which a retry resolves.
   const lock = keyHash.readBigInt64BE() ^ BigInt(userId);
   const [row] = await sql<{ isTaken: boolean }>('SELECT pg_try_advisory_xact_lock($1::bigint) AS "isTaken"', [
     String(lock),
@@ -53,7 +53,7 @@ const findText = `
   SELECT request_hash AS "requestHash", status, headers, bytes, is_sealed AS "isSealed"
   FROM svc.idempotency_keys WHERE user_id = $1 AND key_hash = $2 AND expires_at > now()`;
 
-/** Returns undefined when the key has no answer, or none any more. */
+/** Returns undefined when the key has no answer, or an expired one. */
 export async function findAnswer(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<KeptAnswer | undefined> {
   const [kept] = await sql<KeptAnswer & Record<string, unknown>>(findText, [userId, keyHash]);
   return kept;
@@ -68,7 +68,7 @@ export async function readBody(sql: Sql, { userId, keyHash }: KeyOfUser): Promis
   return body;
 }
 
-// Only an expired answer, or the mark of this request, can be in the way: the key was looked up.
+// The key was looked up before. Only an expired answer, or the mark of this request, can conflict.
 const keepText = `
   INSERT INTO svc.idempotency_keys AS kept (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, now() + $9 * interval '1 millisecond')
@@ -76,7 +76,7 @@ const keepText = `
     request_hash = excluded.request_hash, status = excluded.status, headers = excluded.headers, body = excluded.body,
     bytes = excluded.bytes, is_sealed = excluded.is_sealed, created_at = now(), expires_at = excluded.expires_at`;
 
-/** Keeps an answer for 24 h. */
+/** Stores an answer for 24 h. */
 export async function keepAnswer(
   sql: Sql,
   { userId, keyHash }: KeyOfUser,
@@ -87,7 +87,7 @@ export async function keepAnswer(
   await sql(keepText, [...values, keptForHours * 3_600_000]);
 }
 
-/** Marks a key whose request is at work outside of a transaction. */
+/** Marks a key whose request runs outside of a transaction. */
 export async function markInProgress(
   sql: Sql,
   { userId, keyHash }: KeyOfUser,
@@ -106,7 +106,7 @@ export async function markInProgress(
   ]);
 }
 
-/** Takes back the mark of a request that was not answered. */
+/** Removes the mark of a request that was not answered. */
 export async function forgetKey(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<void> {
   await sql("DELETE FROM svc.idempotency_keys WHERE user_id = $1 AND key_hash = $2 AND status = $3", [
     userId,
@@ -115,7 +115,7 @@ export async function forgetKey(sql: Sql, { userId, keyHash }: KeyOfUser): Promi
   ]);
 }
 
-/** Counts what is kept of a user, by an index alone: 100,000 answers take some 20 ms. */
+/** Counts the kept answers of a user through an index alone: 100,000 answers take some 20 ms. */
 export async function usageOf(sql: Sql, userId: number): Promise<Usage> {
   const [usage] = await sql<{ keys: number; bytes: string }>(
     "SELECT count(*)::int AS keys, coalesce(sum(bytes), 0)::text AS bytes FROM svc.idempotency_keys WHERE user_id = $1",
@@ -124,11 +124,12 @@ export async function usageOf(sql: Sql, userId: number): Promise<Usage> {
   return { keys: usage?.keys ?? 0, bytes: Number(usage?.bytes ?? 0) };
 }
 
-/** An answer may be of 15 MB. */
+/** Limit of the answers that one statement deletes, because an answer may have 15 MB. */
 const portion = 100;
 
 /**
- * Deletes a portion of the expired answers, and returns how many. Two at once take different ones.
+ * Deletes a portion of the expired answers, and returns their number. Two concurrent calls take
+ * different answers.
  */
 export async function deleteExpired(sql: Sql): Promise<number> {
   const [deleted] = await sql<{ count: number }>(`

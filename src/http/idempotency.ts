@@ -21,27 +21,27 @@ import {
 } from "./idempotency-keys.ts";
 import type { ApiContext } from "./state.ts";
 
-/** Encrypts kept answers that show a secret. */
+/** Encryption of kept answers that show a secret. */
 export interface Seal {
   encrypt(text: string): Uint8Array;
   decrypt(sealed: Uint8Array): string;
 }
 
-/** A POST whose body has been read, and how to do what it asks for. */
+/** A POST whose body has been read, with its action. */
 export interface Post {
   readonly inTransaction: InTransaction;
   /**
-   * Does what is asked for. With a transaction, every statement goes over it: another connection
-   * would wait for it on the embedded database, and may not be had elsewhere.
+   * Performs the action. With a transaction, every statement uses it: another connection would wait
+   * for it on the embedded database, and may not be available elsewhere.
    */
   readonly act: (transaction: Transaction | undefined) => Promise<Answer>;
-  /** Whether the answer shows a secret: it is then kept encrypted, as the secret is. */
+  /** Whether the answer shows a secret. It is then kept encrypted, like the secret. */
   readonly isSecret?: boolean;
-  /** What the answer depends on beside method, path and body. */
+  /** Further input of the answer, in addition to method, path and body. */
   readonly dependsOn?: string;
   /**
-   * Longest time of an act that waits for others, and that has nothing to commit with its answer.
-   * It gets no transaction, and holds the key for so long.
+   * Time limit of an action that waits for others, and that has nothing to commit with its answer.
+   * Such an action gets no transaction, and holds the key for this time.
    */
   readonly longestMs?: number;
 }
@@ -49,15 +49,15 @@ export interface Post {
 /**
  * Answers a POST whose body has been read. With an `Idempotency-Key`, the write and the kept answer
  * are one transaction. The same request then gets the same answer for 24 h
- * (draft-ietf-httpapi-idempotency-key-header). A refused request leaves no trace: it may be sent
+ * (draft-ietf-httpapi-idempotency-key-header). A refused request leaves no trace, so it may be sent
  * again, or corrected, under its key.
  *
  * @throws AppError `idempotency.in_progress`, `idempotency.mismatch`, `idempotency.exhausted`,
- *   `request.malformed`; `server.overloaded` when there is no memory for the same answer.
+ *   `request.malformed`; `server.overloaded` when there is no memory for the kept answer.
  */
 export type AnswerPost = (ctx: ApiContext, post: Post) => Promise<void>;
 
-/** Limits of one user: 100,000 keys are 69 requests a minute. */
+/** Limits of one user. 100,000 keys in 24 h are 69 requests a minute. */
 export const keyLimits = {
   keys: 100_000,
   bytes: 256 * 1024 * 1024,
@@ -65,7 +65,7 @@ export const keyLimits = {
   bytesOfAnswer: 16 * 1024 * 1024,
 };
 
-/** How long the count of a user's keys is used, and for how many users it is kept. */
+/** Time for which the count of a user's keys is cached, and the limit of cached users. */
 const countedForMs = 60_000;
 const mostCounted = 10_000;
 
@@ -91,7 +91,7 @@ export function createAnswerPost({
         if (kept !== undefined) {
           refuseOther(kept, requestHash);
           const { status, headers, bytes, isSealed } = kept;
-          // Unlike the first time, it may be refused: nothing is written now.
+          // Unlike the first answer, this one may be refused, because nothing is written now.
           ctx.state.memory.settle(bytes * memoryPerAnsweredByte);
           const body = await readBody(sql, key);
           return { answer: { status, headers, json: isSealed ? seal.decrypt(body) : body.toString() } };
@@ -119,12 +119,15 @@ export function createAnswerPost({
 
 /** The operations on the key of a request. */
 interface KeySteps {
-  /** Takes the key, and looks for its answer. Without one, returns what counts the first one. */
+  /**
+   * Locks the key, and looks for its answer. Without an answer, returns a function that counts the
+   * first one.
+   */
   readonly begin: (
     sql: Sql,
   ) => Promise<{ readonly answer: Answer } | { readonly note: (bytes: number) => void }>;
   readonly keep: (sql: Sql, answer: Answer, note: (bytes: number) => void) => Promise<void>;
-  /** Says that the request is at work. */
+  /** Marks the request as running. */
   readonly mark: (sql: Sql, forMs: number) => Promise<void>;
   readonly forget: (sql: Sql) => Promise<void>;
 }
@@ -134,7 +137,7 @@ interface Answered {
   readonly isReplayed: boolean;
 }
 
-/** Acts, and keeps the answer, in one transaction. */
+/** Performs the action and keeps the answer in one transaction. */
 async function actInTransaction(
   { inTransaction, act }: Pick<Post, "inTransaction" | "act">,
   { begin, keep }: KeySteps,
@@ -149,7 +152,10 @@ async function actInTransaction(
   });
 }
 
-/** Acts between two transactions: one takes the key for a while, the other keeps the answer. */
+/**
+ * Performs the action between two transactions: one reserves the key for a while, the other keeps
+ * the answer.
+ */
 async function actBetweenTransactions(
   { inTransaction, act, longestMs }: Pick<Post, "inTransaction" | "act"> & { readonly longestMs: number },
   { begin, keep, mark, forget }: KeySteps,
@@ -165,7 +171,7 @@ async function actBetweenTransactions(
     await inTransaction(({ sql }) => keep(sql, answer, begun.note));
     return { answer, isReplayed: false };
   } catch (error) {
-    // Otherwise the key is free when its time is up.
+    // If this fails, the key becomes free when its time is up.
     await inTransaction(({ sql }) => forget(sql)).catch(() => undefined);
     throw error;
   }
@@ -180,13 +186,13 @@ function keyOf(ctx: ApiContext, given: string): KeyOfUser {
   return { userId: ctx.state.caller.id, keyHash: createHash("sha256").update(given).digest() };
 }
 
-/** By the bytes of the body: a retry sends what was sent. */
+/** Hashes the request with the bytes of its body, because a retry sends the same bytes. */
 function requestHashOf({ method, path, request }: ApiContext, dependsOn: string): Buffer {
   const { rawBody = "" } = request as { readonly rawBody?: string };
   return createHash("sha256").update(`${method} ${path}\n${dependsOn}`).update(rawBody).digest();
 }
 
-/** Refuses a request that is not the one that was answered, or whose answer is still being made. */
+/** Refuses a request that differs from the answered one, or whose answer is still being made. */
 function refuseOther({ requestHash, status }: KeptAnswer, given: Buffer): void {
   if (!requestHash.equals(given)) {
     const message =
@@ -214,8 +220,8 @@ function refuseTooLarge(bytes: number): void {
 }
 
 /**
- * Bounds what is kept of each user. It counts in the database once a minute, and adds what this
- * process keeps in between: a count for each request would take up to 20 ms.
+ * Limits the kept answers of each user. Counts in the database once a minute, and adds the answers
+ * that this process keeps in between. A count for each request would take up to 20 ms.
  */
 function createBound(now: () => number): (sql: Sql, userId: number) => Promise<(bytes: number) => void> {
   const counted = new Map<number, Usage & { readonly atMs: number }>();

@@ -4,30 +4,33 @@ import type { Socket } from "node:net";
 type Act = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /**
- * Most requests that wait for the answer to one before them. Each takes up to 20 KB. Programs that
- * pipeline at all have some ten of them under way.
+ * Most requests that wait for the answer to an earlier one on the connection. Each takes up to 20
+ * KB. Programs that pipeline have some ten requests in flight.
  */
 const mostWaiting = { ofConnection: 16, ofAll: 1000 };
 
-/** The requests of a connection behind the one that is at work. */
+/** The requests of a connection that wait behind the current one. */
 type Line = (() => void)[];
 
-/** Acts on the requests of a connection in turn. */
+/** Serves the requests of a connection in turn. */
 export interface InOrder {
-  /** Ends a connection on which too many requests wait. Call it for every new one. */
+  /**
+   * Watches a new connection, and ends it when too many requests wait on it. Call it for every
+   * connection.
+   */
   watch(socket: Socket): void;
-  /** Acts now, or when the requests before it on its connection are answered. */
+  /** Serves the request now, or after the earlier requests on its connection. */
   begin(request: IncomingMessage, response: ServerResponse): void;
-  /** Goes on with the next request of a connection; call it when an answer is out. */
+  /** Continues with the next request of a connection. Call it when an answer has been sent. */
   next(socket: Socket): void;
 }
 
 /**
- * Serves the requests of one connection one after the other. Node.js hands out all that it finds
- * in 64 KB, which may be 3,600, in one turn of its loop: 4 clients without a token kept others
- * waiting for 90 s. Behind an answer that was slow, such requests ended a process of 512 MB. Nor
- * does Node.js close an answer that waits for another one when the client leaves: what its request
- * holds was never given back.
+ * Serves the requests of one connection one after the other. In one turn of its loop, Node.js hands
+ * out all requests in 64 KB, which may be 3,600. Four clients without a token kept others waiting
+ * for 90 s. Behind a slow answer, such requests ended a process of 512 MB. When the client leaves,
+ * Node.js does not close an answer that waits for another one. The resources of its request were
+ * then never released.
  */
 export function createInOrder(act: Act): InOrder {
   const lines = new WeakMap<Socket, Line>();
@@ -71,7 +74,7 @@ export function createInOrder(act: Act): InOrder {
 }
 
 /**
- * The parser of a connection, which the types of Node.js do not show. Destroying the connection
+ * A connection with its parser, which the types of Node.js do not show. Destroying the connection
  * does not stop the parser; a return value of its callback does.
  */
 interface Parsed {
@@ -80,10 +83,13 @@ interface Parsed {
   };
 }
 
-/** Tells the parser that what follows is no HTTP, as behind an upgrade. */
+/** Return value that tells the parser that the rest is no HTTP, as after an upgrade. */
 const noMore = 2;
 
-/** Returns true after an answer with `Connection: close`, too: no other can follow it. */
+/**
+ * Returns whether a connection takes no further answer: it is closed, or it had an answer with
+ * `Connection: close`.
+ */
 function isOver({ destroyed, writableEnded }: Socket): boolean {
   return destroyed || writableEnded;
 }

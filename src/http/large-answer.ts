@@ -1,6 +1,6 @@
 import type { ApiContext } from "./state.ts";
 
-/** The JSON of an answer in pieces, which were encoded one by one. */
+/** The JSON of an answer in separately encoded pieces. */
 export class LargeAnswer {
   readonly pieces: readonly Uint8Array[];
   readonly bytes: number;
@@ -11,12 +11,12 @@ export class LargeAnswer {
   }
 }
 
-/** Bytes that are written in one go: 2 MB took 30 ms, in which all other requests wait. */
+/** Limit in bytes of one write: 2 MB took 30 ms, during which all other requests wait. */
 const mostAtOnce = 256 * 1024;
 
 /**
- * Sends the answer without Koa, which would want it whole. What the client has not read waits as it
- * is.
+ * Sends the answer without Koa, which would need it as a whole. Pieces that the client has not read
+ * yet wait without a copy.
  */
 export function sendLarge(ctx: ApiContext, { pieces, bytes }: LargeAnswer): void {
   const { res } = ctx;

@@ -11,32 +11,37 @@ export interface MemoryBudget {
 
 /** One request of a user. */
 export interface OpenRequest extends RequestMemory {
-  /** Ends its wait, and refuses it more memory, since its client has left. It keeps what it has. */
+  /**
+   * Ends the wait of the request, and refuses it more memory, since its client has left. The
+   * request keeps its memory.
+   */
   leave(): void;
-  /** Gives all of it back. */
+  /** Returns all memory of the request. */
   release(): void;
 }
 
-/** Longest wait: clients give up after that, and a longer queue would only hold more requests. */
+/**
+ * Limit of the wait: clients give up after that, and a longer queue would only hold more requests.
+ */
 const defaultWaitMs = 2000;
 
 interface Waiting {
   readonly userId: number;
-  /** The bytes of its request. */
+  /** The bytes that its request has. */
   readonly held: number;
-  /** The bytes that it waits for, in addition to those of its request. */
+  /** The bytes that the request waits for, in addition to those that it has. */
   readonly bytes: number;
-  /** Called when it has been given the bytes. */
+  /** Called when the request has been given the bytes. */
   readonly grant: () => void;
-  /** Ends its wait, and takes back what its request has. */
+  /** Ends the wait, and takes the memory of the request back. */
   readonly refuse: () => void;
 }
 
 /**
  * Shares `limitBytes` between the requests in flight, so that they cannot end the process. One user
  * has at most half. Waiting requests get their turn in order, but a user at that half lets others
- * pass. Where all that have memory wait for more, the last of them is refused: otherwise all would
- * be refused when their wait ends.
+ * pass. Where all requests with memory wait for more, the last one is refused. Otherwise all of
+ * them would be refused when their wait ends.
  */
 export function createMemoryBudget({
   limitBytes,
@@ -49,19 +54,19 @@ export function createMemoryBudget({
   return { open: (userId) => openRequest(shares, userId) };
 }
 
-/** The bytes that the requests in flight have, and the requests that wait for more. */
+/** The memory of the requests in flight, and the queue of those that wait for more. */
 interface Shares {
   readonly limitBytes: number;
-  /** Most bytes of one user. */
+  /** Limit of the bytes of one user. */
   readonly limitOfUser: number;
-  /** Whether the user may have so many bytes more now. */
+  /** Returns whether the user may have `bytes` more now. */
   fits(userId: number, bytes: number): boolean;
   isWaitedFor(): boolean;
-  /** Gives the user so many bytes more, or takes them back where `bytes` is negative. */
+  /** Gives the user `bytes` more, or takes them back where `bytes` is negative. */
   add(userId: number, bytes: number): void;
   /**
-   * Calls back once: when the user has so many bytes more, or when the wait took too long or could
-   * not end. Returns a function that stops the wait.
+   * Waits until the user has the bytes. Calls back once: `grant` then, or `refuse` after a wait
+   * that took too long or could not end. Returns a function that stops the wait.
    */
   wait(given: Waiting): () => void;
 }
@@ -87,7 +92,8 @@ function createShares(limitBytes: number, waitMs: number): Shares {
     for (const waiting of queue) {
       const { userId, bytes, grant } = waiting;
       if (!hasShare(userId, bytes)) continue;
-      // Waits for room for the first one, or small requests would pass a large one for ever.
+      // Waits until the first request fits, because small requests would otherwise pass a large one
+      // for ever.
       if (!hasRoom(bytes)) return;
       queue.delete(waiting);
       count(userId, bytes);
@@ -95,16 +101,19 @@ function createShares(limitBytes: number, waitMs: number): Shares {
     }
   }
 
-  /** Returns a request to refuse, when all of a user, or of everybody, wait for one another. */
+  /**
+   * Returns the request to refuse when all requests of a user, or of all users, wait for one
+   * another.
+   */
   function lastStuck(userId: number): Waiting | undefined {
     const holding = [...queue].filter(({ held }) => held > 0);
     const own = holding.filter((one) => one.userId === userId);
-    // One that fits into the half of the user waits for what others give back.
+    // A request that fits into the user's half waits for memory of other users.
     const ofUser = own.some(({ bytes }) => hasShare(userId, bytes)) ? [] : own;
     return lastIfAll(ofUser, heldBy(userId)) ?? lastIfAll(holding, reserved);
   }
 
-  /** Serves the queue after a change of what this user has. */
+  /** Serves the queue after the memory of this user has changed. */
   function serve(userId: number): void {
     grantWaiting();
     if (queue.size > 1) lastStuck(userId)?.refuse();
@@ -122,7 +131,7 @@ function createShares(limitBytes: number, waitMs: number): Shares {
     wait(given) {
       const stop = (): void => {
         clearTimeout(timer);
-        // Others that fit may have waited behind it.
+        // Requests that fit may have waited behind this one.
         if (queue.delete(waiting)) grantWaiting();
       };
       const refuse = (): void => {
@@ -139,14 +148,14 @@ function createShares(limitBytes: number, waitMs: number): Shares {
         refuse,
       };
       queue.add(waiting);
-      // All who came before may be users at their half.
+      // All earlier requests may belong to users at their half.
       serve(given.userId);
       return stop;
     },
   };
 }
 
-/** Returns the last of several requests, when they have all of the bytes. */
+/** Returns the last of several requests when together they have all of the bytes. */
 function lastIfAll(waiting: readonly Waiting[], bytes: number): Waiting | undefined {
   const held = waiting.reduce((sum, one) => sum + one.held, 0);
   return waiting.length > 1 && held === bytes ? waiting.at(-1) : undefined;
@@ -168,7 +177,7 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
   return {
     mostBytes: shares.limitBytes,
     reserve(asked) {
-      // A request that is larger than any share is alone rather than never.
+      // Limits a request to the share of a user: a larger one then runs alone, instead of never.
       const more = Math.max(0, Math.min(asked, shares.limitOfUser) - own);
       if (more === 0 && shares.fits(userId, 0)) return Promise.resolve();
       if (isLeft) return Promise.reject(overloadedError());
@@ -178,7 +187,7 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
       }
       return new Promise((resolve, reject) => {
         const refuse = (): void => {
-          // At once: others may wait for it, and what it was for is dropped.
+          // Releases at once, because others may wait for this memory and its content is dropped.
           change(0);
           reject(overloadedError());
         };
@@ -200,7 +209,7 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
       change(bytes);
     },
     hold(bytes) {
-      // A released request would never give back what it reserves now.
+      // A released request would never return memory that it reserves now.
       if (!isLeft || bytes < own) change(bytes);
     },
     leave,
@@ -212,9 +221,9 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
 }
 
 /**
- * Gives each request its memory; comes after authentication. Takes it back when the answer is out
- * and the work is done. A client that leaves does not end its statement, nor its wait for a turn:
- * released then, 200 bodies of 1 MB ended a process of 512 MB.
+ * Gives each request its memory; comes after authentication. Takes it back when the answer is sent
+ * and the work is done. A client that leaves does not end its statement, nor its wait for a turn.
+ * When memory was released at that point, 200 bodies of 1 MB ended a process of 512 MB.
  */
 export function createRequestMemory(budget: MemoryBudget): ApiMiddleware {
   return async (ctx, next) => {
@@ -236,11 +245,11 @@ export function createRequestMemory(budget: MemoryBudget): ApiMiddleware {
 }
 
 /**
- * Returns a quarter of the process's memory, with room for two of the largest bodies. The limits
- * are the cgroup's, the machine's, and the heap's, which holds most of a request.
+ * Returns a quarter of the memory of the process, with room for two of the largest bodies. That
+ * memory is limited by the cgroup, by the machine, and by the heap, which holds most of a request.
  */
 export function defaultMemoryBudget(bodyLimitBytes: number): number {
-  // 0 without a limit that the system knows.
+  // The value is 0 when the system knows no limit.
   const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   const memory = Math.min(constrained, totalmem(), getHeapStatistics().heap_size_limit);
   return Math.max(Math.floor(memory / 4), leastBudgetOf(bodyLimitBytes));

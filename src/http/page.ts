@@ -1,7 +1,9 @@
 import type { ParsedUrlQuery } from "node:querystring";
 import { setParameter } from "./url-of.ts";
 
-/** Which part of a list is asked for. `page` and `skip` stay below 2^31, whatever is asked for. */
+/**
+ * The requested part of a list. `page` and `skip` stay below 2^31, whatever the request asks for.
+ */
 export interface Page {
   readonly page: number;
   readonly perPage: number;
@@ -17,13 +19,13 @@ export interface Envelope<T> {
   readonly last_page: number | null;
   readonly per_page: number;
   readonly total: number | null;
-  /** Only where it is one. */
+  /** Present only when the total is an estimate. */
   readonly total_is_estimate?: true;
   readonly next_page_url: string | null;
   readonly prev_page_url: string | null;
 }
 
-/** A page of a list that is read by cursor, which has no number and no total. */
+/** A page of a list by cursor, without a number and a total. */
 export interface CursorEnvelope<T> {
   readonly data: readonly T[];
   readonly per_page: number;
@@ -33,9 +35,9 @@ export interface CursorEnvelope<T> {
   readonly prev_page_url: string | null;
 }
 
-/** Applies when a request names none (docs/api.md, "Lists"). */
+/** Page size of a request that gives none (docs/api.md, "Lists"). */
 const defaultPerPage = 15;
-/** Bound of OFFSET in Prisma, a 32-bit integer; pages are counted no further either. */
+/** Limit of OFFSET in Prisma, a 32-bit integer. Page numbers have the same limit. */
 const maxInteger = 2 ** 31 - 1;
 
 /**
@@ -50,9 +52,9 @@ export function pageOf(query: ParsedUrlQuery, { maxPerPage }: { readonly maxPerP
 }
 
 /**
- * Returns a smaller page from the same record on, for when one answer has no room for the whole
- * page. It has at most `most` records, and whole pages of its size lie before it. The next page of
- * that size continues without a gap.
+ * Returns a smaller page from the same record on, for a page that does not fit into one answer. It
+ * has at most `most` records, and a whole number of pages of its size lies before it. The next page
+ * of that size continues without a gap.
  */
 export function smallerPage({ skip }: Page, most: number): Page {
   let perPage = most;
@@ -61,18 +63,22 @@ export function smallerPage({ skip }: Page, most: number): Page {
 }
 
 /**
- * Characters of a search term: the database compares it with every place of every searched text.
+ * Limit in characters of a search term, because the database compares it with every place of every
+ * searched text.
  */
 const longestSearch = 100;
 
-/** Returns the message for a search term that is too long; undefined for another. */
+/** Returns the message for a search term that is too long; undefined for a valid one. */
 export function searchFault(search: string): string | undefined {
-  // By code points, of which a character outside the basic plane is one in two units.
+  // Counts code points, since a character outside the basic plane has two units.
   const isLong = Array.from(search.slice(0, 2 * longestSearch + 1)).length > longestSearch;
   return isLong ? `The search field must not be greater than ${longestSearch} characters.` : undefined;
 }
 
-/** The value of a query parameter; of a repeated one the last, undefined when it is absent. */
+/**
+ * Returns the value of a query parameter: the last one of a repeated parameter, undefined for a
+ * missing one.
+ */
 export function lastOf(value: string | string[] | undefined): string | undefined {
   return Array.isArray(value) ? value.at(-1) : value;
 }
@@ -87,9 +93,9 @@ function positiveInteger(text: string | undefined): number | undefined {
  * Wraps one page of a list.
  *
  * @param total Undefined when the records were not counted.
- * @param isEstimate Whether the total is one.
- * @param hasNext Whether a page follows; the total decides where there is one.
- * @param url Of this request, absolute; the links keep its other query parameters.
+ * @param isEstimate Whether the total is an estimate.
+ * @param hasNext Whether a page follows; ignored where there is a total.
+ * @param url Absolute URL of this request; the links keep its other query parameters.
  */
 export function envelope<T>({
   data,
@@ -119,7 +125,7 @@ export function envelope<T>({
     total: total ?? null,
     ...(isEstimate && { total_is_estimate: true }),
     next_page_url: isFollowed ? urlOf(page + 1) : null,
-    // From a page past the end, back to the last one that holds something.
+    // From a page past the end, the link leads to the last page with records.
     prev_page_url: page > 1 ? urlOf(Math.min(page - 1, lastPage ?? page)) : null,
   };
 }
@@ -129,7 +135,7 @@ export function envelopeRest(page: Omit<Parameters<typeof envelope>[0], "data">)
   return restOf(envelope({ ...page, data: [] }));
 }
 
-/** Wraps one page of a list that is read by cursor; undefined for a page that is not there. */
+/** Wraps one page of a list by cursor; `next` and `previous` are undefined without such a page. */
 export function cursorEnvelope<T>({
   data,
   next,
@@ -155,7 +161,7 @@ export function cursorEnvelope<T>({
   };
 }
 
-/** Does the same for a page that is read by cursor. */
+/** Returns the JSON of the members after `data` for a page by cursor, without the opening brace. */
 export function cursorEnvelopeRest(page: Omit<Parameters<typeof cursorEnvelope>[0], "data">): string {
   return restOf(cursorEnvelope({ ...page, data: [] }));
 }

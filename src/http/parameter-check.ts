@@ -2,7 +2,7 @@ import { validationError } from "../kit/errors.ts";
 import { shortened } from "./query-string.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
 
-/** Paths below the prefix whose reads are lists, or whose handlers check the parameters. */
+/** Paths below the prefix of lists, and of reads whose handlers check the parameters. */
 const readers: ReadonlySet<string> = new Set([
   "/resources/:name",
   "/resources/:name/:id",
@@ -22,7 +22,7 @@ const readers: ReadonlySet<string> = new Set([
 const ofLists = /^(filter|sort|fields|include|cursor|count)(\[|$)/;
 
 /**
- * Refuses the parameters of lists where a request asks for no list. Others mean nothing anywhere,
+ * Refuses the parameters of lists on requests for anything else. Other parameters have no meaning,
  * and are ignored.
  *
  * @throws AppError `validation.failed`, by the parameter as it was written.
@@ -30,7 +30,7 @@ const ofLists = /^(filter|sort|fields|include|cursor|count)(\[|$)/;
 export function refuseParameters({ querystring }: Pick<ApiContext, "querystring">): void {
   if (querystring === "") return;
   const refused = new Set<string>();
-  // However many there are, and however they are written.
+  // Works for any number of parameters, in any spelling.
   for (const part of querystring.split("&")) {
     const name = nameOf(part);
     if (ofLists.test(name)) refused.add(name);
@@ -44,10 +44,12 @@ export function refuseParameters({ querystring }: Pick<ApiContext, "querystring"
   throw validationError(Object.fromEntries(faults));
 }
 
-/** Limits what an answer lists: 1,800 parameters of one request made one of 120 KB. */
+/**
+ * Limit of the parameters in an error: 1,800 parameters of one request made an answer of 120 KB.
+ */
 const mostNamed = 20;
 
-/** Decodes only what is encoded: a request may have 1,800 parameters, which took 0.6 ms. */
+/** Decodes only encoded names: a request may have 1,800 parameters, which took 0.6 ms. */
 function nameOf(part: string): string {
   const end = part.indexOf("=");
   const name = end === -1 ? part : part.slice(0, end);
@@ -56,7 +58,7 @@ function nameOf(part: string): string {
     : name;
 }
 
-/** Makes every route of a router refuse them, except lists. */
+/** Makes every route of a router refuse parameters of lists, except lists. */
 export function guardParameters(router: ApiRouter, routePrefix: string): void {
   for (const layer of router.stack) {
     const isRead = layer.methods.includes("GET");

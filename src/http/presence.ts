@@ -1,9 +1,9 @@
-/** How long a user counts as active after a request. */
+/** Time for which a user counts as active after a request. */
 const presenceMs = 1000;
 
-/** Knows which users send requests at present. */
+/** Tracks which users currently send requests. */
 export interface Presence {
-  /** Notes that a request of the user has come. */
+  /** Records a request of the user. */
   note(id: number): void;
   /** Returns whether no other user has sent a request for a second. */
   isAlone(id: number): boolean;

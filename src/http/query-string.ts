@@ -1,22 +1,22 @@
 import { unescape } from "node:querystring";
 import { validationError } from "../kit/errors.ts";
 
-/** A parameter as it was sent. */
+/** A parameter of a query string. */
 export interface QueryParameter {
-  /** Decoded; as it is where it cannot be. */
+  /** Decoded name; the raw text where it cannot be decoded. */
   readonly name: string;
   readonly value: string;
   readonly encoding: Encoding;
 }
 
-/** `stray`: a `%` begins no byte. `no text`: the bytes are not UTF-8. */
+/** Result of decoding. `stray`: a `%` begins no byte. `no text`: the bytes are not UTF-8. */
 type Encoding = "fine" | "stray" | "no text";
 
-/** More than any list takes. */
+/** Limit of the parameters, above what any list takes. */
 export const mostParameters = 100;
 
 /**
- * Reads a query string as forms write it, `+` for a space.
+ * Parses a query string as forms write it, with `+` for a space.
  *
  * @throws AppError `validation.failed` for more than 100 parameters.
  */
@@ -28,18 +28,18 @@ export function readQuery(query: string): readonly QueryParameter[] {
 }
 
 /**
- * Returns what is wrong with a parameter that has a place; undefined when nothing is.
+ * Returns the fault of a known parameter; undefined without one.
  *
- * @param given Those before it.
+ * @param given Parameters before this one.
  */
 export function readingFault(
   { name, encoding }: QueryParameter,
   given: ReadonlyMap<string, string>,
 ): string | undefined {
-  // A value that is no number counts as the default.
+  // A value that is not a number counts as the default.
   if (name === "page" || name === "per_page") return undefined;
-  // They came before the others, and are read as they always were: the last one counts, and a
-  // stray `%` means itself.
+  // These parameters are older than the strict ones, and are read as before. The last value counts,
+  // and a stray `%` means itself.
   const isLenient = lenient.includes(name);
   if (encoding === "no text" || (encoding === "stray" && !isLenient))
     return "The percent-encoding is broken.";
@@ -49,7 +49,7 @@ export function readingFault(
 
 const lenient: readonly string[] = ["search", "webhook_id", "status", "event_id"];
 
-/** Returns a name from a request as a message may quote it. */
+/** Returns a name from a request, shortened for a message. */
 export function shortened(name: string): string {
   return name.length <= 100 ? name : `${name.slice(0, 100)}…`;
 }

@@ -6,8 +6,8 @@ import type { ApiMiddleware, RequestState } from "./state.ts";
 /**
  * Lets each token make `count` requests in a window, which begins with the first of them; 429
  * afterwards. Comes after authentication, so that keys are ids of existing tokens and users. Their
- * number bounds the memory: some 500 bytes each, freed with the window. This process counts for
- * itself: a counter in PostgreSQL would add a write to every request.
+ * number limits the memory: some 500 bytes each, freed with the window. Each process counts
+ * separately, because a counter in PostgreSQL would add a write to every request.
  *
  * Does not count failed authentications. Guessing one of 62^43 tokens is out of reach, and behind a
  * proxy many clients share one address.
@@ -34,12 +34,17 @@ export function createRateLimit({ count, windowMs }: Rate): ApiMiddleware {
   };
 }
 
-/** A user's JWTs count together: an issuer gives out new ones all the time. */
+/**
+ * Returns the key of the count. A user's JWTs count together, because an issuer gives out new ones
+ * all the time.
+ */
 function keyOf({ tokenId, caller }: RequestState): string {
   return tokenId === undefined ? `user ${caller.id}` : String(tokenId);
 }
 
-/** The library rejects with the state when the limit is exceeded. */
+/**
+ * Takes one request from the limit. The library rejects with the state when the limit is exceeded.
+ */
 async function consume(
   limiter: RateLimiterMemory,
   key: string,

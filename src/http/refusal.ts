@@ -7,10 +7,10 @@ import type { Log } from "../telemetry/log.ts";
 import { errorBodyOf } from "./error-body.ts";
 import { securityHeaders } from "./security-headers.ts";
 
-/** How long a client may take to read a refusal and close. */
+/** Time for a client to read a refusal and close. */
 const lingerMs = 1000;
 
-/** What Node's parser and its timeouts report. Its message may hold parts of the request. */
+/** An error of Node's parser or its timeouts. Its message may contain parts of the request. */
 interface ClientError extends Error {
   readonly code?: string;
   /** The bytes that were being parsed. */
@@ -19,7 +19,7 @@ interface ClientError extends Error {
 
 const refused = new WeakMap<ServerResponse, AppError>();
 
-/** Returns the answer that a request got in place of its own, when its body did not come. */
+/** Returns the refusal that replaced the answer of a request whose body did not come. */
 export function refusalIn(response: ServerResponse): AppError | undefined {
   return refused.get(response);
 }
@@ -43,7 +43,7 @@ export function answerClientErrors(
 ): void {
   const leaving = new WeakSet<Duplex>();
   server.on("clientError", (error: ClientError, socket) => {
-    // What still comes in is parsed again, and fails again.
+    // Later input is parsed again, and fails again.
     if (leaving.has(socket)) return;
     if (error.code === "ECONNRESET" || !socket.writable || hasOtherAnswer(socket)) {
       socket.destroy();
@@ -51,7 +51,7 @@ export function answerClientErrors(
     }
     leaving.add(socket);
     const refusal = refusalOf(error, maxHeaderSize);
-    // The application counts a request whose head it got, also when the body does not come.
+    // The application counts a request once it has the head, even if the body does not come.
     const response = answerOn(socket);
     if (response === undefined) countRefused?.(refusal.status);
     else refused.set(response, refusal);
@@ -62,22 +62,22 @@ export function answerClientErrors(
       "request refused",
     );
     socket.end(answerText(refusal, requestId));
-    // Destroyed at once, a client that is still sending would get a reset in place of the answer.
+    // An immediate close would give a client that is still sending a reset instead of the answer.
     const linger = setTimeout(() => socket.destroy(), lingerMs);
     socket.once("close", () => clearTimeout(linger));
   });
 }
 
 /**
- * Returns whether an earlier request on the connection still waits for its answer: the client would
- * take a refusal for it.
+ * Returns whether an earlier request on the connection still waits for its answer. The client would
+ * take a refusal for that answer.
  */
 function hasOtherAnswer(socket: Duplex): boolean {
   const response = answerOn(socket);
   return response !== undefined && (response.headersSent || response.req.complete);
 }
 
-/** Returns the socket's response, as Node's own handler finds it; the types do not show it. */
+/** Returns the response of a socket, as Node's own handler finds it. The types do not show it. */
 function answerOn(socket: Duplex): ServerResponse | undefined {
   return (socket as { readonly _httpMessage?: ServerResponse | null })._httpMessage ?? undefined;
 }
@@ -104,7 +104,9 @@ function refusalOf({ code, rawPacket }: ClientError, maxHeaderSize: number): App
   }
 }
 
-/** Returns whether the request line is too long; knows it only when the line came in one piece. */
+/**
+ * Returns whether the request line is too long. It can only tell when the line came in one piece.
+ */
 function isTargetTooLong(packet: Buffer | undefined, maxHeaderSize: number): boolean {
   const line = packet?.subarray(0, packet.indexOf("\n") + 1 || packet.length);
   return line !== undefined && line.length > maxHeaderSize && /^[A-Z]+ /.test(line.toString("latin1", 0, 20));

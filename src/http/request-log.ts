@@ -5,22 +5,22 @@ import { createClientAddresses, type ClientAddresses } from "./client-address.ts
 import { refusalIn } from "./refusal.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
-/** What a client may choose as request id: printable in every log and header without quoting. */
+/** Allowed form of a client's request id: printable in every log and header without quoting. */
 const saneRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 
 /** nginx's status for a client that left before the answer was sent. */
 const abortedStatus = 499;
 
-/** Characters. A path of the API takes far fewer. */
+/** Limit in characters. A path of the API takes far fewer. */
 const longestPath = 512;
 
-/** A token of this service (docs/authentication.md). */
+/** Pattern of a token of this service (docs/authentication.md). */
 const tokenText = /svc_[0-9A-Za-z]{40}[0-9A-Za-z]*/g;
 
 /**
  * Gives every request an id and a log that carries it. Counts the request and writes one line, when
- * the answer is out or the client is gone. Never logs headers, bodies or the query string, which
- * may hold secrets.
+ * the answer has been sent or the client has left. Never logs headers, bodies or the query string,
+ * which may contain secrets.
  *
  * @param now Monotonic clock, in ms.
  */
@@ -43,7 +43,7 @@ export function createRequestLog({
     ctx.state.clientAddress = addresses.of(ctx.req);
     const { requestId, traceId } = ctx.state;
     const ids = traceId === undefined ? { requestId } : { requestId, traceId };
-    // Few requests log more than their line, and a child takes some 3 us.
+    // Created only when needed: few requests log more than their line, and a child takes some 3 us.
     ctx.state.log = () => log.child(ids);
     ctx.set("X-Request-Id", ctx.state.requestId);
     ctx.res.once("close", () => {
@@ -69,7 +69,7 @@ function lineOf(
     isAborted,
   }: { readonly status: number; readonly durationMs: number; readonly isAborted: boolean },
 ): Readonly<Record<string, unknown>> {
-  // The type says that all are there, but a request without a valid token has no caller.
+  // The type says that all values exist, but a request without a valid token has no caller.
   const { caller, tokenId, resource, recordId, errorCode, clientAddress } = ctx.state as Partial<
     typeof ctx.state
   >;
@@ -81,7 +81,7 @@ function lineOf(
     status,
     errorCode,
     durationMs: Math.round(durationMs * 10) / 10,
-    // By their headers: undefined for a body of unknown length.
+    // Sizes according to the headers: undefined for a body of unknown length.
     bytesIn: numberOf(ctx.req.headers["content-length"]),
     bytesOut: numberOf(ctx.res.getHeader("Content-Length")),
     userId: caller?.id,
@@ -95,8 +95,8 @@ function lineOf(
 
 /**
  * Returns the part of a request target that may be logged: its path, cut where it is very long. The
- * query string may hold a secret. So may the user name and password of a target that is a whole
- * URL. A token in the path, as of somebody who revokes it by its text, may still be valid.
+ * query string may contain a secret. So may the user name and password of a target that is a whole
+ * URL. A token in the path, such as that of a revocation by its text, may still be valid.
  */
 export function pathForLog(target: string): string {
   const [whole = ""] = target.split("?", 1);
@@ -110,7 +110,9 @@ function numberOf(header: unknown): number | undefined {
   return header === undefined ? undefined : Number(header);
 }
 
-/** The matched pattern, by which lines can be grouped; undefined for an unknown path. */
+/**
+ * Returns the matched route pattern, by which lines can be grouped; undefined for an unknown path.
+ */
 export function routeOf(ctx: ApiContext): string | undefined {
   const route: unknown = ctx["_matchedRoute"];
   return typeof route === "string" ? route : undefined;

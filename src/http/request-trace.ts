@@ -3,9 +3,9 @@ import { pathForLog, routeOf } from "./request-log.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /**
- * Makes a span for every request, in the trace that its `traceparent` names. The span ends when the
- * answer is out or the client is gone. It has what the log has: no headers, no body, no query
- * string.
+ * Creates a span for every request, in the trace that its `traceparent` names. The span ends when
+ * the answer has been sent or the client has left. It has the same data as the log: no headers, no
+ * body, no query string.
  */
 export function createRequestTrace({ tracing }: { readonly tracing: Tracing }): ApiMiddleware {
   return (ctx, next) => {

@@ -3,9 +3,9 @@ import { includesScope } from "../kit/scopes.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
 
 /**
- * What a token needs for each route, by method and path below the prefix. `any`: every valid token.
- * `resource`: `<name>:read` for GET and HEAD, else `<name>:write`. Such a route asks by itself,
- * once it knows that the resource is there. docs/authentication.md has the same table.
+ * Required scope of each route, by method and path below the prefix. `any`: every valid token.
+ * `resource`: `<name>:read` for GET and HEAD, else `<name>:write`. Such a route checks the scope
+ * itself, once it knows that the resource exists. docs/authentication.md has the same table.
  */
 export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks" | "admin">> = {
   "GET /whoami": "any",
@@ -15,7 +15,7 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "* /resources/:name/:id": "resource",
   "GET /webhooks": "webhooks",
   "POST /webhooks": "webhooks",
-  // The handler also asks for the scope of the resource whose events it shows.
+  // The handler also requires the scope of the resource whose events it shows.
   "POST /webhooks/preview": "webhooks",
   "GET /webhooks/:id": "webhooks",
   "PUT /webhooks/:id": "webhooks",
@@ -33,17 +33,17 @@ export const scopeTable: Readonly<Record<string, "any" | "resource" | "webhooks"
   "GET /webhook-deliveries": "webhooks",
   "GET /webhook-deliveries/:id": "webhooks",
   "POST /webhook-deliveries/:id/retry": "webhooks",
-  // The handlers ask for the scopes of the resources whose events they show.
+  // The handlers require the scopes of the resources whose events they show.
   "GET /events": "any",
   "GET /events/stream": "any",
   "GET /events/:uuid": "any",
-  // A token sees all of its user's tokens. It makes and revokes only those with no more scopes than
+  // A token sees all tokens of its user. It creates and revokes only tokens with no scopes beyond
   // its own.
   "GET /tokens": "any",
   "POST /tokens": "any",
   "GET /tokens/:id": "any",
   "DELETE /tokens/:id": "any",
-  // The figures of receivers take `webhooks`.
+  // The handler requires `webhooks` for the figures of receivers.
   "GET /stats": "any",
   "GET /audit": "admin",
   "GET /dead-letters": "admin",
@@ -74,9 +74,7 @@ export function requireAdmin(ctx: ApiContext): void {
   if (!ctx.state.caller.isAdmin) throw unauthorizedError("user.forbidden");
 }
 
-/**
- * Throws 403 `token.scope` unless the token may do to the resource what the request's method does.
- */
+/** Throws 403 `token.scope` unless the token allows the request's method on the resource. */
 export function requireResourceScope(ctx: ApiContext, resource: string): void {
   if (ctx.method === "OPTIONS") return;
   const isRead = ctx.method === "GET" || ctx.method === "HEAD";
@@ -84,9 +82,9 @@ export function requireResourceScope(ctx: ApiContext, resource: string): void {
 }
 
 /**
- * Holds every route of a router to `scopeTable`. Call it when all routes are added.
+ * Checks the scope on every route of a router, by `scopeTable`. Call it when all routes are added.
  *
- * @param isAdminSomewhere Whether the user is an admin, of a resource at least, when the token is
+ * @param isAdminSomewhere Whether the user is an admin, of at least one resource, when the token is
  *   not limited.
  * @throws Error for a route that is not in the table.
  */
@@ -103,8 +101,8 @@ export function guardRoutes(
     const needed = scopeTable[`${method} ${path}`] ?? scopeTable[`* ${path}`];
     if (needed === undefined) throw new Error(`The route ${method} ${path} is not in the table of scopes.`);
     if (needed === "any" || needed === "resource") continue;
-    // A limited token may not read the records of all users, nor have a subscription of an admin
-    // bring them.
+    // A limited token may not read the records of all users. So it may not create a subscription of
+    // an admin that delivers them.
     const makesSubscription = path.startsWith("/webhooks") && ["POST", "PUT", "PATCH"].includes(method);
     const check: ApiMiddleware = (ctx, next) => {
       requireScope(ctx, needed);

@@ -10,36 +10,38 @@ import { createInOrder, type InOrder } from "./in-order.ts";
 import { answerClientErrors } from "./refusal.ts";
 import { joinSmallChunks } from "./small-chunks.ts";
 
-/** A server that listens. */
+/** A listening server. */
 export interface HttpServer {
-  /** The port it listens on, also when 0 was asked for. */
+  /** The port in use, also when the given port was 0. */
   readonly port: number;
   /**
-   * Stops accepting, lets requests in flight finish, then ends what is left after `limitMs`
-   * (default 10 s). Resolves when every connection is gone.
+   * Stops accepting, lets requests in flight finish, then ends the others after `limitMs` (default
+   * 10 s). Resolves when every connection is closed.
    */
   close(options?: { readonly limitMs?: number }): Promise<void>;
 }
 
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
-/** What holds for every connection; in ms and bytes. */
+/** Limits of every connection, in ms and bytes. */
 const limits = {
   /**
-   * Limits how long slow senders hold a connection. Both bounds are checked every
+   * Limits how long slow senders hold a connection. Both are checked every
    * `connectionsCheckingInterval`.
    */
   headersTimeout: 10_000,
   requestTimeout: 30_000,
   connectionsCheckingInterval: 5000,
   /**
-   * Exceeds the 60 s that proxies keep idle connections, so that none writes into one just closed
-   * here.
+   * Exceeds the 60 s for which proxies keep idle connections. So no proxy writes into a connection
+   * that was just closed here.
    */
   keepAliveTimeout: 65_000,
-  /** Bounds the URL too, and with it the search term. */
+  /** Limits the URL too, and with it the search term. */
   maxHeaderSize: 16 * 1024,
-  /** Without a byte in either direction: a client that does not read its answer, above all. */
+  /**
+   * Time without a byte in either direction, above all of clients that do not read their answer.
+   */
   stallTimeout: 60_000,
   /**
    * Limits a request from its head to the last byte of its answer. Some clients read a byte a
@@ -48,7 +50,7 @@ const limits = {
   exchangeTimeout: 300_000,
 };
 
-/** Limits for the ports that only the operator's own clients call. */
+/** Default limit of connections, for ports that only the operator's own clients call. */
 const fewConnections = 1000;
 
 /** Names of the settings of a listen address. */
@@ -58,16 +60,16 @@ interface AddressSettings {
 }
 
 /**
- * Listens with limits on slow, large and malformed requests, and on connections. Port 0 takes a
- * free one. Does not limit the requests on one connection: a client beyond it would get an error
- * where a new connection would do.
+ * Starts a server with limits on slow, large and malformed requests, and on connections. Port 0
+ * takes a free port. The requests on one connection have no limit: a client beyond it would get an
+ * error although a new connection would work.
  *
- * @param settings Which settings host and port are from, for the message when they cannot be had.
- * @param log Gets the requests that never reach the listener.
- * @param countRefused Gets the status of each of these.
- * @param acceptors How many new connections are accepted in one turn of the event loop.
+ * @param settings Settings of host and port, for the message when the address is not available.
+ * @param log Log of the requests that never reach the listener.
+ * @param countRefused Called with the status of each of these requests.
+ * @param acceptors Number of new connections that are accepted in one turn of the event loop.
  * @param changes For tests: other limits.
- * @throws OperatorError when the address cannot be had.
+ * @throws OperatorError when the address is not available.
  */
 export async function startServer(
   listener: Listener,
@@ -91,7 +93,7 @@ export async function startServer(
     readonly acceptors?: number;
     readonly maxConnections?: number;
     readonly maxConnectionsPerAddress?: number;
-    /** CIDRs that may open any number of connections. */
+    /** CIDRs of proxies that may open any number of connections. */
     readonly trustedProxies?: readonly string[];
     readonly changes?: Partial<typeof limits>;
   },
@@ -103,22 +105,22 @@ export async function startServer(
     joinSmallChunks(request, { onFlood });
     inOrder.begin(request, response);
   };
-  // A request without a host is refused by the listener (app.ts), with an error body.
+  // The listener refuses a request without a host (app.ts), with an error body.
   const server = createServer({ ...options, requireHostHeader: false }, listen);
   server.timeout = stallTimeout;
   server.on("connection", (socket: Socket) => inOrder.watch(socket));
-  // The listener asks for the body when it wants it (body.ts). A client that is refused earlier
-  // keeps it.
+  // The listener asks for the body when it needs it (body.ts). A client that is refused earlier
+  // does not send it.
   server.on("checkContinue", listen);
-  // RFC 9110, 10.1.1: other expectations may be disregarded.
+  // RFC 9110, 10.1.1: other expectations may be ignored.
   server.on("checkExpectation", listen);
   answerClientErrors(server, { log, countRefused, maxHeaderSize: options.maxHeaderSize });
   const addresses = createClientAddresses(trustedProxies);
   const connections = limitConnections(server, { limit: maxConnectionsPerAddress, addresses, log });
   const open = limitAll(server, { limit: maxConnections, log });
   await new Promise<void>((resolve, reject) => {
-    // Stays for good: later errors are connections that could not be accepted, and must not end the
-    // process.
+    // The listener stays: later errors are connections that could not be accepted, and must not end
+    // the process.
     server.on("error", (error) => {
       reject(listenFault(error, { host, port, settings }));
     });
@@ -138,7 +140,7 @@ function listenFault(
 ): OperatorError {
   const code = "code" in error ? error.code : undefined;
   const isTaken = code === "EADDRINUSE";
-  // EACCES: the port is below 1024. Everything else is about the host.
+  // EACCES: the port is below 1024. Every other error is about the host.
   const setting = isTaken || code === "EACCES" ? settings?.port : settings?.host;
   const hint = setting === undefined ? "" : ` (${setting})`;
   const reason = isTaken ? "another program listens there" : messageOf(error);
@@ -146,8 +148,8 @@ function listenFault(
 }
 
 /**
- * Ends an exchange that takes too long as a whole, whichever side is slow. The next one of its
- * connection begins when it has ended.
+ * Ends an exchange that takes too long as a whole, whichever side is slow. The next exchange of its
+ * connection begins afterwards.
  */
 function bounded(listener: Listener, limitMs: number): InOrder {
   const inOrder = createInOrder((request, response) => {
@@ -155,7 +157,8 @@ function bounded(listener: Listener, limitMs: number): InOrder {
     const deadline = setTimeout(() => socket.destroy(), limitMs);
     response.once("close", () => {
       clearTimeout(deadline);
-      // Node.js would read the rest of the body, however long, and drop it chunk by chunk.
+      // Otherwise Node.js would read the rest of the body, however long, and drop it chunk by
+      // chunk.
       if (!request.complete && request.headers["transfer-encoding"] !== undefined) socket.destroySoon();
       inOrder.next(socket);
     });
@@ -164,7 +167,9 @@ function bounded(listener: Listener, limitMs: number): InOrder {
   return inOrder;
 }
 
-/** Closes connections beyond `limit`, whichever handle has accepted them. Returns the open ones. */
+/**
+ * Closes connections beyond `limit`, whichever handle accepted them. Returns the open connections.
+ */
 function limitAll(
   server: Server,
   { limit, log }: { readonly limit: number; readonly log: Log | undefined },
@@ -201,7 +206,7 @@ async function drain(
   },
 ): Promise<void> {
   let turns = 0;
-  // A connection whose last answer goes out while draining turns idle only later.
+  // A connection whose last answer is sent during the drain becomes idle only later.
   const sweep = setInterval(() => {
     server.closeIdleConnections();
     turns += 1;

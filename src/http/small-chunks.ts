@@ -1,42 +1,42 @@
 import type { IncomingMessage } from "node:http";
 
-/** Chunks of fewer bytes are put together. */
+/** Chunks of fewer bytes are joined. */
 const small = 1024;
-/** Bytes of a block of them. */
+/** Bytes of a block of joined chunks. */
 const blockBytes = 16 * 1024;
 
 /**
- * Beyond so many small chunks they must have so many bytes on average. In less than `floodMs` they
- * take the thread from everybody: one that drips in slowly does no harm.
+ * Beyond `chunks` small chunks, they must have `bytes` bytes on average. In less than `floodMs`,
+ * they block the thread for all requests. A body that arrives slowly does no harm.
  */
 const least = { chunks: 4096, bytes: 16, floodMs: 1000 };
 
 /**
- * Puts the small chunks of a body together, also before anybody reads it. Node.js makes a buffer of
- * each, which takes 500 bytes and 5 us, and counts only what is in it. Six bodies of 1 MB in chunks
- * of a byte ended a process of 512 MB.
+ * Joins the small chunks of a body, also before the body is read. Node.js makes a buffer of each
+ * chunk. That takes 500 bytes and 5 us, but Node.js only counts the content. Six bodies of 1 MB in
+ * chunks of a byte ended a process of 512 MB.
  *
- * Closes a connection, without an answer, whose chunks are tiny as a rule.
+ * Closes, without an answer, a connection whose chunks are mostly tiny.
  *
- * @param onFlood Called in place of that when they came fast, and closes the connection. Node.js
- *   has up to 10,000 of them in one read, which takes 55 ms, and cannot be stopped in it.
- * @param now In ms, never going back.
+ * @param onFlood Called instead of the close when the chunks came fast; closes the connection.
+ *   Node.js has up to 10,000 of them in one read, which takes 55 ms and cannot be stopped.
+ * @param now Monotonic clock, in ms.
  */
 export function joinSmallChunks(
   request: IncomingMessage,
   { onFlood, now = () => performance.now() }: { readonly onFlood: () => void; readonly now?: () => number },
 ): void {
   const push = request.push.bind(request);
-  /** Waits for others to join it. */
+  /** The first small chunk, which waits for others. */
   let first: Buffer | undefined;
-  /** Holds it and the others. */
+  /** A block with the first chunk and the others. */
   let block: Buffer | undefined;
   let filled = 0;
   let [chunks, bytes, beganAt] = [0, 0, 0];
 
   function pass(): boolean {
     if (first === undefined) return true;
-    // A copy: what is left of a block would be kept with it.
+    // Copies, because a slice would keep the rest of the block in memory.
     const joined = block === undefined ? first : Buffer.from(block.subarray(0, filled));
     first = undefined;
     block = undefined;

@@ -5,54 +5,57 @@ import type { Log } from "../telemetry/log.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Grant } from "../kit/scopes.ts";
 
-/** What the middleware of every request puts on `ctx.state`. */
+/** State of a request, which the middleware puts on `ctx.state`. */
 export interface RequestState {
-  /** From `X-Request-Id`, or made; returned in the same header. */
+  /** The client's `X-Request-Id`, or a new id; returned in the same header. */
   requestId: string;
-  /** Id of the trace that records the request; undefined when none does. */
+  /** Id of the trace that records the request; undefined without a trace. */
   traceId: string | undefined;
   /** Returns a log that carries the request id. */
   log: () => Log;
-  /** Address of the sender, in one spelling; behind a trusted proxy the one that it gives. */
+  /**
+   * Address of the sender, in one spelling. Behind a trusted proxy, it is the forwarded address.
+   */
   clientAddress: string | undefined;
-  /** Gives up its place among the requests at work; undefined without a limit of them. */
+  /** Gives up the place of the request among those in flight; undefined without a limit. */
   leavePlace: (() => void) | undefined;
-  /** Set by authenticate.ts; every route behind the prefix has it. */
+  /** The authenticated user. Set by authenticate.ts; every route behind the prefix has it. */
   caller: Caller;
   /** Id of the token that the request carries; set with `caller`. Undefined: a JWT. */
   tokenId: number | undefined;
-  /** What that token allows; set with `caller`. */
+  /** Permissions of that token; set with `caller`. */
   grant: Grant;
-  /** When these three were found, in ms of `performance.now()`. */
+  /** Time of the authentication, in ms of `performance.now()`. */
   identifiedAt: number;
   /**
-   * Finds them again.
+   * Authenticates again: sets `caller`, `tokenId` and `grant`.
    *
    * @throws AppError 401 when the token is no longer valid, or its user is disabled;
    *   `user.forbidden` when it is no admin any more.
    */
   identifyAgain: () => Promise<void>;
-  /** What it may take of the process's memory. */
+  /** The request's share of the memory of the process. */
   memory: RequestMemory;
-  /** Its place among the requests of its user. */
+  /** The request's place among those of its user. */
   turn: Turn;
-  /** What the request is about, for its log line: set by the routes that know it. */
+  /** Resource of the request, for its log line: set by the routes that know it. */
   resource: string | undefined;
   recordId: string | undefined;
-  /** Code of the error that it was answered with. */
+  /** Code of the error that the request was answered with. */
   errorCode: ErrorCode | undefined;
 }
 
 /**
- * Counts the bytes that one request may take. Every size estimates what the process holds, not what
- * crosses the wire.
+ * The reservation of memory of one request. Every size estimates the memory of the process, not the
+ * bytes on the network.
  */
 export interface RequestMemory {
-  /** What the process has for all requests: what needs more can never be served. */
+  /** Memory for all requests together; a request that needs more can never be served. */
   readonly mostBytes: number;
   /**
-   * Reserves `bytes` for the request instead of what it had. Waits for others to finish when there
-   * is no room. Waits too, whatever `bytes` is, while what was held leaves none to what there is.
+   * Reserves `bytes` for the request instead of its previous reservation. Waits for others to
+   * finish when there is no room. Also waits, whatever `bytes` is, while the reservations exceed
+   * the limit.
    *
    * @throws AppError `server.overloaded`, with `Retry-After`, when there is no room after `waitMs`.
    */
@@ -65,22 +68,25 @@ export interface RequestMemory {
    */
   settle(bytes: number): void;
   /**
-   * Does the same, but counts what there is no room for: the answer to a write that is committed,
-   * which is given in any case.
+   * Does the same, but never throws: it counts bytes even without room for them. It is for the
+   * answer to a committed write, which is given in any case.
    */
   hold(bytes: number): void;
 }
 
-/** A request's place among those of its user that are at work. */
+/** The place of a request among those of its user that are served now. */
 export interface Turn {
-  /** Bytes of the body that have come, even if they were then dropped. */
+  /** Bytes of the body that have arrived, even if they were dropped afterwards. */
   readBytes: number;
   /**
-   * Bytes of the answer that was made, even if it was then refused for lack of memory. So are those
-   * of a record of which only the entity tag was needed.
+   * Bytes of the generated answer, even if it was then refused for lack of memory. Includes the
+   * bytes of a record of which only the entity tag was needed.
    */
   madeBytes: number;
-  /** Runs something that waits for the client, such as reading a slow body, without the place. */
+  /**
+   * Runs an action that waits for the client, such as reading a slow body, without holding the
+   * place.
+   */
   pause<T>(act: () => Promise<T>): Promise<T>;
 }
 
@@ -89,6 +95,8 @@ export type ApiMiddleware = Middleware<RequestState>;
 export type ApiRouter = Router<RequestState>;
 
 /**
+ * Creates a router.
+ *
  * @param routePrefix Prefix of every route; empty for none. Paths are case-sensitive: `/SVC-API` is
  *   not under `/svc-api`.
  */

@@ -2,17 +2,17 @@ import { isHost, isLoopback } from "../kit/host.ts";
 import type { ApiContext } from "./state.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 
-/** The absolute URL of a request. */
+/** Returns the absolute URL of a request. */
 export type UrlOf = (ctx: ApiContext) => URL;
 
 /**
- * Makes the absolute URLs of requests. Without a `publicUrl` they begin with the request's protocol
- * and its `Host` header, which any client can forge. Only a host among `hosts` is taken from there;
- * the first of them stands for every other.
+ * Creates a function that returns the absolute URLs of requests. Without a `publicUrl` they begin
+ * with the request's protocol and its `Host` header, which any client can forge. Only a host among
+ * `hosts` is taken from the header; the first one replaces every other.
  *
- * @param publicUrl Origin that clients use; it wins.
- * @param hosts Lower case; one without a port holds for every port. None: every host, and the
- *   local address for a text that is no host.
+ * @param publicUrl Origin that clients use; it takes precedence.
+ * @param hosts Hosts in lower case; a host without a port holds for every port. Empty: every host
+ *   is allowed, and the local address replaces a text that is no host.
  */
 export function createUrlOf({
   publicUrl,
@@ -23,26 +23,26 @@ export function createUrlOf({
 }): UrlOf {
   return (ctx) => {
     const url = new URL(publicUrl ?? originOf(ctx, hosts));
-    // Set one by one: resolving `//host/...` against a base would leave the origin.
+    // Set one by one, because resolving `//host/...` against a base would leave the origin.
     url.pathname = ctx.path;
     url.search = ctx.querystring;
     return url;
   };
 }
 
-/** Returns the absolute URL of something in the collection that a request is for. */
+/** Returns the absolute URL of an item in the collection of a request. */
 export function urlBelow(collection: URL, id: string | number): string {
   return urlAt(collection, encodeURIComponent(id));
 }
 
-/** Does the same for the last part of its path, which is percent-encoded already. */
+/** Does the same for the last part of the item's path, which is percent-encoded already. */
 export function urlAt(collection: URL, last: string): string {
   return `${collection.origin}${withoutSlashes(collection.pathname)}/${last}`;
 }
 
 /**
- * Sets a parameter, and leaves the others as the client wrote them: a comma or a bracket that is
- * encoded takes three characters. The link could then be longer than a server takes.
+ * Sets a parameter, and leaves the others as the client wrote them. An encoded comma or bracket
+ * takes three characters, so the link could be longer than a server accepts.
  */
 export function setParameter(url: URL, name: string, value: string): void {
   const isIt = (part: string): boolean => new URLSearchParams(`&${part}`).has(name);
@@ -70,7 +70,7 @@ export function openHostsWarning({
   publicUrl,
   hosts,
 }: {
-  /** That the API listens on. */
+  /** Host that the API listens on. */
   readonly host: string;
   readonly publicUrl: string | undefined;
   readonly hosts: readonly string[];
@@ -82,7 +82,10 @@ export function openHostsWarning({
   );
 }
 
-/** Counts from the end: a pattern would take time with the square of the slashes. */
+/**
+ * Removes slashes at the end. Scans from the end, because the time of a pattern grows with the
+ * square of the slashes.
+ */
 function withoutSlashes(path: string): string {
   let end = path.length;
   while (end > 0 && path.charAt(end - 1) === "/") end -= 1;

@@ -5,20 +5,20 @@ import { createPresence, type Presence } from "./presence.ts";
 import type { ApiMiddleware, Turn } from "./state.ts";
 
 /**
- * Says how long a large request keeps its place after its answer, while other users wait. A MB
+ * Rate at which a large request keeps its place after its answer, while other users wait. A MB
  * takes some 20 to 80 ms of the one thread that serves all. 2 MB/s in each place leave most of it
- * to the others. A user alone has all of it. A body whose client left counts in full: at an eighth
- * of it, the p99 of others was 264 ms beside such uploads, and is 171.
+ * to the others. A user alone has all of it. A body whose client left counts in full. When it
+ * counted an eighth, the p99 of others was 264 ms beside such uploads, and is 171.
  */
 const holding = { freeBytes: 64 * 1024, bytesPerMs: 2 * 1024 };
 
 /**
  * Lets `atWork` requests of one user run at one time, so that no user takes every database
- * connection. The user's other requests wait for their turn. Answers 503 at once when the user has
- * `limit` requests open. Comes after authentication.
+ * connection. The other requests of the user wait for their turn. Answers 503 at once when the user
+ * has `limit` requests open. Comes after authentication.
  *
- * @param alone How many requests of a user run while no other user is active.
- * @param presence Gets the user of each request.
+ * @param alone Number of requests of a user that run while no other user is active.
+ * @param presence Records the user of each request.
  */
 export function createUserTurns({
   atWork,
@@ -31,14 +31,14 @@ export function createUserTurns({
   readonly limit: number;
   readonly presence?: Presence;
 }): ApiMiddleware {
-  /** Requests by user that have no answer yet: at work, waiting or paused. */
+  /** Number of requests of each user without an answer: running, waiting or paused. */
   const open = new Map<number, number>();
   const turns = createTurns((id) => (open.size === 1 && presence.isAlone(id) ? alone : atWork));
   let begun: Promise<void> = Promise.resolve();
   /**
-   * Lets one request that has waited begin in each turn of the event loop. Another user's request
-   * takes several turns, and waits in each for all that begin there. Beside 50 connections of one
-   * user, its p99 was 63 ms, and is 34.
+   * Lets one waiting request begin in each turn of the event loop. A request of another user takes
+   * several turns, and in each waits for all requests that begin there. Beside 50 connections of
+   * one user, its p99 was 63 ms, and is 34.
    */
   const oneATurn = (): Promise<void> => (begun = begun.then(() => nextTurn()));
 
@@ -46,7 +46,7 @@ export function createUserTurns({
     const { id } = ctx.state.caller;
     const count = open.get(id) ?? 0;
     if (count >= limit) {
-      // Its body is left unread: reading what is refused is work too.
+      // The body is not read, because reading a refused request takes time too.
       const headers = { "Retry-After": "1", Connection: "close" };
       throw new AppError("server.overloaded", "Server Error", { headers });
     }
@@ -81,7 +81,7 @@ export function createUserTurns({
       else open.delete(id);
       const leave = (): void => turns.leave(id);
       if (isFree) leave();
-      // Until then the answer is made, and its size known.
+      // Runs later, when the answer is complete and its size is known.
       else setImmediate(() => leaveAfter(holdMsOf(turn), leave));
     }
   };
