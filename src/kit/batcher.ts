@@ -17,23 +17,23 @@ interface Waiting<Item, Result> {
   readonly reject: (error: unknown) => void;
 }
 
-/** How a batcher handles its items. */
+/** Options of a batcher. */
 export interface BatcherOptions<Item, Result> {
   /**
    * Returns one result per item, in the items' order. A promise that rejects fails its item alone.
    */
   readonly handle: (items: readonly Item[]) => Promise<readonly (Result | Promise<Result>)[]>;
-  /** Most items of one batch. */
+  /** Limit of the items of one batch. */
   readonly maxItems: number | (() => number);
-  /** How many batches run at one time. */
+  /** Number of batches that run at the same time. */
   readonly atWork?: number;
   /** Least time between the starts of two batches, unless the next one is full. */
   readonly everyMs?: number;
-  /** Runs a batch when it has its turn; items that come meanwhile join it. */
+  /** Runs a batch when it has its turn; items that arrive meanwhile join it. */
   readonly inTurn?: (act: () => Promise<void>) => Promise<void>;
 }
 
-/** Creates a batcher that has no items. */
+/** Creates a batcher without items. */
 export function createBatcher<Item, Result>({
   handle,
   maxItems,
@@ -52,7 +52,7 @@ export function createBatcher<Item, Result>({
     await pace.gather();
     await inTurn(runBatches);
     running -= 1;
-    // An item may have come after the last look at `waiting`.
+    // An item may have arrived after the last check of `waiting`.
     if (waiting.length > 0) startOneMore();
   }
 
@@ -93,7 +93,7 @@ export function createBatcher<Item, Result>({
 interface Pace {
   /** Resolves when the next batch may begin. */
   gather(): Promise<void>;
-  /** Ends the wait for a batch that has become full. */
+  /** Checks whether the batch has become full, which ends the wait. */
   look(): void;
 }
 
@@ -108,7 +108,7 @@ function createPace(everyMs: number, isFull: () => boolean): Pace {
         await pause(waitMs, end.signal);
         end = undefined;
       } else {
-        // Lets everything that became ready in this turn of the event loop join the first batch.
+        // Lets all items that became ready in this turn of the event loop join the first batch.
         await new Promise((resolve) => setImmediate(resolve));
       }
       lastStartMs = performance.now();

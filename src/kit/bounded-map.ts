@@ -1,6 +1,6 @@
 /**
  * Sets an entry at the end of a map, and removes the first entry when there are more than `most`.
- * With a `get` that sets again, the entries used last stay.
+ * With a `get` that sets the entry again, the most recently used entries stay.
  */
 export function setBounded<Key, Value>(
   map: Map<Key, Value>,

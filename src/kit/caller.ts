@@ -4,16 +4,19 @@ export interface Caller {
   readonly name: string;
   readonly email: string;
   /**
-   * The user's admin flag. A resource may decide otherwise for its records, see
+   * The user's admin flag. A resource may decide differently for its records, see
    * resources/access.ts.
    */
   readonly isAdmin: boolean;
   /**
-   * Claims of the JWT that the request carries, for `$user.claims.NAME` in the rules of access.
-   * Without a prototype, at most 6 KiB; empty for tokens of the service.
+   * Claims of the request's JWT, for `$user.claims.NAME` in the rules of access. Without a
+   * prototype, at most 6 KiB; empty for tokens of the service.
    */
   readonly claims: Readonly<Record<string, unknown>>;
-  /** The token has neither the scope `*` nor `admin`: no resource takes its user for an admin. */
+  /**
+   * Set when the token has neither the scope `*` nor `admin`. No resource then treats its user as
+   * an admin.
+   */
   readonly isLimited?: true;
 }
 

@@ -11,24 +11,24 @@ export const parseId = argument(idOf, "An id is a positive whole number.");
 export const parseDuration = argument(durationMsOf, durationsText);
 
 /**
- * Parses a UTC time such as `2026-03-28T14:30`, or a duration such as `24h`: so long ago. Throws
- * commander's usage error for anything else.
+ * Parses a UTC time such as `2026-03-28T14:30`, or a duration such as `24h`, which is that long
+ * ago. Throws commander's usage error for anything else.
  */
 export const parseTime = argument(
   timeOf,
   "Expected a duration such as 24h or 30d, or a time such as 2026-03-28T14:30Z.",
 );
 
-/** Parses how many rows a list may have. Throws commander's usage error for anything else. */
+/** Parses the limit of the rows of a list. Throws commander's usage error for anything else. */
 export const parseCount = argument(
   (text) => (/^[1-9]\d{0,4}$/.test(text) ? Number(text) : undefined),
   "It must be an integer from 1 to 99999.",
 );
 
 /**
- * Makes a parser that returns a valid text without the blanks around it.
+ * Creates a parser that returns a valid text without the blanks around it.
  *
- * @param faultOf Returns what is wrong with a text; undefined when it is valid.
+ * @param faultOf Returns the fault of a text; undefined when it is valid.
  */
 export function parseText(faultOf: (text: string) => string | undefined): (text: string) => string {
   return (text) => {
@@ -41,7 +41,7 @@ export function parseText(faultOf: (text: string) => string | undefined): (text:
 function timeOf(text: string): Date | undefined {
   const ago = durationMsOf(text);
   if (ago !== undefined) return new Date(Date.now() - ago);
-  // UTC unless the text has a zone, so that printed times can be used as input.
+  // The time is in UTC unless the text has a zone, so that printed times can be used as input.
   const [, day, time = "T00:00", zone = "Z"] =
     /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? [];
   const date = new Date(`${day}${time}${zone}`);

@@ -4,12 +4,12 @@ import type { Readable, Writable } from "node:stream";
 import Table from "cli-table3";
 import { messageOf, OperatorError } from "./errors.ts";
 
-/** The option that every command with an answer has. */
+/** The option of every command with an answer. */
 export interface JsonOption {
   readonly json?: boolean;
 }
 
-/** Where a command writes its answer and its remarks. */
+/** The output of a command: its answer, its remarks and its questions. */
 export interface Terminal {
   /** Writes the answer. Adds no line break. */
   readonly stdout: (text: string) => void;
@@ -23,7 +23,7 @@ export interface Terminal {
 }
 
 /**
- * Makes a terminal of the streams of the process. Questions go to stderr, so that stdout can be
+ * Creates a terminal from the streams of the process. Questions go to stderr, so that stdout can be
  * piped.
  */
 export function createTerminal({
@@ -71,8 +71,8 @@ function createAsk({
 }
 
 /**
- * A row of an answer: `--json` prints it as it is, and a table shows it as text. Keys as in the
- * API.
+ * A row of an answer: `--json` prints it unchanged, and a table shows it as text. Its keys are
+ * those of the API.
  */
 export type OutputRow = Readonly<Record<string, unknown>>;
 
@@ -120,7 +120,7 @@ export function printRow(
   terminal.stdout(`${table.toString()}\n`);
 }
 
-/** Prints what the command did: a JSON object, or a sentence. */
+/** Prints the result of the command: a JSON object, or a sentence. */
 export function printDone(
   terminal: Terminal,
   { row, sentence, json }: { readonly row: OutputRow; readonly sentence: string; readonly json: boolean },
@@ -133,10 +133,10 @@ function printJson(terminal: Terminal, value: unknown): void {
   terminal.stdout(`${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** No colours, since tables are often piped and pasted. */
+/** Style without colours, since tables are often piped and pasted. */
 const plain = { head: [], border: [] };
 
-/** Breaks words that are longer than the column: cli-table3 would cut them off. */
+/** Breaks words that are longer than the column, because cli-table3 would cut them off. */
 function breakWords(text: string, width: number | undefined): string {
   return width === undefined ? text : text.replace(new RegExp(`\\S{${width}}(?=\\S)`, "g"), "$&\n");
 }
@@ -149,15 +149,15 @@ function cellOf(value: unknown): string {
 }
 
 /**
- * Replaces control characters, which would steer the terminal: names and addresses come from users.
+ * Replaces control characters, which could steer the terminal: names and addresses come from users.
  */
 export function replaceControlCharacters(text: string): string {
   return text.replace(/[\p{Cc}\p{Cf}]/gu, "\uFFFD");
 }
 
 /**
- * Returns the message of a failure, without a stack. The only renderer of errors for the command
- * line. A message may name keys and values of rows, which come from users.
+ * Returns the message of a failure, without a stack. It is the only renderer of errors for the
+ * command line. A message may contain keys and values of rows, which come from users.
  */
 export function describeFailure(error: unknown): string {
   return messageOfFailure(error).split("\n").map(replaceControlCharacters).join("\n");
@@ -173,7 +173,7 @@ function messageOfFailure(error: unknown): string {
   return (isPrisma ? paragraphs.at(-1) : paragraphs.join("\n\n")) ?? "";
 }
 
-/** Opens something, works with it, and closes it, whether the work succeeds or not. */
+/** Opens a resource, works with it, and closes it, whether the work succeeds or fails. */
 export async function withOpened<C extends { close(): Promise<void> }, T>(
   open: () => Promise<C>,
   work: (opened: C) => Promise<T>,

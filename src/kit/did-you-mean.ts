@@ -1,6 +1,6 @@
 /**
- * A longer word is not a typing error, and the time of `distanceBetween` grows with the square of
- * it.
+ * Limit in characters. A longer word is not a typing error, and the time of `distanceBetween` grows
+ * with the square of the length.
  */
 const longestWord = 64;
 
@@ -58,7 +58,7 @@ function distanceBetween(a: string, b: string): number {
   return last[b.length] ?? 0;
 }
 
-/** Returns the message about a field of a request that is not known. */
+/** Returns the message about an unknown field of a request. */
 export function unknownField(name: string, known: readonly string[]): string {
   const shown = name.length <= longestShown ? name : `${name.slice(0, longestShown)}…`;
   const meant = nearest(name, known);
@@ -66,5 +66,5 @@ export function unknownField(name: string, known: readonly string[]): string {
   return `There is no field ${shown}${known.length === 0 ? "" : `; expected one of ${known.join(", ")}`}.`;
 }
 
-/** In characters. Requests may have any names. */
+/** Limit in characters, because requests may have any names. */
 const longestShown = 100;

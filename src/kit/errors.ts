@@ -1,8 +1,8 @@
 import { safeMessage } from "./safe-message.ts";
 
 /**
- * Every error code that the service answers with, and its HTTP status. A test holds the documented
- * table to this one.
+ * Every error code of the service, with its HTTP status. A test compares the documented table with
+ * this one.
  */
 export const errorStatus = {
   "request.malformed": 400,
@@ -52,17 +52,15 @@ export const errorStatus = {
   "issuer.unavailable": 503,
 } as const;
 
-/** A code that clients can tell errors apart by. */
+/** A code by which clients distinguish errors. */
 export type ErrorCode = keyof typeof errorStatus;
 
-/**
- * The messages by field name (dot keys for nested values), in the order in which the rules failed.
- */
+/** Messages by field name (dot keys for nested values), in the order in which the rules failed. */
 export type FieldErrors = Readonly<Record<string, readonly string[]>>;
 
-/** What an AppError may carry in addition to its code and message. */
+/** Options of an AppError in addition to its code and message. */
 export interface AppErrorOptions {
-  /** For the log only, never shown. */
+  /** Cause for the log only, never shown. */
   readonly cause?: unknown;
   readonly errors?: FieldErrors;
   /** Extra response headers, for example `Allow`. */
@@ -88,9 +86,7 @@ export class AppError extends Error {
   }
 }
 
-/**
- * Returns a 422 whose summary is the first message and the number of the others, as Laravel has it.
- */
+/** Returns a 422 whose summary is the first message and the number of the others, as in Laravel. */
 export function validationError(errors: FieldErrors, cause?: unknown): AppError {
   const messages = Object.values(errors).flat();
   const more = messages.length - 1;
@@ -99,7 +95,7 @@ export function validationError(errors: FieldErrors, cause?: unknown): AppError 
   return new AppError("validation.failed", summary, { errors, cause });
 }
 
-/** Returns the 403 of a request that its user may not make, in Laravel's words. */
+/** Returns the 403 of a request that its user may not make, with Laravel's message. */
 export function unauthorizedError(
   code: "user.forbidden" | "record.forbidden" | "delivery.forbidden",
 ): AppError {
@@ -112,9 +108,11 @@ export function overloadedError(retryAfterSeconds = 1): AppError {
   return new AppError("server.overloaded", "Server Error", { headers });
 }
 
-/** A fault of the start or of an operator's input: lines to show on stderr, without a stack. */
+/**
+ * A fault of the start or of an operator's input. Its lines are shown on stderr, without a stack.
+ */
 export class OperatorError extends Error {
-  /** Each fault on its own; the message when there is only one. */
+  /** The faults one by one; the message when there is only one fault. */
   readonly faults: readonly string[];
 
   constructor(

@@ -1,27 +1,27 @@
-/** What holders may spend over time, shared fairly among them. */
+/** A budget over time, shared fairly among its holders. */
 export interface FairBudget {
-  /** Returns how much the holder may spend now; at most its burst, and 0 at least. */
+  /** Returns the amount that the holder may spend now; at most its burst, and 0 at least. */
   left(holder: number): number;
   spend(holder: number, amount: number): void;
 }
 
-/** How much all holders together, and each of them, may spend. */
+/** Limits of all holders together, and of each holder. */
 export interface FairBudgetOptions {
-  /** What all holders together may spend. */
+  /** Amount per second of all holders together. */
   readonly perSecond: number;
-  /** Most that one holder may owe. */
+  /** Limit of the debt of one holder. */
   readonly burst: number;
-  /** In ms, never going back. */
+  /** Monotonic clock, in ms. */
   readonly now: () => number;
 }
 
-/** Least time between two payments, since each sorts all holders that owe. */
+/** Minimum time between two payments, since each sorts all holders with debts. */
 const payEveryMs = 50;
 
 /**
- * Creates a budget. What holders spend, they owe. They pay it off together, `perSecond`, each the
- * same part. One that owes little leaves the rest of its part to the others, so that one alone has
- * it all.
+ * Creates a budget. The amounts that holders spend are their debts. All debts together are paid off
+ * at `perSecond`, in equal parts. A holder with a small debt leaves the rest of its part to the
+ * others. A single holder therefore has all of it.
  */
 export function createFairBudget({ perSecond, burst, now }: FairBudgetOptions): FairBudget {
   /** Debts by holder; a holder without debt has no entry. */
@@ -34,7 +34,7 @@ export function createFairBudget({ perSecond, burst, now }: FairBudgetOptions): 
     paidAtMs += sinceMs;
     let left = (sinceMs / 1000) * perSecond;
     let holders = owed.size;
-    // From the one that owes least on: what it leaves is for all that follow.
+    // Begins with the smallest debt: the rest of its part goes to all later holders.
     for (const [holder, debt] of [...owed].toSorted(([, one], [, other]) => one - other)) {
       const part = Math.min(debt, left / holders);
       if (part < debt) owed.set(holder, debt - part);

@@ -1,4 +1,6 @@
-/** Items of several holders that wait. The items of one do not delay those of another. */
+/**
+ * A queue of the items of several holders. The items of one holder do not delay those of another.
+ */
 export interface FairQueue<Item> {
   readonly size: number;
   add(holder: string, item: Item): void;
@@ -16,12 +18,12 @@ interface HolderLine<Item> {
 }
 
 /**
- * Creates a queue by start-time fair queueing (Goyal, Vin and Cheng, 1996). The next item is that
- * of the holder whose items have cost least since it began to wait. A holder that waits alone gets
+ * Creates a queue by start-time fair queueing (Goyal, Vin and Cheng, 1996). The next item belongs
+ * to the holder whose items have cost least since it began to wait. A holder that waits alone gets
  * every turn.
  *
  * @param costOf Returns the cost of an item; undefined when it must wait for the next batch.
- *   `isFirst`: the batch has no other item of the holder yet.
+ *   `isFirst` tells that the batch has no other item of the holder yet.
  */
 export function createFairQueue<Item>(
   costOf: (item: Item, given: { readonly holder: string; readonly isFirst: boolean }) => number | undefined,
@@ -49,7 +51,7 @@ export function createFairQueue<Item>(
     take(most) {
       const taken: Item[] = [];
       const holders = new Set<string>();
-      // The holders whose next item may still fit.
+      // Holders whose next item may still fit.
       const left = new Set(lines.values());
       let spent = 0;
       while (taken.length < most.items) {

@@ -1,8 +1,11 @@
 import { createFairQueue } from "./fair-queue.ts";
 
-/** Tells short works when to begin. */
+/** Schedules the beginning of short tasks. */
 export interface FairTurns {
-  /** Returns what a work is to wait for before it begins. Undefined: it may begin at once. */
+  /**
+   * Returns a promise for which a task waits before it begins. Undefined: the task may begin at
+   * once.
+   */
   next(holder: string, cost: number): Promise<void> | undefined;
 }
 
@@ -12,14 +15,14 @@ interface Waiting {
 }
 
 /**
- * Spreads short works over the turns of the event loop, by their cost, so that other callbacks run
- * between them. Holders whose works wait take turns.
+ * Spreads short tasks over the turns of the event loop, by their cost, so that other callbacks run
+ * between them. Holders whose tasks wait take turns.
  *
- * @param perTurn Cost of the works of one turn. A single one may cost more.
+ * @param perTurn Cost of the tasks of one turn. A single task may cost more.
  */
 export function createFairTurns(perTurn: number): FairTurns {
   const waiting = createFairQueue<Waiting>(({ cost }) => cost);
-  /** In this turn of the event loop. */
+  /** Cost of the tasks that began in this turn of the event loop. */
   let spent = 0;
   let isPlanned = false;
 

@@ -5,7 +5,7 @@ export function groupBy<T, K>(items: readonly T[], keyOf: (item: T) => K): Reado
   return groups;
 }
 
-/** Returns the value of the key, and computes and keeps it when there is none. */
+/** Returns the value of the key. Computes and stores a missing value. */
 export function getOrSet<K, V>(values: Map<K, V>, key: K, compute: () => V): V {
   const value = values.get(key) ?? compute();
   values.set(key, value);

@@ -1,12 +1,12 @@
 import ipaddr from "ipaddr.js";
 
 /**
- * A name or an address, with or without a port, as in a `Host` header (RFC 9110, 7.2). Without the
+ * A name or an address, with or without a port, as in a `Host` header (RFC 9110, 7.2). Excludes the
  * characters of RFC 3986 that no real host has.
  */
 const hostPattern = /^(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::\d{1,5})?$/;
 
-/** Longer than any DNS name (253 characters) with a port. */
+/** Limit in characters, above any DNS name (253 characters) with a port. */
 const longestHost = 260;
 
 /** Returns whether a text is a host, with or without a port. */
@@ -26,7 +26,9 @@ export function isLoopback(host: string): boolean {
   return ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback";
 }
 
-/** Returns whether a server that listens on the host is reached at every address of the machine. */
+/**
+ * Returns whether a server that listens on the host can be reached at every address of the machine.
+ */
 export function isEverywhere(host: string): boolean {
   return host === "0.0.0.0" || host === "::";
 }
@@ -37,7 +39,7 @@ export function ownAddress(host: string): string {
   return host === "::" ? "::1" : "127.0.0.1";
 }
 
-/** Returns a host as a URL has it: an IPv6 address in brackets. */
+/** Returns a host in the form of a URL: an IPv6 address is in brackets. */
 export function hostInUrl(host: string): string {
   return host.includes(":") ? `[${host}]` : host;
 }

@@ -6,8 +6,8 @@
 export const memoryPerBodyByte = 12;
 
 /**
- * Returns the least memory budget: one user may take half of it, and a body of the largest size
- * must fit into that.
+ * Returns the minimum memory budget. One user may take half of it, and a body of the largest size
+ * must fit into that half.
  */
 export function leastBudgetOf(bodyLimitBytes: number): number {
   return 2 * memoryPerBodyByte * bodyLimitBytes;

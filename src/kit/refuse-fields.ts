@@ -13,5 +13,5 @@ export function refuseFields(body: Readonly<Record<string, unknown>>, known: rea
   throw validationError(Object.fromEntries(faults) as FieldErrors);
 }
 
-/** Limits the unknown fields that an answer lists, so that it stays short enough to be of use. */
+/** Limit of the unknown fields that an answer lists, so that it stays short enough to be useful. */
 const mostNamed = 20;

@@ -1,12 +1,12 @@
-/** Errors with messages of this service: shown as they are. */
+/** Errors with messages of this service, which are shown unchanged. */
 const ownErrors = new Set(["AppError", "OperatorError"]);
 
 /**
  * Returns the message of an error without data that it may quote. Pure.
  *
- * PostgreSQL quotes the value that it cannot read. Prisma prints the arguments of the whole call; a
- * JSON parser the text around the fault; HTTP clients the URL. The rest says what went wrong,
- * without the value.
+ * PostgreSQL quotes the value that it cannot read. Prisma prints the arguments of the whole call, a
+ * JSON parser the text around the fault, HTTP clients the URL. The rest of the message describes
+ * the fault without the value.
  */
 export function safeMessage(error: Error): string {
   if (ownErrors.has(error.name)) return error.message;
@@ -21,7 +21,7 @@ function withoutValues(error: Error): string {
     isValueState(error) ||
     error.name === "PrismaClientValidationError" ||
     (error instanceof SyntaxError && message.includes("JSON"));
-  // From the first quotation mark to the last, since a value may contain quotation marks.
+  // Replaces from the first quotation mark to the last, since a value may contain quotation marks.
   return isAboutValue ? text.replace(/"[^]*"/, '"…"').replace(/'[^]{2,}'/, "'…'") : text;
 }
 
@@ -43,8 +43,9 @@ function lastLineOf(text: string): string {
 }
 
 /**
- * Keeps the scheme and host of each URL: a user name, password, path or query may be a secret. Goes
- * word by word: a pattern over the whole text would take time with the square of its length.
+ * Keeps only the scheme and host of each URL: a user name, password, path or query may be a secret.
+ * Works word by word, because a pattern over the whole text would take time with the square of its
+ * length.
  */
 function withoutUrlSecrets(text: string): string {
   return text.replace(/[^\s"'`]+/g, (word) => withoutPath(withoutCredentials(word)));

@@ -1,12 +1,12 @@
 import { nearest } from "./did-you-mean.ts";
 
-/** Scopes that name no resource; `<resource>:read` and `<resource>:write` join them. */
+/** Scopes without a resource. The others are `<resource>:read` and `<resource>:write`. */
 const plainScopes = ["*", "read", "write", "webhooks", "admin"] as const;
 
-/** The scopes of a token that was made without any. */
+/** The scopes of a token that was created without any. */
 export const allScopes: readonly string[] = ["*"];
 
-/** Most scopes of one token. */
+/** Limit of the scopes of one token. */
 export const maxScopes = 100;
 
 const resourceScope = /^([^:\s"\\]{1,200}):(read|write)$/;
@@ -16,7 +16,7 @@ export function isScope(text: string): boolean {
   return plainScopes.some((scope) => scope === text) || resourceScope.test(text);
 }
 
-/** Returns why a text cannot be a scope here, as a sentence; undefined when it can. */
+/** Returns the reason, as a sentence, why a text cannot be a scope here; undefined when it can. */
 export function scopeFault(text: string, resources: Iterable<string>): string | undefined {
   const [, resource] = resourceScope.exec(text) ?? [];
   if (resource === undefined) {
@@ -30,8 +30,8 @@ export function scopeFault(text: string, resources: Iterable<string>): string | 
 }
 
 /**
- * Returns whether scopes include another one. `*` includes all, `write` includes `read`, and both
- * include those of each resource: the answer to a write is the record.
+ * Returns whether scopes include another one. `*` includes all scopes. `write` includes `read`, and
+ * both include those of each resource, because the answer to a write is the record.
  */
 export function includesScope(held: readonly string[], needed: string): boolean {
   if (held.includes("*") || held.includes(needed)) return true;
@@ -42,16 +42,16 @@ export function includesScope(held: readonly string[], needed: string): boolean 
   return verb === "read" && (held.includes("read") || held.includes(`${resource}:write`));
 }
 
-/** Returns the first of the scopes that are asked for and not held; undefined when all are. */
+/** Returns the first requested scope that is not held; undefined when all are held. */
 export function missingScope(held: readonly string[], asked: readonly string[]): string | undefined {
   return asked.find((scope) => !includesScope(held, scope));
 }
 
-/** What the credential of a request allows. */
+/** Permissions of the credential of a request. */
 export interface Grant {
   readonly scopes: readonly string[];
-  /** When the credential ends; undefined: never. */
+  /** End of the credential. Undefined: it never ends. */
   readonly expiresAt: Date | undefined;
-  /** Whether its user has the admin flag, whatever the scopes. */
+  /** Whether the user has the admin flag, whatever the scopes. */
   readonly isOfAdmin: boolean;
 }

@@ -1,14 +1,15 @@
 /**
- * Limits what each holder does at one time. More of the same holder waits, first in, first out.
+ * Limits the concurrent actions of each holder. Further actions of a holder wait, first in, first
+ * out.
  */
 export interface Turns<Id extends number | string = number> {
-  /** Whether a place is free. */
+  /** Returns whether a place is free. */
   isFree(holder: Id): boolean;
   /** Takes a place. Returns undefined when one is free at once. */
   take(holder: Id): Promise<void> | undefined;
   /** Waits for a place, at most `limitMs`. Returns whether it has taken one. */
   takeWithin(holder: Id, limitMs: number): Promise<boolean>;
-  /** Gives a place back, or passes it to the next that waits for the same holder. */
+  /** Returns a place, or passes it to the next action that waits for the same holder. */
   leave(holder: Id): void;
   /** Runs `act` when the holder has a place. */
   run<T>(holder: Id, act: () => Promise<T>): Promise<T>;
@@ -22,14 +23,15 @@ interface Holder {
 /**
  * Creates turns.
  *
- * @param places Places of each holder. When they become fewer, a holder keeps those it has.
+ * @param places Places of each holder. When their number falls, a holder keeps the places that it
+ *   has.
  */
 export function createTurns<Id extends number | string = number>(
   places: number | ((holder: Id) => number),
 ): Turns<Id> {
   const placesOf = typeof places === "number" ? () => places : places;
   const holders = new Map<Id, Holder>();
-  /** Returns those that wait; undefined when a place was free. */
+  /** Takes a free place and returns undefined; else returns the queue of the holder. */
   const takeOrWait = (id: Id): Holder["waiting"] | undefined => {
     let holder = holders.get(id);
     if (holder === undefined) {

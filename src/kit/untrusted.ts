@@ -1,6 +1,6 @@
 import { codeOf } from "./errors.ts";
 
-/** Certificates that no authority known to this process has signed. */
+/** Error codes of certificates that no authority known to this process has signed. */
 const untrusted = new Set([
   "DEPTH_ZERO_SELF_SIGNED_CERT",
   "SELF_SIGNED_CERT_IN_CHAIN",
@@ -9,7 +9,9 @@ const untrusted = new Set([
   "UNABLE_TO_VERIFY_LEAF_SIGNATURE",
 ]);
 
-/** Returns what ends the message of an error: how to trust a certificate that is not trusted. */
+/**
+ * Returns the end of an error message that explains how to trust a certificate; else an empty text.
+ */
 export function trustHint(error: unknown, means: string): string {
   return untrusted.has(codeOf(error) ?? "")
     ? `; give the certificate of its authority as a file: ${means}`

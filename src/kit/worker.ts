@@ -1,6 +1,4 @@
-/**
- * A loop with a name. `run` settles only after `signal` aborts, or rejects when it cannot go on.
- */
+/** A named loop. `run` settles only after `signal` aborts, or rejects when it cannot go on. */
 export interface Worker {
   readonly name: string;
   run(signal: AbortSignal): Promise<void>;
@@ -9,7 +7,7 @@ export interface Worker {
 /**
  * Creates a worker that takes a turn, waits for `intervalMs`, and begins again.
  *
- * @param onError Gets the error of a turn that failed. The next turn comes all the same.
+ * @param onError Called with the error of a failed turn. The next turn follows in any case.
  */
 export function createPeriodicWorker({
   name,
@@ -60,8 +58,8 @@ export function createAlarm(): Alarm {
       if (ring === undefined) isRung = true;
       else ring();
     },
-    // Not AbortSignal.any: in Node 20 each call leaves 70 bytes on a signal that lives as long as
-    // the process.
+    // Does not use AbortSignal.any. In Node 20, each call leaves 70 bytes on a signal that lives as
+    // long as the process.
     wait(ms, signal) {
       return new Promise((resolve) => {
         const end = (): void => {
@@ -89,8 +87,8 @@ export function aborted(signal: AbortSignal): Promise<void> {
 }
 
 /**
- * Returns whether `work` ends, well or not, within `limitMs`. Throws a rejection in time, and
- * ignores a later one.
+ * Returns whether `work` settles within `limitMs`. Rejects with it in time, and ignores a later
+ * rejection.
  */
 export async function endsWithin(limitMs: number, work: Promise<unknown>): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
