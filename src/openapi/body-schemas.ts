@@ -12,10 +12,10 @@ interface Node {
 }
 
 /**
- * Returns the schema of a body, by its rules and by the columns that it goes to. Keys without rules
- * may be sent, and are not written.
+ * Returns the schema of a body, from its rules and from the columns of its values. Keys without
+ * rules may be sent, and are not written.
  *
- * @param fields Of the resource; empty for a body of the service's own.
+ * @param fields Fields of the resource; empty for a body of the service's own.
  */
 export function bodySchema(specs: RuleSpecs, fields: readonly Field[]): JsonSchema {
   const root = emptyNode();
@@ -31,7 +31,7 @@ export function bodySchema(specs: RuleSpecs, fields: readonly Field[]): JsonSche
   return objectSchema(root, (name) => fields.find((field) => field.name === name));
 }
 
-/** The same for a resource: the key of a record is never changed. */
+/** Returns the schema of a body of a resource, without the key of a record, which never changes. */
 export function resourceBodySchema(
   specs: RuleSpecs,
   { fields }: Definition,
@@ -74,7 +74,7 @@ function valueSchema(node: Node, field: Field | undefined): JsonSchema {
   return rules.some(({ name }) => name === "nullable") ? nullable(described) : described;
 }
 
-/** Returns each way of writing the value. The rules decide, else the column. */
+/** Returns the schemas of all forms of the value. The rules decide, else the column. */
 function alternativesFor({ rules, children }: Node, field: Field | undefined): readonly JsonSchema[] {
   const items = children.get("*");
   const below = objectSchema({ rules, children }, () => undefined);
@@ -92,7 +92,7 @@ function itemSchema(node: Node, field: Field | undefined): JsonSchema {
   return valueSchema(node, field && { ...field, isList: false });
 }
 
-/** Adds the limits of the column to a way that the rules allow. */
+/** Adds the limits of the column to a form that the rules allow. */
 function withColumn(way: JsonSchema, byColumn: readonly JsonSchema[]): JsonSchema {
   const same = byColumn.find(({ type }) => type !== undefined && type === way["type"]);
   if (same === undefined) return way;
@@ -101,7 +101,7 @@ function withColumn(way: JsonSchema, byColumn: readonly JsonSchema[]): JsonSchem
   return { ...same, ...way, ...(isDay && { format: "date" }) };
 }
 
-/** Leaves out the form of the column where `date_format` asks for another. */
+/** Removes the format of the column where `date_format` requires another one. */
 function withForm(schema: JsonSchema, rules: readonly ParsedRule[], field: Field | undefined): JsonSchema {
   const asked = rules.find(({ name }) => name === "date_format")?.args;
   if (asked === undefined || (field?.type === "Date" && String(asked) === "Y-m-d")) return schema;
@@ -109,7 +109,9 @@ function withForm(schema: JsonSchema, rules: readonly ParsedRule[], field: Field
   return free;
 }
 
-/** A required text has a character, a required list an item (Laravel's `required`). */
+/**
+ * Requires a character of a required text, and an item of a required list (Laravel's `required`).
+ */
 function withoutEmpty(schema: JsonSchema, rules: readonly ParsedRule[]): JsonSchema {
   const isFilled = rules.some(({ name }) => name === "required" || name === "filled");
   if (!isFilled || schema["enum"] !== undefined) return schema;

@@ -43,7 +43,10 @@ const service = "service";
 const rowId: JsonSchema = { type: "integer", minimum: 1 };
 const text: JsonSchema = { type: "string" };
 
-/** The data of operational events (docs/webhooks.md, "Operational events"), and when they are. */
+/**
+ * Schemas of the data of operational events (docs/webhooks.md, "Operational events"), with the
+ * description of each event.
+ */
 const operational: Readonly<Record<string, readonly [JsonSchema, string]>> = {
   "webhook.failing": [
     dataOf({ failing_since: dateTime }),
@@ -69,7 +72,7 @@ function dataOf(rest: Readonly<Record<string, JsonSchema>>): JsonSchema {
   return objectOf({ webhook_id: rowId, user_id: rowId, receiver: text, resource: text, ...rest });
 }
 
-/** Returns what receivers get: `webhooks` of the document, by resource and event. */
+/** Returns the requests to receivers: `webhooks` of the document, by resource and event. */
 export function deliveryRequests(definitions: Definitions): JsonSchema {
   const requests = [...definitions.values()].flatMap((definition) =>
     triggers
@@ -149,7 +152,9 @@ function requestOf({
   };
 }
 
-/** OpenAPI ignores a parameter that is named Content-Type. */
+/**
+ * Returns the names of the headers without Content-Type: OpenAPI ignores a parameter of that name.
+ */
 function headerNames(): readonly string[] {
   const signing = { secrets: ["", ""], headers: {} };
   const sent = signedHeaders({ signing, body: [], eventUuid: "", deliveryUuid: "", sentAt: new Date(0) });

@@ -29,8 +29,8 @@ export interface DocumentOptions {
 
 /**
  * Describes everything that is served as OpenAPI 3.1: docs/openapi.md. Pure. The document depends
- * on the configuration alone, and is the same for every token. It therefore leaves out what a
- * mapping file keeps to itself: base queries, filters of `access`, defaults, tables and columns.
+ * on the configuration alone, and is the same for every token. It therefore leaves out the private
+ * parts of mapping files: base queries, filters of `access`, defaults, tables and columns.
  */
 export function createDocument({ definitions, config }: DocumentOptions): JsonSchema {
   const { routePrefix, publicUrl = "" } = config.http;

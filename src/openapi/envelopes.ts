@@ -4,7 +4,7 @@ const url: JsonSchema = { type: ["string", "null"], format: "uri" };
 const cursor: JsonSchema = { type: ["string", "null"] };
 const whole: JsonSchema = { type: "integer", minimum: 0 };
 
-/** A page by number (docs/lists.md, "Pages"). */
+/** Returns the schema of a page by number (docs/lists.md, "Pages"). */
 export function pageSchema(record: JsonSchema): JsonSchema {
   return objectOf(
     {
@@ -21,7 +21,7 @@ export function pageSchema(record: JsonSchema): JsonSchema {
   );
 }
 
-/** A page by cursor. */
+/** Returns the schema of a page by cursor. */
 export function cursorPageSchema(record: JsonSchema): JsonSchema {
   return objectOf({
     data: listOf(record),
@@ -33,7 +33,7 @@ export function cursorPageSchema(record: JsonSchema): JsonSchema {
   });
 }
 
-/** Either page: the parameter `cursor` decides. */
+/** Returns the schema of either page: the parameter `cursor` decides. */
 export function listSchema(record: JsonSchema): JsonSchema {
   return { anyOf: [pageSchema(record), cursorPageSchema(record)] };
 }

@@ -13,9 +13,9 @@ const texts: Readonly<Record<string, string>> = {
 };
 
 /**
- * Returns a value that fits a schema; undefined where none is known, as for a pattern.
+ * Returns an example that fits a schema; undefined where none is known, as for a pattern.
  *
- * @param name Of the key, which is the example of a plain text.
+ * @param name Name of the key, which is the example of a plain text.
  */
 export function exampleOf(schema: JsonSchema, name: string): unknown {
   const { type, enum: values, anyOf, const: only, examples } = schema;
@@ -63,7 +63,7 @@ function itemsIn({ items = {}, minItems = 0 }: JsonSchema, name: string): unknow
   return Array.from({ length: Math.max(1, Number(minItems)) }, () => item);
 }
 
-/** Undefined when a required key has no example. */
+/** Returns an example of an object; undefined when a required key has no example. */
 function objectIn({ properties = {}, required = [] }: JsonSchema): unknown {
   const entries = Object.entries(properties as Readonly<Record<string, JsonSchema>>).map(
     ([name, schema]) => [name, exampleOf(schema, name)] as const,

@@ -1,7 +1,7 @@
 import { errorStatus, type ErrorCode } from "../kit/errors.ts";
 import { schemaNamed, type JsonSchema } from "./json-schema.ts";
 
-/** What any request may be refused with, whatever it is for. */
+/** Error codes of every request. */
 const ofEvery: readonly ErrorCode[] = [
   "request.malformed",
   "request.timeout",
@@ -12,7 +12,7 @@ const ofEvery: readonly ErrorCode[] = [
   "server.overloaded",
 ];
 
-/** What a request that needs a token may be refused with. */
+/** Error codes of requests that need a token. */
 const ofToken: readonly ErrorCode[] = [
   "token.missing",
   "token.invalid",
@@ -22,17 +22,17 @@ const ofToken: readonly ErrorCode[] = [
   "rate.exceeded",
 ];
 
-/** The same with JWTs. */
+/** Further error codes when the service accepts JWTs. */
 const ofJwt: readonly ErrorCode[] = ["user.unknown", "user.email_taken", "issuer.unavailable"];
 
-/** What a request with a body may be refused with. */
+/** Error codes of requests with a body. */
 export const bodyFaults: readonly ErrorCode[] = [
   "request.too_large",
   "request.media_type",
   "validation.failed",
 ];
 
-/** What a request with an Idempotency-Key may be refused with. */
+/** Error codes of requests with an Idempotency-Key. */
 export const idempotencyFaults: readonly ErrorCode[] = [
   "idempotency.in_progress",
   "idempotency.mismatch",
@@ -40,7 +40,7 @@ export const idempotencyFaults: readonly ErrorCode[] = [
   "record.too_large",
 ];
 
-/** Returns every code that a request may be refused with. */
+/** Returns every error code of a request. */
 export function faultsOf(
   own: readonly ErrorCode[],
   { hasToken, hasScope, takesJwts }: { hasToken: boolean; hasScope: boolean; takesJwts: boolean },
@@ -115,7 +115,7 @@ function responseOf(status: number, codes: readonly ErrorCode[]): JsonSchema {
 }
 
 function headerOf(name: string, status: number): JsonSchema {
-  // Of a 403, only that of a token without the scope has it.
+  // Among the 403 errors, only that of a token without the scope has this header.
   const isSometimes = name === "WWW-Authenticate" && status !== 401;
   const header = { $ref: `#/components/headers/${name}` };
   return isSometimes ? { description: "With token.scope.", schema: { type: "string" } } : header;

@@ -2,12 +2,12 @@ import type { Definition, Definitions } from "../mapping/definition.ts";
 import { shownPlaces, type Shown } from "../mapping/shown.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
-/** A path of a record's JSON, and the place that it leads to. */
+/** A path of a record's JSON, and its place. */
 type Place = readonly [path: string, shown: Shown];
 
 /**
- * Returns where a record's JSON has the values of its key, in the order of `{id}`. Undefined where
- * it does not show all of them. With a `transform` in code, the names of the fields.
+ * Returns the paths of the key's values in a record's JSON, in the order of `{id}`. Undefined when
+ * the JSON does not show all of them. With a `transform` in code, returns the names of the fields.
  */
 export function keyPaths(definition: Definition, definitions: Definitions): readonly string[] | undefined {
   const places = [...placesOf(definition, definitions)];
@@ -18,8 +18,9 @@ export function keyPaths(definition: Definition, definitions: Definitions): read
 }
 
 /**
- * Adds to each property of a body what a form needs, and no rule says: `x-resource`, whose records
- * it points at, and `x-shown`, the path of its value in the record's JSON.
+ * Adds to each property of a body the hints that a form needs and no rule has. `x-resource` is the
+ * resource of the records that it references. `x-shown` is the path of its value in the record's
+ * JSON.
  */
 export function withHints(body: JsonSchema, definition: Definition, definitions: Definitions): JsonSchema {
   const places = [...placesOf(definition, definitions)];
@@ -58,7 +59,7 @@ function hintsOf(
   };
 }
 
-/** Returns whether a field alone is the key: other references name no `{id}`. */
+/** Returns whether a field alone is the key. References to other fields contain no `{id}`. */
 function isLoneKey(definition: Definition | undefined, name: string): boolean {
   const keys = definition?.fields.filter((field) => field.isKey) ?? [];
   return keys.length === 1 && keys[0]?.name === name;

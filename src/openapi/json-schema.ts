@@ -1,15 +1,15 @@
-/** A JSON Schema of draft 2020-12, which OpenAPI 3.1 takes as it is. */
+/** A JSON Schema of draft 2020-12, which OpenAPI 3.1 uses unchanged. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
 /** An object without keys. */
 export const emptyObject: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
 
-/** Refers to a schema of the document's components. */
+/** Returns a reference to a schema of the document's components. */
 export function schemaNamed(name: string): JsonSchema {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** Returns a schema that null fits, too. */
+/** Returns a schema that also allows null. */
 export function nullable(schema: JsonSchema): JsonSchema {
   const { type, enum: values } = schema;
   if (Object.keys(schema).every((key) => key === "description")) return schema;
@@ -27,7 +27,7 @@ function nullType(type: unknown): JsonSchema {
   return { type: types.includes("null") ? types : [...types, "null"] };
 }
 
-/** Returns the schema of an object whose keys are all there, save those that are named. */
+/** Returns the schema of an object that requires all keys but the optional ones. */
 export function objectOf(
   properties: Readonly<Record<string, JsonSchema>>,
   { optional = [] }: { readonly optional?: readonly string[] | "all" } = {},
@@ -36,7 +36,6 @@ export function objectOf(
   return { type: "object", ...(required.length > 0 && { required }), properties };
 }
 
-/** Returns the schema of a list; `limits` are those of its length, or of its items together. */
 /** Returns the schema of a list; `limits` are keywords of the list itself, such as `minItems`. */
 export function listOf(items: JsonSchema, limits: JsonSchema = {}): JsonSchema {
   return { type: "array", items, ...limits };

@@ -7,12 +7,12 @@ import { listOf, type JsonSchema } from "./json-schema.ts";
 import type { Parameter } from "./operation.ts";
 import { askedSchemas } from "./value-schemas.ts";
 
-/** A parameter that only one list has, by name: its schema and what it means. */
+/** Parameters of one list only, by name: their schema and description. */
 export type OwnParameters = Readonly<
   Record<string, { readonly schema: JsonSchema; readonly description: string }>
 >;
 
-/** The parameter that lists of what belongs to a subscription have. */
+/** The parameter `webhook_id` of lists of items of a subscription. */
 export const ofWebhook: OwnParameters[string] = {
   schema: { type: "integer", minimum: 1, maximum: 2 ** 31 - 1 },
   description: "Of this subscription.",
@@ -20,13 +20,13 @@ export const ofWebhook: OwnParameters[string] = {
 
 export interface ListParametersOptions {
   readonly maxPerPage: number;
-  /** What a request without `count` gets. */
+  /** Default of the parameter `count`. */
   readonly count?: CountMode;
-  /** One for each of the shape's own. */
+  /** Schema and description of each of the shape's own parameters. */
   readonly own?: OwnParameters;
 }
 
-/** Returns what a list takes (docs/lists.md). */
+/** Returns the parameters of a list (docs/lists.md). */
 export function listParameters(
   shape: ListShape,
   { maxPerPage, count, own = {} }: ListParametersOptions,
@@ -48,7 +48,7 @@ export function listParameters(
   ];
 }
 
-/** Returns what a list takes that has pages by cursor only, and parameters of its own. */
+/** Returns the parameters of a list with pages by cursor only, and parameters of its own. */
 export function cursorParameters(
   shape: ListShape,
   { maxPerPage, own = {} }: ListParametersOptions,
@@ -60,7 +60,7 @@ export function cursorParameters(
   ];
 }
 
-/** What the lists take that have pages only. */
+/** Returns the parameters of lists with pages only. */
 export function pageParameters(maxPerPage: number): readonly Parameter[] {
   return [
     query(
@@ -76,7 +76,7 @@ export function pageParameters(maxPerPage: number): readonly Parameter[] {
   ];
 }
 
-/** Says what no parameter can: groups, and paths within Json values. */
+/** Describes the features that no parameter can: groups, and paths within Json values. */
 export function listRemarks(shape: ListShape): string {
   const short = "`filter[path]=value` is short for `filter[path][eq]=value`.";
   const groups = shape.hasGroups
@@ -99,7 +99,7 @@ function ownParameter(name: string, own: OwnParameters): Parameter {
   return query(name, known.schema, known.description);
 }
 
-/** Returns whether a path is a whole Json value: only the paths within it can be used. */
+/** Returns whether a path is a whole Json value, of which only the inner paths can be used. */
 function isJsonRoot({ field, jsonPath }: ShownPath): boolean {
   return field.type === "Json" && !field.isList && jsonPath === undefined;
 }
@@ -147,7 +147,7 @@ function includeParameter(includes: readonly string[]): Parameter {
   };
 }
 
-/** A field of such a name takes no operator in brackets: it would begin a group. */
+/** Names of fields that take no operator in brackets, because the brackets would begin a group. */
 const groupWords: readonly string[] = ["or", "and", "not"];
 
 function filterParameter(shown: ShownPath): readonly Parameter[] {
@@ -156,7 +156,7 @@ function filterParameter(shown: ShownPath): readonly Parameter[] {
     (operator) => [operator, operandSchema(shown, operator)] as const,
   );
   const schema = { type: "object", properties: Object.fromEntries(properties), additionalProperties: false };
-  // The example keeps pages from making a request with every operator.
+  // The example keeps API pages from making a request with every operator.
   return [
     { name: `filter[${shown.path}]`, in: "query", style: "deepObject", explode: true, schema, example: {} },
   ];
@@ -187,7 +187,7 @@ function operandSchema(shown: ShownPath, operator: Operator): JsonSchema {
     : { anyOf: [one, several] };
 }
 
-/** Writes the values of a schema as they stand in a query string, where a comma is between two. */
+/** Escapes the values of a schema for a query string, in which commas separate values. */
 function escaped(schema: JsonSchema): JsonSchema {
   const written = ["enum", "examples"].flatMap((key) => {
     const values = schema[key];

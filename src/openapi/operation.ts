@@ -1,7 +1,7 @@
 import type { ErrorCode } from "../kit/errors.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
-/** A parameter of an operation, as OpenAPI has it. */
+/** A parameter of an operation, in the form of OpenAPI. */
 export interface Parameter {
   readonly name: string;
   readonly in: "path" | "query" | "header";
@@ -14,7 +14,7 @@ export interface Parameter {
   readonly example?: unknown;
 }
 
-/** An answer without a fault. */
+/** A successful answer. */
 export interface OperationAnswer {
   readonly description: string;
   /** Undefined: no body. */
@@ -25,25 +25,25 @@ export interface OperationAnswer {
   readonly headers?: readonly string[];
 }
 
-/** A method of a path, before it is written as OpenAPI has it. */
+/** An operation, before it is written in the form of OpenAPI. */
 export interface Operation {
   readonly method: "get" | "post" | "put" | "patch" | "delete";
-  /** Below the prefix, with `{name}` for parameters. */
+  /** Path below the prefix, with `{name}` for parameters. */
   readonly path: string;
   readonly id: string;
   readonly tag: string;
   readonly summary: string;
   readonly description?: string;
-  /** What the token needs; "any" for every valid one, "none" for no token. */
+  /** Required scope of the token; "any" for every valid token, "none" for no token. */
   readonly scope: string;
   readonly parameters?: readonly Parameter[];
   readonly body?: { readonly schema: JsonSchema; readonly example?: unknown; readonly isOptional?: boolean };
   readonly answers: Readonly<Record<number, OperationAnswer>>;
-  /** Codes in addition to those that every request may get. */
+  /** Error codes in addition to those of every request. */
   readonly errors: readonly ErrorCode[];
 }
 
-/** The parameter `{name}` of a path. */
+/** Returns the parameter `{name}` of a path. */
 export function pathParameter(name: string, schema: JsonSchema, example: unknown): Parameter {
   return { name, in: "path", required: true, schema, example };
 }

@@ -5,10 +5,12 @@ import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { loadOnce } from "../kit/load-once.ts";
 import { root } from "../kit/root.ts";
 
-/** Holds the files of the page, which `npm run build:page` puts there: ours and Swagger UI's. */
+/**
+ * Folder of the page's files, which `npm run build:page` fills: our own and those of Swagger UI.
+ */
 const folder = new URL("dist/openapi/page/", root);
 
-/** Every file that is served, by its name. No other name leads to a file. */
+/** Media type of every served file, by its name. No other name leads to a file. */
 const files: ReadonlyMap<string, string> = new Map([
   ["page.css", "text/css; charset=utf-8"],
   ["page.js", "text/javascript; charset=utf-8"],
@@ -17,8 +19,8 @@ const files: ReadonlyMap<string, string> = new Map([
 ]);
 
 /**
- * Lets the page load its own files and call its own origin, and nothing else. Swagger UI has
- * pictures within its styles.
+ * Lets the page load its own files and call its own origin, and nothing else. The styles of Swagger
+ * UI contain pictures.
  */
 const policy = [
   "default-src 'none'",
@@ -37,14 +39,14 @@ interface Asset {
 }
 
 /**
- * Adds `GET docs`: a page over the document, for people. The page holds nothing of the
+ * Adds `GET docs`: a page over the document, for people. The page contains nothing of the
  * configuration, and so needs no token; it asks for one to load the document.
  */
 export function addPageRoutes(router: ApiRouter): void {
   const load = loadOnce(loadAsset);
 
   router.get("/docs", async (ctx) => {
-    // The page names its files relative to `/docs`.
+    // The page refers to its files relative to `/docs`.
     if (ctx.path.endsWith("/")) {
       ctx.redirect("../docs");
       return;
@@ -64,7 +66,7 @@ async function loadAsset(name: string): Promise<Asset> {
 
 function send(ctx: ApiContext, type: string, { bytes, tag }: Asset): void {
   ctx.set("ETag", tag);
-  // Caches revalidate it each time: a 304 until the version of the service changes.
+  // Caches revalidate the file each time, with a 304 until the version of the service changes.
   ctx.set("Cache-Control", "public, no-cache");
   ctx.type = type;
   ctx.body = bytes;

@@ -3,14 +3,14 @@ import { leadsToMany, type Included } from "../mapping/shown.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "./json-schema.ts";
 import { shownSchema } from "./value-schemas.ts";
 
-/** Name of the schema of a record of a list. */
+/** Returns the name of the schema of a record in a list. */
 export function listedName({ name }: Definition): string {
   return `${name}.listed`;
 }
 
 /**
- * Returns the schemas of a resource's JSON: of a whole record, and of one in a list, where `fields`
- * may leave out keys and `include` adds relations.
+ * Returns the schemas of a resource's JSON: of a whole record, and of a record in a list. In a
+ * list, `fields` may leave out keys, and `include` adds relations.
  */
 export function recordSchemas(
   definition: Definition,
@@ -24,7 +24,7 @@ export function recordSchemas(
 }
 
 interface SchemaContext {
-  /** The resource of the record, or of the related one that a path has led to. */
+  /** Resource of the record, or of the related record at the end of a path. */
   readonly definition: Definition;
   readonly definitions: Definitions;
   /** Whether keys may be left out. */
@@ -79,7 +79,10 @@ function schemaOfPath(
   return related(relation, target, one);
 }
 
-/** Without the related record there is null, also where `include` leaves the relation out. */
+/**
+ * Returns the schema of a relation. It allows null, for a missing related record or a relation that
+ * `include` leaves out.
+ */
 function related(relation: Relation, target: Definition, one: JsonSchema): JsonSchema {
   return nullable(leadsToMany(relation, target) ? listOf(one) : one);
 }
@@ -104,7 +107,7 @@ function schemaOfFields(
   return objectOf(Object.fromEntries(properties), { optional: isPart ? "all" : [] });
 }
 
-/** Adds the relations of `include`; one takes the place of what has the same name. */
+/** Adds the relations of `include`; a relation replaces a key of the same name. */
 function withIncludes(definition: Definition, definitions: Definitions, schema: JsonSchema): JsonSchema {
   const added = definition.includes.flatMap((name) => {
     const relation = definition.relations.find((one) => one.name === name);

@@ -5,11 +5,11 @@ import type { JsonSchema } from "./json-schema.ts";
 import type { Operation, OperationAnswer, Parameter } from "./operation.ts";
 import { rateLimitHeaders, sharedHeaders } from "./shared-parameters.ts";
 
-/** What the operations are rendered with: the components, and the settings that answers show. */
+/** Context of the rendering: the components, and the settings that answers depend on. */
 export interface Rendering {
   readonly schemas: Readonly<Record<string, JsonSchema>>;
   readonly takesJwts: boolean;
-  /** Whether answers say what is left of `http.rateLimit`. */
+  /** Whether answers have the headers of `http.rateLimit`. */
   readonly hasRateLimit: boolean;
 }
 
@@ -72,7 +72,7 @@ function bodyOf(body: NonNullable<Operation["body"]>, { schemas }: Rendering): J
   };
 }
 
-/** Puts the schemas in the place of references; a body never refers to itself. */
+/** Replaces references by their schemas; a body never refers to itself. */
 function resolved(schema: JsonSchema, schemas: Rendering["schemas"]): JsonSchema {
   const { $ref } = schema;
   if (typeof $ref === "string")

@@ -5,16 +5,16 @@ import type { ApiContext, ApiRouter } from "../http/state.ts";
 export interface OpenApiRoutesOptions {
   /** The setting `http.openApi`: token, public or off. */
   readonly audience: string;
-  /** Holds the routes that need a token. */
+  /** Router of the routes that need a token. */
   readonly router: ApiRouter;
-  /** Holds those that need none. */
+  /** Router of the routes that need no token. */
   readonly openRouter: ApiRouter;
   readonly makeDocument: () => unknown;
 }
 
 /**
- * Adds `GET openapi.json`, and the page over it. The document is made at the first request, and
- * kept: a reload makes new routes, and with them another document.
+ * Adds `GET openapi.json`, and the page over it. The document is made at the first request and
+ * cached. A reload creates new routes, and with them another document.
  */
 export function addOpenApiRoutes(options: OpenApiRoutesOptions): void {
   const { audience, router, openRouter, makeDocument } = options;
@@ -27,7 +27,7 @@ export function addOpenApiRoutes(options: OpenApiRoutesOptions): void {
   });
 }
 
-/** Bytes that all answers share. */
+/** The document's bytes, which all answers share. */
 interface KnownDocument {
   readonly bytes: Buffer;
   readonly tag: string;
@@ -40,7 +40,7 @@ function documentOf(document: unknown): KnownDocument {
 
 function sendKnown(ctx: ApiContext, { bytes, tag }: KnownDocument): void {
   ctx.set("ETag", tag);
-  // A client may keep it, and revalidates it each time: a 304 then.
+  // A client may keep the document, and revalidates it each time; the answer is then a 304.
   ctx.set("Cache-Control", "private, no-cache");
   ctx.type = "json";
   ctx.body = bytes;

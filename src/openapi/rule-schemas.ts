@@ -2,10 +2,7 @@ import type { ParsedRule, RuleName } from "../validation/syntax.ts";
 import type { JsonSchema } from "./json-schema.ts";
 import { dateTime, integerText, numberText, uuid } from "./value-schemas.ts";
 
-/**
- * The ways in which a rule on types lets a value be written. Rules that take texts only say so
- * without a form.
- */
+/** Forms of a value by the rules on types. Rules for texts of a certain form only give the type. */
 const alternatives: Partial<Readonly<Record<RuleName, (args: readonly string[]) => readonly JsonSchema[]>>> =
   {
     integer: ([mode]) => withText(mode, { type: "integer" }, integerText),
@@ -33,20 +30,20 @@ const alternatives: Partial<Readonly<Record<RuleName, (args: readonly string[]) 
     string: () => [{ type: "string" }],
   };
 
-/** Ordered from the most specific one: the first that a field has decides. */
+/** Rules on types, the most specific ones first: the first one of a field decides. */
 const typeRules = Object.keys(alternatives) as readonly RuleName[];
 
 function withText(mode: string | undefined, number: JsonSchema, text: JsonSchema): readonly JsonSchema[] {
   return mode === "strict" ? [number] : [number, text];
 }
 
-/** Returns how the rules let a value be written; undefined when they say nothing about it. */
+/** Returns the forms of a value that the rules allow; undefined without a rule on types. */
 export function alternativesOf(rules: readonly ParsedRule[]): readonly JsonSchema[] | undefined {
   const found = typeRules.flatMap((name) => rules.filter((rule) => rule.name === name))[0];
   return found && alternatives[found.name]?.(found.args);
 }
 
-/** Returns the values that the rules list; undefined when they list none. */
+/** Returns the values that the rules list; undefined without a list. */
 export function choicesOf(rules: readonly ParsedRule[]): JsonSchema | undefined {
   const choice = rules.find(({ name }) => name === "in" || name === "enum");
   return choice && { type: "string", enum: choice.args };
@@ -69,7 +66,7 @@ const limits: Partial<Readonly<Record<RuleName, Limits>>> = {
   lt: ([most]) => ({ most, isOpen: true }),
 };
 
-/** Narrows one way of writing a value by the rules on its size, its choices and its pattern. */
+/** Narrows one form of a value by the rules on its size, its choices and its pattern. */
 export function narrowed(schema: JsonSchema, rules: readonly ParsedRule[]): JsonSchema {
   let result = schema;
   for (const { name, args } of rules) {
@@ -84,7 +81,9 @@ export function narrowed(schema: JsonSchema, rules: readonly ParsedRule[]): Json
 
 const numericRules: ReadonlySet<RuleName> = new Set<RuleName>(["integer", "numeric", "decimal"]);
 
-/** Sizes are those of numbers only where a rule says that the value is one, as in Laravel. */
+/**
+ * Adds a limit. It applies to a number only where a rule makes the value a number, as in Laravel.
+ */
 function withLimit(
   schema: JsonSchema,
   { least, most, isOpen = false }: ReturnType<Limits>,
@@ -96,7 +95,7 @@ function withLimit(
     return isOpen
       ? bounded(schema, ["exclusiveMinimum", least], ["exclusiveMaximum", most])
       : bounded(schema, ["minimum", least], ["maximum", most]);
-  // Lengths are whole, so that an open bound is the next one.
+  // Lengths are whole numbers, so an open bound becomes the next one.
   const from = least === undefined ? undefined : isOpen ? least + 1 : least;
   const to = most === undefined ? undefined : isOpen ? most - 1 : most;
   if (type === "string" && !isNumeric) return bounded(schema, ["minLength", from], ["maxLength", to]);
@@ -105,7 +104,7 @@ function withLimit(
   return schema;
 }
 
-/** Keeps the narrower bound of two. */
+/** Keeps the narrower of two bounds. */
 function bounded(
   schema: JsonSchema,
   ...bounds: readonly (readonly [string, number | undefined])[]
@@ -128,7 +127,7 @@ function withChoice(schema: JsonSchema, values: readonly string[]): JsonSchema {
   return schema;
 }
 
-/** Only patterns without flags: JSON Schema has none. */
+/** Adds a pattern without flags, because JSON Schema has no flags. */
 function withPattern(schema: JsonSchema, written: string): JsonSchema {
   const [, source] = /^\/([^]*)\/u?$/.exec(written) ?? [];
   return schema["type"] === "string" && source !== undefined && schema["pattern"] === undefined
@@ -136,7 +135,7 @@ function withPattern(schema: JsonSchema, written: string): JsonSchema {
     : schema;
 }
 
-/** What the schema says already, or what only concerns the order of checks. */
+/** Rules that the schema already contains, or that only affect the order of checks. */
 const said: ReadonlySet<RuleName> = new Set<RuleName>([
   ...typeRules,
   ...(Object.keys(limits) as RuleName[]),
@@ -151,8 +150,8 @@ const said: ReadonlySet<RuleName> = new Set<RuleName>([
 ]);
 
 /**
- * Returns the names of the rules that a schema cannot say. Their arguments may name tables, and
- * stay out.
+ * Returns the names of the rules that a schema cannot express. Leaves out their arguments, which
+ * may be names of tables.
  */
 export function rulesNotInSchema(rules: readonly ParsedRule[]): readonly string[] {
   return [...new Set(rules.map(({ name }) => name).filter((name) => !said.has(name)))];

@@ -2,7 +2,7 @@ import type { Parameter } from "./operation.ts";
 
 const entityTag = '(W/)?"[!#-~]*"';
 
-/** Headers that several operations take, by their name in the components of the document. */
+/** Headers of several operations, by their name in the components of the document. */
 export const sharedHeaders = {
   IdempotencyKey: {
     name: "Idempotency-Key",
@@ -54,7 +54,7 @@ export const answerHeaders = {
   },
 } as const;
 
-/** The same, with `http.rateLimit`. */
+/** Further headers of answers with `http.rateLimit`. */
 export const rateLimitHeaders = {
   "RateLimit-Limit": { description: "Requests of the token in each window.", schema: { type: "string" } },
   "RateLimit-Remaining": {

@@ -7,24 +7,24 @@ type SchemaOf = (field: Field) => JsonSchema;
 export const dateTime: JsonSchema = { type: "string", format: "date-time" };
 export const uuid: JsonSchema = { type: "string", format: "uuid" };
 const date: JsonSchema = { type: "string", format: "date" };
-/** Not the format `time`, which has an offset. */
+/** Schema of a time. Has no format: the format `time` requires an offset. */
 const time: JsonSchema = {
   type: "string",
   pattern: "^\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,6})?)?$",
   examples: ["14:30:00"],
 };
-/** Not the format `duration`, which has no signs and fractions. */
+/** Schema of an interval. Has no format: the format `duration` has no signs and fractions. */
 const interval: JsonSchema = { type: "string", pattern: "^P", examples: ["P1DT12H"] };
 const int32: JsonSchema = { type: "integer", minimum: -(2 ** 31), maximum: 2 ** 31 - 1 };
 
-/** The texts that the rules `integer` and `numeric` take; blanks around them are trimmed. */
+/** Texts that the rules `integer` and `numeric` accept; blanks around them are trimmed. */
 export const integerText: JsonSchema = { type: "string", pattern: "^\\s*[+-]?(0|[1-9][0-9]*)\\s*$" };
 export const numberText: JsonSchema = {
   type: "string",
   pattern: "^\\s*[+-]?([0-9]+(\\.[0-9]*)?|\\.[0-9]+)([eE][+-]?[0-9]+)?\\s*$",
 };
 
-/** A text that a native type takes, by the type without its arguments. */
+/** Example texts of native types, by the type without its arguments. */
 const nativeExamples = new Map(
   Object.entries({
     inet: "192.0.2.1",
@@ -76,23 +76,29 @@ function nativeExample(native: string): string | undefined {
   return type === "bit" ? "0".repeat(Number(length)) : nativeExamples.get(type);
 }
 
-/** A text, with an example where a native type takes only some. */
+/** Returns the schema of a text, with an example where a native type accepts only some texts. */
 function textSchema({ native }: Field): JsonSchema {
   const example = native === undefined ? undefined : nativeExample(native);
   return { type: "string", ...(example !== undefined && { examples: [example] }) };
 }
 
-/** The numbers that fit the digits of the column, as far as JSON numbers say them. */
+/**
+ * Returns the schema of numbers that fit the digits of the column, as far as JSON numbers can
+ * express them.
+ */
 function decimalSchema({ precision, scale = 0 }: Field): JsonSchema {
   if (precision === undefined || precision > 15) return { type: "number" };
   const maximum = Number((10 ** (precision - scale) - 10 ** -scale).toFixed(scale));
   return { type: "number", minimum: -maximum, maximum };
 }
 
-/** Times that an existing table may have: no days of this calendar, and years of five digits. */
+/**
+ * Times that an existing table may contain: infinities, years before 1, and years of five or six
+ * digits.
+ */
 const beyond: JsonSchema = { type: "string", pattern: "infinity$| BC$|^[0-9]{5,6}-" };
 
-/** Values as answers and webhooks show them (docs/api.md, "Values"). */
+/** Schemas of values in answers and webhooks (docs/api.md, "Values"). */
 const shown: Readonly<Record<FieldType, SchemaOf>> = {
   Int: () => ({ type: "integer" }),
   BigInt: () => ({
@@ -117,8 +123,8 @@ const shown: Readonly<Record<FieldType, SchemaOf>> = {
 /**
  * Returns the schema of a field in answers.
  *
- * @param isManaged Whether the table is the service's own. Others may hold what has no place in
- *   JSON, such as NaN, which is shown as null.
+ * @param isManaged Whether the table is the service's own. Others may contain values without a form
+ *   in JSON, such as NaN, which are shown as null.
  */
 export function shownSchema(field: Field, { isManaged }: { readonly isManaged: boolean }): JsonSchema {
   const usual = shown[field.type](field);
@@ -133,7 +139,10 @@ function nullableIf(isNullable: boolean, schema: JsonSchema): JsonSchema {
   return isNullable ? nullable(schema) : schema;
 }
 
-/** Each way in which a body may write a value; what both rules and column allow is among them. */
+/**
+ * Schemas of all forms in which a body may write a value. The forms that both rules and column
+ * allow are among them.
+ */
 export const sentAlternatives: Readonly<Record<FieldType, (field: Field) => readonly JsonSchema[]>> = {
   Int: () => [int32, integerText],
   BigInt: () => [{ type: "integer" }, integerText],
@@ -152,10 +161,10 @@ export const sentAlternatives: Readonly<Record<FieldType, (field: Field) => read
   Enum: ({ values = [] }) => [{ type: "string", enum: values }],
 };
 
-/** One value of a condition, as a query string has it (docs/lists.md, "Operators"). */
+/** Schemas of one value of a condition in a query string (docs/lists.md, "Operators"). */
 export const askedSchemas: Readonly<Record<FieldType, SchemaOf>> = {
   Int: () => int32,
-  // As answers give it: a text where a JSON number would lose digits.
+  // The same forms as in answers: a text where a JSON number would lose digits.
   BigInt: () => ({ type: ["integer", "string"], pattern: "^-?[0-9]+$" }),
   Float: () => ({ type: "number" }),
   Decimal: () => ({ type: "number" }),
@@ -172,7 +181,7 @@ export const askedSchemas: Readonly<Record<FieldType, SchemaOf>> = {
   Enum: ({ values = [] }) => ({ type: "string", enum: values }),
 };
 
-/** The id of a record, in a path and in a batch. */
+/** Returns the schema of the id of a record, in a path and in a batch. */
 export function idSchema({ key, keys }: Pick<Definition, "key" | "keys">): JsonSchema {
   const schema = askedSchemas[key.type](key);
   if (keys.length > 1)

@@ -74,7 +74,7 @@ const request = objectOf({
   }),
 });
 
-/** Parameters that only this list has. */
+/** Parameters of the list of deliveries only. */
 const own: OwnParameters = {
   webhook_id: ofWebhook,
   status: {

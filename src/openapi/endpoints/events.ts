@@ -27,7 +27,10 @@ const keys: Readonly<Record<string, JsonSchema>> = {
 };
 const optional = ["previous", "problem"];
 
-/** The schemas of events (docs/webhooks.md, "Events"), and of those that a filter was tried on. */
+/**
+ * Returns the schemas of events (docs/webhooks.md, "Events"), and of events on which a filter was
+ * tried.
+ */
 export function eventSchemas(): Readonly<Record<string, JsonSchema>> {
   const passes = { type: "boolean", description: "Whether the filter lets it through." };
   return {
@@ -57,7 +60,10 @@ function filters(resources: readonly string[]): readonly Parameter[] {
   ];
 }
 
-/** Every token may ask. It is refused where it may not read what it asks for, or nothing. */
+/**
+ * Errors by scope. Every token may ask, and is refused when it may not read the requested events,
+ * or none at all.
+ */
 const scope: readonly ErrorCode[] = ["token.scope"];
 
 /** The operations of `events`. */

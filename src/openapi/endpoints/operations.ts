@@ -58,7 +58,7 @@ const fault = objectOf({
   excerpt: nullable(listOf(objectOf({ line: whole, text }))),
 });
 
-/** The schemas of what operators look at (docs/operations.md). */
+/** Returns the schemas of the operations for operators (docs/operations.md). */
 export function operationSchemas(): Readonly<Record<string, JsonSchema>> {
   const keys = [...(deliveryShape.places?.keys() ?? [])];
   const delivery = Object.fromEntries(keys.map((name) => [name, deliveryKeys[name] ?? {}]));
@@ -148,7 +148,7 @@ const party = { schema: { ...text, examples: ["user"] }, description: "A kind, o
 
 const admin = { tag: "Operations", scope: "admin" } as const;
 
-/** The operations of what operators look at. */
+/** Returns the operations for operators. */
 export function operationOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
   return [
     {

@@ -38,7 +38,7 @@ const keys: Readonly<Record<string, JsonSchema>> = {
   updated_at: dateTime,
 };
 
-/** Parameters that only the list has. */
+/** Parameters of the list of replays only. */
 const own: OwnParameters = {
   webhook_id: ofWebhook,
   state: {

@@ -16,7 +16,7 @@ import { idempotencyKey, readConditions, writeConditions } from "../shared-param
 import type { RuleSpecs } from "../../validation/syntax.ts";
 import { idSchema } from "../value-schemas.ts";
 
-/** What the operations of a resource are made of. */
+/** A resource and the context of its operations. */
 interface Resource {
   readonly definition: Definition;
   readonly path: string;
@@ -27,7 +27,7 @@ interface Resource {
 const missing: readonly ErrorCode[] = ["record.not_found"];
 const others: readonly ErrorCode[] = ["record.forbidden"];
 
-/** The schemas of the bodies that a resource takes, by their names in the components. */
+/** Returns the schemas of the bodies of a resource, by their names in the components. */
 export function bodySchemas(
   definition: Definition,
   definitions: Definitions,
@@ -45,7 +45,10 @@ export function bodySchemas(
   };
 }
 
-/** A fault in the rules of a code module costs its requests, not the description of all others. */
+/**
+ * Returns the schema of a body. A fault in the rules of a code module affects its requests, but not
+ * the description of the others.
+ */
 function schemaOf(
   rulesOf: (definition: Definition) => RuleSpecs,
   definition: Definition,
@@ -89,7 +92,7 @@ function listOperation(
 ): Operation {
   const { name, count, code, searchableColumns } = definition;
   const all = listShapeOf(definition, definitions, code.baseQuery === undefined ? undefined : "any");
-  // Otherwise a search is taken, and finds everything.
+  // Otherwise a search is accepted, and finds every record.
   const shape = { ...all, hasSearch: searchableColumns.length > 0 || code.applySearch !== undefined };
   return {
     method: "get",

@@ -4,7 +4,7 @@ import type { Operation } from "../operation.ts";
 import { readConditions } from "../shared-parameters.ts";
 
 /**
- * The operations that say what the service has.
+ * Returns the operations that describe the service.
  *
  * @param isPublic Whether this document needs no token.
  */

@@ -18,7 +18,7 @@ const rotation: JsonSchema = {
   additionalProperties: false,
 };
 
-/** What can be done with a subscription, beside reading and changing it. */
+/** Returns the operations on a subscription, apart from reading and changing it. */
 export function webhookActions(): readonly Operation[] {
   return [
     {

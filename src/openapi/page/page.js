@@ -5,13 +5,13 @@ const opening = document.querySelector("#opening");
 const message = document.querySelector("#message");
 const input = document.querySelector("#token");
 
-/** Shows the reference when the document can be had. Returns the status of the answer. */
+/** Shows the reference when the document is available. Returns the status of the answer. */
 async function open(token) {
   const headers = token === "" ? {} : { Authorization: `Bearer ${token}` };
   const response = await fetch("openapi.json", { headers, cache: "no-store" });
   if (!response.ok) return response.status;
   const spec = await response.json();
-  // Requests go where this page is from, whatever name the service has for itself.
+  // Requests go to the server of this page, whatever name the service has for itself.
   spec.servers = [{ url: location.pathname.replace(/\/docs$/, "") || "/" }];
   opening.hidden = true;
   const ui = SwaggerUIBundle({
