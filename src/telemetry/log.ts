@@ -11,7 +11,7 @@ const secretKeys = ["authorization", "body", "cookie", "headers", "password", "s
 const censor = "…";
 
 /**
- * Creates a log of JSON lines on stdout. `svc-admin` logs to stderr, since its stdout is the
+ * Creates a log of JSON lines on stdout. `svc-admin` logs to stderr, since its stdout is for the
  * answer.
  *
  * @param isPretty Writes coloured text for a person at a terminal.
@@ -35,7 +35,7 @@ export function createLog({
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }), log: withoutNestedSecrets },
       serializers: { err: loggedError },
-      // A second line of defence: no part of the service logs these keys.
+      // The keys are a second line of defence: no part of the service logs them.
       redact: { paths: secretKeys, censor },
     },
     isPretty ? prettily(output) : output,
@@ -43,8 +43,8 @@ export function createLog({
 }
 
 /**
- * Hides the keys one level down. Pino can do it too, but takes 10 µs a line, several times the line
- * itself.
+ * Hides the keys one level down. Pino can do that too, but takes 10 µs a line, several times the
+ * line itself.
  */
 function withoutNestedSecrets(line: Record<string, unknown>): Record<string, unknown> {
   let cleaned = line;
@@ -68,7 +68,10 @@ export function isForPeople(
   return stream.isTTY === true && !env["CI"] && env["NODE_ENV"] !== "production";
 }
 
-/** Loads pino-pretty only here, so that it does not run where machines read the log. */
+/**
+ * Formats the lines for people. Loads pino-pretty only here, so that it does not run where machines
+ * read the log.
+ */
 function prettily(output: DestinationStream): DestinationStream {
   const { prettyFactory } = createRequire(import.meta.url)("pino-pretty") as typeof pinoPretty;
   const pretty = prettyFactory({
@@ -80,10 +83,10 @@ function prettily(output: DestinationStream): DestinationStream {
   return { write: (line) => output.write(pretty(line)) };
 }
 
-/** Most ids that a line lists. */
+/** Limit of the ids in a line. */
 const longestList = 20;
 
-/** Returns the ids that a line shows: all, or the first ones and a count. */
+/** Returns the ids for a line: all of them, or the first ones and a count. */
 export function idsForLog(ids: readonly string[]): readonly string[] {
   return ids.length <= longestList
     ? ids

@@ -1,6 +1,6 @@
 import { messageOf } from "../kit/errors.ts";
 
-/** What the log keeps of an error. */
+/** The parts of an error that the log keeps. */
 export interface LoggedError {
   readonly type: string;
   readonly message: string;
@@ -12,15 +12,16 @@ export interface LoggedError {
 }
 
 /**
- * Names and codes that contain no user data. Everything else stays out: errors of pg carry the row
- * (`detail`); those of its pool the client with its password; those of got the request.
+ * Names and codes that contain no user data. All other properties stay out. Errors of pg contain
+ * the row (`detail`). Errors of its pool contain the client with its password, and errors of got
+ * the request.
  */
 const facts = ["code", "severity", "schema", "table", "column", "constraint", "routine", "syscall"];
 
-/** Most causes of causes: an error may be its own cause. */
+/** Limit of nested causes, because an error may be its own cause. */
 const deepest = 5;
 
-/** Returns what the log keeps of a thrown value: the text of what is not an error. */
+/** Returns the loggable parts of a thrown value; for a value that is not an error, its text. */
 export function loggedError(thrown: unknown): LoggedError {
   return toLogged(thrown, 1);
 }
@@ -54,7 +55,7 @@ function framesOf(error: Error): string {
   return lines.filter((line) => /^\s+at /.test(line)).join("\n");
 }
 
-/** Formats what ends the process, for people. */
+/** Formats the error that ends the process, for people. */
 export function describeError(thrown: unknown): string {
   const { type, message, stack, cause } = loggedError(thrown);
   const because = cause === undefined ? "" : `\ncaused by ${cause.type}: ${cause.message}`;

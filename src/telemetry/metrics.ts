@@ -11,8 +11,8 @@ import { createReceiverMetrics, type ReceiverMetrics } from "./metrics/receivers
 import { createScraper, type Source } from "./metrics/scrape.ts";
 
 /**
- * All metrics of one process, a part for each folder that counts. Labels have few known values:
- * never an id, a URL or a text of a client or a receiver.
+ * All metrics of one process, with a part for each folder that counts. Labels have few known
+ * values: never an id, a URL or a text of a client or a receiver.
  */
 export interface Metrics {
   readonly http: HttpMetrics;
@@ -28,13 +28,13 @@ export interface Metrics {
   /** Adds numbers that a scrape must fetch before it can show them. */
   addSource(source: Source): void;
   /**
-   * Sets the build information and adds the metrics of the process. Call it once: they cannot be
-   * removed.
+   * Sets the build information and adds the metrics of the process. Call it once, because they
+   * cannot be removed.
    */
   describeProcess(build: { readonly version: string; readonly program: string }): void;
   /**
-   * Returns the metrics in the text format of Prometheus. Bounded in time; rejects only for a fault
-   * of the service.
+   * Returns the metrics in the text format of Prometheus. Takes limited time; rejects only for a
+   * fault of the service.
    */
   scrape(): Promise<string>;
   /** The content type of the result of `scrape`. */
@@ -64,7 +64,7 @@ export function createMetrics(): Metrics {
     addSource: (source) => scraper.add(source),
     describeProcess({ version, program }) {
       build.set({ version, program }, 1);
-      // Under their usual names (`process_*`, `nodejs_*`), so that ready-made dashboards find them.
+      // Uses the standard names (`process_*`, `nodejs_*`), so that ready-made dashboards find them.
       collectDefaultMetrics({ register: registry });
     },
     scrape: () => scraper.scrape(),

@@ -7,7 +7,7 @@ export async function startTracing({
   settings,
   log,
 }: {
-  /** Undefined when tracing is off. */
+  /** Settings of tracing. Undefined when tracing is off. */
   readonly settings: TracingSettings | undefined;
   readonly log: Log;
 }): Promise<Tracing> {

@@ -30,7 +30,7 @@ import type { Log } from "./log.ts";
 import { formatTraceparent, parseTraceparent, type Span, type Tracing } from "./tracing.ts";
 import type { TracingSettings } from "./tracing-settings.ts";
 
-/** How long a collector that does not answer may delay a stop. */
+/** Limit of the delay of a stop by a collector that does not answer. */
 const closeLimitMs = 3_000;
 const warningIntervalMs = 300_000;
 
@@ -43,7 +43,7 @@ const kinds = {
 
 /**
  * Creates tracing with the OpenTelemetry SDK. Spans are sent in batches, outside the path of a
- * request. A full queue drops spans. Nothing is registered globally, so that a tracing that an
+ * request. A full queue drops spans. Nothing is registered globally, so that tracing that an
  * operator preloads stays separate.
  */
 export function createSdkTracing({
@@ -81,7 +81,7 @@ export function createSdkTracing({
     run: (span, work) => currents.run(span, work),
     current: () => currents.getStore(),
     async close() {
-      // Spans that cannot be sent now were logged, and must not fail the stop.
+      // Lost spans have been logged, and must not fail the stop.
       await endsWithin(
         closeLimitMs,
         provider.shutdown().catch(() => undefined),
@@ -116,7 +116,7 @@ function contextOf(parent: string | undefined): Context {
   return trace.setSpanContext(ROOT_CONTEXT, { traceId, spanId, traceFlags, isRemote: true });
 }
 
-/** Makes a span of a trace of its own, without asking the sampler. */
+/** Creates a span of a trace of its own, without asking the sampler. */
 function unsampledSpan(): ApiSpan {
   const [traceId, spanId] = [randomBytes(16).toString("hex"), randomBytes(8).toString("hex")];
   return trace.wrapSpanContext({ traceId, spanId, traceFlags: TraceFlags.NONE });
@@ -139,7 +139,10 @@ function samplerOf({ name, ratio }: TracingSettings["sampler"]): Sampler {
   }
 }
 
-/** Logs that spans are lost, at most every five minutes, and that they arrive again. */
+/**
+ * Wraps an exporter: logs that spans are lost, at most every five minutes, and that they arrive
+ * again.
+ */
 function watched(exporter: SpanExporter, log: Log): SpanExporter {
   let lost = 0;
   let warnedAt = -warningIntervalMs;
@@ -154,7 +157,7 @@ function watched(exporter: SpanExporter, log: Log): SpanExporter {
           const now = performance.now();
           if (now - warnedAt >= warningIntervalMs) {
             warnedAt = now;
-            // Only the message: the error may carry what the collector answered.
+            // Logs the message only, because the error may contain the collector's answer.
             const reason = result.error === undefined ? "unknown" : messageOf(result.error);
             log.warn({ event: "tracing.lost", lost, reason }, "traces cannot be sent; dropping them");
           }

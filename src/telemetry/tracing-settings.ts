@@ -12,17 +12,18 @@ const samplers = [
 type SamplerName = (typeof samplers)[number];
 
 /**
- * Where traces go, and which. The exporter itself reads `OTEL_EXPORTER_OTLP_HEADERS` (secrets,
- * which are only checked here), `_TIMEOUT`, `_COMPRESSION` and the certificates.
+ * Settings of tracing: the collector and the selection of traces. The exporter itself reads
+ * `OTEL_EXPORTER_OTLP_HEADERS`, `_TIMEOUT`, `_COMPRESSION` and the certificates. The headers are
+ * secrets, which are only checked here.
  */
 export interface TracingSettings {
-  /** Takes OTLP over HTTP, in protobuf. */
+  /** URL of the collector, which accepts OTLP over HTTP, in protobuf. */
   readonly url: string;
   readonly sampler: { readonly name: SamplerName; readonly ratio: number };
   /** Attributes of the resource, `service.name` among them. */
   readonly resource: Readonly<Record<string, string>>;
   readonly batch: {
-    /** Most spans that wait to be sent; more are dropped. */
+    /** Limit of the spans that wait to be sent; more are dropped. */
     readonly maxQueueSize: number;
     readonly maxExportBatchSize: number;
     readonly scheduledDelayMillis: number;
@@ -35,7 +36,7 @@ export interface TracingSettings {
  * setting; the SDK would only warn, and traces would be missing.
  *
  * @param program Names the service, unless a variable does.
- * @param faults Gets what is wrong, without the values.
+ * @param faults The list to which faults are added, without the values.
  * @returns Undefined when tracing is off, as it is without an endpoint.
  */
 export function readTracingSettings({
@@ -79,7 +80,7 @@ export function readTracingSettings({
   for (const signal of ["", "TRACES_"]) {
     const name = `OTEL_EXPORTER_OTLP_${signal}`;
     count(`${name}TIMEOUT`);
-    // The exporter takes these words in lower case only.
+    // The exporter accepts these words in lower case only.
     read(`${name}COMPRESSION`, "gzip or none", (text) => (/^(gzip|none)$/.test(text) ? text : undefined));
     read(`${name}HEADERS`, "a list such as key1=value1,key2=value2", headersOf);
     for (const file of ["CERTIFICATE", "CLIENT_KEY", "CLIENT_CERTIFICATE"])

@@ -1,25 +1,29 @@
 /**
- * Undefined values are left out. Never secrets, bodies or query strings: spans leave the machine.
+ * Attributes of a span. Undefined values are left out. Never contain secrets, bodies or query
+ * strings, because spans leave the machine.
  */
 export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
-/** What a span starts with. */
+/** Initial attributes of a span. */
 export interface SpanStart {
   readonly name: string;
   readonly kind: "server" | "client" | "producer" | "consumer";
-  /** The `traceparent` of the parent span. Undefined starts a trace. */
+  /** The `traceparent` of the parent span. Undefined starts a new trace. */
   readonly parent?: string | undefined;
-  /** False makes a span of a trace that is not recorded, whatever the sampler decides. */
+  /** False creates a span of a trace that is not recorded, whatever the sampler decides. */
   readonly isSampled?: false;
-  /** Names of the OpenTelemetry semantic conventions, and `svc.*` where they have none. */
+  /**
+   * Attributes by names of the OpenTelemetry semantic conventions, and `svc.*` where they have
+   * none.
+   */
   readonly attributes?: Attributes;
 }
 
-/** One piece of work in a trace. */
+/** A unit of work in a trace. */
 export interface Span {
   /**
-   * The W3C `traceparent` for what continues the trace. The parent's when tracing is off, so that a
-   * trace passes through. Undefined when there is neither.
+   * The W3C `traceparent` for work that continues the trace. When tracing is off, it is the
+   * parent's, so that the trace passes through. Undefined when there is neither.
    */
   readonly traceparent: string | undefined;
   /** 32 hexadecimal digits; undefined unless the span is recorded. */
@@ -29,30 +33,33 @@ export interface Span {
   /**
    * Ends the span.
    *
-   * @param error The kind of failure, such as `timeout`; undefined after a success.
+   * @param error Kind of the failure, such as `timeout`; undefined after a success.
    */
   end(error?: string): void;
 }
 
 /**
- * Makes spans by hand: one trace leads from a request, or another program's write, to the attempts
- * of its deliveries.
+ * Creates spans by hand. One trace leads from a request, or another program's write, to the
+ * attempts of its deliveries.
  *
- * Not `@opentelemetry/api`: without an SDK its no-op span costs 200 ns against 5 ns here. With a
- * `traceparent` it costs 1 µs against 0.2 µs, since it makes a context and a span for each.
+ * Does not use `@opentelemetry/api`: without an SDK its no-op span costs 200 ns against 5 ns here.
+ * With a `traceparent` it costs 1 µs against 0.2 µs, since it creates a context and a span for
+ * each.
  */
 export interface Tracing {
   readonly isOn: boolean;
   begin(start: SpanStart): Span;
-  /** Runs work, and all that it awaits, with the span as the current one. */
+  /** Runs work, and everything that it awaits, with the span as the current one. */
   run<T>(span: Span, work: () => T): T;
-  /** Returns the span that the caller runs in, recorded or not; undefined when there is none. */
+  /** Returns the current span of the caller, recorded or not; undefined without one. */
   current(): Span | undefined;
-  /** Sends the rest of the spans, within 3 s. */
+  /** Sends the remaining spans, within 3 s. */
   close(): Promise<void>;
 }
 
-/** Traces nothing, and passes on the trace of the caller. Costs 5 ns a span. */
+/**
+ * Tracing that is off: records nothing, and passes on the trace of the caller. Costs 5 ns a span.
+ */
 export const noTracing: Tracing = {
   isOn: false,
   begin: ({ parent }) => (parent === undefined ? noSpan : { ...noSpan, traceparent: parent }),
@@ -70,8 +77,8 @@ const noSpan: Span = {
 };
 
 /**
- * The traceparent in a statement of a span that is not recorded. One text for all: PostgreSQL
- * parses and plans every new statement text. No trace has this id.
+ * The traceparent in a statement of a span that is not recorded. All such statements share this
+ * text, because PostgreSQL parses and plans every new statement text. No trace has this id.
  */
 export const unsampledTraceparent = `00-${"f".repeat(32)}-${"f".repeat(16)}-00`;
 
@@ -88,7 +95,7 @@ export function parseTraceparent(given: unknown): Traceparent | undefined {
   const [, version, traceId, spanId, flags, rest] =
     /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/.exec(given) ??
     [];
-  // A later version may add fields at the end, version 00 has none.
+  // A later version may add fields at the end; version 00 has none.
   if (traceId === undefined || spanId === undefined || (version === "00" && rest !== undefined))
     return undefined;
   return { traceId, spanId, isSampled: (parseInt(flags ?? "", 16) & 1) === 1 };

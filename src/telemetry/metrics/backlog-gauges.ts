@@ -2,11 +2,11 @@ import { Counter, Gauge, type Registry } from "prom-client";
 
 /** The backlog of the outbox, read from the database. Counts stop at `countLimit`. */
 export interface OutboxBacklog {
-  /** Row ids given out so far, those of rolled back changes included. */
+  /** Row ids assigned so far, including those of rolled back changes. */
   readonly captured: number;
   /** Events that are not fanned out. */
   readonly waiting: number;
-  /** Age of the oldest of them; undefined when there is none. */
+  /** Age of the oldest of these events; undefined without any. */
   readonly oldestMs: number | undefined;
 }
 
@@ -20,13 +20,15 @@ export interface DeliveryBacklog {
   readonly scheduled: number;
   /** Deliveries of paused subscriptions and of disabled users. */
   readonly held: number;
-  /** How long the oldest has been due; undefined when there is none. */
+  /** Time for which the oldest delivery has been due; undefined without any. */
   readonly oldestDueMs: number | undefined;
   /** Failed deliveries whose dead letter the broker has not confirmed. */
   readonly awaitingDeadLetter: number;
 }
 
-/** Most rows that a count reads, so that a scrape stays cheap with a backlog of millions. */
+/**
+ * Limit of the rows that a count reads, so that a scrape stays cheap with a backlog of millions.
+ */
 export const countLimit = 10_001;
 
 const bound = `Counted up to ${countLimit}. The same for every process on the database: take the maximum, not the sum.`;
@@ -34,7 +36,7 @@ const bound = `Counted up to ${countLimit}. The same for every process on the da
 /** The gauges of the backlog in the database. */
 export interface BacklogMetrics {
   show(backlog: OutboxBacklog & DeliveryBacklog): void;
-  /** Removes the values: unknown is not zero. */
+  /** Removes the values, because an unknown value is not zero. */
   forget(): void;
 }
 

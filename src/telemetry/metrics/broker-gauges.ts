@@ -4,9 +4,9 @@ import { addLiveGauge } from "./live-gauge.ts";
 /** The gauges of the broker. */
 export interface BrokerMetrics {
   showDepth(queue: string, messages: number): void;
-  /** Removes the values: unknown is not zero. */
+  /** Removes the values, because an unknown value is not zero. */
   forget(): void;
-  /** Sets the function that each scrape asks for the state of the connection. */
+  /** Sets the function that returns the state of the connection at each scrape. */
   watch(isConnected: () => boolean): void;
 }
 

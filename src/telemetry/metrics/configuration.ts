@@ -2,13 +2,13 @@ import { Counter, Gauge, type Registry } from "prom-client";
 
 /** Shows which configuration is in use. */
 export interface ConfigurationMetrics {
-  /** Counts a reload: its configuration is in use, or was refused and the previous one stays. */
+  /** Counts a reload: applied, or refused while the previous configuration stays in use. */
   reloaded(isApplied: boolean): void;
 }
 
 /**
- * Creates the gauges. The configuration of the start counts as in use: without it there is no
- * process.
+ * Creates the gauges. The configuration of the start counts as in use, because there is no process
+ * without it.
  */
 export function createConfigurationMetrics(registry: Registry): ConfigurationMetrics {
   const registers = [registry];

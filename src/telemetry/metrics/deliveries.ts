@@ -2,17 +2,17 @@ import { Counter, Histogram, type Registry } from "prom-client";
 import { addLiveGauge } from "./live-gauge.ts";
 
 /**
- * How an attempt ended: the outcome for the delivery, and the kind of error (`none` without one).
+ * The end of an attempt: its outcome for the delivery, and the kind of error (`none` without one).
  */
 interface EndedAttempt {
   readonly outcome: "delivered" | "retry" | "failed";
   readonly error: string;
   readonly durationMs: number;
-  /** 1 for the first POST. */
+  /** Number of the attempt; 1 for the first POST. */
   readonly attempt: number;
   /**
-   * Time from the event to the end of the attempt. Undefined for a manual retry, whose delay is the
-   * user's.
+   * Time from the event to the end of the attempt. Undefined for a manual retry, whose delay
+   * depends on the user.
    */
   readonly lagMs: number | undefined;
 }
@@ -23,11 +23,11 @@ export interface DeliveryMetrics {
   attemptStarted(): () => void;
   attempted(attempt: EndedAttempt): void;
   /**
-   * Counts a due delivery that has to wait: its receiver is `busy` with others, or `silent`, or the
-   * subscription has had its `rate`.
+   * Counts a due delivery that has to wait. Its receiver is `busy` with others, or `silent`, or the
+   * subscription has reached its `rate`.
    */
   postponed(reason: "busy" | "silent" | "rate"): void;
-  /** Counts a delivery whose attempts are spent, once that is stored. */
+  /** Counts a delivery without further attempts, once that is stored. */
   failed(): void;
   /**
    * Counts dead letters that the broker confirmed: `spent` deliveries, or messages `foreign` to the
@@ -38,7 +38,7 @@ export interface DeliveryMetrics {
   swept(count: number): void;
 }
 
-/** From a receiver nearby to one that was down for days. */
+/** Buckets in seconds, from a receiver nearby to one that was down for days. */
 const lagBuckets = [
   0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300, 900, 3_600, 14_400, 43_200, 86_400,
   259_200, 604_800,

@@ -1,10 +1,10 @@
 import { Counter, type Registry } from "prom-client";
 
-/** Counts events from the outbox to the deliveries. */
+/** Metrics of events from the outbox to the deliveries. */
 export interface EventMetrics {
   /**
-   * Counts an event that the broker confirmed. Its resource is in the mapping files: others cannot
-   * be presented.
+   * Counts an event that the broker confirmed. Its resource is in the mapping files, because others
+   * cannot be presented.
    */
   published(event: { readonly resource: string; readonly trigger: string }): void;
   /**
@@ -12,7 +12,7 @@ export interface EventMetrics {
    * the broker.
    */
   postponed(reason: "refused" | "unconfirmed", count: number): void;
-  /** Counts events that the broker confirmed and no dispatcher fanned out in time. */
+  /** Counts events that the broker confirmed and that no dispatcher fanned out in time. */
   republished(count: number): void;
   fannedOut(counts: { readonly events: number; readonly deliveries: number }): void;
 }

@@ -2,7 +2,7 @@ import { Counter, Histogram, type Registry } from "prom-client";
 import { getOrSet } from "../../kit/group-by.ts";
 import { addLiveGauge } from "./live-gauge.ts";
 
-/** Counts requests. For the hot path: each series is looked up once. */
+/** Metrics of requests. Looks each series up once, because it is on the hot path. */
 export interface HttpMetrics {
   started(): void;
   /**

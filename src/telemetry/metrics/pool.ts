@@ -1,13 +1,13 @@
 import type { Registry } from "prom-client";
 import { addLiveGauge, addLiveGauges } from "./live-gauge.ts";
 
-/** The connections of a process now. */
+/** The current use of the connections of a process. */
 export interface PoolUse {
   readonly active: number;
   readonly idle: number;
   /** Statements that wait for one of the connections of `database.poolSize`. */
   readonly waiting: number;
-  /** Most connections that the process opens. */
+  /** Limit of the connections that the process opens. */
   readonly limit: number;
 }
 

@@ -1,6 +1,6 @@
 import { Counter, type Registry } from "prom-client";
 
-/** Counts what the compiler of queries leaves to the Prisma client. */
+/** Metrics of the queries that the compiler of queries leaves to the Prisma client. */
 export interface QueryingMetrics {
   leftToPrisma(resource: string): void;
 }

@@ -2,7 +2,7 @@ import type { Registry } from "prom-client";
 import { addLiveGauges } from "./live-gauge.ts";
 
 /**
- * Receivers that get no attempts for now (open), and receivers that one attempt decides on (half
+ * Receivers that get no attempts for now (open), and receivers on which one attempt decides (half
  * open).
  */
 export interface BreakerCounts {
@@ -12,7 +12,7 @@ export interface BreakerCounts {
 
 /** The gauges of the receivers. */
 export interface ReceiverMetrics {
-  /** Sets the function that each scrape asks. A reload replaces it. */
+  /** Sets the function that returns the counts at each scrape. A reload replaces it. */
   watchBreakers(counts: () => BreakerCounts): void;
 }
 
@@ -22,7 +22,7 @@ export function createReceiverMetrics(registry: Registry): ReceiverMetrics {
   addLiveGauges({
     registry,
     name: "svc_receiver_breakers",
-    // The receiver is no label, since the number of receivers has no bound.
+    // The receiver is no label, since the number of receivers has no limit.
     help: "Receivers whose breaker is `open` (no attempts for now) or `half_open` (one attempt decides).",
     label: "state",
     read() {

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from "prom-client";
 import { endsWithin } from "../../kit/worker.ts";
 
-/** The sources of a process. It adds them once it has reached its servers. */
+/** Names of the sources of a process. It adds them once it has reached its servers. */
 const sourceNames = ["database", "broker"] as const;
 
 /** Numbers that a scrape must fetch before it can show them. */
@@ -9,11 +9,11 @@ export interface Source {
   readonly name: (typeof sourceNames)[number];
   /** Fetches the numbers and sets the gauges. */
   read(): Promise<void>;
-  /** Removes the values of the gauges, which are no longer valid. */
+  /** Removes the outdated values of the gauges. */
   forget(): void;
 }
 
-/** Collects the numbers of all sources for a scrape. */
+/** Collector of the numbers of all sources for a scrape. */
 export interface Scraper {
   add(source: Source): void;
   /**
@@ -23,17 +23,17 @@ export interface Scraper {
 }
 
 /**
- * Largest share of the time that a source may be busy with scrapes: slow answers are shown for
- * longer.
+ * Limit of the share of time that a source spends on scrapes: the numbers of a slow source are
+ * shown for longer.
  */
 const mostLoad = 1 / 20;
 
 /**
  * Creates a scraper.
  *
- * @param freshForMs Least time that numbers are shown before they are fetched again. Several
+ * @param freshForMs Minimum time for which numbers are shown before they are fetched again. Several
  *   scrapers therefore cost no more than one.
- * @param limitMs How long a scrape waits for a source.
+ * @param limitMs Limit of the wait of a scrape for a source.
  */
 export function createScraper({
   registry,
@@ -58,7 +58,8 @@ export function createScraper({
     labelNames: ["source"] as const,
     registers: [registry],
   });
-  // An alert on 0 does not fire without a value. A process that waits for its servers had none.
+  // Sets an initial value, because an alert on 0 does not fire without a value. Otherwise, a
+  // process that waits for its servers would have none.
   for (const source of sourceNames) success.set({ source }, 0);
   const refreshers: (() => Promise<void>)[] = [];
 
@@ -68,7 +69,8 @@ export function createScraper({
     let underWay: Promise<void> | undefined;
 
     /**
-     * Runs one read at a time, also when the previous one hangs: scrapes must not use up the pool.
+     * Runs one read at a time, even if the previous one hangs, because scrapes must not use up the
+     * pool.
      */
     async function read(): Promise<void> {
       const startedAt = now();
@@ -79,7 +81,7 @@ export function createScraper({
         duration.set(name, tookMs / 1_000);
         success.set(name, 1);
       } catch {
-        // The owner of the source logs the reason; the gauge shows only that it fails.
+        // The owner of the source logs the reason; the gauge only shows the failure.
         fail();
       } finally {
         underWay = undefined;
