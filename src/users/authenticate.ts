@@ -7,18 +7,21 @@ import { unauthenticated, type Identity } from "./identity.ts";
 import type { TokenProvider } from "./provider.ts";
 import { parseBearer, type Credentials } from "./token.ts";
 
-/** Delays a refusal: a few connections could otherwise cause thousands of them a second. */
+/**
+ * Delay of a refusal, because a few connections could otherwise cause thousands of refusals a
+ * second.
+ */
 const refusalDelayMs = 1000;
 
-/** Identifies tokens of one kind. */
+/** Authentication of tokens of one kind. */
 export interface Identifier {
   identify(token: string): Promise<Identity>;
-  /** Whether the token was known lately. */
+  /** Returns whether the token was found recently. */
   wasFound(token: string): boolean;
 }
 
 /**
- * Puts the token's user, its id and what it allows on `ctx.state`.
+ * Creates the middleware that puts the token's user, its id and its permissions on `ctx.state`.
  *
  * @param jwts Undefined: JWTs are malformed tokens.
  * @param failures Counts the failed attempts of client addresses, since each costs a statement.
@@ -36,14 +39,15 @@ export function createAuthenticate({
   readonly failures: FailureLimit;
 }): ApiMiddleware {
   return async (ctx, next) => {
-    // `headers` has only the first of several.
+    // `headers` has only the first of several values.
     const credentials = parseBearer(ctx.req.headersDistinct["authorization"]);
     if (credentials.kind === "missing") throw unauthenticated("token.missing");
     const known = identifierOf(credentials, tokens, jwts);
     const { clientAddress = "" } = ctx.state;
     const waitSeconds = failures.waitSeconds(clientAddress);
     if (waitSeconds !== undefined && known?.wasFound() !== true) {
-      // A thousand refusals a second would otherwise take the places of all other requests.
+      // Gives up the place, because a thousand refusals a second would take the places of all other
+      // requests.
       ctx.state.leavePlace?.();
       await sleep(refusalDelayMs);
       throw new AppError("rate.exceeded", "Too many failed authentications.", {
@@ -63,7 +67,7 @@ export function createAuthenticate({
     ctx.state.identifyAgain = async () => {
       const { isAdmin } = ctx.state.caller;
       await identify();
-      // What was decided before the body came counted on an admin.
+      // Decisions before the body arrived assumed an admin.
       if (isAdmin && !ctx.state.caller.isAdmin) throw unauthorizedError("user.forbidden");
     };
     await next();
@@ -71,8 +75,8 @@ export function createAuthenticate({
 }
 
 /**
- * Returns the caller of a request as of now; undefined when its token is no longer valid. For
- * answers that take minutes.
+ * Creates a function that returns the current caller of a request; undefined when its token is no
+ * longer valid. It is for answers that take minutes.
  */
 export function createRecheck({
   tokens,
@@ -88,7 +92,9 @@ export function createRecheck({
   };
 }
 
-/** Returns undefined for anything but a token of an accepted kind. */
+/**
+ * Returns the identification of a token; undefined for anything but a token of an accepted kind.
+ */
 function identifierOf(
   credentials: Credentials,
   tokens: Identifier,

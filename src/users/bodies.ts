@@ -40,19 +40,19 @@ const changedUser = compileRules(changedUserRules);
 /** The body of a new token. */
 export interface TokenBody {
   readonly name: string;
-  /** Undefined: those of the token that asks. */
+  /** Undefined: the scopes of the token of the request. */
   readonly scopes: readonly string[] | undefined;
-  /** Undefined: when that token ends. */
+  /** Undefined: the end of that token. */
   readonly expiresAt: Date | undefined;
 }
 
-/** The body of a user; what is not in it is undefined. */
+/** The body of a user; missing keys are undefined. */
 export interface UserBody {
   readonly name?: string;
   readonly email?: string;
   readonly isAdmin?: boolean;
   readonly isDisabled?: boolean;
-  /** Null: none. */
+  /** Subject of the user's JWTs. Null: the user has no JWTs. */
   readonly subject?: string | null;
 }
 
@@ -77,7 +77,7 @@ export async function readTokenBody(body: Body, resources: Iterable<string>): Pr
 /**
  * Reads the body of a user. Throws 422 `validation.failed`.
  *
- * @param hasSubjects Whether JWTs are taken: without them a subject means nothing.
+ * @param hasSubjects Whether the service accepts JWTs: without them a subject has no meaning.
  */
 export async function readUserBody(
   body: Body,
@@ -103,7 +103,7 @@ export async function readUserBody(
   };
 }
 
-/** None of these rules asks the database. */
+/** Lookup for these rules, none of which queries the database. */
 const exists = (): Promise<boolean> => Promise.resolve(false);
 
 async function checked(rules: CompiledRules, body: Body): Promise<Body> {
@@ -121,7 +121,7 @@ function faultOfSubject(subject: string, hasSubjects: boolean): string | undefin
   return hasSubjects ? subjectFault(subject) : "A subject needs the setting auth.jwt.";
 }
 
-/** What the rule `boolean` accepts. */
+/** Returns whether a value that passed the rule `boolean` means true. */
 function isTrue(value: unknown): boolean {
   return value === true || value === 1 || value === "1";
 }

@@ -12,30 +12,30 @@ export interface UserCommandsContext {
   readonly database: { readonly pool: Pool };
   readonly sql: Sql;
   readonly log: Log;
-  /** Who runs the command. */
+  /** Author of the command's changes, for the audit trail. */
   readonly actor: Actor;
   readonly config: { readonly auth: { readonly jwt?: { readonly issuer: string } | undefined } };
   close(): Promise<void>;
 }
 
-/** What the commands open and write to. */
+/** Dependencies of the commands: the opening of the database, and the terminal. */
 export interface UserCommandsOptions {
   readonly open: () => Promise<UserCommandsContext>;
   readonly terminal: Terminal;
 }
 
-/** What is open while a command works. */
+/** The opened stores of a command. */
 export interface OpenedUsers {
   readonly transact: Transact;
   readonly users: UserStore;
   readonly tokens: TokenProvider;
   /** Names of the resources that `svc-admin migrate` has installed. */
   readonly resources: () => Promise<readonly string[]>;
-  /** Whose JWTs are taken; undefined: none are. */
+  /** Issuer of the accepted JWTs. Undefined: JWTs are not accepted. */
   readonly issuer: string | undefined;
 }
 
-/** Opens what the commands of users and tokens work with, and closes it after the work. */
+/** Opens the stores for commands of users and tokens, and closes them after the work. */
 export function withUsers<T>(
   open: UserCommandsOptions["open"],
   work: (opened: OpenedUsers) => Promise<T>,

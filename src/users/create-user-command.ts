@@ -81,7 +81,10 @@ async function createUser(opened: OpenedUsers, terminal: Terminal, given: Given)
   terminal.stderr(shownOnce);
 }
 
-/** Makes both or neither: a repeat would be refused for the user that is there. */
+/**
+ * Creates both the user and its token, or neither: a repeat would be refused because the user
+ * exists.
+ */
 async function makeUser(
   { transact, users, tokens, issuer }: OpenedUsers,
   { name, email, subject, scope: scopes, ...given }: Given,
@@ -103,7 +106,7 @@ async function makeUser(
   });
 }
 
-/** Asks until the answer is valid. */
+/** Repeats the question until the answer is valid. */
 async function ask(
   { ask: askOnce, stderr }: Terminal,
   {

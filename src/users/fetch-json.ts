@@ -2,16 +2,20 @@ import { createAgents } from "../outbound/connections.ts";
 import { createSharedLookup, type AddressLookup } from "../outbound/shared-lookup.ts";
 import { createTargetPolicy } from "../outbound/targets.ts";
 
-/** Fetches a JSON document. Rejects on failure; the message names no address behind the URL. */
+/**
+ * Fetches a JSON document. Rejects on failure; the message does not reveal the address behind the
+ * URL.
+ */
 export type FetchJson = (url: string) => Promise<unknown>;
 
-/** For DNS, connect, TLS, head and body. */
+/** Limit for DNS, connect, TLS, head and body together. */
 const timeoutMs = 5_000;
 const maxBytes = 256 * 1024;
 
 /**
- * Fetches over connections that are vetted like those to webhooks: to public addresses and to
- * `allowedNetworks`. Follows no redirect, uses no proxy, tries once, and reads at most 256 KiB.
+ * Creates a fetcher whose connections are checked like those to webhooks. They lead to public
+ * addresses and to `allowedNetworks` only. It follows no redirect, uses no proxy, tries once, and
+ * reads at most 256 KiB.
  *
  * @param allowedNetworks CIDRs.
  */
@@ -27,17 +31,17 @@ export function createFetchJson({
   const policy = createTargetPolicy(allowedNetworks);
   const agent = createAgents({ policy, keepAlive: false, maxSockets: 4, lookup });
   return async (url) => {
-    // Addresses in a URL are not looked up, and so not seen by the agents.
+    // Addresses in a URL are not looked up, so the agents do not check them.
     const refusal = policy.refusalOfUrl(url);
     if (refusal !== undefined) throw new Error(refusal);
-    // Most services verify no JWTs, and loading it takes 5 MB.
+    // Imports lazily, because most services verify no JWTs, and loading it takes 5 MB.
     const { got } = await import("got");
     const request = got(url, {
       agent,
       followRedirect: false,
       retry: { limit: 0 },
       timeout: { request: timeLimitMs },
-      // A few bytes can stand for gigabytes.
+      // Compressed answers are not inflated, because a few bytes can become gigabytes.
       decompress: false,
       headers: { accept: "application/json" },
     });

@@ -9,20 +9,23 @@ import { hashToken, isToken } from "./token.ts";
 /** Finds the users of personal access tokens. */
 export interface TokenFinder {
   /**
-   * Returns the user of a token, or why it is refused. Costs one statement, or none for a text that
-   * cannot be a token. Records the use afterwards, at most once a minute.
+   * Returns the user of a token, or the reason of its refusal. Costs one statement, or none for a
+   * text that cannot be a token. Records the use afterwards, at most once a minute.
    */
   identify(token: string): Promise<Identity>;
-  /** Whether `identify` found the token lately. It may be invalid by now; takes no statement. */
+  /**
+   * Returns whether `identify` found the token recently, without a statement. The token may be
+   * invalid by now.
+   */
   wasFound(token: string): boolean;
-  /** Waits for the uses that are still being noted. */
+  /** Waits for the uses that are still being recorded. */
   close(): Promise<void>;
 }
 
-/** About 1.5 MB. */
+/** Limit of the remembered tokens, which take about 1.5 MB. */
 const maxFound = 10_000;
 
-/** Most tokens of one look-up, and how many look-ups run at one time. */
+/** Limit of the tokens of one look-up, and of concurrent look-ups. */
 const lookUps = { tokens: 100, atWork: 4 };
 
 interface FoundToken {
@@ -38,7 +41,7 @@ interface FoundToken {
   readonly isAdmin: boolean;
 }
 
-// The database's clock decides on expiry, since every process shares it.
+// The database's clock decides on expiry, since all processes share it.
 const findText = `
   SELECT token.id AS "tokenId", encode(token.hash, 'hex') AS hash, token.scopes, token.expires_at AS "expiresAt",
     owner.id, owner.name, owner.email, owner.is_admin AS "isAdmin",
@@ -49,7 +52,10 @@ const findText = `
   JOIN svc.users AS owner ON owner.id = token.user_id
   WHERE token.hash = ANY($1::bytea[])`;
 
-/** Only the holder of a token gets these: the hash of what it sent was found. */
+/**
+ * Refusals by state. Only the holder of a token gets them, since the hash of the sent token was
+ * found.
+ */
 const refusals: Readonly<Record<Exclude<FoundToken["state"], "valid">, Identity>> = {
   revoked: revokedToken,
   expired: { kind: "refused", code: "token.expired", reason: "The token has expired" },
@@ -64,18 +70,18 @@ const noteUseText = `
 interface State {
   readonly sql: Sql;
   readonly log: Log;
-  /** By token id, so that a burst of requests writes once. */
+  /** Uses that are being recorded, by token id, so that a burst of requests writes once. */
   readonly notes: Map<number, Promise<void>>;
-  /** Hashes, the last found ones at the end. */
+  /** Hashes of found tokens, the most recent ones at the end. */
   readonly found: Set<string>;
 }
 
-/** Creates a finder that knows no token yet. */
+/** Creates a finder that remembers no token yet. */
 export function createTokenFinder(options: { readonly sql: Sql; readonly log: Log }): TokenFinder {
   const state: State = { ...options, notes: new Map(), found: new Set() };
   const { sql, notes, found } = state;
 
-  /** One statement for the tokens of all requests that come in one turn of the event loop. */
+  /** Looks up the tokens of all requests of one turn of the event loop in one statement. */
   const lookUp = createBatcher<string, FoundToken | undefined>({
     maxItems: lookUps.tokens,
     atWork: lookUps.atWork,

@@ -6,7 +6,7 @@ import type { UserStore } from "./store.ts";
 const first = { name: "Admin", email: "admin@localhost", isAdmin: true } as const;
 
 /**
- * Makes an admin at the first start on the embedded database. Keeps its token in
+ * Creates an admin at the first start on the embedded database. Keeps its token in
  * `<dataDir>/admin.token` (mode 0600), so that the start can print a working command without the
  * token.
  *
@@ -29,14 +29,14 @@ export async function ensureFirstUser({
   if (user === undefined) {
     if (before.length > 0) return undefined;
     const made = await users.create(first);
-    // Another process has just made it.
+    // Another process has just created the user.
     if (made.kind !== "created") return undefined;
     ({ user } = made);
   }
   if (user.disabledAt !== null) return undefined;
   const { token } = await tokens.issue({ userId: user.id, name: "first start" });
   await mkdir(dataDir, { recursive: true });
-  // An existing file would keep its own mode.
+  // Removes an existing file first, because it would keep its own mode.
   await rm(file, { force: true });
   await writeFile(file, `${token}\n`, { mode: 0o600, flag: "wx" });
   return file;

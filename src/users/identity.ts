@@ -2,34 +2,34 @@ import type { Caller } from "../kit/caller.ts";
 import { AppError, type ErrorCode } from "../kit/errors.ts";
 import { includesScope, type Grant } from "../kit/scopes.ts";
 
-/** Whose request it is, and what its token allows. */
+/** The user of a request, and the permissions of its token. */
 export interface KnownIdentity {
   readonly kind: "known";
   readonly caller: Caller;
-  /** Undefined: a JWT. */
+  /** Id of the token. Undefined: a JWT. */
   readonly tokenId: number | undefined;
   readonly grant: Grant;
 }
 
-/** What a token shows. */
+/** Result of the identification of a token. */
 export type Identity =
   | KnownIdentity
   | {
       readonly kind: "refused";
       readonly code: ErrorCode;
-      /** Tells the holder of the token why. Undefined for a token that was never valid. */
+      /** Reason for the holder of the token. Undefined for a token that was never valid. */
       readonly reason?: string;
     };
 
-/** Refuses a text that is no token of a user. */
+/** Refusal of a text that is not a token of a user. */
 export const invalidToken: Identity = { kind: "refused", code: "token.invalid" };
-/** Refuses a revoked token. */
+/** Refusal of a revoked token. */
 export const revokedToken = {
   kind: "refused",
   code: "token.revoked",
   reason: "The token is revoked",
 } as const satisfies Identity;
-/** Refuses every token of a disabled user. */
+/** Refusal of every token of a disabled user. */
 export const disabledUser = {
   kind: "refused",
   code: "user.disabled",
@@ -41,7 +41,7 @@ export function callerOf(user: Omit<Caller, "isLimited">, { scopes }: Grant): Ca
   return includesScope(scopes, "admin") ? user : { ...user, isAdmin: false, isLimited: true };
 }
 
-/** RFC 6750, section 3: `error` only for a request that carried a token. */
+/** Returns the 401 error. RFC 6750, section 3: `error` is only for a request with a token. */
 export function unauthenticated(code: ErrorCode, reason?: string): AppError {
   const error = code === "token.missing" ? "" : ' error="invalid_token"';
   const description = reason === undefined ? "" : `, error_description="${reason}"`;

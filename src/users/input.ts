@@ -6,15 +6,15 @@ export function nameFault(text: string): string | undefined {
 }
 
 /**
- * Returns why a text cannot be an e-mail address; undefined when it may be one. Only a mail to it
- * could prove it.
+ * Returns why a text cannot be an e-mail address; undefined when it may be one. Only a mail could
+ * prove the address.
  */
 export function emailFault(text: string): string | undefined {
   const isFit = text.length <= 254 && /^[^\s@\p{Cc}\p{Surrogate}]+@[^\s@\p{Cc}\p{Surrogate}]+$/u.test(text);
   return isFit ? undefined : "An e-mail address is needed, such as ada@example.com.";
 }
 
-/** Returns what is wrong with the subject of JWTs, as a sentence; undefined when nothing is. */
+/** Returns the fault of the subject of JWTs, as a sentence; undefined without one. */
 export function subjectFault(subject: string): string | undefined {
   if (subject === "" || subject.length > 255) return "A subject has 1 to 255 characters.";
   return /[\p{Cc}\p{Surrogate}]/u.test(subject) ? "A subject has no control characters." : undefined;

@@ -34,9 +34,9 @@ const refusals: Readonly<Record<"expired" | "unknown" | "email_taken", Identity>
 };
 
 /**
- * Finds the user of a JWT by issuer and subject, and makes it at the first request. A known user
- * takes one statement. Never finds a user by e-mail address: anyone who chooses the address at the
- * issuer would take the account over.
+ * Creates the identifier of JWTs. It finds the user of a JWT by issuer and subject, and creates the
+ * user at the first request. A known user takes one statement. It never finds a user by e-mail
+ * address: anyone who chooses the address at the issuer would take over the account.
  */
 export function createJwtIdentifier({
   settings,
@@ -73,12 +73,12 @@ export function createJwtIdentifier({
       const found = await findUser(subject, claims);
       const user = "isDisabled" in found && found.isDisabled ? disabledUser : found;
       if ("kind" in user) {
-        // A known token passes the limit of failures, and each of its requests costs a statement.
+        // Known tokens pass the limit of failures, and each of their requests costs a statement.
         verifier.forget(token);
         return user;
       }
       const { id, name, email } = user;
-      // Nothing of the claim is stored: it ends with the token.
+      // The admin claim is not stored: it ends with the token.
       const isAdmin = user.isAdmin || isAdminBy(claims, settings);
       const grant = { scopes, expiresAt, isOfAdmin: isAdmin };
       return {
@@ -92,7 +92,7 @@ export function createJwtIdentifier({
   };
 }
 
-/** Returns a claim by its name, else by its path: `realm_access.roles` as Keycloak has it. */
+/** Returns a claim by its name, else by its path, such as `realm_access.roles` of Keycloak. */
 function claimOf(claims: Caller["claims"], name: string): unknown {
   if (Object.hasOwn(claims, name)) return claims[name];
   return name.split(".").reduce<unknown>((value, step) => {
@@ -101,7 +101,7 @@ function claimOf(claims: Caller["claims"], name: string): unknown {
   }, claims);
 }
 
-/** Undefined for what cannot be one, or not be stored. */
+/** Returns the subject; undefined for a value that cannot be a subject or cannot be stored. */
 function subjectOf({ claims }: VerifiedJwt, userClaim: string): string | undefined {
   const value = claimOf(claims, userClaim);
   const isFit = typeof value === "string" && value !== "" && value.length <= 255;
@@ -111,13 +111,13 @@ function subjectOf({ claims }: VerifiedJwt, userClaim: string): string | undefin
 function isAdminBy(claims: Caller["claims"], { adminClaim, adminValue }: JwtSettings): boolean {
   if (adminClaim === undefined || adminValue === undefined) return false;
   const value = claimOf(claims, adminClaim);
-  // JSON has a true where a setting has the text.
+  // The claim may be the JSON value true where the setting is the text.
   return (Array.isArray(value) ? (value as unknown[]) : [value]).some(
     (one) => one === adminValue || (one === true && adminValue === "true"),
   );
 }
 
-/** Name and e-mail address of a new user. */
+/** Returns the name and e-mail address of a new user. */
 function profileOf(
   subject: string,
   claims: Caller["claims"],
@@ -125,16 +125,16 @@ function profileOf(
 ): { readonly name: string; readonly email: string } {
   const given = claimOf(claims, nameClaim);
   const text = typeof given === "string" ? given.slice(0, longestName) : "";
-  // The cut may leave half a surrogate pair.
+  // The cut may leave half of a surrogate pair.
   const name = text.replace(/[\p{Cc}\p{Surrogate}]/gu, " ").trim();
   const email = claimOf(claims, emailClaim);
-  // Mapping files can make admins by address, so an address that is not verified does not count.
+  // Mapping files can make admins by address, so an unverified address does not count.
   const isVerified = emailClaim !== "email" || claims["email_verified"] === true;
   const isFit = typeof email === "string" && isVerified && emailFault(email) === undefined;
   const digest = createHash("sha256").update(`${issuer}\n${subject}`).digest("hex").slice(0, 32);
   return {
     name: name === "" ? subject : name,
-    // RFC 2606: no address is under .invalid.
+    // RFC 2606: no real address is under .invalid.
     email: isFit ? email : `${digest}@users.invalid`,
   };
 }

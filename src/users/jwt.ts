@@ -13,7 +13,7 @@ import type { Caller } from "../kit/caller.ts";
 import { isScope, maxScopes } from "../kit/scopes.ts";
 import type { KeySet, KeySource } from "./key-set.ts";
 
-/** What a JWT says, by its signature. */
+/** The verified contents of a JWT. */
 export interface VerifiedJwt {
   readonly kind: "verified";
   readonly claims: Caller["claims"];
@@ -21,33 +21,43 @@ export interface VerifiedJwt {
   readonly expiresAt: Date;
 }
 
-/** What a verification finds. `no_keys`: the keys of the issuer could not be fetched yet. */
+/** Result of a verification. `no_keys`: the keys of the issuer could not be fetched yet. */
 export type JwtResult = VerifiedJwt | { readonly kind: "expired" | "invalid" | "no_keys" };
 
 /** Verifies JWTs of one issuer. */
 export interface JwtVerifier {
-  /** Checks the signature of a token once, as long as the keys are the same. */
+  /** Verifies a token. Checks its signature once, as long as the keys do not change. */
   verify(token: string): Promise<JwtResult>;
-  /** Whether the token was verified lately. */
+  /** Returns whether the token was verified recently. */
   wasVerified(token: string): boolean;
-  /** Forgets a token that its user may not use: it counts as never verified. */
+  /** Forgets a token that its user may not use, as if it had never been verified. */
   forget(token: string): void;
 }
 
-/** Between the issuer's clock and this one. */
+/** Tolerated difference between the issuer's clock and this one. */
 const clockToleranceSeconds = 30;
-/** Tokens that need no second signature check: at 2 to 8 KiB each, some 16 MB at most. */
+/**
+ * Limit of the tokens whose signature needs no second check: at 2 to 8 KiB each, they take some 16
+ * MB at most.
+ */
 const maxVerified = 2_000;
-/** A later end, such as one in milliseconds, has no form that clients read (RFC 3339). */
+/**
+ * Latest end of a token. A later one, such as an end in milliseconds, has no form that clients read
+ * (RFC 3339).
+ */
 const lastMs = Date.parse("9999-12-31T23:59:59.999Z");
-/** `at+jwt` is RFC 9068. Others of the same issuer, such as `logout+jwt`, are no access tokens. */
+/**
+ * Accepted types. `at+jwt` is from RFC 9068. Others of the same issuer, such as `logout+jwt`, are
+ * not access tokens.
+ */
 const types = [undefined, "jwt", "at+jwt", "application/jwt", "application/at+jwt"];
 
 /**
- * Makes a verifier. Keys come from the issuer alone: of a token's header, only the key id counts.
+ * Creates a verifier. Keys come from the issuer only. From a token's header, only the key id is
+ * used.
  *
- * @param algorithms Of public keys only; a token names one of them.
- * @param now In ms since 1970.
+ * @param algorithms Algorithms with public keys only; a token names one of them.
+ * @param now Clock, in ms since 1970.
  */
 export function createJwtVerifier({
   issuer,
@@ -66,7 +76,7 @@ export function createJwtVerifier({
   let version: string | undefined;
   let getKey: JWTVerifyGetKey;
 
-  /** Forgets what other keys have verified. */
+  /** Forgets the tokens that other keys have verified. */
   function useKeySet(set: KeySet): JWTVerifyGetKey {
     if (set.version !== version) {
       verified.clear();
@@ -89,14 +99,14 @@ export function createJwtVerifier({
       return resultOf(payload);
     } catch (error) {
       if (error instanceof errors.JWKSNoMatchingKey) return "unknown key";
-      // jose checks the signature, the issuer and the audience first.
+      // jose checks the signature, the issuer and the audience before the expiry.
       return { kind: error instanceof errors.JWTExpired ? "expired" : "invalid" };
     }
   }
 
   return {
     async verify(token) {
-      // Before the keys are looked up, so that garbage costs a few microseconds only.
+      // Runs before the keys are looked up, so that garbage costs only a few microseconds.
       if (!isAcceptable(token, algorithms)) return { kind: "invalid" };
       let set = await keys.get();
       if (set === undefined) return { kind: "no_keys" };
@@ -112,7 +122,7 @@ export function createJwtVerifier({
         }
       }
       if (result === "unknown key") return { kind: "invalid" };
-      // During the check, others may have brought a set without the key.
+      // During the check, another request may have fetched a set without the key.
       if (result.kind === "verified" && set.version === version) verified.remember(token, result);
       return result;
     },
@@ -121,7 +131,7 @@ export function createJwtVerifier({
   };
 }
 
-/** Remembers tokens whose signature was checked, so that each is checked once. */
+/** Cache of tokens whose signature was checked, so that each is checked once. */
 interface VerifiedTokens {
   recall(token: string): VerifiedJwt | undefined;
   remember(token: string, one: VerifiedJwt): void;
@@ -131,7 +141,7 @@ interface VerifiedTokens {
 }
 
 function createVerifiedTokens(now: () => number): VerifiedTokens {
-  /** By hash, the one used last at the end. */
+  /** Verified tokens by hash, the most recently used one at the end. */
   const verified = new Map<string, VerifiedJwt>();
   const isInForce = ({ expiresAt }: VerifiedJwt): boolean =>
     expiresAt.getTime() + clockToleranceSeconds * 1000 > now();
@@ -174,14 +184,20 @@ function resultOf(payload: JWTPayload): JwtResult {
   return { kind: "verified", claims: claimsOf(payload), scopes: scopesOf(payload), expiresAt };
 }
 
-/** Without a prototype: a claim of the name `constructor` is only what the token says. */
+/**
+ * Returns the claims without a prototype, so that a claim named `constructor` only comes from the
+ * token.
+ */
 function claimsOf(payload: JWTPayload): Caller["claims"] {
   const claims = Object.create(null) as Record<string, unknown>;
   for (const [name, value] of Object.entries(payload)) if (name !== "__proto__") claims[name] = value;
   return Object.freeze(claims);
 }
 
-/** Returns the scopes named like ours; `*` without any. RFC 8693 has `scope`, others `scp`. */
+/**
+ * Returns the scopes that have names of this service; `*` without any. RFC 8693 has `scope`, others
+ * `scp`.
+ */
 function scopesOf({ scope, scp }: JWTPayload): readonly string[] {
   const named = [scope, scp].flatMap((one): readonly unknown[] =>
     typeof one === "string" ? one.split(" ") : Array.isArray(one) ? (one as unknown[]) : [],

@@ -13,23 +13,26 @@ export interface KeySet {
   readonly keys: readonly Readonly<Record<string, unknown>>[];
 }
 
-/** Fetches and caches the keys of an issuer. Never rejects. */
+/** Source of the keys of an issuer, which fetches and caches them. Never rejects. */
 export interface KeySource {
-  /** Undefined while no set was ever fetched. */
+  /** Returns the keys; undefined until a set has been fetched. */
   get(): Promise<KeySet | undefined>;
   /** Fetches the set again, for a token with an unknown key, at most once in 30 s. */
   renew(): Promise<KeySet | undefined>;
 }
 
-/** An unknown key makes at most one request in this time. */
+/** Minimum time between two fetches for unknown keys. */
 const renewalMs = 30_000;
-/** While no set is known at all, so that a start beside its issuer is soon over. */
+/**
+ * Minimum time between fetches without any known set, so that a start beside its issuer is soon
+ * complete.
+ */
 const firstRetryMs = 2_000;
-/** A key that the issuer has withdrawn is used no longer than this, while the issuer answers. */
+/** Limit of the age of a set: while the issuer answers, a withdrawn key is not used for longer. */
 const maxAgeMs = 600_000;
 /**
- * A set that was not asked for in this time is not used before it is: after a night without JWTs, a
- * withdrawn key would pass once more. Under load it is fetched beside the requests.
+ * Time after which an unused set is fetched again before its next use. After a night without JWTs,
+ * a withdrawn key would otherwise pass once more. Under load, the set is fetched in the background.
  */
 const quietMs = maxAgeMs + renewalMs;
 /** Limits the requests that wait for one fetch: more would hold up those with known keys. */
@@ -37,9 +40,10 @@ const maxWaiting = 100;
 const maxKeys = 100;
 
 /**
- * Keeps the key set of an issuer. What is known stays in use while the issuer does not answer.
+ * Creates the source of an issuer's keys. A known set stays in use while the issuer does not
+ * answer.
  *
- * @param jwksUrl Undefined: named by the issuer's discovery document (OpenID Connect Discovery).
+ * @param jwksUrl Undefined: taken from the issuer's discovery document (OpenID Connect Discovery).
  * @param now Monotonic clock, in ms.
  */
 export function createKeySource({
@@ -58,7 +62,7 @@ export function createKeySource({
   let known: KeySet | undefined;
   let askedAt = -Infinity;
   let fetchedAt = -Infinity;
-  /** Whether every request waits for the fetch that is under way. */
+  /** Whether every request waits for the current fetch. */
   let isAwaited = false;
   let underway: Promise<void> | undefined;
   let waiting = 0;
@@ -102,12 +106,12 @@ export function createKeySource({
   };
 }
 
-/** Issuers of which the keys are kept: those of the configurations before, too. */
+/** Limit of the issuers whose keys are kept, including those of previous configurations. */
 const maxSources = 4;
 
 /**
- * Creates what gives the key source of an issuer, the same for the same settings: a reload keeps
- * the keys, whether the issuer answers or not.
+ * Creates a function that returns the key source of an issuer. It returns the same source for the
+ * same settings. So a reload keeps the keys, whether the issuer answers or not.
  */
 export function createKeySources({
   log,
@@ -130,15 +134,15 @@ async function discover(issuer: string, fetchJson: FetchJson): Promise<string> {
   const { issuer: named, jwks_uri: url } = (found ?? {}) as Readonly<Record<string, unknown>>;
   if (named !== issuer) throw new Error("The discovery document is that of another issuer.");
   const isFine = typeof url === "string" && parseUrl(url) !== undefined;
-  // An issuer that is reached over TLS must not lead to a URL without it.
+  // An issuer that is reached over TLS must not lead to a URL without TLS.
   if (!isFine || (issuer.startsWith("https:") && !url.startsWith("https:")))
     throw new Error("The discovery document has no jwks_uri that can be used.");
   return url;
 }
 
 /**
- * Private and symmetric keys have no place in a set: those of other kinds are left out. An empty
- * list counts: the issuer has withdrawn all its keys.
+ * Returns the usable keys of a document. Leaves out private and symmetric keys, which do not belong
+ * into a set. An empty list is valid: the issuer has withdrawn all its keys.
  */
 function keySetOf(document: unknown): KeySet {
   const { keys } = (document ?? {}) as { readonly keys?: unknown };

@@ -1,7 +1,7 @@
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { OwnList } from "../querying/own-list.ts";
 
-/** What a list of tokens can be asked for. */
+/** Shape of the lists of tokens. */
 export const tokenShape = fixedShape([
   { name: "id", type: "Int" },
   { name: "user_id", type: "Int" },
@@ -14,7 +14,7 @@ export const tokenShape = fixedShape([
   { name: "revoked_at", type: "DateTime", isOptional: true },
 ]);
 
-/** What the list of users can be asked for. */
+/** Shape of the list of users. */
 export const userShape = fixedShape([
   { name: "id", type: "Int" },
   { name: "name", type: "String" },
@@ -27,7 +27,7 @@ export const userShape = fixedShape([
   { name: "updated_at", type: "DateTime" },
 ]);
 
-/** Returns the list of a user's tokens, newest first, spent ones too. */
+/** Returns the list of a user's tokens, newest first, including expired and revoked ones. */
 export function tokensOf(userId: number): OwnList {
   return {
     name: `tokens of ${userId}`,

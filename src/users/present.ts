@@ -17,7 +17,10 @@ export function presentUser(user: User): Record<string, unknown> {
   };
 }
 
-/** Returns a token as it is listed. The token itself is not stored, and so not in it. */
+/**
+ * Returns a token's representation in lists. It does not contain the token itself, which is not
+ * stored.
+ */
 export function presentToken(token: TokenInfo): Record<string, unknown> & { readonly id: number } {
   return {
     id: token.id,

@@ -14,7 +14,7 @@ export interface TokenInfo {
   readonly userId: number;
   readonly name: string;
   readonly scopes: readonly string[];
-  /** The user's token that it was made with. */
+  /** Id of the user's token that created this one. */
   readonly parentId: number | null;
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
@@ -24,29 +24,29 @@ export interface TokenInfo {
 
 /** A new token. */
 export interface IssuedToken extends TokenInfo {
-  /** The only time that the token is shown. */
+  /** The token itself, which is shown only this once. */
   readonly token: string;
 }
 
 /**
- * Issues personal access tokens, and finds their users. Only this part of the service knows how
+ * Issues personal access tokens, and finds their users. No other part of the service knows how
  * tokens are stored.
  */
 export interface TokenProvider extends TokenFinder {
   /**
-   * Makes a token for a user. Programs that issue tokens themselves call this, as `svc-admin` does.
+   * Creates a token for a user. Programs that issue tokens themselves call this, as `svc-admin`
+   * does.
    *
    * @param scopes Default: everything.
    * @param expiresAt Default: never.
-   * @param mostInForce Most tokens of the user that are in force, this one included. Default: no
-   *   limit.
-   * @param madeWith The credential that asks for it. Revoking a token revokes those made with it.
+   * @param mostInForce Limit of the user's tokens in force, this one included. Default: no limit.
+   * @param madeWith Credential of the request. Revoking a token revokes the tokens made with it.
    * @param actor Default: the provider's.
    * @param transaction The transaction to join. Default: one of its own.
-   * @throws OperatorError when there is no such user.
-   * @throws AppError `token.refused` when the user has `mostInForce`.
+   * @throws OperatorError when the user does not exist.
+   * @throws AppError `token.refused` when the user already has `mostInForce` tokens.
    * @throws AppError `token.revoked`, `user.disabled` or `user.forbidden` when the caller has lost
-   *   the right to it.
+   *   the right to create it.
    */
   issue(options: {
     readonly userId: number;
@@ -60,11 +60,11 @@ export interface TokenProvider extends TokenFinder {
   }): Promise<IssuedToken>;
   /** Lists the tokens of one or all users, newest first, expired and revoked ones included. */
   list(userId?: number): Promise<readonly TokenInfo[]>;
-  /** Undefined when there is none with that id. */
+  /** Returns the token with the id; undefined without one. */
   findInfo(id: number): Promise<TokenInfo | undefined>;
   /**
-   * Revokes a token and those made with it, from the next request on. Returns the token, revoked
-   * now or before; undefined when there is none with that id.
+   * Revokes a token and the tokens made with it, from the next request on. Returns the token,
+   * revoked now or before; undefined when no token has the id.
    */
   revoke(id: number, actor?: Actor): Promise<TokenInfo | undefined>;
 }
@@ -83,7 +83,7 @@ const listText = `
 const countText = `
   SELECT count(*)::int AS count FROM svc.tokens
   WHERE user_id = $1::int AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())`;
-// The first revocation is the one that counts, however often it is repeated.
+// The first revocation counts, however often it is repeated.
 const revokeText = `
   WITH RECURSIVE line AS (
     SELECT id FROM svc.tokens WHERE id = $1::int
@@ -95,7 +95,7 @@ const revokeText = `
  * Creates the token provider. In code: `await createTokenProvider({ sql, transact, log }).issue({
  * userId: 7, name: "import" })`.
  *
- * @param actor Who issues and revokes, for the audit trail. Default: the role of the database
+ * @param actor Author of the changes, for the audit trail. Default: the role of the database
  *   connection.
  */
 export function createTokenProvider({
@@ -157,8 +157,8 @@ async function findToken(sql: Sql, id: number): Promise<TokenInfo | undefined> {
 }
 
 /**
- * Lets one transaction at a time make or revoke tokens of a user: none is made with a token whose
- * revocation has just missed it.
+ * Serialises the transactions that create or revoke tokens of a user. No token is then created with
+ * a token whose revocation has just missed it.
  */
 async function lockTokensOf(sql: Sql, userId: number): Promise<void> {
   const rows = await sql("SELECT id FROM svc.users WHERE id = $1::int FOR NO KEY UPDATE", [userId]);
@@ -166,7 +166,10 @@ async function lockTokensOf(sql: Sql, userId: number): Promise<void> {
     throw new OperatorError(`There is no user with the id ${userId}. See: svc-admin users list`);
 }
 
-/** After `lockTokensOf`: two that both count 99 would make 101. */
+/**
+ * Refuses tokens beyond the limit. Call it after `lockTokensOf`: two transactions that both count
+ * 99 would make 101.
+ */
 async function refuseBeyondLimit(sql: Sql, userId: number, most: number): Promise<void> {
   const [row] = await sql<{ count: number }>(countText, [userId]);
   const count = row?.count ?? 0;

@@ -5,8 +5,8 @@ import type { Sql } from "../db/sql.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /**
- * Deletes tokens before the one that they were made with, whose revocation reaches them through it.
- * Skips the rows that another process deletes.
+ * Deletes tokens before the token that they were made with, because its revocation reaches them
+ * through it. Skips the rows that another process deletes.
  */
 const pruneText = `
   WITH ${actingCte("$3")}, gone AS (
@@ -22,19 +22,19 @@ const pruneText = `
 export interface TokensPrunerOptions {
   readonly sql: Sql;
   readonly log: Log;
-  /** Recorded in the audit trail. */
+  /** Author of the deletions, for the audit trail. */
   readonly actor: Actor;
   /** Time for which a token is kept after its end. 0: for ever. */
   readonly keepForMs: number;
-  /** Between two turns. A turn reads the whole table. */
+  /** Time between two turns. A turn reads the whole table. */
   readonly intervalMs?: number;
-  /** Most rows of one statement. */
+  /** Limit of the rows of one statement. */
   readonly portion?: number;
 }
 
 /**
- * Removes tokens that ended longer ago than the setting says: programs that make one for each of
- * their runs would fill the table. The audit trail goes on telling of them.
+ * Creates a worker that deletes tokens after `keepForMs`. Programs that create a token for each run
+ * would otherwise fill the table. The audit trail keeps its entries about them.
  */
 export function createTokensPruner({
   sql,

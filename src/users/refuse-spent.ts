@@ -5,7 +5,7 @@ import { disabledUser, revokedToken, unauthenticated } from "./identity.ts";
 /** The credential of a request. */
 export interface Credential {
   readonly userId: number;
-  /** Undefined: a JWT. */
+  /** Id of the token. Undefined: a JWT. */
   readonly tokenId: number | undefined;
 }
 
@@ -16,7 +16,7 @@ const findText = `
 
 /**
  * Refuses a change of users or tokens whose user lost the right to it after the request was
- * authenticated. Its body may take 30 s: a disabled admin could otherwise enable itself again.
+ * authenticated. The body may take 30 s. A disabled admin could otherwise enable itself again.
  *
  * @param sql The transaction of the change, which holds the lock of users or of this user.
  * @param isForAdmins Whether the user must be an admin. A JWT is not checked: its claim may make

@@ -15,13 +15,13 @@ import { presentToken, presentUser } from "./present.ts";
 import type { TokenInfo, TokenProvider } from "./provider.ts";
 import type { JwtSubject, User, UserChanges, UserRefusal, UserStore } from "./store.ts";
 
-/** What the routes of users and tokens need. */
+/** Dependencies of the routes of users and tokens. */
 export interface UserRoutesOptions extends OwnListOptions {
   readonly users: UserStore;
   readonly tokens: TokenProvider;
-  /** Names that scopes may have. */
+  /** Names of resources that scopes may contain. */
   readonly resources: readonly string[];
-  /** The issuer of JWTs; undefined when none are taken. */
+  /** Issuer of JWTs. Undefined: JWTs are not accepted. */
   readonly issuer: string | undefined;
   /** Limit of tokens in force for users without the admin flag. */
   readonly maxTokensPerUser: number;
@@ -30,7 +30,10 @@ export interface UserRoutesOptions extends OwnListOptions {
   readonly answerPost: AnswerPost;
 }
 
-/** The `subject` of a user decides who has all of its rights: a limited token must not set it. */
+/**
+ * Scope for setting the `subject` of a user. The subject decides who has all rights of the user, so
+ * a limited token must not set it.
+ */
 const subjectScope = "*";
 
 /** Adds `GET whoami`, which returns the token's user. */
@@ -42,7 +45,8 @@ export function addWhoamiRoute(router: ApiRouter): void {
 }
 
 /**
- * Adds `tokens` (docs/authentication.md, "Own tokens"): lists, makes and revokes the caller's own.
+ * Adds `tokens` (docs/authentication.md, "Own tokens"): lists, creates and revokes the caller's own
+ * tokens.
  */
 export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): void {
   const { tokens } = options;
@@ -62,7 +66,7 @@ export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): v
   router.delete("/tokens/:id", async (ctx) => {
     const id = idOf(ctx.params["id"] ?? "");
     const token = await findToken(tokens, ctx.state.caller.id, id);
-    // A token that may read one resource must not end those that its user works with.
+    // A token that may read one resource must not end the tokens that its user works with.
     requireScopes(ctx, token.scopes);
     await tokens.revoke(token.id, actorOf(ctx));
     ctx.status = 204;
@@ -129,7 +133,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
 
   router.delete("/users/:id/tokens/:tokenId", async (ctx) => {
     const token = await findTokenOf(ctx, options.tokens);
-    // With the scope `admin` a token may disable the user, which ends more.
+    // A token with the scope `admin` may disable the user, which has a larger effect.
     await options.tokens.revoke(token.id, actorOf(ctx));
     ctx.status = 204;
   });
@@ -141,14 +145,14 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
   });
 }
 
-/** Finds the token of a user that the path names, for an admin. */
+/** Finds the token of the user in the path, for an admin. */
 async function findTokenOf(ctx: ApiContext, tokens: TokenProvider): Promise<TokenInfo> {
   requireAdmin(ctx);
   const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
   return findToken(tokens, userIdOf(ctx), idOf(params["tokenId"] ?? ""));
 }
 
-/** Throws 404 unless the token is this user's. */
+/** Returns the token. Throws 404 unless it belongs to this user. */
 async function findToken(tokens: TokenProvider, userId: number, id: number | undefined): Promise<TokenInfo> {
   const token = id === undefined ? undefined : await tokens.findInfo(id);
   if (token?.userId !== userId) throw new AppError("token.not_found", "The token could not be found.");
@@ -156,8 +160,8 @@ async function findToken(tokens: TokenProvider, userId: number, id: number | und
 }
 
 /**
- * Makes a token that allows no more than the one that asks for it, and lives no longer. A stolen
- * token could otherwise be traded for a better one.
+ * Creates a token that has no more permissions than the token of the request, and does not live
+ * longer. A stolen token could otherwise be traded for a better one.
  */
 async function answerNewToken(
   ctx: ApiContext,
@@ -187,8 +191,8 @@ async function answerNewToken(
   await answerPost(ctx, {
     inTransaction,
     isSecret: true,
-    // A token with fewer scopes must not be given the answer to one with more. Nor may one that
-    // ends sooner be given that to one that ends later. An end in the body was compared above.
+    // A token with fewer scopes must not get the answer to one with more scopes. A token that ends
+    // sooner must not get the answer to one that ends later. An end in the body was compared above.
     dependsOn: JSON.stringify([
       [...grant.scopes].toSorted(),
       body.expiresAt === undefined ? grant.expiresAt : undefined,
@@ -230,7 +234,7 @@ function userIdOf(ctx: ApiContext): number {
   return id;
 }
 
-/** Returns the user that the path names. Throws 404 when there is none. */
+/** Returns the user in the path. Throws 404 without one. */
 async function getUser(ctx: ApiContext, users: UserStore): Promise<User> {
   const user = await users.find(userIdOf(ctx));
   if (user === undefined) throw unknownUser();

@@ -3,7 +3,7 @@ import { handOverIn } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import { refuseSpent } from "./refuse-spent.ts";
 
-/** The advisory lock of every change of users; any number that no other lock uses. */
+/** Advisory lock of every change of users. The number is arbitrary; no other lock uses it. */
 const lockKey = 7_382_914_407;
 
 /** The issuer and subject of the JWTs of a user. */
@@ -12,15 +12,15 @@ export interface JwtSubject {
   readonly subject: string;
 }
 
-/** A user of the API, as it is stored. */
+/** A stored user of the API. */
 export interface User {
   readonly id: number;
   readonly name: string;
   readonly email: string;
   readonly isAdmin: boolean;
-  /** Null: it is enabled. */
+  /** Time of the disabling. Null: the user is enabled. */
   readonly disabledAt: Date | null;
-  /** Those of its JWTs; null: it has none. */
+  /** Issuer of the user's JWTs; null without any. */
   readonly issuer: string | null;
   readonly subject: string | null;
   readonly createdAt: Date;
@@ -34,7 +34,7 @@ export interface NewUser extends Partial<JwtSubject> {
   readonly isAdmin: boolean;
 }
 
-/** Changes of a user; absent fields stay. */
+/** Changes of a user; missing fields stay. */
 export interface UserChanges {
   readonly name?: string;
   readonly email?: string;
@@ -46,28 +46,30 @@ export interface UserChanges {
 
 /** Why a user cannot be created or changed. */
 export type UserRefusal =
-  /** Also when the address is there in another case: mail to both goes to the same person. */
+  /** Also when the address exists in another case, because mail to both goes to the same person. */
   { readonly kind: "email_taken" } | { readonly kind: "subject_taken" };
 
 /** The users of the API. */
 export interface UserStore {
   /**
-   * @param actor Who does it, for the audit trail. Default: the store's.
-   * @param transaction To be a part of; default: one of its own.
+   * Creates a user.
+   *
+   * @param actor Author of the change, for the audit trail. Default: the store's actor.
+   * @param transaction The transaction to join. Default: one of its own.
    */
   create(
     user: NewUser,
     actor?: Actor,
     transaction?: Sql,
   ): Promise<{ readonly kind: "created"; readonly user: User } | UserRefusal>;
-  /** Returns the user of a JWT; makes it unless another process has just done so. */
+  /** Returns the user of a JWT. Creates it unless another process has just done so. */
   provision(
     user: JwtSubject & { readonly name: string; readonly email: string },
   ): Promise<{ readonly kind: "found"; readonly user: User } | { readonly kind: "email_taken" }>;
   find(id: number): Promise<User | undefined>;
   /** Lists the users by id. */
   list(): Promise<readonly User[]>;
-  /** `last_admin`: no other user with the admin flag would be enabled. */
+  /** Changes a user. `last_admin`: no other user with the admin flag would be enabled. */
   update(
     id: number,
     changes: UserChanges,
@@ -79,8 +81,8 @@ export interface UserStore {
     | UserRefusal
   >;
   /**
-   * Returns the changed user; undefined for an unknown id. A user that was disabled before keeps
-   * the first date.
+   * Enables or disables a user. Returns the user; undefined for an unknown id. A user that was
+   * disabled before keeps the first date.
    */
   setDisabled(id: number, isDisabled: boolean): Promise<User | undefined>;
 }
@@ -107,7 +109,7 @@ const updateText = `
 /**
  * Creates the store of the users of the API.
  *
- * @param actor Who changes them, for the audit trail.
+ * @param actor Author of the changes, for the audit trail.
  */
 export function createUserStore({
   sql: ownSql,
@@ -155,7 +157,7 @@ export function createUserStore({
 }
 
 /**
- * Lets one change run at a time: no index keeps addresses unique whatever their case, or keeps the
+ * Serialises changes of users: no index makes addresses unique whatever their case, or keeps the
  * last admin.
  */
 async function lockUsers(sql: Sql, actor: Actor): Promise<void> {
@@ -196,7 +198,7 @@ async function updateUser(sql: Sql, id: number, changes: UserChanges): ReturnTyp
   return { kind: "updated", user: await writeUser(sql, user, changes) };
 }
 
-/** A user disabled before keeps the first date. */
+/** Writes a user. A user that was disabled before keeps the first date. */
 async function writeUser(
   sql: Sql,
   user: User,

@@ -9,7 +9,7 @@ import { nameFault } from "./input.ts";
 import type { TokenInfo } from "./provider.ts";
 
 export const defaultTokenName = "default";
-/** Follows a new token. */
+/** Text after a new token. */
 export const shownOnce = "This is the only time that the token is shown. Keep it in a safe place.\n";
 
 /** Adds `tokens create`, `list` and `revoke`. */
@@ -110,19 +110,24 @@ function tokenRow(token: TokenInfo): OutputRow {
   };
 }
 
-/** Returns when a token expires that has this life from now on; undefined for no end. */
+/**
+ * Returns the expiry of a token with this lifetime from now on; undefined for a token without an
+ * end.
+ */
 export function expiryOf(lifeMs: number | undefined): Date | undefined {
   return lifeMs === undefined ? undefined : new Date(Date.now() + lifeMs);
 }
 
-/** Parses an option `--scope`, and adds it to those before. */
+/** Parses an option `--scope`, and adds it to the previous ones. */
 export function collectScope(text: string, before: readonly string[] = []): readonly string[] {
   if (!isScope(text)) throw new InvalidArgumentError(String(scopeFault(text, [])));
   return [...before, text];
 }
 
 /**
- * @param resources Names of the resources that scopes may name.
+ * Refuses unknown scopes.
+ *
+ * @param resources Names of the resources that scopes may contain.
  * @throws OperatorError that lists every fault.
  */
 export function refuseUnknownScopes(scopes: readonly string[], resources: readonly string[]): void {
