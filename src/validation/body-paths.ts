@@ -1,12 +1,13 @@
 /**
- * A place in a body: `tags.0` is `["tags", "0"]`. In the key of a rule a step may be `*`, any item.
+ * A path in a body: `tags.0` is `["tags", "0"]`. In the key of a rule a step may be `*`, which is
+ * any item.
  */
 export type Path = readonly string[];
 
 /** Splits a key at its dots. */
 export const toPath = (key: string): Path => key.split(".");
 
-/** JSON arrays and objects. In Laravel both are arrays. */
+/** JSON arrays and objects, which are both arrays in Laravel. */
 export type Container = readonly unknown[] | Readonly<Record<string, unknown>>;
 
 /** Returns whether a value is an array or an object. */
@@ -14,12 +15,12 @@ export const isContainer = (value: unknown): value is Container =>
   typeof value === "object" && value !== null;
 
 /**
- * Counts of objects, which never change. Without it, 10,000 items that are each compared with one
- * object of 50,000 keys take 90 s.
+ * Counts of objects, which never change. Without this cache, 10,000 items that are each compared
+ * with one object of 50,000 keys take 90 s.
  */
 const counts = new WeakMap<Container, number>();
 
-/** Returns how many items an array or object has. */
+/** Returns the number of items of an array or object. */
 export function countOf(value: Container): number {
   if (Array.isArray(value)) return value.length;
   const known = counts.get(value) ?? Object.keys(value).length;
@@ -29,7 +30,7 @@ export function countOf(value: Container): number {
 
 /**
  * Returns whether two JSON values are equal, whatever the order of their keys. Compares the counts
- * first and stops at the first difference, so the smaller of the two bounds the time.
+ * first and stops at the first difference, so the smaller value limits the time.
  */
 export function isEqual(a: unknown, b: unknown): boolean {
   if (!isContainer(a) || !isContainer(b)) return Object.is(a, b);
@@ -41,8 +42,8 @@ export function isEqual(a: unknown, b: unknown): boolean {
 }
 
 /**
- * Returns one item. Own properties only, so that `constructor` and `__proto__` are what the client
- * sent or undefined.
+ * Returns one item. Uses own properties only, so that `constructor` and `__proto__` are values of
+ * the client or undefined.
  */
 export function itemOf(value: unknown, key: string): unknown {
   if (Array.isArray(value)) return /^\d{1,9}$/.test(key) ? (value as unknown[])[Number(key)] : undefined;
@@ -52,8 +53,7 @@ export function itemOf(value: unknown, key: string): unknown {
 }
 
 /**
- * Returns the value at a path without `*`. Undefined when there is none, since JSON has no
- * undefined.
+ * Returns the value at a path without `*`; undefined without a value, since JSON has no undefined.
  */
 export function valueAt(body: unknown, path: Path): unknown {
   let value = body;
@@ -68,21 +68,21 @@ export interface Place {
   readonly captures: readonly string[];
 }
 
-/** Most places in a body for one key with `*`, and most items of a list field. */
+/** Limit of the places in a body for one key with `*`, and of the items of a list field. */
 export const maxPlaces = 10_000;
 
 /**
- * Longer keys match no rule: 10,000 places beneath one key of 100 KB would each carry it in their
- * name.
+ * Longer keys match no rule. Otherwise, 10,000 places below one key of 100 KB would each contain it
+ * in their name.
  */
 export const maxKeyLength = 255;
 
-/** Why the rules cannot be applied to the places of a body. */
+/** Reason why the rules cannot be applied to the places of a body. */
 export type PlacesFault = "too_many" | "long_key";
 
 /**
- * Returns every place of this body that a rule's key means. A key without `*` is one place, present
- * or not.
+ * Returns every place of this body that matches a rule's key. A key without `*` is one place,
+ * present or not.
  *
  * @returns A fault with more than `limit` places, or when a `*` matches a key of more than
  *   `maxKeyLength` characters.

@@ -9,15 +9,16 @@ export type Exclusion = "exclude" | "exclude_if" | "exclude_unless" | "exclude_w
 /** Rules that query the database. */
 export type LookupRule = "exists" | "unique";
 
-/** Rules that can be broken, and so have a message. */
+/** Rules that can be broken, and therefore have a message. */
 export type TestName = Exclude<RuleName, Modifier>;
 
 /**
- * What `min`, `max` and similar rules measure and name: characters, the number itself, or items.
+ * The measure of `min`, `max` and similar rules, and of their messages: characters, the number
+ * itself, or items.
  */
 export type SizeKind = "string" | "numeric" | "array";
 
-/** What the rules of a field know of each other, fixed when they are compiled. */
+/** Facts about the rules of a field that other rules of it use, fixed when they are compiled. */
 export interface FieldRules {
   readonly key: Path;
   readonly sizeKind: SizeKind;
@@ -25,7 +26,7 @@ export interface FieldRules {
   readonly dateFormats: readonly string[];
 }
 
-/** One value to check, and the rest of the body. */
+/** A value to check, and the rest of the body. */
 export interface Subject {
   /** Undefined when the body has no such key. */
   readonly value: unknown;
@@ -33,18 +34,18 @@ export interface Subject {
   readonly now: Date;
   /**
    * Returns another field's value; a `*` in the path stands for the same item as in the subject's
-   * own.
+   * own path.
    */
   at(path: Path): unknown;
   /** Returns another field's name for messages, with the same item in place of a `*`. */
   nameOf(field: string): string;
-  /** Returns all values that a path with `*` matches; at most as many as a body may have items. */
+  /** Returns all values that match a path with `*`; at most as many as a body may have items. */
   allAt(path: Path): readonly unknown[];
-  /** Computes once per body what many items would otherwise compute each. */
+  /** Computes a value once per body, instead of once for each of many items. */
   once<T>(name: string, compute: () => T): T;
 }
 
-/** Why a rule is broken, for its message. */
+/** Details of a broken rule, for its message. */
 export interface Violation {
   /** Values of `:min`, `:other` and other placeholders. */
   readonly blanks?: Readonly<Record<string, string>>;
@@ -54,20 +55,20 @@ export interface Violation {
   readonly message?: string;
 }
 
-/** Returns undefined when the rule holds. */
+/** Returns the violation; undefined when the rule holds. */
 export type Check = (subject: Subject) => Violation | undefined;
 
-/** Makes a check once, when the rules are compiled. */
+/** Creates a check once, when the rules are compiled. */
 export type MakeCheck = (args: readonly string[], field: FieldRules) => Check;
 
 const broken: Violation = {};
 
-/** Makes a rule on the value alone, whose message has no placeholders. */
+/** Creates a rule on the value alone, whose message has no placeholders. */
 export function onValue(holds: (value: unknown, args: readonly string[]) => boolean): MakeCheck {
   return (args) => (subject) => (holds(subject.value, args) ? undefined : broken);
 }
 
-/** Makes a rule on the value alone, whose arguments fill the placeholders. */
+/** Creates a rule on the value alone, whose arguments fill the placeholders. */
 export function onValueWith(
   blanksOf: (args: readonly string[]) => Readonly<Record<string, string>>,
   holds: (value: unknown, args: readonly string[]) => boolean,
@@ -78,6 +79,6 @@ export function onValueWith(
   };
 }
 
-/** Makes a rule on texts, which every other value breaks. */
+/** Creates a rule on texts, which every other value breaks. */
 export const onText = (holds: (text: string, args: readonly string[]) => boolean): MakeCheck =>
   onValue((value, args) => typeof value === "string" && holds(value, args));

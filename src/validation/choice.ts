@@ -6,8 +6,8 @@ const isOneOf = (value: unknown, args: readonly string[]): boolean =>
   value !== null && args.some((arg) => meansArgument(value, arg));
 
 /**
- * Makes `in` and `not_in`. In a field with the rule `array` every item must be one of the values,
- * or none of them.
+ * Creates `in` and `not_in`. In a field with the rule `array`, every item must be one of the
+ * values, or none of them.
  */
 function listed(wanted: boolean): MakeCheck {
   return (args, { sizeKind }) =>
@@ -50,14 +50,17 @@ const confirmed: MakeCheck = ([field], { key }) => {
   return (subject) => (isEqual(subject.value, subject.at(path)) ? undefined : {});
 };
 
-/** Returns a text that is equal for values that `distinct` takes as equal. */
+/** Returns a text that is the same for values that `distinct` treats as equal. */
 function identity(value: unknown, mode: string | undefined): string {
   if (mode === "strict" || isContainer(value)) return JSON.stringify(value);
   const text = textOf(value) ?? "null";
   return mode === "ignore_case" ? text.toLowerCase() : text;
 }
 
-/** On `tags.*` compares each item with the others; on the array itself compares its items. */
+/**
+ * Creates `distinct`. On `tags.*` it compares each item with the others; on the array itself, it
+ * compares its items.
+ */
 const distinct: MakeCheck = ([mode], { key }) => {
   const isOnItems = key.includes("*");
   return (subject) => {

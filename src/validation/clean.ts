@@ -1,23 +1,23 @@
 import { isContainer } from "./body-paths.ts";
 
 /**
- * Most levels of nested objects and arrays; the value of a field is level 1. Keeps every later
- * recursion within the stack.
+ * Limit of the levels of nested objects and arrays; the value of a field is level 1. Keeps every
+ * later recursion within the stack.
  */
 export const maxDepth = 64;
 
 /**
- * As in Laravel, a password may start or end with a space. Longer texts are no passwords: 500 KB of
- * blanks would be trimmed at every look.
+ * Limit of the length of a password, which may start or end with a space, as in Laravel. Longer
+ * texts are not passwords: 500 KB of blanks would be trimmed at every check.
  */
 const maxPasswordLength = 1000;
 const passwords: ReadonlySet<string> = new Set(["current_password", "password", "password_confirmation"]);
 
 /**
- * Trims every text of a body, nested ones included, and turns blank ones into null. Laravel does
+ * Trims every text of a body, nested ones included, and turns blank texts into null. Laravel does
  * this before it validates.
  *
- * @returns The cleaned copy, without the fields in `tooDeep`: those nested beyond `maxDepth`.
+ * @returns The cleaned copy, without the fields in `tooDeep`, which are nested beyond `maxDepth`.
  */
 export function cleanBody(body: Readonly<Record<string, unknown>>): {
   readonly body: Readonly<Record<string, unknown>>;
@@ -37,13 +37,14 @@ export function cleanBody(body: Readonly<Record<string, unknown>>): {
 
 function isPassword(key: string, value: unknown): boolean {
   if (!passwords.has(key) || typeof value !== "string" || value.length > maxPasswordLength) return false;
-  // A blank text is no password: it would skip every rule but those of presence, `min` too.
+  // A blank text is not a password: it would skip every rule but those of presence, including
+  // `min`.
   return value.trim() !== "";
 }
 
 /**
  * Returns whether arrays and objects are nested more than `levels` deep. Never recurses deeper than
- * that.
+ * `levels`.
  */
 export function isDeeperThan(value: unknown, levels: number): boolean {
   if (!isContainer(value)) return false;

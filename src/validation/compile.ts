@@ -40,7 +40,7 @@ export interface CompiledField extends FieldRules {
   readonly excludes: readonly ((subject: Subject) => boolean)[];
 }
 
-/** The rules as a tree of keys, which decides what of a body is returned. */
+/** The rules as a tree of keys, which decides which parts of a body are returned. */
 export interface KeyNode {
   readonly children: Map<string, KeyNode>;
   /** False for an intermediate step only, such as `address` of `address.city`. */
@@ -76,7 +76,7 @@ const implicit: ReadonlySet<RuleName> = new Set([
   "declined",
 ] as const);
 
-/** Compiles one key of the specification. Throws on what `ruleFaults` reports. */
+/** Compiles one key of the specification. Throws for faults that `ruleFaults` reports. */
 export function compileField(keyText: string, spec: RuleSpec): CompiledField {
   const key = toPath(keyText);
   const rules = parseRules(spec);
@@ -103,7 +103,7 @@ export function compileField(keyText: string, spec: RuleSpec): CompiledField {
   };
 }
 
-/** Returns the column that `exists` and `unique` look into when they name none. */
+/** Returns the column of `exists` and `unique` when they name none. */
 export function lookupColumnOf(keyText: string): string {
   return toPath(keyText).findLast((step) => step !== "*") ?? "";
 }

@@ -19,7 +19,7 @@ function readerOf({ dateFormats }: FieldRules): ReadDate {
 }
 
 /**
- * Makes `after:2026-01-01`, `after:today` or `after:starts_at`. An unreadable date on either side
+ * Creates `after:2026-01-01`, `after:today` or `after:starts_at`. An unreadable date on either side
  * breaks the rule.
  */
 function ordered(holds: (order: number) => boolean): MakeCheck {

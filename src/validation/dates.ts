@@ -1,4 +1,4 @@
-/** Longer texts are not dates. Keeps hostile input away from the patterns. */
+/** Limit of the length: longer texts are not dates. Keeps hostile input away from the patterns. */
 const maxDateLength = 64;
 
 const monthNames = [
@@ -20,8 +20,8 @@ const weekdayNames = ["sunday", "monday", "tuesday", "wednesday", "thursday", "f
 const timePart = String.raw`(?:(?:T|\s+)(?<hour>\d{1,2}):(?<minute>\d{2})(?::(?<second>\d{2})(?:[.,](?<fraction>\d{1,9}))?)?\s?(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?`;
 
 /**
- * Only unambiguous forms. `3/4/2026` is left out although PHP's strtotime reads it: countries
- * disagree on the day. A field that needs such a form has a `date_format`.
+ * Patterns of unambiguous forms. `3/4/2026` is missing although PHP's strtotime reads it, because
+ * countries disagree on the day. A field that needs such a form has a `date_format`.
  */
 const shapes = [
   String.raw`(?<year>\d{4})-(?<month>\d{1,2})-(?<day>\d{1,2})`,
@@ -49,8 +49,8 @@ export function parseDateText(text: string): Date | undefined {
 }
 
 /**
- * Parses a date of a query string. A `+` that was not encoded has become a space there, and an
- * offset without a sign is nothing else.
+ * Parses a date of a query string. An unencoded `+` has become a space there, and an offset without
+ * a sign has no other meaning.
  */
 export function parseAskedDate(text: string): Date | undefined {
   return parseDateText(text) ?? parseDateText(text.replace(/ (\d{2}:?\d{2})$/, "+$1"));
@@ -60,7 +60,7 @@ const relativeDays: Readonly<Record<string, number>> = { today: 0, tomorrow: 1, 
 const relativePattern = /^([+-]\d{1,5}) (second|minute|hour|day|week|month|year)s?$/;
 
 /**
- * Resolves a date that a rule compares with: an absolute one, `now`, `today`, `tomorrow`,
+ * Resolves the date in a rule's argument: an absolute date, `now`, `today`, `tomorrow`,
  * `yesterday`, or `-18 years`.
  */
 export function resolveDate(text: string, now: Date): Date | undefined {
@@ -99,7 +99,7 @@ function shift(from: Date, amount: number, unit: string): Date {
 const capitalised = (names: readonly string[], length = 9): string =>
   names.map((name) => (name[0] ?? "").toUpperCase() + name.slice(1, length)).join("|");
 
-/** PHP's date letters that can be read back, as `DateTime::createFromFormat` does. */
+/** Patterns of PHP's date letters that can be parsed, as `DateTime::createFromFormat` does. */
 const letters: Readonly<Record<string, string>> = {
   d: String.raw`(?<day>\d{2})`,
   j: String.raw`(?<day>[1-9]\d?)`,
@@ -134,13 +134,13 @@ export function isPhpFormat(format: string): boolean {
   try {
     return formatPattern(format) !== undefined;
   } catch {
-    // Two letters for the same part: a RegExp refuses two groups of one name.
+    // The format has two letters for the same part: a RegExp refuses two groups of one name.
     return false;
   }
 }
 
 /**
- * Returns a reader for texts in one PHP date format. Missing parts are those of 1970-01-01 00:00
+ * Returns a reader for texts in one PHP date format. Missing parts are taken from 1970-01-01 00:00
  * UTC.
  */
 export function createDateReader(format: string): (text: string) => Date | undefined {
@@ -177,7 +177,7 @@ function toDate(parts: Parts): Date | undefined {
   if (offset === undefined || hour > 23 || minute > 59 || second > 59) return undefined;
 
   const milliseconds = Number((parts["fraction"] ?? "").slice(0, 3).padEnd(3, "0"));
-  // setUTCFullYear, because Date.UTC reads the years 0 to 99 as 1900 to 1999.
+  // Uses setUTCFullYear, because Date.UTC reads the years 0 to 99 as 1900 to 1999.
   const date = new Date(0);
   date.setUTCFullYear(year, month - 1, day);
   if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
@@ -188,8 +188,8 @@ function toDate(parts: Parts): Date | undefined {
 }
 
 /**
- * Returns undefined outside the years 1 to 9999, which both PostgreSQL and four-digit ISO years
- * have.
+ * Returns the date; undefined outside the years 1 to 9999, which both PostgreSQL and four-digit ISO
+ * years have.
  */
 function inRange(date: Date): Date | undefined {
   const year = date.getUTCFullYear();
@@ -209,7 +209,7 @@ function hourOf({ hour, hour12, half }: Parts): number {
   return (Number(hour12) % 12) + (half?.toLowerCase() === "pm" ? 12 : 0);
 }
 
-/** Returns 1 to 12, or 0 for another word. `mar` and `march` both count. */
+/** Returns the number of a month, 1 to 12, or 0 for another word. `mar` and `march` both count. */
 function monthNumber(name: string): number {
   const lower = name.toLowerCase();
   return monthNames.findIndex((month) => month === lower || month.slice(0, 3) === lower) + 1;

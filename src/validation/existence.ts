@@ -7,16 +7,21 @@ export interface LookupQuery {
   readonly column: string;
   readonly value: unknown;
   readonly except?: unknown;
-  /** Whether it is looked for to be referred to: then only a record counts that may be. */
+  /**
+   * Whether the record is looked up as the target of a reference. Then only permitted records
+   * count.
+   */
   readonly isReference?: boolean;
 }
 
-/** Most values of one field that are looked up: a request must not cause a flood of queries. */
+/**
+ * Limit of the values of one field that are looked up: a request must not cause a flood of queries.
+ */
 export const maxLookups = 1000;
 
 /**
- * Creates a function that looks up whether a value keeps the rule. Equal questions of a body share
- * one query.
+ * Creates a function that looks up whether a value fulfils the rule. Equal questions of a body
+ * share one query.
  */
 export function createAsker(
   exists: (query: LookupQuery) => Promise<boolean>,
@@ -43,7 +48,7 @@ export function createAsker(
   return async (test, value) => {
     if (value === null) return test.name === "unique";
     if (!isContainer(value)) return (await ask(test, value)) === (test.name === "exists");
-    // An array exists when all its items do. No column contains an object or a nested array.
+    // An array exists when all its items exist. No column contains an object or a nested array.
     if (test.name === "unique") return true;
     const items: readonly unknown[] = Array.isArray(value) ? value : [value];
     if (items.length > maxLookups || items.some(isContainer)) return false;

@@ -5,15 +5,15 @@ import { isAscii, textOf } from "./values.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 
 /**
- * Most steps of all patterns for one body: the size of a pattern times the characters of the text.
- * At 150 ns a step at worst they block the process for 50 ms; a pattern such as `/^[A-Z]{2}\d{4}$/`
- * can match 30,000 characters.
+ * Limit of the steps of all patterns for one body: the size of a pattern times the characters of
+ * the text. At 150 ns a step at worst, they block the process for 50 ms. A pattern such as
+ * `/^[A-Z]{2}\d{4}$/` can match 30,000 characters.
  */
 const maxPatternSteps = 300_000;
 
 /**
- * Schemes whose URLs have a host, so that `javascript://` and `data:` are no links. `url:x,y` names
- * others.
+ * Schemes of URLs with a host, so that `javascript://` and `data:` are not links. `url:x,y` allows
+ * other schemes.
  */
 const urlSchemes: readonly string[] =
   "http https ftp ftps sftp ssh git svn ws wss mqtt mqtts amqp amqps redis rediss ldap ldaps smb nfs s3 irc ircs rtsp rtmp postgres postgresql mysql mongodb".split(
@@ -62,7 +62,7 @@ function isUuid(text: string, [version]: readonly string[]): boolean {
 const macAddress =
   /^(?:[0-9a-f]{2}(?::[0-9a-f]{2}){5}|[0-9a-f]{2}(?:-[0-9a-f]{2}){5}|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2})$/i;
 
-/** Checks for a name of the IANA database. Offsets are none. */
+/** Returns whether a text is a name of the IANA database. Offsets are not names. */
 function isTimezone(text: string): boolean {
   if (text.length > 64 || !/^(?:UTC|[A-Z][A-Za-z_]+(?:\/[A-Za-z0-9_+-]+){1,2})$/.test(text)) return false;
   try {
@@ -84,7 +84,7 @@ function spend(subject: Subject, steps: number): boolean {
   return true;
 }
 
-/** Makes `regex` and `not_regex`. A text without enough steps left breaks both rules. */
+/** Creates `regex` and `not_regex`. A text without enough steps left breaks both rules. */
 function matching(wanted: boolean): MakeCheck {
   return ([source = ""]) => {
     const { size, matches } = compilePattern(source);

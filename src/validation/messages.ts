@@ -132,7 +132,9 @@ export function messageFor({ rule, field, sizeKind, blanks, kind = sizeKind, mes
   return fill(typeof template === "string" ? template : template[kind], field, blanks);
 }
 
-/** Fills every placeholder in one pass, so that a value which looks like one stays as it is. */
+/**
+ * Fills all placeholders in one pass, so that a value that looks like a placeholder stays as it is.
+ */
 export function fill(template: string, field: string, blanks: Readonly<Record<string, string>> = {}): string {
   return template.replace(/:([a-z]+)/g, (blank, name: string) => {
     if (name === "attribute") return displayName(field);

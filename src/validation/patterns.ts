@@ -2,7 +2,10 @@ import { RE2JS } from "re2js";
 
 /** A pattern of the rules `regex` and `not_regex`. */
 export interface Pattern {
-  /** Instructions of the compiled pattern. A match takes at most this many steps per character. */
+  /**
+   * Number of instructions of the compiled pattern. A match takes at most this many steps per
+   * character.
+   */
   readonly size: number;
   /**
    * Returns whether a part of the text matches. The time is linear in the text, for every pattern.
@@ -10,7 +13,10 @@ export interface Pattern {
   readonly matches: (text: string) => boolean;
 }
 
-/** A bounded repeat counts as often as it repeats: `.{1,255}` has 500 instructions. */
+/**
+ * Limit of the size. A bounded repeat counts as often as it repeats: `.{1,255}` has 500
+ * instructions.
+ */
 const maxSize = 1000;
 
 const engineFlags: Readonly<Record<string, number>> = {
@@ -25,16 +31,16 @@ const engineFlags: Readonly<Record<string, number>> = {
  * backtracking. JavaScript's own engine takes quadratic time for `/a+$/`, and exponential time for
  * `/(a|a)+$/`.
  *
- * @throws SyntaxError that says what is wrong with it. Look-around and back references are refused.
+ * @throws SyntaxError that describes the fault. Look-around and back references are refused.
  */
 export function compilePattern(written: string): Pattern {
   const parts = /^\/([^]*)\/([a-zA-Z]*)$/.exec(written);
   if (parts === null) throw new SyntaxError("must be written between slashes, as in /^[a-z]+$/i");
   const [, source = "", flags = ""] = parts;
-  // g and y would make the result depend on earlier tests.
+  // The flags g and y would make the result depend on earlier tests.
   if (/[^imsu]/.test(flags)) throw new SyntaxError(`has a flag other than i, m, s and u: ${flags}`);
-  // Both syntaxes must accept it: with the flag u, JavaScript refuses what the engine reads
-  // differently, such as \A.
+  // The pattern must be valid in both syntaxes: with the flag u, JavaScript refuses parts that the
+  // engine reads differently, such as \A.
   void new RegExp(source, flags.includes("u") ? flags : `${flags}u`);
   const engine = compileLinear(source, flags);
   const size = engine.programSize();
@@ -48,7 +54,7 @@ export function compilePattern(written: string): Pattern {
 const unsupported = "look-around, back references and repeats beyond 1000 cannot be matched in linear time";
 
 function compileLinear(source: string, flags: string): RE2JS {
-  // The translation would turn it into the letters k<name>.
+  // The translation would turn \k<name> into the letters k<name>.
   if (source.replaceAll("\\\\", "").includes("\\k"))
     throw new SyntaxError(`\\k is a back reference; ${unsupported}`);
   const bits = flags.split("").reduce((sum, flag) => sum | (engineFlags[flag] ?? 0), 0);

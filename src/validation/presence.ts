@@ -2,7 +2,7 @@ import { toPath, type Path } from "./body-paths.ts";
 import { onValue, type Check, type Exclusion, type MakeCheck, type Subject } from "./check.ts";
 import { isEmpty, meansArgument, textOf } from "./values.ts";
 
-/** Makes a check that the field is filled, when a condition on other fields holds. */
+/** Creates a check that the field is filled when a condition on other fields holds. */
 function requiredWhen(
   isAsked: (subject: Subject, paths: readonly Path[]) => boolean,
 ): (fields: readonly string[]) => Check {
@@ -31,7 +31,7 @@ function otherMatches([field = "", ...values]: readonly string[]): (subject: Sub
   };
 }
 
-/** Returns whether a field is there and has one of the values. */
+/** Returns whether a field is present and has one of the values. */
 function presentOtherMatches(args: readonly string[]): (subject: Subject) => boolean {
   const path = toPath(args[0] ?? "");
   const matches = otherMatches(args);
@@ -89,7 +89,7 @@ export const presenceChecks = {
   declined: onValue((value) => no.has(value)),
 } satisfies Record<string, MakeCheck>;
 
-/** Conditions under which a field is left out, neither checked nor returned. */
+/** Conditions under which a field is left out: it is neither checked nor returned. */
 export const exclusions: Readonly<
   Record<Exclusion, (args: readonly string[]) => (subject: Subject) => boolean>
 > = {

@@ -3,7 +3,7 @@ import { countOf, isContainer, toPath } from "./body-paths.ts";
 import { onValueWith, type MakeCheck, type SizeKind, type Subject } from "./check.ts";
 import { codePoints, isNumeric, textOf, toDecimal } from "./values.ts";
 
-/** Returns the number itself, the count of items, or the count of characters. */
+/** Returns the number itself, the number of items, or the number of characters. */
 function sizeOf(value: unknown, kind: SizeKind): number | string {
   if (kind === "numeric" && isNumeric(value)) return value;
   return isContainer(value) ? countOf(value) : codePoints(textOf(value) ?? "");
@@ -20,12 +20,13 @@ function sizeOfOther(subject: Subject, other: unknown, kind: SizeKind): number |
 }
 
 /**
- * Returns a negative number, zero or a positive one. Exact, also for digits that a double drops.
+ * Returns a negative number, zero or a positive number. The comparison is exact, even for digits
+ * that a double drops.
  */
 const compare = (a: number | string, b: number | string): number =>
   typeof a === "number" && typeof b === "number" ? a - b : toDecimal(a).cmp(toDecimal(b));
 
-/** Makes `min:3` and similar rules; the names are the placeholders of the message. */
+/** Creates `min:3` and similar rules; the names are the placeholders of the message. */
 function bounded(
   names: readonly string[],
   holds: (size: number | string, args: readonly string[]) => boolean,
@@ -36,7 +37,7 @@ function bounded(
   };
 }
 
-/** Makes `gt:5`, or `gt:other`, which measures the other field; both must be of the same kind. */
+/** Creates `gt:5`, or `gt:other`, which measures the other field; both must be of the same kind. */
 function related(holds: (order: number) => boolean): MakeCheck {
   return ([bound = ""], { sizeKind }) => {
     const path = toPath(bound);
@@ -44,7 +45,7 @@ function related(holds: (order: number) => boolean): MakeCheck {
     return (subject) => {
       const { value } = subject;
       const other = isLiteral ? bound : subject.at(path);
-      // Compares two numbers as numbers, also when no rule says that the field is numeric.
+      // Compares two numbers as numbers, even if no rule makes the field numeric.
       const kind = isNumeric(value) && isNumeric(other) ? "numeric" : sizeKind;
       if (isLiteral) {
         return holds(compare(sizeOf(value, kind), bound)) ? undefined : { blanks: { value: bound }, kind };
@@ -78,7 +79,8 @@ function digits(
 }
 
 /**
- * The time of a remainder grows with the distance of the exponents, so 1e9000000 must not reach it.
+ * Limit of the digits. The time of a remainder grows with the distance of the exponents, so
+ * 1e9000000 must not reach it.
  */
 const maxDigitsOfMultiple = 100;
 

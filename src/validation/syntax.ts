@@ -16,7 +16,9 @@ export interface ParsedRule {
 interface Signature {
   readonly least: number;
   readonly most: number;
-  /** Returns what an argument must be, to complete "must be ..."; undefined when it is valid. */
+  /**
+   * Returns the requirement for an argument, to complete "must be ..."; undefined when it is valid.
+   */
   readonly fault?: (arg: string) => string | undefined;
 }
 
@@ -40,7 +42,7 @@ const none = args(0, 0);
 const values = args(1, Infinity);
 const fields = args(1, Infinity, "the name of a field", isField);
 const field = args(1, 1, "the name of a field", isField);
-/** A field, then the values that it is compared with, which may be any text. */
+/** Signature of a field, then the values that it is compared with, which may be any text. */
 const fieldAndValues = args(2, Infinity);
 const number = args(1, 1, "a number", isNumber);
 const count = args(1, 1, "a whole number", isCount);
@@ -52,8 +54,8 @@ const strictly = oneOf(0, 1, "strict");
 const lookup = args(1, 2, "a name", (arg) => /^[A-Za-z_][\w-]*$/.test(arg));
 
 /**
- * Every rule, and its arguments. The types hold the tables of messages.ts and checks.ts to this
- * one.
+ * Every rule with its arguments. The types keep the tables of messages.ts and checks.ts consistent
+ * with this one.
  */
 export const signatures = {
   bail: none,
@@ -104,7 +106,7 @@ export const signatures = {
   multiple_of: args(1, 1, "a number other than 0", (arg) => isNumber(arg) && Number(arg) !== 0),
 
   // Refuses `dns` and `spoof` rather than ignoring them. `dns` would make the service query a
-  // server of the client's choice. `spoof` needs tables that Node does not have.
+  // server of the client's choice. `spoof` needs tables that Node.js does not have.
   email: oneOf(0, 4, "rfc", "strict", "filter", "filter_unicode"),
   url: args(0, Infinity, "a URL scheme", (arg) => /^[a-z][a-z0-9+.-]*$/i.test(arg)),
   uuid: oneOf(0, 1, "1", "2", "3", "4", "5", "6", "7", "8"),
@@ -176,7 +178,7 @@ export function ruleFaults(
 }
 
 /**
- * Parses the rules of one field, in order. Throws on a fault, which `ruleFaults` reports for a
+ * Parses the rules of one field, in order. Throws for a fault, which `ruleFaults` reports for a
  * mapping file.
  */
 export function parseRules(spec: RuleSpec): readonly ParsedRule[] {
@@ -233,8 +235,8 @@ function fromText(text: string): Written {
 }
 
 /**
- * Splits `a, "b, c" ,d` into a / b, c / d: commas in double quotes do not separate, and `""` there
- * is one quote.
+ * Splits `a, "b, c" ,d` into a / b, c / d. Commas in double quotes do not separate, and `""` within
+ * them is one quote.
  */
 function splitArguments(text: string): readonly string[] {
   const parts = text.matchAll(/\s*(?:"((?:[^"]|"")*)"|([^,]*))\s*(?:,|$)/gy);

@@ -2,7 +2,7 @@ import { onText, onValueWith, type MakeCheck } from "./check.ts";
 import { isAscii, textOf } from "./values.ts";
 
 /**
- * Makes a rule on letters. A number counts as its digits, as in Laravel. The argument `ascii`
+ * Creates a rule on letters. A number counts as its digits, as in Laravel. The argument `ascii`
  * limits the letters to a-z.
  */
 function lettersOf(unicode: RegExp, ascii: RegExp, takesNumbers: boolean): MakeCheck {

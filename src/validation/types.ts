@@ -13,7 +13,7 @@ function isJsonText(text: string): boolean {
   }
 }
 
-/** Checks for an array or object. With arguments, it may have no other keys. */
+/** Returns whether a value is an array or object. With arguments, it may have no other keys. */
 function isArray(value: unknown, keys: readonly string[]): boolean {
   if (!isContainer(value)) return false;
   return keys.length === 0 || Object.keys(value).every((key) => keys.includes(key));

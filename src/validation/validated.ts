@@ -14,7 +14,7 @@ export function validatedOf(
   return Object.fromEntries(found);
 }
 
-/** Returns undefined when no part has rules. */
+/** Returns the part of a value that has rules; undefined without one. */
 function keep(node: KeyNode, value: unknown, path: Path, isExcluded: (path: Path) => boolean): unknown {
   if (isExcluded(path)) return undefined;
   if (node.children.size === 0 || !isContainer(value)) return node.hasRules ? value : undefined;
@@ -25,7 +25,7 @@ function keep(node: KeyNode, value: unknown, path: Path, isExcluded: (path: Path
   );
 }
 
-/** Returns all of a value but the parts that are excluded. */
+/** Returns all of a value but its excluded parts. */
 function withoutExcluded(
   node: KeyNode,
   value: unknown,
@@ -40,7 +40,7 @@ function withoutExcluded(
   });
 }
 
-/** Returns the items that `act` keeps; undefined when it keeps none. */
+/** Returns the items that `act` keeps; undefined without any. */
 function mapped(
   { children }: KeyNode,
   value: object,

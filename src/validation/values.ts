@@ -2,8 +2,9 @@ import { Decimal } from "../kit/prisma-values.ts";
 import { countOf, isContainer } from "./body-paths.ts";
 
 /**
- * Longer texts are no numbers: enough for 1,000 digits, the longest `precision`, with sign, point
- * and exponent. Keeps hostile input away from the patterns and from Decimal.
+ * Limit of the length: longer texts are not numbers. It allows 1,000 digits, the longest
+ * `precision`, with sign, point and exponent. Keeps hostile input away from the patterns and from
+ * Decimal.
  */
 const maxNumberText = 1024;
 
@@ -14,14 +15,14 @@ const isTextLike = (value: unknown, pattern: RegExp): boolean =>
   typeof value === "string" && value.length <= maxNumberText && pattern.test(value);
 
 /**
- * Returns whether the value is a number, or a text that is one: `5`, `-0.5`, `.5`, `1e3`. Not the
- * JSON number `1e400`, which JavaScript reads as infinity.
+ * Returns whether the value is a number, or a text of a number: `5`, `-0.5`, `.5`, `1e3`. Excludes
+ * the JSON number `1e400`, which JavaScript reads as infinity.
  */
 export const isNumeric = (value: unknown): value is number | string =>
   (typeof value === "number" && Number.isFinite(value)) || isTextLike(value, numericPattern);
 
 /**
- * Returns whether the value is a whole number, or a text that is one without leading zeros. Not
+ * Returns whether the value is a whole number, or a text of one without leading zeros. Excludes
  * `true`, which Laravel reads as 1.
  */
 export const isInteger = (value: unknown): value is number | string =>
@@ -32,8 +33,8 @@ export const toDecimal = (value: number | string): Decimal =>
   new Decimal(typeof value === "string" ? value.replace(/^\+/, "") : value);
 
 /**
- * Returns whether Laravel calls the value empty: absent, null, blank text, an array or object
- * without items.
+ * Returns whether the value is empty in Laravel's sense: absent, null, blank text, an array or
+ * object without items.
  */
 export function isEmpty(value: unknown): boolean {
   if (value === undefined || value === null) return true;
@@ -42,8 +43,8 @@ export function isEmpty(value: unknown): boolean {
 }
 
 /**
- * Returns a scalar as the text that rule arguments are compared with; undefined for null, arrays
- * and objects.
+ * Returns a scalar as text, for comparison with rule arguments; undefined for null, arrays and
+ * objects.
  */
 export function textOf(value: unknown): string | undefined {
   if (typeof value === "string") return value;
@@ -63,9 +64,9 @@ export function meansArgument(value: unknown, arg: string): boolean {
 /** Returns whether a text has ASCII characters only. */
 export const isAscii = (text: string): boolean => /^\p{ASCII}*$/u.test(text);
 
-/** Counts code points: an emoji of two UTF-16 units is one. */
+/** Counts code points: an emoji of two UTF-16 units counts as one. */
 export function codePoints(text: string): number {
-  // Most texts have no pair. Looking for one takes at most a fifth of the time of counting.
+  // Most texts have no surrogate pair. The check takes at most a fifth of the time of counting.
   if (!/[\ud800-\udbff]/.test(text)) return text.length;
   let count = 0;
   for (let i = 0; i < text.length; i++) {
