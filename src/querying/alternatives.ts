@@ -4,31 +4,31 @@ import type { Link } from "./links.ts";
 import { bindToUsers, isUserValue } from "./user-values.ts";
 
 /**
- * One way to meet a rule of access: a user who meets one alternative meets the rule. `when` has the
- * values of users still open.
+ * One way to fulfil a rule of access: a user who meets one alternative meets the rule. `when` still
+ * contains the values of users as variables.
  */
 export type Alternative =
   /** Every user meets it. */
   | { readonly kind: "everybody"; readonly when: Condition }
-  /** Its users are in a field of the record, or of those that the links lead to. */
+  /** The field of the record, or of a record at the end of the links, contains the users. */
   | { readonly kind: "found"; readonly when: Condition; readonly place: UserPlace }
   /** Each user has to be checked. */
   | { readonly kind: "judged"; readonly when: Condition };
 
-/** Where a record, or one that it leads to, names a user. */
+/** The field in which a record, or a record that it leads to, names a user. */
 export interface UserPlace {
   readonly links: readonly Link[];
-  /** A list of users where the field is one. */
+  /** The field with the user, or with a list of users. */
   readonly field: Field;
   readonly by: "id" | "email";
 }
 
-/** A rule with more alternatives counts as one alternative that checks each user. */
+/** Limit of the alternatives. A rule with more counts as one alternative that checks each user. */
 const mostAlternatives = 16;
 
 /**
  * Inverts a rule: the rule gives the records of a user, the alternatives give the users of a
- * record. Leaves out alternatives that only a claim of a JWT can meet, since an event has no JWT.
+ * record. Leaves out alternatives that only a claim of a JWT can meet, because an event has no JWT.
  */
 export function alternativesOf(rule: Condition): readonly Alternative[] {
   return (split(rule) ?? [rule]).filter((when) => !isImpossible(when)).map(alternativeOf);
@@ -55,7 +55,7 @@ function split(condition: Condition): readonly Condition[] | undefined {
       return rows.map(allOf);
     }
     case "related":
-      // "A related record meets A or B" is "one meets A, or one meets B".
+      // "A related record meets A or B" is equivalent to "one meets A, or one meets B".
       return split(condition.of)?.map((of) => ({ ...condition, of }));
     case "in": {
       const { field, values } = condition;
@@ -88,7 +88,10 @@ function limited(parts: readonly (readonly Condition[] | undefined)[]): readonly
   return all.length > mostAlternatives ? undefined : all;
 }
 
-/** Whether a required part compares with a value that no user has at an event, such as a claim. */
+/**
+ * Returns whether a required part compares with a value that no user has at an event, such as a
+ * claim.
+ */
 function isImpossible(condition: Condition): boolean {
   switch (condition.kind) {
     case "all":
@@ -101,7 +104,7 @@ function isImpossible(condition: Condition): boolean {
       return comparesWithNull(bindToUsers(condition, "u"));
     case "list": {
       const bound = bindToUsers(condition, "u");
-      // One value that the record has suffices to `&&`.
+      // `&&` is true with one value that the record has.
       if (condition.operator !== "&&") return comparesWithNull(bound);
       return bound.kind === "list" && bound.values.every((value) => value === null);
     }
@@ -117,7 +120,7 @@ function isImpossible(condition: Condition): boolean {
   }
 }
 
-/** Returns the place with the fewest links among those that every reader must be in. */
+/** Returns the place with the fewest links among the places that must contain every reader. */
 function placeOf(condition: Condition): UserPlace | undefined {
   switch (condition.kind) {
     case "all":
@@ -151,7 +154,7 @@ function placeAt(field: Field, value: Parameter): UserPlace | undefined {
   return undefined;
 }
 
-/** Whether the condition has a value of the user. */
+/** Returns whether the condition contains a value of the user. */
 function asksUser(condition: Condition): boolean {
   switch (condition.kind) {
     case "all":

@@ -1,14 +1,14 @@
 import { Decimal } from "../kit/prisma-values.ts";
 import type { FieldType } from "../mapping/definition.ts";
 
-/** A value in the form in which two of a type are compared. */
+/** A value in a form that can be compared with others of its type. */
 export type Comparable = string | number | bigint | boolean | Decimal;
 
-/** How filters of webhooks compare the values of a type. */
+/** The comparison of values of a type in filters of webhooks. */
 export interface Comparison {
-  /** @param value Of the JSON, or of the filter; not null. */
+  /** @param value Value of the JSON, or of the filter; not null. */
   readonly read: (value: unknown) => Comparable;
-  /** Steps that reading takes, and those for each character of a text. */
+  /** Steps of reading a value, and further steps for each character of a text. */
   readonly steps: readonly [each: number, character: number];
 }
 
@@ -19,25 +19,28 @@ function by(read: (value: unknown) => Comparable, each = 8, character = 0): Comp
 export const byText = by(String);
 const byNumber = by(Number);
 
-/** Times without end. */
+/** Values of infinite times. */
 const ends: ReadonlyMap<unknown, number> = new Map([
   ["infinity", Infinity],
   ["-infinity", -Infinity],
 ]);
 
-/** No filter names a time before the year 1 or after 9999, so that their order is of no use. */
+/**
+ * Returns a time as a number. No filter names a time before the year 1 or after 9999, so their
+ * order does not matter.
+ */
 function timeOf(text: string): number {
   if (text.endsWith(" BC")) return -Number.MAX_VALUE;
   return /^\d{5}/.test(text) ? Number.MAX_VALUE : Date.parse(text);
 }
 
-/** Numbers the days as they follow each other, with gaps. There is no year 0. */
+/** Returns a number for a day that preserves the order of days, with gaps. There is no year 0. */
 function dayOf(text: string): number {
   const [year = 0, month = 0, day = 0] = text.split(/[- ]/, 3).map(Number);
   return ((text.endsWith(" BC") ? 1 - year : year) * 12 + month) * 31 + day;
 }
 
-/** How the values of each type are compared. */
+/** The comparison of each type. */
 export const comparisons: Readonly<Record<FieldType, Comparison>> = {
   Int: byNumber,
   BigInt: by((value) => BigInt(String(value)), 30, 4),
@@ -48,7 +51,7 @@ export const comparisons: Readonly<Record<FieldType, Comparison>> = {
   DateTime: by((value) => ends.get(value) ?? timeOf(String(value)), 100, 1),
   Instant: byText,
   Date: by((value) => ends.get(value) ?? dayOf(String(value)), 40),
-  // No filter of webhooks compares these: see `readJsonFilter`.
+  // No filter of webhooks compares times and intervals: see `readJsonFilter`.
   Time: byText,
   Interval: byText,
   Json: byText,
@@ -57,7 +60,10 @@ export const comparisons: Readonly<Record<FieldType, Comparison>> = {
   Enum: byText,
 };
 
-/** Returns negative, 0 or positive. What is no number is greater than all, or equal to none. */
+/**
+ * Returns a negative number, 0 or a positive number. A value that is not a number is greater than
+ * all others, or equal to none.
+ */
 export function compare(one: Comparable, other: Comparable): number {
   if (Decimal.isDecimal(one) && Decimal.isDecimal(other)) {
     if (one.isNaN() || other.isNaN()) return Number(one.isNaN()) - Number(other.isNaN());
@@ -67,7 +73,7 @@ export function compare(one: Comparable, other: Comparable): number {
   return one < other ? -1 : 1;
 }
 
-/** Returns what equal values have in common, to look them up in a set. */
+/** Returns a key that equal values share, to look them up in a set. */
 export function identity(value: Comparable): Exclude<Comparable, Decimal> {
   return Decimal.isDecimal(value) ? value.toString() : value;
 }

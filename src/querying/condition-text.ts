@@ -31,7 +31,7 @@ export function columnText(alias: string, field: Field): string {
   return `${alias}.${quoteName(field.column)}`;
 }
 
-/** Writes the column as values are compared with it: see `hasOrder`. */
+/** Writes the column in the form for comparisons: see `hasOrder`. */
 function comparedText(alias: string, field: Field): string {
   const column = columnText(alias, field);
   if (field.native === undefined || hasOrder(field)) return column;
@@ -39,8 +39,9 @@ function comparedText(alias: string, field: Field): string {
 }
 
 /**
- * Writes the text that answers show: a cast to text adds the mask to an `inet`. PostgreSQL refuses
- * LIKE under a collation in which different texts are equal, which the database's own never is.
+ * Writes the text that answers show. A cast to text adds the mask to an `inet`. PostgreSQL refuses
+ * LIKE under a collation in which different texts are equal, which the database's own collation
+ * never is.
  */
 function searchedText(alias: string, field: Field): string {
   const column = columnText(alias, field);
@@ -52,10 +53,10 @@ function searchedText(alias: string, field: Field): string {
 }
 
 /**
- * Writes a condition as SQL. Lists of values are one array each, so that a text depends on the
- * shape of the condition alone. Its prepared statement then serves every value.
+ * Writes a condition as SQL. Each list of values is one array, so that the text depends only on the
+ * shape of the condition. One prepared statement then serves all values.
  *
- * @param alias Alias of the table that the condition is about.
+ * @param alias Alias of the table of the condition.
  */
 export function conditionText(condition: Condition, alias: string, parameters: Parameters): string {
   switch (condition.kind) {
@@ -69,7 +70,7 @@ export function conditionText(condition: Condition, alias: string, parameters: P
       return `(${conditionText(condition.of, alias, parameters)}) IS NOT FALSE`;
     case "compare": {
       const { field, operator, value } = condition;
-      // A constant, so that the planner drops conditions that can never be true.
+      // Writes a constant, so that the planner drops conditions that can never be true.
       const operand = value === null ? "NULL" : parameters.add(value);
       const compared = isColumn(value) ? nativeText(alias, field, operand) : `${operand}${typeText(field)}`;
       return `${comparedText(alias, field)} ${operator} ${compared}`;
@@ -112,8 +113,8 @@ export function whereText(condition: Condition, parameters: Parameters): string 
 }
 
 /**
- * Writes the version of a row: it changes with any of its columns. Not `xmin`, which views and the
- * rows that a partitioned table returns do not have.
+ * Writes the version of a row, which changes with any of its columns. Does not use `xmin`, which
+ * views and the rows of partitioned tables do not have.
  */
 export function versionText(alias: string): string {
   return `md5((${alias}.*)::text)`;
@@ -135,7 +136,9 @@ function parenthesised(text: string): string {
   return `(${text})`;
 }
 
-/** Compares with each column by itself. In one array, the other values would get its type. */
+/**
+ * Compares with each column separately. In one array, the other values would get the column's type.
+ */
 function inOfUsersText(
   condition: Extract<Condition, { kind: "in" }>,
   alias: string,
@@ -150,8 +153,8 @@ function inOfUsersText(
 }
 
 /**
- * Compares the items of a list. PostgreSQL compares no `bigint[]` with the `integer[]` that columns
- * of statements make, but each `bigint` with an `integer`.
+ * Compares the items of a list. PostgreSQL cannot compare a `bigint[]` with the `integer[]` of the
+ * statement's columns, but each `bigint` with an `integer`.
  */
 function listOfUsersText(
   { field, operator, values }: Extract<Condition, { kind: "list" }>,
@@ -222,10 +225,10 @@ function jsonText(
 }
 
 /**
- * The type of a value where PostgreSQL must not take the column's: a `date` column would cut the
- * time off before it compares, and a `smallint` would refuse a larger number. An index on one type
- * of integer serves values of the others. Every other value is read as the column's own type, lists
- * too, since arrays of different types cannot be compared.
+ * Writes the cast of a value where PostgreSQL must not use the column's type. A `date` column would
+ * cut the time off before the comparison, and a `smallint` would refuse a larger number. An index
+ * on one integer type serves values of the others. Every other value is read as the column's own
+ * type. Lists are too, because arrays of different types cannot be compared.
  */
 export function typeText({ type }: Field, suffix = ""): string {
   const own = comparedTypes[type];

@@ -1,10 +1,10 @@
 import type { Definition, Field } from "../mapping/definition.ts";
 import type { Link } from "./links.ts";
 
-/** A value as a statement takes it; a list of them binds a PostgreSQL array. */
+/** A value in the form for a statement; a list of them binds a PostgreSQL array. */
 export type Parameter = string | number | boolean | Buffer | null | StatementColumn;
 
-/** A column of the statement in the place of a value: `u.id`. */
+/** A column of the statement in place of a value: `u.id`. */
 export interface StatementColumn {
   readonly column: string;
 }
@@ -12,14 +12,14 @@ export interface StatementColumn {
 export type Comparison = "=" | "<>" | "<" | "<=" | ">" | ">=";
 
 /**
- * A condition on the records of one resource. Every filter becomes one: `baseQuery.where`, a
- * search, the filters of a request, the owner. SQL decides on NULL: a comparison with NULL is not
+ * A condition on the records of one resource. Every filter becomes a condition: `baseQuery.where`,
+ * a search, the filters of a request, the owner. NULL follows SQL: a comparison with NULL is not
  * true.
  */
 export type Condition =
-  /** Every one of them; with none, every record. */
+  /** True when all conditions are true; without any, for every record. */
   | { readonly kind: "all"; readonly of: readonly Condition[] }
-  /** At least one of them; with none, no record. */
+  /** True when at least one condition is true; without any, for no record. */
   | { readonly kind: "any"; readonly of: readonly Condition[] }
   | { readonly kind: "not"; readonly of: Condition }
   /** True or NULL. */
@@ -32,7 +32,7 @@ export type Condition =
     }
   | { readonly kind: "in"; readonly field: Field; readonly values: readonly Parameter[] }
   | { readonly kind: "null"; readonly field: Field }
-  /** `pattern` is LIKE's, with `\` before what means itself. */
+  /** `pattern` is a LIKE pattern, with `\` before literal characters. */
   | {
       readonly kind: "like";
       readonly field: Field;
@@ -46,7 +46,7 @@ export type Condition =
       readonly operator: "=" | "&&" | "@>";
       readonly values: readonly Parameter[];
     }
-  /** The text at a path within a Json field. */
+  /** Tests the text at a path within a Json field. */
   | {
       readonly kind: "json";
       readonly field: Field;
@@ -55,7 +55,7 @@ export type Condition =
     }
   /** At least one record at the other end of the link meets the condition. */
   | { readonly kind: "related"; readonly link: Link; readonly of: Condition }
-  /** The whole row is still the one that `rowVersion` was read of. */
+  /** The whole row is unchanged since `readVersion` read its version. */
   | { readonly kind: "version"; readonly version: string };
 
 /** A test of the text at a path of a Json field. */
@@ -65,18 +65,18 @@ export type JsonTest =
   | { readonly kind: "null" }
   | { readonly kind: "like"; readonly pattern: string; readonly isCaseSensitive: boolean };
 
-/** Met by every record. */
+/** The condition that every record meets. */
 export const always: Condition = { kind: "all", of: [] };
-/** Met by no record. */
+/** The condition that no record meets. */
 export const never: Condition = { kind: "any", of: [] };
 
-/** Returns one condition that asks for all of them; undefined ones ask for nothing. */
+/** Returns one condition that requires all of them. Undefined ones require nothing. */
 export function allOf(conditions: readonly (Condition | undefined)[]): Condition {
   const of = conditions.filter((one) => one !== undefined && !isAlways(one)) as readonly Condition[];
   return of.length === 1 ? (of[0] as Condition) : { kind: "all", of };
 }
 
-/** Returns the condition that the key is this one: a value for each of its fields. */
+/** Returns the condition that the key has these values, one for each of its fields. */
 export function keyIs({ keys }: Pick<Definition, "keys">, values: readonly Parameter[]): Condition {
   return allOf(
     keys.map((field, index) => ({ kind: "compare", field, operator: "=", value: values[index] ?? null })),
@@ -91,12 +91,14 @@ export function isNever(condition: Condition): boolean {
   return condition.kind === "any" && condition.of.length === 0;
 }
 
-/** Returns the text as a part of a LIKE pattern in which nothing has a meaning of its own. */
+/** Escapes a text for a LIKE pattern, so that all its characters are literal. */
 export function escapeLike(text: string): string {
   return text.replaceAll(/[\\%_]/g, "\\$&");
 }
 
-/** Whether a value in it is NULL, so that a part of it is unknown and never true. */
+/**
+ * Returns whether a value in the condition is NULL, so that a part of it is unknown and never true.
+ */
 export function comparesWithNull(condition: Condition): boolean {
   switch (condition.kind) {
     case "all":

@@ -15,12 +15,12 @@ export async function countRecords(
   return Number(row?.[0]);
 }
 
-/** Up to here an estimated count is exact (docs/lists.md). */
+/** Limit up to which an estimated count is exact (docs/lists.md). */
 const exactUpTo = 10_000;
 
 /**
- * Counts exactly up to 10,000. Beyond, it returns the planner's estimate, which costs the same
- * whatever the table holds.
+ * Counts exactly up to 10,000. Beyond that, returns the planner's estimate, whose cost does not
+ * depend on the size of the table.
  */
 export async function estimateRecords(
   sql: TextSql,
@@ -32,9 +32,9 @@ export async function estimateRecords(
 }
 
 /**
- * Does the same for what a FROM and a WHERE say.
+ * Does the same for the rows of a FROM and a WHERE.
  *
- * @param parameters Those of the text.
+ * @param parameters Parameters of the text.
  */
 export async function estimateCount(
   sql: TextSql,

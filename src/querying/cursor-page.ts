@@ -6,8 +6,8 @@ import type { ListParameters } from "./list-parameters.ts";
 const free = new Set(["cursor", "per_page", "fields", "include", "count"]);
 
 /**
- * Returns what a cursor is for: the list, the user, and what the list is filtered, searched and
- * sorted by.
+ * Returns the binding of a cursor: the list, the user, and the filters, search and order of the
+ * list.
  */
 export function cursorBinding(
   list: string,
@@ -19,7 +19,7 @@ export function cursorBinding(
 }
 
 /**
- * Opens the cursor of a request; undefined for the first page.
+ * Decrypts the cursor of a request; returns undefined for the first page.
  *
  * @throws AppError `validation.failed` for a cursor of another list, filter, search, order or user.
  */
@@ -34,7 +34,7 @@ export function openPosition(cursors: Cursors, cursor: string, binding: string):
   });
 }
 
-/** A page with the positions of those around it; undefined where there is none. */
+/** A page with the positions of its neighbours; a position is undefined without a neighbour. */
 export interface CursorPage<T> {
   readonly rows: readonly T[];
   readonly next: Position | undefined;
@@ -42,9 +42,9 @@ export interface CursorPage<T> {
 }
 
 /**
- * Makes a page of rows that were read from a position on, in its direction.
+ * Returns a page of rows that were read from a position on, in its direction.
  *
- * @param read One more than `take` where there are more.
+ * @param read The rows; one more than `take` where there are more.
  */
 export function cursorPage<T>(
   read: readonly T[],
@@ -65,7 +65,7 @@ export function cursorPage<T>(
   const last = rows.at(-1);
   const positionOf = (row: T | undefined, goesBack: boolean): Position | undefined =>
     row === undefined ? undefined : { values: valuesOf(row), isBackwards: goesBack, isInclusive: false };
-  // The page from which this one was requested.
+  // The page from which this page was requested.
   const hasNext = isBackwards || isCut;
   const hasPrevious = isBackwards ? isCut : position !== undefined;
   return {
@@ -75,7 +75,7 @@ export function cursorPage<T>(
   };
 }
 
-/** Returns the cursors of the pages around a page; undefined where there is none. */
+/** Returns the cursors of the pages around a page; a cursor is undefined without a page. */
 export function cursorsAround(
   { next, previous }: Pick<CursorPage<unknown>, "next" | "previous">,
   cursors: Cursors,

@@ -1,8 +1,8 @@
 import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:crypto";
 
 /**
- * Where a page ends: the values of its order there, and whether it goes on before them. Clients get
- * it sealed, since an order may be by a column that they may not see.
+ * A position between pages: the values of the order there, and whether the page lies before it.
+ * Clients get it encrypted, since an order may use a column that they may not see.
  */
 export interface Position {
   readonly values: readonly (string | null)[];
@@ -11,11 +11,11 @@ export interface Position {
   readonly isInclusive: boolean;
 }
 
-/** Makes the cursors that clients get, and reads them back. */
+/** Encryption of the cursors of clients. */
 export interface Cursors {
-  /** @param binding What the cursor is for: resource, sort, filter, search and user. */
+  /** @param binding Purpose of the cursor: resource, sort, filter, search and user. */
   seal(position: Position, binding: string): string;
-  /** Returns undefined for a text that `seal` has not made for this binding. */
+  /** Returns undefined for a text that `seal` did not create for this binding. */
   open(text: string, binding: string): Position | undefined;
 }
 
@@ -26,8 +26,10 @@ const ivBytes = 12;
 const tagBytes = 16;
 
 /**
- * @param secret The service's, so that every process opens the cursors of the others.
- * @param previous Secrets from before a rotation, whose cursors are still good.
+ * Creates the encryption of cursors.
+ *
+ * @param secret Secret of the service, so that every process can decrypt the cursors of the others.
+ * @param previous Secrets from before a rotation, whose cursors are still valid.
  */
 export function createCursors(secret: Uint8Array | string, previous: readonly Uint8Array[] = []): Cursors {
   const [own, ...others] = [secret, ...previous].map((one) =>

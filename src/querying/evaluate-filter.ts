@@ -14,20 +14,20 @@ import { createSearch, lowered } from "./lowered.ts";
 import type { Operator } from "./operators.ts";
 
 /**
- * As in SQL, undefined is unknown, the result of a comparison with null. "open": more steps are
- * needed than are left.
+ * Result of a condition. As in SQL, undefined is unknown, the result of a comparison with null.
+ * "open": the remaining steps do not suffice.
  */
 type Truth = boolean | undefined | "open";
 
 type Evaluate = (evaluation: FilterEvaluation) => Truth;
 
 /**
- * Compiles a filter into a function on a record's JSON as the resource's transform makes it. It
- * gives what `filterCondition` gives in SQL for the same record. A test holds the two together. It
- * gives undefined where the steps do not suffice to tell. A condition whose steps do not suffice is
- * left out, and the others may decide.
+ * Compiles a filter into a function on a record's JSON, as the resource's transform shows it. The
+ * function returns the result of `filterCondition` in SQL for the same record. A test compares the
+ * two. It returns undefined when the steps do not suffice for a decision. A condition whose steps
+ * do not suffice is skipped, and the others may decide.
  *
- * @param places Where the paths of the filter are in the JSON.
+ * @param places Places of the filter's paths in the JSON.
  */
 export function compileFilter(
   filter: JsonFilter,
@@ -59,7 +59,7 @@ function compile(filter: JsonFilter, places: ReadonlyMap<string, Shown>): Evalua
   }
 }
 
-/** Steps of a condition beside what it looks at. */
+/** Steps of a condition in addition to those for its values. */
 const stepsOfTest = 32;
 
 function withinSteps(evaluate: Evaluate): Evaluate {
@@ -74,7 +74,7 @@ function withinSteps(evaluate: Evaluate): Evaluate {
   };
 }
 
-/** Returns AND, where a false decides, or OR, where a true does. */
+/** Returns AND, which a false decides, or OR, which a true decides. */
 function joined(of: readonly Evaluate[], evaluation: FilterEvaluation, deciding: boolean): Truth {
   let truth: Truth = !deciding;
   for (const one of of) {
@@ -96,7 +96,7 @@ function compileTest(test: JsonTest, places: ReadonlyMap<string, Shown>): Evalua
   const valuesIn = compileValues(test, places);
   if (operator === "null") {
     const isNull = values[0] === true;
-    // A missing related record is null, too: see `filterCondition`.
+    // A missing related record counts as null too: see `filterCondition`.
     return (evaluation) =>
       every(valuesIn(evaluation), evaluation).some(
         (value) => (value === null || value === undefined) === isNull,
@@ -110,13 +110,13 @@ function compileTest(test: JsonTest, places: ReadonlyMap<string, Shown>): Evalua
     every(made(evaluation), evaluation).some((value) => meetsOne(value, evaluation) === true);
 }
 
-/** Takes the steps of a look at each value. */
+/** Spends the steps for a check of each value. */
 function every(values: readonly unknown[], { steps }: FilterEvaluation): readonly unknown[] {
   spend(steps, 4 * values.length);
   return values;
 }
 
-/** Returns what finds the values at the path of a test, once for a record. */
+/** Returns a function that finds the values at the path of a test, once for a record. */
 function compileValues(
   { shown: { path, links, jsonPath } }: JsonTest,
   places: ReadonlyMap<string, Shown>,
@@ -136,9 +136,10 @@ function compileValues(
 }
 
 /**
- * Returns the values at a path. Relations to many are lists, each of whose records has its own.
+ * Returns the values at a path. Relations to many are lists, in which each record has its own
+ * values.
  *
- * @param many Number of such relations on the way that is left.
+ * @param many Number of relations to many on the rest of the path.
  */
 function leavesOf(
   value: unknown,
@@ -154,7 +155,7 @@ function leavesOf(
   return leavesOf((value as Readonly<Record<string, unknown>>)[key], rest, many, steps);
 }
 
-/** Applies an operator to one value, which is not null. */
+/** The application of an operator to one value, which is not null. */
 interface Meeting {
   /** The values after a conversion, such as lower case; null for unknown values. */
   readonly made: Values;
@@ -179,7 +180,7 @@ function compileOperator(
     meets: (value) => meets(value as Comparable),
   });
   const wanted = new Set(values.map(identity));
-  /** Those of a set that have the same hash are looked at one after the other. */
+  /** Steps of a look-up in the set. Members with the same hash are compared one after the other. */
   const stepsOfLookup = 8 + wanted.size / 4;
   const oneOf = (isWanted: boolean): Meeting => ({
     made: madeOf(`one ${path}`, valuesIn, (value, steps) => identity(read(value, steps))),
@@ -243,7 +244,7 @@ function compileOperator(
 
 type Items = readonly ReturnType<typeof identity>[];
 
-/** Returns what makes something of each value that is not null, once for a record. */
+/** Returns a function that converts each value that is not null, once for a record. */
 function madeOf(place: string, valuesIn: Values, make: (value: unknown, steps: Steps) => unknown): Values {
   return (evaluation) =>
     memoized(evaluation, place, () =>
@@ -269,7 +270,9 @@ function containing(path: string, part: string, valuesIn: Values): Meeting {
   };
 }
 
-/** Looks at as much of a text as the part has, and a letter more: a half of one is not lowered. */
+/**
+ * Checks as much of a text as the part has, and one letter more: half of a letter is not lowered.
+ */
 function atAnEnd(
   part: string,
   valuesIn: Values,

@@ -13,10 +13,10 @@ import type { Operator } from "./operators.ts";
 import type { ShownPath } from "./shown-paths.ts";
 
 /**
- * Returns the condition of one filter. Through a relation to many it asks for at least one record
- * that meets it. A comparison with a missing value is not true, as in SQL; `null` asks for those.
+ * Returns the condition of one filter. Through a relation to many, at least one record must meet
+ * it. A comparison with a missing value is not true, as in SQL; `null` finds missing values.
  *
- * @param values As many as the operator takes; for `null` one, a Boolean.
+ * @param values As many values as the operator takes; for `null`, one Boolean.
  */
 export function filterCondition(
   shown: ShownPath,
@@ -29,8 +29,9 @@ export function filterCondition(
 }
 
 /**
- * NaN and infinities are shown as null: a comparison with them is unknown, which a NOT leaves so.
- * Outside of a NOT, PostgreSQL drops the second part when it plans, and finds the index.
+ * Handles NaN and infinities, which answers show as null: a comparison with them is unknown, also
+ * within a NOT. Outside of a NOT, PostgreSQL drops the second part when it plans, and finds the
+ * index.
  */
 function unlessEndless(shown: ShownPath, own: Condition): Condition {
   const isEndless = endless(shown);
@@ -42,7 +43,7 @@ function isFloat({ type, isList }: Field): boolean {
   return type === "Float" && !isList;
 }
 
-/** Finds the numbers that JSON cannot hold. */
+/** Returns the condition for the numbers that JSON cannot represent. */
 function endless(shown: ShownPath): Condition {
   return on(shown, { kind: "in", values: ["NaN", "Infinity", "-Infinity"] });
 }
@@ -55,7 +56,10 @@ function throughLinks(links: readonly Link[], condition: Condition): Condition {
   return links.reduceRight<Condition>((of, link) => ({ kind: "related", link, of }), condition);
 }
 
-/** Where there is no record at the other end of a relation to one, the JSON shows null too. */
+/**
+ * Returns the condition for null, or its opposite. Without a record at the other end of a relation
+ * to one, the JSON shows null too.
+ */
 function nullCondition(shown: ShownPath, isNull: boolean): Condition {
   const none = on(shown, { kind: "null" });
   const isMissing: Condition = isFloat(shown.field) ? { kind: "any", of: [none, endless(shown)] } : none;
@@ -77,7 +81,7 @@ function ownCondition(
   const [first = null, second = null] = values;
   const compare = (comparison: Comparison, value: Parameter): Condition =>
     on(shown, { kind: "compare", operator: comparison, value });
-  // Records show times to the millisecond. A column of an existing table may have microseconds.
+  // Records show times in milliseconds. A column of an existing table may have microseconds.
   const isTime = field.type === "DateTime" && !field.isList;
   const isRounded = (value: Parameter): boolean => isTime && !isInfinite(textOf(value));
   const within = (from: Parameter, to: Parameter): Condition => ({
@@ -124,7 +128,11 @@ function ownCondition(
   }
 }
 
-/** @param time As `Date.toISOString` writes it. PostgreSQL reads no sign before a year. */
+/**
+ * Returns the time one millisecond later. PostgreSQL reads no sign before a year.
+ *
+ * @param time Time in the format of `Date.toISOString`.
+ */
 function millisecondAfter(time: Parameter): string {
   return new Date(Date.parse(textOf(time)) + 1).toISOString().replace(/^\+0*/, "");
 }
@@ -135,7 +143,7 @@ type Test =
   | { readonly kind: "null" }
   | { readonly kind: "like"; readonly pattern: string; readonly isCaseSensitive: boolean };
 
-/** Tests the column, or the text within its JSON, for which all values are texts. */
+/** Tests the column, or the text within its JSON, where all values are texts. */
 function on({ field, jsonPath }: ShownPath, test: Test): Condition {
   return jsonPath === undefined
     ? { ...test, field }

@@ -22,7 +22,7 @@ export const mostValues = 100;
 
 /**
  * Splits the value of a condition at its commas. `\,` is a comma in a value and `\\` a backslash; a
- * backslash before anything else means itself. Stops one beyond `mostValues`.
+ * backslash before any other character is literal. Stops one value beyond `mostValues`.
  */
 export function splitValues(text: string): readonly string[] {
   const values: string[] = [];
@@ -41,21 +41,26 @@ export function splitValues(text: string): readonly string[] {
   return [...values, value];
 }
 
-/** Writes a value so that `splitValues` gives it back. */
+/** Escapes a value, so that `splitValues` returns it unchanged. */
 export function escapeValue(text: string): string {
   return text.replaceAll(/[\\,]/g, String.raw`\$&`);
 }
 
-/** A value for PostgreSQL, or what it must be, to complete "The value of x must ...". */
+/**
+ * A value for PostgreSQL, or the requirement that it fails, to complete "The value of x must ...".
+ */
 export type Read = { readonly value: Parameter } | { readonly fault: string };
 
-/** Reads a value as the type of the field has it; for a part of a text, any text. */
+/**
+ * Parses a value for an operator by the type of the field; operators on parts of texts accept any
+ * text.
+ */
 export function readValue({ field, jsonPath }: ShownPath, operator: Operator, text: string): Read {
   if (jsonPath !== undefined || textOperators.includes(operator)) return readText(text);
   return readFieldValue(field, text);
 }
 
-/** Reads a value as the type of the field has it. */
+/** Parses a value by the type of the field. */
 export function readFieldValue(field: Field, text: string): Read {
   if (field.type === "Enum") {
     const { values = [] } = field;
@@ -67,8 +72,8 @@ export function readFieldValue(field: Field, text: string): Read {
 const int32 = 2n ** 31n;
 const int64 = 2n ** 63n;
 /**
- * Limits the digits of a `numeric` without precision, as the tables of the service have it; far
- * within PostgreSQL's own limit.
+ * Limit of the digits of a `numeric` without precision, as in the tables of the service. It is far
+ * below PostgreSQL's own limit.
  */
 const mostDigits = 1000;
 
@@ -129,7 +134,7 @@ const readers: Readonly<Record<Exclude<FieldType, "Enum">, (text: string) => Rea
     return value === undefined ? { fault: "be true or false" } : { value };
   },
   DateTime: (text) => readDate(text),
-  // A value that an answer has shown is taken to the microsecond.
+  // A value from an answer is exact to the microsecond.
   Instant: (text) =>
     isInstantText(text) ? { value: text } : readDate(text, (date) => instantOf(date, text)),
   Date: readTemporal("a day", "Date", (text) => isDateText(text) || isBeyondDays(text)),

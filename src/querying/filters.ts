@@ -7,17 +7,17 @@ import { findPath, suggestionFor, pathFault, type ListShape, type ShownPath } fr
 
 /** Limit of the conditions of one filter, in all of its groups. */
 export const mostConditions = 50;
-/** Groups within groups. */
+/** Limit of the depth of groups within groups. */
 export const mostDepth = 3;
 
-/** A condition, or what is wrong with it as a sentence. */
+/** A result, or its fault as a sentence. */
 type Outcome<T> = T | { readonly fault: string };
 
-/** The conditions of a request, in the groups that they were written in. */
+/** The conditions of a request, in the groups of the request. */
 export interface Group {
   readonly kind: "all" | "any" | "not";
   readonly conditions: Condition[];
-  /** By their name and number: `or`, `or.0`. */
+  /** Groups by their name and number: `or`, `or.0`. */
   readonly groups: Map<string, Group>;
 }
 
@@ -35,15 +35,15 @@ export function conditionOf({ kind, conditions, groups }: Group): Condition {
 
 const bracketed = /^filter((?:\[[^[\]]+\])+)$/;
 
-/** Returns whether a parameter of this name is a filter, well written or not. */
+/** Returns whether a parameter of this name is a filter, well-formed or not. */
 export function isFilter(name: string): boolean {
   return name === "filter" || name.startsWith("filter[");
 }
 
 /**
- * Reads one `filter[...]=...` into the group that it belongs to.
+ * Reads one `filter[...]=...` into its group.
  *
- * @returns What is wrong with it; undefined for nothing.
+ * @returns Its fault; undefined without one.
  */
 export function readFilter(root: Group, name: string, value: string, shape: ListShape): string | undefined {
   const [, brackets] = bracketed.exec(name) ?? [];
@@ -67,8 +67,8 @@ interface Place {
 }
 
 /**
- * Follows the groups at the beginning of the steps. A group needs something after it: `filter[not]`
- * is a field.
+ * Follows the groups at the beginning of the steps. A group needs a further step: `filter[not]` is
+ * a field.
  */
 function groupOf(root: Group, steps: readonly string[], { hasGroups }: ListShape): Outcome<Place> {
   let group = root;
@@ -102,7 +102,7 @@ function within(group: Group, name: string, kind: Group["kind"]): Group {
   return made;
 }
 
-/** Returns the operator that a word names for a path, or what is wrong with it. */
+/** Returns the operator that a word names for a path, or the fault. */
 export function operatorOf(shown: ShownPath, word: string): Outcome<Operator> {
   const fitting = operatorsOf(shown);
   if (!isOperator(word))

@@ -2,23 +2,23 @@ import { countModes, type Field, type FieldType } from "../mapping/definition.ts
 import type { Operator } from "./operators.ts";
 import type { ListShape, PathTable, ShownPath } from "./shown-paths.ts";
 
-/** A key of the JSON in a list of the service's own. */
+/** A key of the JSON in one of the service's own lists. */
 export interface ListedKey {
-  /** Names the column too. */
+  /** Name of the key and of its column. */
   readonly name: string;
   readonly type: FieldType;
   readonly isList?: boolean;
   readonly isOptional?: boolean;
   /** Enum only. */
   readonly values?: readonly string[];
-  /** What it can be filtered by; undefined: by all that its type has. */
+  /** Operators of its filters. Undefined: all operators of its type. */
   readonly operators?: readonly Operator[];
   readonly isSorted?: boolean;
-  /** Why it can be neither filtered nor sorted, to complete "it is ...". */
+  /** Reason why the key can be neither filtered nor sorted, to complete "it is ...". */
   readonly fault?: string;
 }
 
-/** Returns the shape of a list that no mapping file describes: of webhooks, of deliveries. */
+/** Returns the shape of a list without a mapping file, such as that of webhooks or deliveries. */
 export function fixedShape(
   keys: readonly ListedKey[],
   rest: Partial<Pick<ListShape, "hasGroups" | "counts" | "own">> = {},

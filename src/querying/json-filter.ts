@@ -14,13 +14,13 @@ export interface JsonTest {
   readonly values: readonly Parameter[];
 }
 
-/** A filter that is written as JSON, with every path found and every value read. */
+/** A filter in JSON, with all paths resolved and all values parsed. */
 export type JsonFilter =
   | JsonTest
   | { readonly kind: "all" | "any"; readonly of: readonly JsonFilter[] }
   | { readonly kind: "not"; readonly of: JsonFilter };
 
-/** What is wrong, as sentences by their place: `or.0.amount.gte`; empty for the whole. */
+/** Faults as sentences, by their place: `or.0.amount.gte`; empty for the whole filter. */
 export type JsonFilterFaults = ReadonlyMap<string, string>;
 
 interface State {
@@ -29,13 +29,13 @@ interface State {
   conditions: number;
 }
 
-/** More faults would only make the answer long. */
+/** Limit of the faults. More would only make the answer long. */
 const mostFaults = 20;
 
 /**
- * Reads a filter that is written as JSON (docs/webhooks.md, "Filters"):
+ * Reads a filter in JSON (docs/webhooks.md, "Filters"):
  * `{"status": "paid", "amount": {"gte": 100}}`, with the paths and operators of lists. The groups
- * `or` and `and` are lists of filters, and `not` is one.
+ * `or` and `and` are lists of filters, and `not` is one filter.
  */
 export function readJsonFilter(
   given: unknown,
@@ -79,7 +79,7 @@ function readEntry(
 ): JsonFilter {
   if (key === "not" && isObject(value)) return { kind: "not", of: readGroup(state, value, place, depth + 1) };
   if ((key === "or" || key === "and") && Array.isArray(value) && value.every(isObject)) {
-    // An empty `or` can never be true, which is a mistake.
+    // An empty `or` can never be true, so it is a mistake.
     if (value.length === 0) addFault(state, place, `The group ${key} is empty.`);
     return {
       kind: key === "or" ? "any" : "all",
@@ -141,8 +141,8 @@ function readTest(
 const orderOperators: readonly Operator[] = ["lt", "lte", "gt", "gte", "between"];
 
 /**
- * Returns whether only PostgreSQL can compare: texts are in the order of its collation, and times
- * and intervals have several texts each.
+ * Returns whether only PostgreSQL can compare the values: texts have the order of its collation,
+ * and times and intervals have several texts each.
  */
 function isLeftToDatabase({ field, jsonPath }: ShownPath, operator: Operator): boolean {
   if (operator === "null") return false;

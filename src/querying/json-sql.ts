@@ -8,21 +8,30 @@ import { writerOfValue, type WriteValue } from "./json-text.ts";
 export interface RecordSql {
   /** Expression over the columns of the selection. It is never NULL. */
   readonly text: string;
-  /** Writes the values that the expression left as PostgreSQL's texts, of one or many records. */
+  /**
+   * Replaces the texts of PostgreSQL that the expression left by the JSON of their values. Works
+   * for one or many records.
+   */
   readonly complete: (json: string) => string;
 }
 
-/** Stands before and after a value that is left. JSON has no such character within a text. */
+/**
+ * Marks the beginning and end of a value that the expression left. JSON has no such character
+ * within a text.
+ */
 const mark = "\u0001";
-/** Names the schema: another one may have a function whose argument types fit better. */
+/**
+ * The names contain the schema, because another schema may have a function with better fitting
+ * argument types.
+ */
 const concat = "pg_catalog.concat";
 const jsonOf = (text: string): string => `pg_catalog.to_json(${text})::text`;
-/** Most arguments of a function of PostgreSQL are 100. */
+/** Limit of the arguments of one call. Functions of PostgreSQL take at most 100. */
 const mostArguments = 90;
 
 /**
- * Returns the expression that gives what `createRecordWriter` gives, to the byte; undefined for a
- * template with relations to many, which are read by statements of their own.
+ * Returns the expression for the output of `createRecordWriter`, equal to the byte. Returns
+ * undefined for a template with relations to many, which have statements of their own.
  */
 export function recordSqlOf(template: JsonTemplate): RecordSql | undefined {
   const writers: WriteValue[] = [];
@@ -54,12 +63,19 @@ function recordText(template: JsonTemplate, writers: WriteValue[]): string | und
   return concatenated(parts);
 }
 
-/** Keeps characters beyond ASCII in the process: the encoding of the database may lack them. */
+/**
+ * Writes a constant text. Characters beyond ASCII stay in the process, because the encoding of the
+ * database may lack them.
+ */
 function constantText(part: string, writers: WriteValue[]): string {
   return /^[ -~]*$/.test(part) ? quoteText(part) : leftText(`'""'`, () => part, writers);
 }
 
-/** @param json Expression for the text that `write` takes, as JSON. */
+/**
+ * Writes a marked value that the process completes.
+ *
+ * @param json Expression for the input text of `write`, as JSON.
+ */
 function leftText(json: string, write: WriteValue, writers: WriteValue[]): string {
   return `${concat}(pg_catalog.chr(1), '${writers.push(write) - 1}:', ${json}, pg_catalog.chr(1))`;
 }
@@ -81,13 +97,13 @@ function placeText(place: JsonPlace, writers: WriteValue[]): string | undefined 
 function valueText({ field, alias }: JsonPlace & { readonly kind: "value" }, writers: WriteValue[]): string {
   const column = columnText(alias, field);
   const write = writerOfValue(field);
-  // `concat` gives the text that a client would get, whatever the type of the column. A cast cuts
-  // the blanks of a `char`, and adds the mask of an `inet`.
+  // `concat` gives the same text as a client would get, whatever the type of the column. A cast
+  // cuts the blanks of a `char`, and adds the mask to an `inet`.
   const text = `${concat}(${column})`;
   const left = leftText(jsonOf(text), write, writers);
   const [when = "", json = left] = field.isList ? [] : expressions[field.type](column, text);
   const otherwise = when === "" ? json : `CASE WHEN ${when} THEN ${json} ELSE ${left} END`;
-  // IS NULL is true of a composite value without a field that has a value, too.
+  // IS NULL is also true of a composite value whose fields are all null.
   return `CASE WHEN ${column} IS NOT DISTINCT FROM NULL THEN '${write(null)}' ELSE ${otherwise} END`;
 }
 
@@ -96,13 +112,16 @@ type Expression = (column: string, text: string) => readonly [when: string, json
 
 const leave: Expression = () => [];
 const asText: Expression = (_, text) => ["", jsonOf(text)];
-/** Fifteen digits are a safe integer. */
+/** Writes integers of at most fifteen digits, which are safe integers. */
 const asInteger: Expression = (column, text) => [
   `pg_catalog.pg_typeof(${column}) = ANY('{pg_catalog.int2,pg_catalog.int4,pg_catalog.int8}'::pg_catalog.regtype[]) AND pg_catalog.length(${text}) < 16`,
   text,
 ];
 
-/** The process writes dates and decimals: PostgreSQL takes up to 20 us for the JSON of one. */
+/**
+ * Expressions by type. The process writes dates and decimals: PostgreSQL takes up to 20 us for the
+ * JSON of one.
+ */
 const expressions: Readonly<Record<FieldType, Expression>> = {
   Int: asInteger,
   BigInt: asInteger,

@@ -11,11 +11,11 @@ export type JsonPlace =
   | { readonly kind: "many"; readonly many: ManySelection; readonly of: JsonTemplate };
 
 /**
- * Returns the template of a resource's records. It stands for `JSON.stringify` of what
- * `createTransform` makes of the same record, to the byte.
+ * Returns the template of a resource's records. Its output is, to the byte, `JSON.stringify` of the
+ * result of `createTransform` for the same record.
  *
  * @param transform Undefined: every field under its own name.
- * @param selection See `shownBy`, which says what a transform needs.
+ * @param selection Selection with all parts that the transform needs; see `shownBy`.
  */
 export function jsonTemplateOf(transform: TransformNode | undefined, selection: Selection): JsonTemplate {
   return merged(transform === undefined ? fieldsOf(selection) : nodeOf(transform, selection));
@@ -29,8 +29,8 @@ function nodeOf(node: TransformNode, selection: Selection): JsonTemplate {
 }
 
 /**
- * Writes integer keys first, and the last of equal keys, as `JSON.stringify` does with an object of
- * JavaScript.
+ * Returns the template of an object. Its keys have the order of `JSON.stringify`: integer keys come
+ * first, and the last of equal keys counts.
  */
 function objectOf(entries: readonly (readonly [string, JsonTemplate])[]): JsonTemplate {
   const members = Object.entries(Object.fromEntries(entries)).flatMap(([key, of], index) => [
@@ -50,7 +50,10 @@ function fieldOf(name: string, { definition, alias, columns }: Selection): JsonT
   return [{ kind: "value", alias, ...column }];
 }
 
-/** A step through a relation that is not read gives null, as one through a missing record does. */
+/**
+ * Returns the template of a path. A step through a relation that is not read gives null, like one
+ * through a missing record.
+ */
 function pathOf([name = "", ...rest]: readonly string[], selection: Selection): JsonTemplate {
   if (rest.length === 0 && selection.definition.fields.some((field) => field.name === name))
     return fieldOf(name, selection);
@@ -62,7 +65,7 @@ function pathOf([name = "", ...rest]: readonly string[], selection: Selection): 
   return many === undefined ? ["null"] : [{ kind: "many", many, of: of(many.statement.root) }];
 }
 
-/** Makes one text of those that stand side by side. */
+/** Joins adjacent texts of a template. */
 function merged(template: JsonTemplate): JsonTemplate {
   const parts: (string | JsonPlace)[] = [];
   for (const part of template) {

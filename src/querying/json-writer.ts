@@ -2,10 +2,10 @@ import { writerOfValue } from "./json-text.ts";
 import type { JsonPlace, JsonTemplate } from "./json-template.ts";
 import type { Raw } from "./selection.ts";
 
-/** Writes a record's JSON from the texts that were read. */
+/** Writes a record's JSON from the texts of its columns. */
 export type WriteRecord = (raw: Raw) => string;
 
-/** Compiles the writer of the records that a template is for. */
+/** Compiles the writer of the records of a template. */
 export function createRecordWriter(template: JsonTemplate): WriteRecord {
   const parts: { readonly before: string; readonly write: WriteRecord }[] = [];
   let before = "";

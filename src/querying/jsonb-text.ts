@@ -1,6 +1,6 @@
 /**
- * Returns the text at a path within JSON, as `#>>` of PostgreSQL gives it for `jsonb`; null where
- * there is nothing, or null.
+ * Returns the text at a path within JSON, like PostgreSQL's `#>>` for `jsonb`. Returns null for
+ * null or a missing value.
  *
  * @param spend Called before each part with its steps; it may throw.
  */
@@ -23,7 +23,7 @@ export function jsonbText(
   return typeof found === "string" ? found : textOf(found, spend);
 }
 
-/** Keys are in the order of `jsonb`: shorter ones first, then by bytes. */
+/** Writes a value as text. Keys are in the order of `jsonb`: shorter keys first, then by bytes. */
 function textOf(value: unknown, spend: (steps: number) => void): string {
   spend(20 + (typeof value === "string" ? 4 * value.length : 0));
   if (Array.isArray(value)) return `[${value.map((one) => textOf(one, spend)).join(", ")}]`;

@@ -1,14 +1,14 @@
 /**
- * The record of one event for its filters, as the resource's transform made it, with a cache for
- * several conditions.
+ * The record of one event for its filters, in the form of the resource's transform. It has a cache
+ * that several conditions share.
  */
 export interface JudgedRecord {
   readonly data: unknown;
-  /** By the path and what was made of it. */
+  /** Cached results, by the path and the conversion. */
   readonly kept: Map<string, unknown>;
-  /** Steps that did not suffice to make the others. */
+  /** Steps that did not suffice for the other results. */
   readonly refused: Map<string, number>;
-  /** Steps that it took to make them, which are at least their characters and items. */
+  /** Steps that the results took, which are at least the number of their characters and items. */
   keptSteps: number;
 }
 
@@ -17,8 +17,8 @@ export function createJudgedRecord(data: unknown): JudgedRecord {
 }
 
 /**
- * What an evaluation may still do. A step is the look at one character, and takes some 3 ns;
- * whatever takes longer counts as several.
+ * The remaining steps of an evaluation. A step is the check of one character, and takes some 3 ns.
+ * A longer operation counts as several steps.
  */
 export interface Steps {
   left: number;
@@ -30,11 +30,11 @@ export interface FilterEvaluation {
   readonly steps: Steps;
 }
 
-/** What `spend` throws. It has no stack: many evaluations may end by it. */
+/** The error that `spend` throws. It has no stack, because many evaluations may end with it. */
 export const outOfSteps = new Error("The filter takes too many steps.");
 
 /**
- * Takes steps before they are done.
+ * Spends steps before they are done.
  *
  * @throws `outOfSteps` when fewer are left. Those stay, for conditions that take fewer.
  */
@@ -44,7 +44,7 @@ export function spend(steps: Steps, count: number): void {
 }
 
 /**
- * Takes steps of work whose end is not known. When fewer are left, it takes them all, since the
+ * Spends steps of work whose end is unknown. When fewer are left, it spends them all, since the
  * work done so far is lost.
  *
  * @throws `outOfSteps` when fewer are left.
@@ -54,13 +54,13 @@ export function spendOrDrain(steps: Steps, count: number): void {
   spend(steps, count);
 }
 
-/** Bounds the memory of what is kept for a record: 8 MB of lowered text at most. */
+/** Limit of the memory of a record's cache: 8 MB of lowered text at most. */
 const mostKept = 8_000_000;
 
 /**
- * Returns a value from the record's cache, or makes it and caches it for other conditions.
+ * Returns a value from the record's cache, or computes and caches it for other conditions.
  *
- * @throws `outOfSteps` when that takes more than are left.
+ * @throws `outOfSteps` when that takes more steps than are left.
  */
 export function memoized<T>({ record, steps }: FilterEvaluation, key: string, make: () => T): T {
   const known = record.kept.get(key);

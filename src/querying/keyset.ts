@@ -7,7 +7,7 @@ type AliasOf = (links: readonly Link[]) => string;
 /** A position in an order: the values of its columns there, as PostgreSQL's texts. */
 export interface Bound {
   readonly values: readonly (string | null)[];
-  /** Whether the position itself is within it. */
+  /** Whether the position itself is included. */
   readonly isInclusive: boolean;
 }
 
@@ -21,9 +21,9 @@ interface Part {
 /**
  * Writes the condition that a record comes after a position in an order.
  *
- * One row comparison where the order has one direction and no nulls: an index on its columns then
- * starts right there. Else the comparison of the first column stands in front, which bounds the
- * index too.
+ * For an order with one direction and without nulls, it is one row comparison: an index on its
+ * columns then starts exactly there. Otherwise, the comparison of the first column comes first,
+ * which also limits the range of the index.
  */
 export function afterText(
   order: readonly OrderItem[],

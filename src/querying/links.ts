@@ -7,7 +7,8 @@ export interface Link {
   /** Whether several records may be at the other end. */
   readonly isMany: boolean;
   /**
-   * Whether the database keeps a record at the other end; false for a table that svc did not make.
+   * Whether the database guarantees a record at the other end; false for a table that svc did not
+   * create.
    */
   readonly isCertain: boolean;
   readonly from: Field;
@@ -15,7 +16,10 @@ export interface Link {
   readonly to: Field;
 }
 
-/** Throws for a relation whose ends are not there, which `loadDefinitions` has refused before. */
+/**
+ * Returns the link of a relation. Throws for a relation with a missing end, which `loadDefinitions`
+ * has refused before.
+ */
 export function linkOf(definition: Definition, relation: Relation, definitions: Definitions): Link {
   const target = definitions.get(relation.resource);
   const from = definition.fields.find(({ name }) => name === relation.localField);

@@ -8,32 +8,32 @@ import type { OrderItem } from "./order.ts";
 import { fieldFault } from "./projection.ts";
 import { findPath, suggestionFor, pathFault, type ListShape } from "./shown-paths.ts";
 
-/** Which part of a list is asked for. */
+/** The requested part of a list. */
 export type Paging =
   | ({ readonly kind: "page" } & Page)
   /** `cursor` is empty for the first page. */
   | { readonly kind: "cursor"; readonly cursor: string; readonly perPage: number };
 
-/** What a request asks of a list. */
+/** The parameters of a request for a list. */
 export interface ListParameters {
   readonly filter: Condition;
-  /** Undefined: the order of the list's own. The key is not added. */
+  /** Undefined: the default order of the list. The key is not added. */
   readonly sort: readonly OrderItem[] | undefined;
   /** Paths of the record's JSON, for `createProjection`; undefined: all. */
   readonly fields: readonly string[] | undefined;
   /** Names of relations. */
   readonly include: readonly string[];
   readonly paging: Paging;
-  /** Undefined: as the list counts by itself. */
+  /** Undefined: the default count of the list. */
   readonly count: CountMode | undefined;
   readonly search: string | undefined;
-  /** Every parameter that was given, the last one of a repeated one. */
+  /** Every given parameter; the last value of a repeated one. */
   readonly given: ReadonlyMap<string, string>;
 }
 
 const mostSorted = 5;
 const mostFields = 100;
-/** More of them in one parameter would only make the answer long. */
+/** Limit of the faults in one parameter. More would only make the answer long. */
 const mostFieldFaults = 10;
 
 const common = ["filter", "sort", "fields", "include", "cursor", "count", "page", "per_page"];
@@ -44,8 +44,8 @@ type Faults = Map<string, string[]>;
 /**
  * Reads the query string of a list.
  *
- * @param query Without the question mark.
- * @throws AppError `validation.failed` with all that is wrong, by the parameter as it was written.
+ * @param query Query string without the question mark.
+ * @throws AppError `validation.failed` with all faults, by the parameter as it was written.
  */
 export function readListParameters(
   query: string,
@@ -86,7 +86,7 @@ function readGiven(
   faults: Faults,
 ): ReadonlyMap<string, string> {
   const names = [...common, ...(hasSearch ? ["search"] : []), ...own.keys()];
-  // `include` is read everywhere, so that a list without relations can say so.
+  // `include` is read for every list, so that a list without relations can refuse it.
   const suggested = names.filter((name) => name !== "include" || includes.length > 0);
   const given = new Map<string, string>();
   for (const parameter of parameters) {
@@ -167,7 +167,9 @@ function readCount(text: string | undefined, { counts }: ListShape, faults: Faul
   return mode;
 }
 
-/** Pages by cursor have no number and no total. */
+/**
+ * Refuses `page` and `count` with a cursor, because pages by cursor have no number and no total.
+ */
 function checkCursor(given: ReadonlyMap<string, string>, faults: Faults): void {
   if (!given.has("cursor")) return;
   if (given.has("page")) addFault(faults, "page", "There is no page beside cursor.");

@@ -3,11 +3,12 @@ const smallSigma = 0x3c3;
 const dottedI = 0x130;
 
 /**
- * Returns small letters, each letter by itself as PostgreSQL does it: a sigma does not depend on
- * its place. The text keeps its length, and so does each letter.
+ * Returns the text in lower case, letter by letter as PostgreSQL does: a sigma does not depend on
+ * its place. The text and each letter keep their lengths.
  */
 export function lowered(text: string): string {
-  // The two that do not go by themselves: a sigma at the end of a word, and the one that grows.
+  // Two letters need special treatment: a sigma at the end of a word, and the letter that becomes
+  // longer.
   if (!/[\u03a3\u0130]/.test(text)) return text.toLowerCase();
   const bytes = Buffer.from(text, "utf16le");
   const units = unitsOf(bytes);
@@ -26,15 +27,16 @@ function unitsOf({ buffer, byteOffset, length }: Buffer): Uint16Array {
 
 /**
  * Returns a search for a part of texts, in time linear in the text. It skips characters (Horspool),
- * at 0.3 to 2 ns each. Where much of the text looks like the part, a steady search goes on, at 7.
- * `includes` takes the product of both lengths at worst: seconds for a part of 16,000 characters.
+ * at 0.3 to 2 ns each. Where much of the text resembles the part, a steady search continues, at 7
+ * ns. `includes` takes the product of both lengths at worst: seconds for a part of 16,000
+ * characters.
  */
 export function createSearch(part: string): (text: string) => boolean {
   const codes = Uint16Array.from({ length: part.length }, (_, at) => part.charCodeAt(at));
   const last = codes.length - 1;
   if (last < 0) return () => true;
   const searchSteadily = createSteadySearch(codes);
-  /** How far the end of the part moves on, by the lower byte of the character that is there. */
+  /** Distance by which the end of the part moves on, by the lower byte of the character there. */
   const moves = new Int32Array(256).fill(codes.length);
   for (let at = 0; at < last; at += 1) moves[(codes[at] ?? 0) & 0xff] = last - at;
   return (text) => {
@@ -54,10 +56,12 @@ export function createSearch(part: string): (text: string) => boolean {
   };
 }
 
-/** Returns a search from a place on, with the same time for all texts (Knuth, Morris and Pratt). */
+/**
+ * Returns a search from a position on, with the same time for all texts (Knuth, Morris and Pratt).
+ */
 function createSteadySearch(codes: Uint16Array): (text: string, from: number) => boolean {
   const { length } = codes;
-  /** How much of the part may still fit when the next character does not; -1 for nothing. */
+  /** Length of the part that may still fit when the next character does not; -1 for none. */
   const fallback = new Int32Array(length);
   fallback[0] = -1;
   for (let at = 1, fitting = 0; at < length; at += 1) {

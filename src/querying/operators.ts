@@ -6,10 +6,10 @@ const order = ["lt", "lte", "gt", "gte", "between"] as const;
 const text = ["contains", "starts_with", "ends_with"] as const;
 const lists = ["has", "has_any", "has_all", "null"] as const;
 
-/** Every operator, whatever types it is for. */
+/** Every operator, of all types. */
 export const operators = [...new Set([...equality, ...order, ...text, ...lists])];
 export type Operator = (typeof operators)[number];
-/** Those that look for a part of a text. */
+/** Operators that search for a part of a text. */
 export const textOperators: readonly Operator[] = text;
 
 const byType: Readonly<Record<FieldType, readonly Operator[]>> = {
@@ -24,21 +24,21 @@ const byType: Readonly<Record<FieldType, readonly Operator[]>> = {
   Date: [...equality, ...order],
   Time: [...equality, ...order],
   Interval: [...equality, ...order],
-  // What is within it, by `jsonPath`.
+  // The values within it, by `jsonPath`.
   Json: [...equality, ...order, ...text],
   Bytes: [],
   Uuid: [...equality, ...order],
   Enum: [...equality, ...text],
 };
 
-/** What is behind a path, as far as it says what the path can be filtered by. */
+/** The target of a path, as far as it decides on the operators of the path. */
 export interface Filterable {
   readonly field: Field;
-  /** What it can be filtered by; undefined: by all that its type has. */
+  /** Operators of its filters. Undefined: all operators of its type. */
   readonly operators?: readonly Operator[];
 }
 
-/** Returns what a path can be filtered by. */
+/** Returns the operators of a path's filters. */
 export function operatorsOf(shown: Filterable): readonly Operator[] {
   const { field } = shown;
   if (shown.operators !== undefined) return shown.operators;
@@ -52,7 +52,7 @@ export function isOperator(word: string): word is Operator {
 
 const oneValue: readonly Operator[] = ["ne", "lt", "lte", "gt", "gte", "null", "has", ...text];
 
-/** Returns what is wrong with the number of values, as a sentence; undefined for nothing. */
+/** Returns the fault of the number of values, as a sentence; undefined without one. */
 export function countFault(operator: Operator, count: number, shown: Filterable): string | undefined {
   const takesOne = oneValue.includes(operator) || (operator === "eq" && !operatorsOf(shown).includes("in"));
   if (takesOne && count !== 1) return `${operator} takes one value; write \\, for a comma in it.`;

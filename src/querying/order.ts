@@ -3,7 +3,8 @@ import { columnText } from "./condition-text.ts";
 import type { Link } from "./links.ts";
 
 /**
- * One step of an order: a column of the record itself, or of the one that relations to one lead to.
+ * One item of an order: a column of the record itself, or of a record that relations to one lead
+ * to.
  */
 export interface OrderItem {
   readonly links: readonly Link[];
@@ -13,7 +14,8 @@ export interface OrderItem {
 }
 
 /**
- * Writes an ORDER BY. Leaves out PostgreSQL's own places of nulls, so that plain indexes serve it.
+ * Writes an ORDER BY. Leaves out the positions of nulls that are PostgreSQL's defaults, so that
+ * plain indexes serve it.
  */
 export function orderText(order: readonly OrderItem[], aliasOf: (links: readonly Link[]) => string): string {
   return order
@@ -27,8 +29,8 @@ export function orderText(order: readonly OrderItem[], aliasOf: (links: readonly
 }
 
 /**
- * Returns whether a record may have no value there: an optional field, the key of a view, or a
- * missing related record.
+ * Returns whether a record may have no value in the item: an optional field, the key of a view, or
+ * a missing related record.
  */
 export function mayBeNull({ links, field }: Pick<OrderItem, "links" | "field">): boolean {
   return field.isOptional || field.isNullable === true || links.some(({ isCertain }) => !isCertain);

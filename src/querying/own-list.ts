@@ -15,23 +15,23 @@ import type { ListShape } from "./shown-paths.ts";
 
 /** A list of the service's own rows. */
 export interface OwnList {
-  /** A cursor is for this list alone. */
+  /** Name of the list, to which its cursors are bound. */
   readonly name: string;
   readonly shape: ListShape;
-  /** The order without `sort`: by id. */
+  /** The direction of the order by id, for requests without `sort`. */
   readonly direction: OrderItem["direction"];
   /**
-   * Writes the SELECT of all its rows, with columns that are named as the shape has them. `given`
-   * has the parameters that only this list has.
+   * Writes the SELECT of all rows, with the shape's names of columns. `given` has the parameters
+   * that only this list has.
    */
   readonly source: (parameters: Parameters, given: ReadonlyMap<string, string>) => string;
 }
 
-/** What the lists of the service's own rows need, whichever list it is. */
+/** Dependencies of all lists of the service's own rows. */
 export interface OwnListOptions {
-  /** Gives statements no names: clients make many shapes of texts. */
+  /** Runs statements without names, because clients create many different texts. */
   readonly listText: TextSql;
-  /** Turns of users, at lists of all kinds together. */
+  /** Turns of users, over all lists of all kinds. */
   readonly listTurns: Turns;
   readonly cursors: Cursors;
   readonly maxPerPage: number;
@@ -77,9 +77,9 @@ async function readPage(reading: Reading): Promise<Page> {
 }
 
 interface Row {
-  /** As it is shown. */
+  /** The record as the answer shows it. */
   readonly record: unknown;
-  /** Those of its order. */
+  /** Values of the columns of the order. */
   readonly values: Bound["values"];
 }
 
@@ -123,7 +123,7 @@ async function countRows({
   return { total: Number(row?.[0]) };
 }
 
-/** As `formatDateTime` writes a date. */
+/** Format of times, the same as that of `formatDateTime`. */
 const shownTime = `'YYYY-MM-DD"T"HH24:MI:SS.MS"+00:00"'`;
 
 function jsonText({ places }: ListShape): string {

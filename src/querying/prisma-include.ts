@@ -8,8 +8,8 @@ import type { Need, RelatedNeed } from "./selection.ts";
 type Args = Readonly<Record<string, unknown>>;
 
 /**
- * Returns what a Prisma `include` reads: every field, and the relations that it names. Undefined
- * for one with a part that this compiler does not know.
+ * Returns the fields and relations that a Prisma `include` reads: every field, and the relations
+ * that it names. Returns undefined for an `include` with a part that this compiler does not know.
  */
 export function needOf(
   definition: Definition,
@@ -59,10 +59,7 @@ function isCount(value: unknown): value is number | undefined {
   return value === undefined || (Number.isInteger(value) && (value as number) >= 0);
 }
 
-/**
- * Returns the order that Prisma's `orderBy` means; undefined for one that this compiler does not
- * know.
- */
+/** Returns the order of Prisma's `orderBy`; undefined for one that this compiler does not know. */
 export function orderOf(
   definition: Definition,
   definitions: Definitions,
@@ -92,7 +89,7 @@ function orderItem(
     const { sort, nulls } = isObject(value) ? value : { sort: value, nulls: undefined };
     if (sort !== "asc" && sort !== "desc") return undefined;
     if (nulls !== undefined && nulls !== "first" && nulls !== "last") return undefined;
-    // PostgreSQL's own places.
+    // The positions of nulls are PostgreSQL's defaults.
     return [{ links: [], field, direction: sort, nulls: nulls ?? (sort === "asc" ? "last" : "first") }];
   }
   const relation = definition.relations.find((candidate) => candidate.name === name);

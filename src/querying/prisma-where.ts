@@ -7,13 +7,14 @@ import { scalarParameter } from "./values.ts";
 type Args = Readonly<Record<string, unknown>>;
 
 /**
- * Thrown on the way down, caught in `conditionOf`: an argument that only the Prisma client knows.
+ * An argument that only the Prisma client knows. Thrown by the compiler, and caught in
+ * `conditionOf`.
  */
 class UnknownArgument extends Error {}
 
 /**
- * Returns the condition that a Prisma filter means. Undefined for one with a part that this
- * compiler does not know, which goes to the Prisma client instead.
+ * Returns the condition of a Prisma filter. Returns undefined for a filter with a part that this
+ * compiler does not know. Such a filter goes to the Prisma client instead.
  */
 export function conditionOf(
   definition: Definition,
@@ -28,11 +29,14 @@ export function conditionOf(
   }
 }
 
-/** Where a filter stands. */
+/** The place of a filter. */
 interface Place {
   readonly definition: Definition;
   readonly definitions: Definitions;
-  /** Within a NOT, where a filter that is neither true nor false counts as true. */
+  /**
+   * Whether the place is within a NOT, where a filter that is neither true nor false counts as
+   * true.
+   */
   readonly isNegated: boolean;
 }
 
@@ -46,7 +50,7 @@ function whereOf(place: Place, where: Args): Condition {
 
 function partOf(place: Place, name: string, value: unknown): Condition {
   const { definition, definitions } = place;
-  // Prisma drops those that ask for nothing: `OR: [{}]` is as `OR: []`, and finds no record.
+  // Prisma drops filters without conditions: `OR: [{}]` is like `OR: []`, and finds no record.
   const each = (within = place): readonly Condition[] =>
     [value]
       .flat()
@@ -73,8 +77,8 @@ function not(of: Condition): Condition {
 }
 
 /**
- * Compiles a filter on a related record. Prisma joins that record: in a negated place, a filter
- * which is NULL does not count as false.
+ * Compiles a filter on a related record. Prisma joins that record. In a negated place, a filter
+ * that is NULL does not count as false.
  */
 function oneFilter(link: Link, place: Place, value: unknown): Condition {
   const there: Condition = { kind: "related", link, of: always };
@@ -99,7 +103,7 @@ function oneFilter(link: Link, place: Place, value: unknown): Condition {
 
 function manyFilter(link: Link, place: Place, value: unknown): Condition {
   const related = (of: Condition): Condition => ({ kind: "related", link, of });
-  // Whether there is such a record is true or false, in a NOT too.
+  // The existence of such a record is true or false, within a NOT too.
   const within = (isNegated: boolean): Place => ({ ...place, definition: link.target, isNegated });
   return allOf(
     Object.entries(argsOf(value)).map(([word, filter]): Condition => {
@@ -120,7 +124,7 @@ const comparisons: Readonly<Record<string, Comparison>> = {
 };
 
 function scalarFilter(field: Field, value: unknown): Condition {
-  // Filters on Json are a language of their own.
+  // Filters on Json are a separate language.
   if (field.type === "Json") return unknown();
   if (!isArgs(value)) return equalTo(field, value);
   const isInsensitive = value["mode"] === "insensitive";
@@ -148,12 +152,12 @@ function operation(field: Field, operator: string, operand: unknown, isInsensiti
     case "endsWith":
       return like(`%${textOf(field, operand)}`);
   }
-  // Prisma compares without case in ways of its own.
+  // Prisma has its own ways of comparing case-insensitively.
   if (isInsensitive) return unknown();
   switch (operator) {
     case "not":
       if (!isArgs(operand)) return differentFrom(field, operand);
-      // Prisma negates each part by itself, and all negated parts must hold.
+      // Prisma negates each part separately, and all negated parts must hold.
       return allOf(
         Object.entries(operand).map(([word, value]) => not(scalarFilter(field, { [word]: value }))),
       );
@@ -224,7 +228,10 @@ function parameter({ type }: Field, value: unknown): Parameter {
   return found === undefined || found === null ? unknown() : found;
 }
 
-/** A value that may be an object (a date, a decimal, bytes) is no arguments. */
+/**
+ * Returns whether a value consists of arguments. An object may also be a value: a date, a decimal
+ * or bytes.
+ */
 function isArgs(value: unknown): value is Args {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);

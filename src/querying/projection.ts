@@ -3,11 +3,12 @@ import type { Shown } from "../mapping/shown.ts";
 import { isContainer } from "../validation/body-paths.ts";
 import { keysOf, suggestionFor } from "./shown-paths.ts";
 
-/** The places of a record that are kept; "all" of what is there. */
+/** The selected places of a record; "all" for everything below. */
 type Kept = "all" | Map<string, Kept>;
 
 /**
- * Returns the message for a path that the JSON of the records does not have; undefined when it has.
+ * Returns the message for a path that the JSON of the records does not have; undefined for an
+ * existing path.
  */
 export function fieldFault(path: string, places: ReadonlyMap<string, Shown> | undefined): string | undefined {
   if (places === undefined || keysOf(places, path) !== undefined) return undefined;
@@ -15,10 +16,10 @@ export function fieldFault(path: string, places: ReadonlyMap<string, Shown> | un
 }
 
 /**
- * Prepares what the parameter `fields` leaves of a record: the chosen places, in the order and the
- * objects and lists that they are in. What is null on the way stays null.
+ * Creates the projection of the parameter `fields`: the chosen places, in the order, objects and
+ * lists of the record. Null on the way stays null.
  *
- * @param paths Without faults (see `fieldFault`).
+ * @param paths Paths without faults (see `fieldFault`).
  * @param places Undefined where code makes the JSON: then a path that a record does not have is
  *   left out.
  */
@@ -52,7 +53,7 @@ function projected(value: unknown, kept: Kept): unknown {
   const entries = Object.entries(value).flatMap(([key, item]): readonly (readonly [string, unknown])[] => {
     const inner = kept.get(key);
     if (inner === undefined) return [];
-    // A text or a number has no members; null stands for a missing object.
+    // A text or a number has no members; null represents a missing object.
     const isLeaf = inner !== "all" && !isContainer(item) && item !== null;
     return isLeaf ? [] : [[key, projected(item, inner)]];
   });

@@ -16,13 +16,13 @@ import {
   type SelectionStatement,
 } from "./selection.ts";
 
-/** Which records are read, and in which order. */
+/** The selection and order of the records to read. */
 export interface Reading {
   readonly condition: Condition;
   readonly order?: readonly OrderItem[];
   readonly skip?: number;
   readonly take?: number;
-  /** Only records that come after this position in the order. */
+  /** Only records after this position in the order. */
   readonly after?: Bound | undefined;
 }
 
@@ -38,12 +38,12 @@ export async function readRecords(
 }
 
 /**
- * Reads a page of records with their relations. Counts all that meet the condition, in the same
- * statement, where the page has a record at `countAt`.
+ * Reads a page of records with their relations. Counts all records that meet the condition, in the
+ * same statement, when the page has a record at `countAt`.
  *
- * @param countAt From 1: a first page that is full is counted by its last record, any other page by
+ * @param countAt Number from 1: a full first page is counted by its last record, any other page by
  *   its first one.
- * @returns `total` is undefined where the page ends before `countAt`.
+ * @returns `total` is undefined when the page ends before `countAt`.
  */
 export async function readCountedPage(
   sql: TextSql,
@@ -80,7 +80,7 @@ export async function readJudged(
 }
 
 /**
- * Reads records with the position of each in the order, in as many statements as `partsOf` makes.
+ * Reads records with the position of each in the order, in as many statements as `partsOf` returns.
  */
 export async function readPositions(
   sql: TextSql,
@@ -106,9 +106,9 @@ export async function readPositions(
 }
 
 /**
- * Splits an order that begins with a column that may be NULL: one statement for the records that
- * have a value there, and one for those that have none. PostgreSQL finds the place of each in an
- * index, and no place for both: a page in the middle of a million records read 500,000.
+ * Splits an order that begins with a column that may be NULL. One statement is for records with a
+ * value there, and one for records without a value. PostgreSQL finds the position of each in an
+ * index, but not one position for both. A page in the middle of a million records read 500,000.
  */
 function partsOf(reading: Reading): readonly Reading[] {
   const { condition, order: [first, ...order] = [], skip = 0, after } = reading;
@@ -162,7 +162,7 @@ function joined(parts: readonly string[]): string {
   return parts.filter((part) => part !== "").join(" ");
 }
 
-/** Reads the to-many relations of records that were read, one statement for each relation. */
+/** Reads the to-many relations of the given records, with one statement for each relation. */
 export async function readManys(
   sql: TextSql,
   statement: SelectionStatement,
@@ -184,24 +184,24 @@ async function readMany(
   rows.forEach((row, index) => (row[position] = lists.get(values[index] as string) ?? []));
 }
 
-/** The records at the other end of a link. */
+/** The selection and order of the records at the other end of a link. */
 export interface LinkedReading {
-  /** Definition at the end that the link leads from. */
+  /** Definition at the near end of the link. */
   readonly definition: Definition;
   readonly link: Link;
   readonly statement: SelectionStatement;
   readonly where?: Condition;
   readonly order?: readonly OrderItem[];
-  /** For each record at this end. */
+  /** Limit of the records for each record at the near end. */
   readonly take?: number;
   readonly skip?: number;
 }
 
 /**
- * Reads what a link to many leads to from many records, in one statement.
+ * Reads the linked records of many records through a link to many, in one statement.
  *
- * @param values Of the field that the link leads from, as texts.
- * @returns By that value.
+ * @param values Values of the near field of the link, as texts.
+ * @returns The records by that value.
  */
 async function readLinked(
   sql: TextSql,
@@ -236,10 +236,10 @@ async function readLinked(
 }
 
 /**
- * Reads what a link leads to from values that need be in no table, in one statement.
+ * Reads the linked records of values that need not be in a table, in one statement.
  *
- * @param values Of the field that the link leads from, as texts.
- * @returns For each value.
+ * @param values Values of the near field of the link, as texts.
+ * @returns The records for each value.
  */
 export async function readLinkedTo(
   sql: TextSql,
@@ -264,16 +264,16 @@ export async function readLinkedTo(
 }
 
 /**
- * Most bytes of what is linked to one record: PostgreSQL puts them together before the process can
- * count them. More would fit into no answer.
+ * Limit in bytes of the linked records of one record: PostgreSQL joins them before the process can
+ * count them. No answer has room for more.
  */
 const maxLinkedBytes = 16 * 1024 * 1024;
 
 /**
- * Reads the same as JSON, which PostgreSQL writes.
+ * Reads the same records as JSON, which PostgreSQL writes.
  *
- * @param record Of the same statement.
- * @returns For each value the JSON of its records, with commas between them.
+ * @param record JSON expression of the same statement.
+ * @returns For each value, the JSON of its records, with commas between them.
  */
 export async function readLinkedJson(
   sql: TextSql,
@@ -293,7 +293,7 @@ export async function readLinkedJson(
     for (const [place, json, isCut] of await sql(text, parameters.values)) {
       if (isCut === "t") throw new ResultTooLargeError(maxLinkedBytes);
       const value = distinct[Number(place) - 1] ?? "";
-      // A key that no constraint holds may be there twice: the first record counts.
+      // A key without a constraint may exist twice: the first record counts.
       if (!lists.has(value)) lists.set(value, record.complete(json ?? ""));
     }
   }
@@ -304,12 +304,12 @@ function distinctOf(values: readonly (string | null)[]): readonly string[] {
   return [...new Set(values.filter((value) => value !== null))];
 }
 
-/** Returns the parts of a statement that reads the records linked to the values. */
+/** Returns the parts of a statement that reads the linked records of the values. */
 function linkedTo(
   { definition, link, statement, where = allOf([]), order = [], take, skip }: LinkedReading,
   values: readonly string[],
 ): {
-  /** The values, with their places from 1 on. */
+  /** The values, numbered from 1 on. */
   readonly given: string;
   readonly linked: string;
   readonly limit: string;
@@ -337,7 +337,7 @@ function linkedTo(
   };
 }
 
-/** Returns the order with the key at its end, so that no two records are equal in it. */
+/** Returns the order with the key at its end, so that it is unique for each record. */
 export function totalOrder(order: readonly OrderItem[], { keys }: Definition): readonly OrderItem[] {
   const missing = keys.filter(
     (key) => !order.some(({ links, field }) => links.length === 0 && field.name === key.name),

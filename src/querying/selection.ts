@@ -7,28 +7,28 @@ import type { OrderItem } from "./order.ts";
 import { valueOf } from "./values.ts";
 
 /**
- * A record as it was read: texts of columns, and the records of its to-many relations, by position.
+ * A record in raw form: texts of columns, and the records of its to-many relations, by position.
  */
 export type Raw = (string | null | readonly Raw[])[];
 
-/** Which parts of a record are to be read. */
+/** The parts of a record to read. */
 export interface Need {
   /** Names of fields; undefined for all of them. */
   readonly fields: ReadonlySet<string> | undefined;
   readonly related: ReadonlyMap<string, RelatedNeed>;
 }
 
-/** Which records of a relation are to be read, and which parts of each. */
+/** The records of a relation to read, and the parts of each. */
 export interface RelatedNeed {
   readonly need: Need;
-  /** The rest is for relations to many. */
+  /** The following options are for relations to many. */
   readonly where?: Condition;
   readonly order?: readonly OrderItem[];
   readonly take?: number;
   readonly skip?: number;
 }
 
-/** Where the parts of a record stand in a row of a statement. */
+/** Positions of the parts of a record in a row of a statement. */
 export interface Selection {
   readonly definition: Definition;
   readonly alias: string;
@@ -44,23 +44,23 @@ export interface JoinedSelection extends Selection {
   readonly presence: number;
 }
 
-/** Read by a statement of its own for all rows of a page. */
+/** A relation to many, which a statement of its own reads for all rows of a page. */
 export interface ManySelection {
   readonly link: Link;
-  /** Position of the parent's value that the link leads from. */
+  /** Position of the near field's value in the parent's row. */
   readonly from: number;
-  /** Position that the records get in the parent's row. */
+  /** Position of the records in the parent's row. */
   readonly position: number;
   readonly statement: SelectionStatement;
   readonly rest: Omit<RelatedNeed, "need">;
 }
 
-/** A selection with the parts of a SELECT that bring it. */
+/** A selection with the parts of its SELECT. */
 export interface SelectionStatement {
   readonly root: Selection;
   /** `t."id", t."name", j1."name"`. */
   readonly columns: string;
-  /** How many columns. */
+  /** Number of columns. */
   readonly width: number;
   /** `"public"."orders" AS t LEFT JOIN …`. */
   readonly from: string;
@@ -78,13 +78,15 @@ interface Building {
   readonly joins: string[];
   readonly aliases: Map<string, string>;
   readonly withManys: Selection[];
-  /** Positions that are taken, those of to-many relations included. */
+  /** Number of assigned positions, including those of to-many relations. */
   positions: number;
-  /** Give the to-many relations their positions, behind all columns of the statement. */
+  /**
+   * Functions that assign the positions of to-many relations, behind all columns of the statement.
+   */
   readonly later: (() => void)[];
 }
 
-/** Plans how the needed parts of a record are read. */
+/** Plans the read of the needed parts of a record. */
 export function selectionOf(
   definition: Definition,
   definitions: Definitions,
@@ -200,7 +202,7 @@ export function pathOf(links: readonly Link[]): string {
   return links.map(({ name }) => name).join(".");
 }
 
-/** Returns the record as Prisma would have read it, for code modules. */
+/** Returns the record in the form of the Prisma client, for code modules. */
 export function rowOf(selection: Selection, raw: Raw): Row {
   const row: Record<string, unknown> = {};
   for (const [name, { field, position }] of selection.columns)

@@ -2,10 +2,10 @@ import type { Definition, TransformNode } from "../mapping/definition.ts";
 import type { Need, RelatedNeed } from "./selection.ts";
 
 /**
- * Returns the part of what an `include` reads that a transform shows, and no more. Columns and
- * relations that no answer shows are not read.
+ * Returns the part of an `include` that a transform shows, and no more. Columns and relations that
+ * no answer shows are not read.
  *
- * @param fields Read in any case, by name.
+ * @param fields Names of fields that are always read.
  */
 export function shownBy(
   transform: TransformNode | undefined,
@@ -22,7 +22,7 @@ function pathsOf(node: TransformNode): readonly (readonly string[])[] {
   return node.kind === "object" ? node.entries.flatMap(([, child]) => pathsOf(child)) : [];
 }
 
-/** A path that ends at a relation shows every field of it. */
+/** Narrows an include to the paths. A path that ends at a relation shows every field of it. */
 function narrowed(paths: readonly (readonly string[])[], included: Need): Need {
   const fields = new Set<string>();
   const within = new Map<string, (readonly string[])[]>();

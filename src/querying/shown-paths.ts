@@ -13,10 +13,10 @@ import {
 import { linkOf, type Link } from "./links.ts";
 import type { Filterable } from "./operators.ts";
 
-/** A path of a record's JSON, with what is behind it. */
+/** A path of a record's JSON, with its field. */
 export interface ShownPath extends Filterable {
   readonly path: string;
-  /** From the record to the one that has the field. */
+  /** Links from the record to the record with the field. */
   readonly links: readonly Link[];
   /** Keys within the value of a `Json` field; at least one. */
   readonly jsonPath?: readonly string[];
@@ -24,16 +24,16 @@ export interface ShownPath extends Filterable {
 
 /** Paths that a parameter of a list may name. */
 export interface PathTable {
-  /** A `Json` field stands for the paths in it. */
+  /** The allowed paths. A `Json` field stands for all paths in it. */
   readonly paths: ReadonlyMap<string, ShownPath>;
   /**
-   * Why other shown paths may not be named, to complete "it is ..."; empty where only the mapping
-   * file says so.
+   * Reasons why other shown paths are not allowed, to complete "it is ...". Empty where only the
+   * mapping file excludes the path.
    */
   readonly faults: ReadonlyMap<string, string>;
 }
 
-/** What the parameters of a list may name. */
+/** The names that the parameters of a list may contain. */
 export interface ListShape {
   readonly filterable: PathTable;
   readonly sortable: PathTable;
@@ -45,18 +45,18 @@ export interface ListShape {
   readonly hasSearch: boolean;
   readonly counts: readonly CountMode[];
   /**
-   * Further parameters, which only this list has. Each returns what is wrong with a value, or
-   * undefined.
+   * Further parameters of this list only. Each function returns the fault of a value, or undefined.
    */
   readonly own: ReadonlyMap<string, (value: string) => string | undefined>;
 }
 
 /**
- * Returns what the lists of a resource may be filtered and sorted by: what `transform` shows,
- * narrowed by `filterable` and `sortable`. A value that is shown under another name goes by the
- * shown one. With a `transform` in code, only fields that these keys list.
+ * Returns the shape of the lists of a resource: the places that `transform` shows, narrowed by
+ * `filterable` and `sortable`. A field that is shown under another name has the shown name. With a
+ * `transform` in code, only fields that these keys list are allowed.
  *
- * @param included `include` of the base query. A base query in code gives it only when that runs.
+ * @param included `include` of the base query. It is known only at run time for a base query in
+ *   code.
  */
 export function listShapeOf(
   definition: Definition,
@@ -69,7 +69,7 @@ export function listShapeOf(
     const table = tableOfPlaces(places, definitions, faultOf);
     if (listed === undefined && !isCode) return table;
     const { paths, faults } = narrowed(table, listed ?? []);
-    // A message must not speak of fields that code may not show.
+    // A message must not mention fields that code may not show.
     return { paths, faults: isCode ? new Map([...faults].filter(([path]) => paths.has(path))) : faults };
   };
   return {
@@ -110,7 +110,7 @@ function narrowed({ paths, faults }: PathTable, listed: readonly string[]): Path
   return { paths: left, faults: new Map([...faults, ...others.map((path) => [path, ""] as const)]) };
 }
 
-/** Returns what is behind a path that a parameter names; undefined when it may not be named. */
+/** Returns the target of a path in a parameter; undefined when the path is not allowed. */
 export function findPath({ paths, faults }: PathTable, path: string): ShownPath | undefined {
   if (path.length > longestPath) return undefined;
   const exact = paths.get(path);
@@ -125,7 +125,7 @@ export function findPath({ paths, faults }: PathTable, path: string): ShownPath 
   return undefined;
 }
 
-/** Returns the message for a path that may not be named. */
+/** Returns the message for a path that is not allowed. */
 export function pathFault(table: PathTable, path: string, verb: "filtered" | "sorted"): string {
   if (path === "") return "A path is missing.";
   const fault = table.faults.get(path);
@@ -135,10 +135,12 @@ export function pathFault(table: PathTable, path: string, verb: "filtered" | "so
   return `There is no field ${shortened(path)}${suggestionFor(path, names)}`;
 }
 
-/** To compare a name with more would take too long, for 50 names in one request. */
+/** Limit of the names to compare with. More would take too long, for 50 names in one request. */
 const mostCompared = 200;
 
-/** Ends a message about an unknown name: what was probably meant, else all that there is. */
+/**
+ * Returns the end of a message about an unknown name: the probably intended name, else all names.
+ */
 export function suggestionFor(name: string, known: readonly string[]): string {
   const near = nearest(name, known.slice(0, mostCompared));
   if (near !== undefined) return `; did you mean ${near}?`;
@@ -146,8 +148,8 @@ export function suggestionFor(name: string, known: readonly string[]): string {
 }
 
 /**
- * Returns the keys to a place of the JSON, or to one within a `Json` value; undefined when it is
- * not shown.
+ * Returns the keys to a place of the JSON, or to a place within a `Json` value; undefined when it
+ * is not shown.
  */
 export function keysOf(places: ReadonlyMap<string, Shown>, path: string): readonly string[] | undefined {
   const found = findPlace(places, path);

@@ -4,14 +4,17 @@ import { comparesWithNull, type Condition, type Parameter } from "./condition.ts
 
 type Where = Readonly<Record<string, unknown>>;
 
-/** What is never true: Prisma drops an `OR: []` within another OR, and finds every record. */
+/**
+ * A Prisma filter. "nothing" is never true: Prisma drops an `OR: []` within another OR, and finds
+ * every record.
+ */
 type Translated = Where | "nothing" | undefined;
 
 /**
- * Returns the Prisma filter of a condition, for the queries that the Prisma client answers. A
- * comparison with NULL, which Prisma takes for a value, is never true, and within a NOT neither.
+ * Returns the Prisma filter of a condition, for queries that the Prisma client answers. Prisma
+ * treats NULL as a value, but a comparison with NULL is never true, within a NOT too.
  *
- * @returns Undefined for a condition that Prisma's filters cannot say.
+ * @returns Undefined for a condition that Prisma's filters cannot express.
  */
 export function prismaWhereOf(condition: Condition): Translated {
   switch (condition.kind) {
@@ -27,7 +30,7 @@ export function prismaWhereOf(condition: Condition): Translated {
       if (of.some(isEverything)) return everything;
       return of.length === 0 ? "nothing" : { OR: of };
     }
-    // What a relation's `none` and `every` were made of: Prisma means the same by them.
+    // This comes from a relation's `none` and `every`, which have the same meaning in Prisma.
     case "notFalse":
       return prismaWhereOf(condition.of);
     case "not": {
@@ -75,13 +78,16 @@ const decoders: Partial<Record<FieldType, (text: string) => unknown>> = {
   Float: Number,
   BigInt,
   Decimal: (text) => new Decimal(text),
-  // A date of JavaScript beyond the year 9999 has a sign.
+  // A JavaScript date beyond the year 9999 needs a sign.
   DateTime: (text) => new Date(text.replace(/^(?=\d{5})/, "+0")),
   Date: (text) => new Date(text),
   Time: (text) => new Date(`1970-01-01T${text}Z`),
 };
 
-/** Leaves out NULL, which is no value of a list, and numbers that Prisma has no JSON for. */
+/**
+ * Returns the values without NULL, which is no value of a list. Leaves out numbers that Prisma has
+ * no JSON for, too.
+ */
 function valuesOf({ field, values }: Extract<Condition, { kind: "in" | "list" }>): readonly unknown[] {
   return values
     .filter((value) => value !== null)
@@ -93,14 +99,14 @@ function valueOf({ type }: Field, value: Parameter): unknown {
   return typeof value === "string" ? (decoders[type]?.(value) ?? value) : value;
 }
 
-/** Returns a value of a field as the Prisma client takes it, which knows no days as texts. */
+/** Converts a value of a field for the Prisma client, which does not accept days as texts. */
 export function prismaValue({ type }: Pick<Field, "type">, value: unknown): unknown {
   if (type !== "Date" && type !== "Time") return value;
   if (Array.isArray(value)) return value.map((item) => prismaValue({ type }, item));
   return typeof value === "string" ? decoders[type]?.(value) : value;
 }
 
-/** Returns the values to write as the Prisma client takes them. */
+/** Converts the values to write for the Prisma client. */
 export function prismaData({ fields }: Pick<Definition, "fields">, data: Row): Row {
   const temporal = fields.filter(({ type, name }) => (type === "Date" || type === "Time") && name in data);
   if (temporal.length === 0) return data;

@@ -7,12 +7,12 @@ import { isContainer } from "../validation/body-paths.ts";
 type Read = (row: Row) => unknown;
 type Render = (value: unknown) => unknown;
 
-/** Deeper results of a code module are taken for circular ones. */
+/** Limit of the depth of a code module's results; deeper ones are treated as circular. */
 const maxDepth = 64;
 
 /**
- * Prepares how records of a resource are shown, in answers and in webhooks. The result is safe to
- * be written as JSON: dates, decimals, big integers and bytes are texts (docs/api.md, "Values").
+ * Creates the transform of a resource's records, for answers and webhooks. The result can be
+ * written as JSON: dates, decimals, big integers and bytes are texts (docs/api.md, "Values").
  *
  * @returns A function that throws only when the code module does; the error names the resource.
  */
@@ -31,7 +31,7 @@ export function createTransform(definition: Definition, definitions: Definitions
 }
 
 /**
- * Refuses a result that is no record. Otherwise, a forgotten `return` would send `data: null` to
+ * Refuses a result that is not a record. Otherwise, a forgotten `return` would send `data: null` to
  * every receiver.
  */
 function objectOf(shown: unknown): object {
@@ -40,7 +40,7 @@ function objectOf(shown: unknown): object {
 }
 
 /**
- * Prepares rows for code, which gets days and times as texts. The Prisma client gives them as
+ * Prepares rows for code, which gets days and times as texts. The Prisma client returns them as
  * dates.
  */
 function temporalTexts(definition: Definition, definitions: Definitions): (row: Row) => Row {
@@ -76,7 +76,7 @@ function readerOfObject(entries: readonly (readonly [string, Read])[]): Read {
   return (row) => Object.fromEntries(entries.map(([key, read]) => [key, read(row)]));
 }
 
-/** Every field under its own name. */
+/** Returns the reader of every field under its own name. */
 function readerOfFields({ fields }: Definition): Read {
   return readerOfObject(fields.map((field) => [field.name, readerOfField(field)]));
 }
@@ -86,7 +86,7 @@ function readerOfField(field: Field): Read {
   return (row) => render(row[field.name]);
 }
 
-/** Returns the function that converts a field's value, in Prisma's types, to what JSON shows. */
+/** Returns the function that converts a field's value, in Prisma's types, to its form in JSON. */
 export function rendererOf(field: Field): Render {
   const renderOne = renderers[field.type];
   const render: Render = (value) => (value === null || value === undefined ? null : renderOne(value, field));
@@ -94,7 +94,10 @@ export function rendererOf(field: Field): Render {
   return field.isList ? (value) => (Array.isArray(value) ? value.map(renderItem) : null) : render;
 }
 
-/** A step through a missing relation gives null, through one with many records a list. */
+/**
+ * Compiles a path. A step through a missing relation gives null, a step through a relation to many
+ * gives a list.
+ */
 function compilePath(path: readonly string[], definition: Definition, definitions: Definitions): Read {
   const [name = "", ...rest] = path;
   const field = definition.fields.find((candidate) => candidate.name === name);
@@ -127,7 +130,7 @@ const renderers: Readonly<Record<FieldType, (value: unknown, field: Field) => un
   Date: dayOf,
   Time: timeOf,
   Interval: (value) => value,
-  // It was JSON when it was stored.
+  // The value was JSON when it was stored.
   Json: (value) => value,
   Bytes: (value) => (value instanceof Uint8Array ? base64Of(value) : value),
   Uuid: (value) => value,
@@ -137,14 +140,14 @@ const renderers: Readonly<Record<FieldType, (value: unknown, field: Field) => un
 const bigIntOf = (value: bigint): number | string =>
   Number.isSafeInteger(Number(value)) ? Number(value) : String(value);
 
-/** JSON has no NaN and no infinities. */
+/** Returns null for NaN and infinities, which JSON does not have. */
 function finiteOf(value: unknown): unknown {
   return typeof value === "number" && !Number.isFinite(value) ? null : value;
 }
 
 /**
- * Returns a decimal as answers show it: with at least the digits of the scale. An existing column
- * may hold more, and none is rounded away.
+ * Returns a decimal in the form of answers, with at least the digits of the scale. An existing
+ * column may contain more digits, and none is rounded away.
  */
 export function decimalText(value: Decimal, scale = 0): string {
   return value.decimalPlaces() > scale ? value.toFixed() : value.toFixed(scale);
@@ -153,16 +156,19 @@ export function decimalText(value: Decimal, scale = 0): string {
 const isDecimalLike = (value: unknown): value is Decimal | string | number =>
   Decimal.isDecimal(value) || typeof value === "string" || typeof value === "number";
 
-/** The Prisma client gives PostgreSQL's `infinity` as no date; all else has its text. */
+/**
+ * Returns a date as text. The Prisma client returns PostgreSQL's `infinity` as an invalid date; all
+ * other values have their text.
+ */
 const dateOf = (value: Date): string | null => (Number.isNaN(value.getTime()) ? null : formatDateTime(value));
 
-/** The Prisma client gives midnight UTC. */
+/** Returns a day as text. The Prisma client returns midnight UTC. */
 function dayOf(value: unknown): unknown {
   if (!(value instanceof Date)) return value;
   return Number.isNaN(value.getTime()) ? null : value.toISOString().slice(0, 10);
 }
 
-/** The Prisma client gives a time of the first day of 1970. */
+/** Returns a time as text. The Prisma client returns a time on the first day of 1970. */
 function timeOf(value: unknown): unknown {
   return value instanceof Date
     ? value
@@ -179,8 +185,8 @@ const hasToJson = (value: object): value is { toJSON(): unknown } =>
   "toJSON" in value && typeof value.toJSON === "function";
 
 /**
- * Makes a result of code safe by what each value is, since it has no field to go by. Undefined
- * where JSON has nothing to show.
+ * Makes a result of code safe for JSON by the kinds of its values, because it has no fields.
+ * Returns undefined for a value without a form in JSON.
  */
 function toJsonSafe(value: unknown, depth: number): unknown {
   if (typeof value === "bigint") return bigIntOf(value);

@@ -4,8 +4,8 @@ import { comparesWithNull, never, type Condition, type Parameter } from "./condi
 import { readFieldValue } from "./filter-values.ts";
 
 /**
- * Returns whether a value is `$user.id`, `$user.email` or `$user.claims.NAME`, which the rules of
- * access have in the place of values.
+ * Returns whether a value is `$user.id`, `$user.email` or `$user.claims.NAME`, which stand for
+ * values in the rules of access.
  */
 export function isUserValue(value: unknown): value is string {
   return typeof value === "string" && value.startsWith(prefix);
@@ -14,21 +14,21 @@ export function isUserValue(value: unknown): value is string {
 const prefix = "$user.";
 
 /**
- * Puts the user's values into the condition of an access rule. A value that the user does not have,
- * or that is not of the field's type, is NULL. A comparison with NULL is not true, within a NOT
- * neither.
+ * Inserts the user's values into the condition of an access rule. A value that the user does not
+ * have, or that does not fit the field's type, is NULL. A comparison with NULL is not true, within
+ * a NOT neither.
  */
 export function bindCondition(condition: Condition, caller: Caller): Condition {
   return bind(condition, (field, value) => {
     const given = userValueOf(value, caller);
     const values = (Array.isArray(given) ? given : [given]).map((one) => fitting(field, one));
-    // An empty list of claims: `= ANY` of nothing would be false, and true within a NOT.
+    // For an empty list of claims, `= ANY` of an empty list would be false, and true within a NOT.
     return values.length === 0 ? [null] : values;
   });
 }
 
 /**
- * Puts the columns of a table of users, `id` and `email`, into the condition. One statement then
+ * Inserts the columns `id` and `email` of a table of users into the condition. One statement then
  * decides for many users. They have no claims there.
  */
 export function bindToUsers(condition: Condition, alias: string): Condition {
@@ -42,7 +42,7 @@ export function bindToUsers(condition: Condition, alias: string): Condition {
 
 const numbers: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal"];
 
-/** Returns the values for `id`, `email` or `claims.NAME`, as they fit the field. */
+/** Returns the values of `id`, `email` or `claims.NAME` that fit the field. */
 type Resolve = (field: Field, name: string) => readonly Parameter[];
 
 function bind(condition: Condition, resolve: Resolve): Condition {
@@ -61,13 +61,14 @@ function put(condition: Condition, resolve: Resolve): Condition {
     case "related":
       return { ...condition, of: put(condition.of, resolve) };
     case "compare": {
-      // The first of several claims would be more than none.
+      // With several claims, using the first one would grant more than using none.
       const [value = null, ...others] = bound(condition.field, condition.value);
       return { ...condition, value: others.length > 0 ? null : value };
     }
     case "in":
     case "list": {
-      // Requiring all of several claims is stricter than one, so that a NOT would admit more.
+      // Requiring all of several claims is stricter than requiring one, so that a NOT would admit
+      // more.
       const takesSeveral = condition.kind === "in" || condition.operator === "&&";
       const valuesOf = (value: Parameter): readonly Parameter[] => {
         const given = bound(condition.field, value);
@@ -84,8 +85,9 @@ function put(condition: Condition, resolve: Resolve): Condition {
 }
 
 /**
- * "No member is of this team" must not hold for a user without a team. The outermost NOT decides:
- * `every` is one around another, and false within it would be true.
+ * Makes an unknown NOT false: "No member is of this team" must not hold for a user without a team.
+ * The outermost NOT decides, because `every` is a NOT around another one, and false within it would
+ * be true.
  */
 function withoutUnknown(condition: Condition): Condition {
   switch (condition.kind) {

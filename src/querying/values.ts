@@ -13,14 +13,14 @@ const textListOid: number = 1009;
 // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum of its typings leaves out every list
 const parseList = types.getTypeParser(textListOid) as (text: string) => Item[];
 
-/** An item of an array. A column of arrays takes arrays of any depth, whatever its type says. */
+/** An item of an array. A column of arrays accepts arrays of any depth, whatever its type says. */
 type Item = string | null | readonly Item[];
 
 /**
- * Returns a column's value as Prisma gives it, from PostgreSQL's text of it: `Decimal`, `Date`,
+ * Returns a column's value in Prisma's types, from its PostgreSQL text: `Decimal`, `Date`,
  * `bigint`, `Uint8Array`. Code modules get their records in these types. Values of the types Date,
- * Time and Interval are texts, since Prisma's dates would lose digits of them. So are times that no
- * Date can be, such as `infinity`.
+ * Time and Interval are texts, because Prisma's dates would lose digits of them. Times that no Date
+ * can represent, such as `infinity`, are texts too.
  */
 export function valueOf(field: Field, text: string | null): unknown {
   if (field.isList) return text === null ? [] : parseList(text).map((item) => itemOf(field.type, item));
@@ -52,34 +52,34 @@ const decoders: Readonly<Record<FieldType, (text: string) => unknown>> = {
   Enum: asIs,
 };
 
-/** The text of a `money` begins with its sign. */
+/** Parses a decimal. The text of a `money` begins with its sign. */
 function decimalOf(text: string): Decimal {
   return new Decimal(text.startsWith("$") ? text.slice(1).replaceAll(",", "") : text);
 }
 
 /**
- * Reads a date from PostgreSQL's text. The session's time zone is UTC, so the offset of a
- * `timestamptz` is `+00`. A `timestamp` has none and counts as UTC. A `date` is midnight UTC to
- * `Date`.
+ * Parses a date from PostgreSQL's text. The session's time zone is UTC, so the offset of a
+ * `timestamptz` is `+00`. A `timestamp` has none and counts as UTC. `Date` reads a `date` as
+ * midnight UTC.
  */
 function dateOf(text: string): Date {
   const isDay = text.length === 10;
   return new Date(isDay ? text : `${text.replace(" ", "T").replace(/\+00$/, "")}+00:00`);
 }
 
-/** Returns the date where it is one. */
+/** Returns a valid date, else its text. */
 export function dateOrText(date: Date, text: string): Date | string {
   return Number.isNaN(date.getTime()) ? instantText(text) : date;
 }
 
-/** `\x` and hexadecimal digits. */
+/** Parses `\x` and hexadecimal digits. */
 export function bytesOf(text: string): Buffer {
   return Buffer.from(text.slice(2), "hex");
 }
 
 /**
- * Returns what a statement takes for a value in Prisma's types, or as JSON gives it. A list becomes
- * a PostgreSQL array. Undefined for a value that has no place in the column's type.
+ * Returns the parameter of a statement for a value in Prisma's types, or from JSON. A list becomes
+ * a PostgreSQL array. Returns undefined for a value that the column's type cannot represent.
  */
 export function parameterOf(field: Field, value: unknown): Parameter | readonly Parameter[] | undefined {
   if (!field.isList) return scalarParameter(field.type, value);
@@ -88,7 +88,7 @@ export function parameterOf(field: Field, value: unknown): Parameter | readonly 
   return items.includes(undefined) ? undefined : (items as readonly Parameter[]);
 }
 
-/** The same for one value, or one item of a list. */
+/** Does the same for one value, or one item of a list. */
 export function scalarParameter(type: FieldType, value: unknown): Parameter | undefined {
   if (value === DbNull) return null;
   if (type === "Json") return value === JsonNull ? "null" : JSON.stringify(value);
@@ -98,7 +98,7 @@ export function scalarParameter(type: FieldType, value: unknown): Parameter | un
 
 type Encode = (value: unknown) => Parameter | undefined;
 
-/** A text without a zone is UTC. Code modules may have other forms. */
+/** Parses a time. A text without a zone is in UTC. Code modules may use other forms. */
 function timeOf(value: unknown): Date {
   if (typeof value !== "string") return new Date(Number.NaN);
   return parseDateText(value) ?? new Date(value);
@@ -110,7 +110,7 @@ const encodeInteger: Encode = (value) =>
 
 const encoders: Readonly<Record<Exclude<FieldType, "Json">, Encode>> = {
   Int: encodeInteger,
-  // A mapping file has large ones, and bytes, as texts.
+  // A mapping file contains large integers, and bytes, as texts.
   BigInt: (value) => (typeof value === "string" && /^-?\d+$/.test(value) ? value : encodeInteger(value)),
   Float: (value) => (typeof value === "number" ? value : undefined),
   Decimal(value) {

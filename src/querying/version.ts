@@ -3,7 +3,7 @@ import type { Definition } from "../mapping/definition.ts";
 import { createParameters, fromText, versionText } from "./condition-text.ts";
 import type { Condition } from "./condition.ts";
 
-/** Reads the version of the record that meets the condition. Returns undefined for none. */
+/** Reads the version of the record that meets the condition. Returns undefined without a record. */
 export async function readVersion(
   sql: TextSql,
   definition: Definition,

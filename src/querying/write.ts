@@ -7,7 +7,11 @@ import { readManys, readRecords } from "./read.ts";
 import type { Raw, SelectionStatement } from "./selection.ts";
 import { parameterOf } from "./values.ts";
 
-/** @param comment Goes behind a statement that writes: see `db/traceparent.ts`. */
+/**
+ * Options of writes.
+ *
+ * @param comment Text behind a statement that writes: see `db/traceparent.ts`.
+ */
 export interface WriteOptions {
   readonly sql: TextSql;
   readonly statement: SelectionStatement;
@@ -17,8 +21,8 @@ export interface WriteOptions {
 /**
  * Inserts a record and reads it back in the same statement, its relations to one included.
  *
- * @param judge Answered with it: whether the new record meets this condition.
- * @returns Undefined where a trigger or a rule of the table left the record out.
+ * @param judge Condition; the result tells whether the new record meets it.
+ * @returns Undefined when a trigger or a rule of the table left the record out.
  */
 export async function insertRecord(
   data: Row,
@@ -30,16 +34,17 @@ export async function insertRecord(
 }
 
 /**
- * How many records one statement inserts. Few sizes, since each is a text that connections keep.
+ * Numbers of records that one statement inserts. There are few sizes, because each is a text that
+ * connections keep.
  */
 const sizes = [100, 25, 5, 1];
 
 /**
- * Inserts records, and reads them back in their order. One statement inserts those that follow each
- * other and set the same fields.
+ * Inserts records, and reads them back in their order. One statement inserts consecutive records
+ * that set the same fields.
  *
- * @param most Most records of one statement.
- * @returns Undefined where a trigger or a rule of the table left a record out.
+ * @param most Limit of the records of one statement.
+ * @returns Undefined when a trigger or a rule of the table left a record out.
  */
 export async function insertRecords(
   many: readonly Row[],
@@ -51,7 +56,7 @@ export async function insertRecords(
   while (rows.length < many.length) {
     const start = rows.length;
     const end = shapes.findIndex((shape, index) => index > start && shape !== shapes[start]);
-    // A record that sets nothing has no list of values, and there cannot be two of them.
+    // A record without values has no list of values, so it needs a statement of its own.
     const left = Math.min(shapes[start] === "" ? 1 : most, (end < 0 ? many.length : end) - start);
     const size = sizes.find((one) => one <= left) ?? 1;
     const inserted = await insertTogether(many.slice(start, start + size), options);
@@ -61,7 +66,7 @@ export async function insertRecords(
   return rows;
 }
 
-/** @param many Set the same fields. */
+/** @param many Records that set the same fields. */
 async function insertTogether(many: readonly Row[], options: WriteOptions): Promise<readonly Raw[]> {
   const { definition } = options.statement.root;
   const parameters = createParameters();
@@ -78,7 +83,7 @@ async function insertTogether(many: readonly Row[], options: WriteOptions): Prom
   return written(write, parameters, options, many.length);
 }
 
-/** Asked in a statement of its own, which sees the new record. */
+/** Checks the condition in a statement of its own, which sees the new record. */
 async function isFit(
   row: Raw,
   judge: Condition,
@@ -93,7 +98,10 @@ async function isFit(
   return (await sql(text, parameters.values)).length > 0;
 }
 
-/** Updates the record with the key when it meets the condition. Undefined when there is none. */
+/**
+ * Updates the record with the key when it meets the condition. Returns undefined without such a
+ * record.
+ */
 export async function updateRecord(
   { key, data, condition }: { readonly key: Condition; readonly data: Row; readonly condition: Condition },
   { sql, statement, comment }: WriteOptions,
@@ -110,7 +118,7 @@ export async function updateRecord(
   return row;
 }
 
-/** Deletes the record when it meets the condition. Returns whether there was one. */
+/** Deletes the record when it meets the condition. Returns whether there was such a record. */
 export async function deleteRecord(
   definition: Definition,
   condition: Condition,
@@ -121,8 +129,8 @@ export async function deleteRecord(
 }
 
 /**
- * Deletes the records that meet conditions of one shape, each by a statement. Returns whether there
- * was one for each.
+ * Deletes the records that meet conditions of one shape, with a statement for each. Returns whether
+ * each one existed.
  */
 export async function deleteRecords(
   definition: Definition,
@@ -145,9 +153,9 @@ function deletion(
 }
 
 /**
- * Runs the write and reads what it wrote. Related records are read as they were before the
- * statement. A record that leads back to its own table is therefore read once more: it may show
- * itself.
+ * Runs the write and reads the written record. Related records are read as they were before the
+ * statement. A record with a path back to its own table is therefore read again, because it may
+ * show itself.
  */
 async function written(
   write: string,
@@ -184,8 +192,8 @@ async function writtenAndRead(
 }
 
 /**
- * Whether several new records can be read back by one statement, which sees all of them: no
- * relation leads to another new one.
+ * Returns whether one statement can read several new records back and see all of them: no relation
+ * leads to another new record.
  */
 export function isReadTogether({ root, withManys }: SelectionStatement): boolean {
   return (
@@ -203,7 +211,7 @@ function hasTable(selection: SelectionStatement["root"], table: string): boolean
   );
 }
 
-/** Returns undefined for the column's own default. */
+/** Returns the value to insert; undefined for the column's own default. */
 function insertedText(
   field: Field,
   data: Row,
@@ -214,7 +222,7 @@ function insertedText(
   if (Object.hasOwn(data, field.name)) return valueText(field, data[field.name], parameters);
   if (field.isUpdatedAt) return "now()";
   if (field.default?.kind === "literal") return valueText(field, field.default.value, parameters);
-  // A table that another program made need not have the default of the mapping file.
+  // A table of another program need not have the default of the mapping file.
   return field.default?.kind === "now" && !isManaged ? "now()" : undefined;
 }
 
