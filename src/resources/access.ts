@@ -18,8 +18,8 @@ export type Where = Readonly<Record<string, unknown>>;
 
 /**
  * Returns whether the caller sees and changes every record of the resource (docs/mapping.md,
- * "Ownership and admins"). Throws when the code module's `isAdmin` does, or when it answers
- * anything but true or false: a promise would pass for true.
+ * "Ownership and admins"). Throws when the code module's `isAdmin` throws, or returns anything but
+ * true or false: a promise would count as true.
  */
 export function isAdminFor(definition: Definition, caller: Caller): boolean {
   if (caller.isLimited === true) return false;
@@ -37,22 +37,25 @@ export function isAdminFor(definition: Definition, caller: Caller): boolean {
 
 /** The conditions of access of all resources. */
 export interface AccessConditions {
-  /** The records with which the caller may do all of it, for admins of the resource every one. */
+  /**
+   * Returns the condition for records on which the caller may do all wanted operations. For admins
+   * of the resource, it is every record.
+   */
   of(definition: Definition, wanted: readonly AccessOperation[], caller: Caller): Condition;
   /**
-   * The filter that decides who reads, with the values of users still open; undefined for other
-   * rules.
+   * Returns the filter of the rule for reading, with the values of users as variables; undefined
+   * for other rules.
    */
   readFilter(definition: Definition): Condition | undefined;
-  /** The same condition, met also by no related record that the caller may not read. */
+  /** Returns the condition, limited to related records that the caller may read. */
   withinReach(condition: Condition, caller: Caller): Condition;
 }
 
 /**
  * Compiles the rules of access.
  *
- * @throws OperatorError for a filter with a comparison that SQL does not have. Likewise for one
- *   with a value that its field cannot hold.
+ * @throws OperatorError for a filter with a comparison that SQL does not have. Likewise for a
+ *   filter with a value that its field cannot hold.
  */
 export function createAccessConditions(definitions: Definitions): AccessConditions {
   const filters = new Map<AccessRule, Condition>();
@@ -124,8 +127,8 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
 }
 
 /**
- * Whether the mapping file says nothing of access and has no owner: such records are shown wherever
- * a `transform` names them, as before the key `access`.
+ * Returns whether the mapping file has no rules of access and no owner. Such records are shown
+ * wherever a `transform` names them, as before the key `access` existed.
  */
 export function isUnguarded({ access: { read, reference }, ownerColumn }: Definition): boolean {
   return read.kind === "owner" && ownerColumn === undefined && reference.kind === "everyone";
@@ -141,12 +144,12 @@ function ownerCondition(definition: Definition, caller: Caller): Condition {
   return { kind: "compare", field: owner, operator: "=", value: String(caller.id) };
 }
 
-/** Undefined: the resource has no owners. */
+/** Returns the owner field; undefined for a resource without owners. */
 export function ownerFieldOf(definition: Definition): Field | undefined {
   return definition.fields.find(({ name }) => name === definition.ownerColumn);
 }
 
-/** The caller's id as the owner column, an Int, BigInt or String, holds it. */
+/** Returns the caller's id in the type of the owner column: Int, BigInt or String. */
 export function ownerValue(owner: Field, caller: Caller): number | bigint | string {
   if (owner.type === "BigInt") return BigInt(caller.id);
   return owner.type === "String" ? String(caller.id) : caller.id;

@@ -7,7 +7,7 @@ import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { fill } from "../validation/messages.ts";
 
-/** One operation of a batch, as it was sent. */
+/** One operation of a batch, as in the request. */
 export type BatchOperation =
   | { readonly method: "create"; readonly data: JsonObject }
   | ({ readonly method: "update"; readonly data: JsonObject } & OfRecord)
@@ -23,7 +23,7 @@ type Method = BatchOperation["method"];
 /** Limit of the operations of one batch. */
 export const maxOperations = 1000;
 
-/** Most faults that an answer lists. */
+/** Limit of the faults that an answer lists. */
 const maxFaults = 100;
 
 const keysOf: Readonly<Record<Method, readonly string[]>> = {
@@ -34,7 +34,7 @@ const keysOf: Readonly<Record<Method, readonly string[]>> = {
 const methods = Object.keys(keysOf) as readonly Method[];
 
 /**
- * Reads the body of a batch. Everything is checked that needs neither rules nor records.
+ * Reads the body of a batch. Makes all checks that need neither rules nor records.
  *
  * @throws AppError `validation.failed`, its errors by place: `operations.3.method`.
  */
@@ -59,7 +59,7 @@ export function readBatch(body: JsonObject, definition: Definition): readonly Ba
   return read.filter((operation) => operation !== undefined);
 }
 
-/** Undefined when a fault was noted, or enough of them. */
+/** Reads one operation. Returns undefined after a fault, or when there are enough faults. */
 function readOperation({
   given,
   index,
@@ -113,7 +113,7 @@ function isMethod(value: unknown): value is Method {
   return methods.some((method) => method === value);
 }
 
-/** As keys are in JSON: a number, or a text. */
+/** Returns whether a value can be an id. Keys in JSON are numbers or texts. */
 function isId(value: unknown): value is string | number {
   return typeof value === "string" || Number.isSafeInteger(value);
 }

@@ -1,7 +1,7 @@
 import type { BatchOperation } from "./batch-body.ts";
 import { AppError, type ErrorCode, type FieldErrors } from "../kit/errors.ts";
 
-/** What of an operation a fault is about, where it is not its data. */
+/** Part of an operation that a fault concerns, where it is not the data. */
 const partOf: Readonly<Partial<Record<ErrorCode, string>>> = {
   "record.not_found": "id",
   "record.forbidden": "id",
@@ -10,7 +10,7 @@ const partOf: Readonly<Partial<Record<ErrorCode, string>>> = {
 };
 
 /**
- * Returns what an operation threw, with its errors by their place in the batch. A 5xx stays as it
+ * Returns the error of an operation, with its errors by their place in the batch. A 5xx stays as it
  * is.
  */
 export function faultOfOperation(

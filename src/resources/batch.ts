@@ -6,27 +6,27 @@ import { faultOfOperation } from "./batch-fault.ts";
 import type { RecordOperations, WriteRequest } from "./record-operations.ts";
 import type { Target } from "./permitted.ts";
 
-/** How long a batch may hold its connection. */
+/** Limit of the time for which a batch may hold its connection. */
 const limitMs = 30_000;
 
-/** The operations of a batch, and what they are done with. */
+/** The operations of a batch, with their context. */
 export interface Batch {
   readonly operations: readonly BatchOperation[];
   readonly records: RecordOperations;
-  /** Within a transaction, which what this throws rolls back. */
+  /** Request within a transaction, which an error of the batch rolls back. */
   readonly request: WriteRequest;
-  /** Reserves memory for this many bytes of the answer. */
+  /** Reserves memory for this number of bytes of the answer. */
   readonly reserve: (bytes: number) => Promise<void>;
   /** Monotonic clock, in ms. */
   readonly now: () => number;
 }
 
 /**
- * Does the operations in their order, so that each sees what those before it have written. Creates
- * that follow each other are written together where that makes no difference, and so are deletes.
+ * Runs the operations in their order, so that each sees the writes of those before it. Consecutive
+ * creates are written together where the result is the same, and so are deletes.
  *
  * @returns The body of the answer.
- * @throws What the first operation with a fault throws, its errors by their place in the batch.
+ * @throws The error of the first faulty operation, with its errors by their place in the batch.
  */
 export async function runBatch(batch: Batch): Promise<string> {
   const { operations, reserve, now } = batch;
@@ -41,7 +41,7 @@ export async function runBatch(batch: Batch): Promise<string> {
       results.push(result);
     }
   };
-  /** Up to here, operations are done one by one: some of them could not be done together. */
+  /** Index up to which operations run one by one, because some of them could not run together. */
   let oneByOne = 0;
   while (results.length < operations.length) {
     const index = results.length;
@@ -63,10 +63,10 @@ export async function runBatch(batch: Batch): Promise<string> {
   return `{"data":[${results.join(",")}]}`;
 }
 
-/** Most operations that are done together, so that a fault of one costs the others little. */
+/** Limit of the operations that run together, so that a fault of one costs the others little. */
 const mostTogether = 100;
 
-/** Returns the creates or the deletes that follow each other from here. */
+/** Returns the consecutive creates or deletes from this index on. */
 function alikeFrom(operations: readonly BatchOperation[], start: number): readonly BatchOperation[] {
   const some = operations.slice(start, start + mostTogether);
   const [first] = some;
@@ -76,7 +76,10 @@ function alikeFrom(operations: readonly BatchOperation[], start: number): readon
   return end < 0 ? some : some.slice(0, end);
 }
 
-/** Undefined, and nothing written, when they have to be done one by one. */
+/**
+ * Runs operations together. Returns undefined, with nothing written, when they have to run one by
+ * one.
+ */
 async function runTogether(
   { records, request }: Batch,
   alike: readonly BatchOperation[],

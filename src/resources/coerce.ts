@@ -25,15 +25,16 @@ import {
   isTimeText,
 } from "../mapping/temporal.ts";
 
-/** A value as Prisma takes it, or why the field cannot hold it. */
+/** A value in the form for Prisma, or the reason why the field cannot hold it. */
 export type Coerced =
   | { readonly kind: "ok"; readonly value: unknown }
   /**
-   * Messages for the client, by the field's name or, in a list, by those of the items: `sizes.0`.
+   * Messages for the client, by the field's name or, in a list, by the names of the items:
+   * `sizes.0`.
    */
   | { readonly kind: "refused"; readonly errors: FieldErrors };
 
-/** A message with `:attribute` in it, where the value is refused. */
+/** A converted value, or a message with `:attribute` that refuses it. */
 type Converted = { readonly value: unknown } | { readonly refusal: string };
 type Convert = (value: unknown, field: Field) => Converted;
 
@@ -41,12 +42,11 @@ const ok = (value: unknown): Converted => ({ value });
 const refuse = (what: string): Converted => ({ refusal: `The :attribute field ${what}` });
 
 /**
- * Turns a value that passed the rules into what the Prisma delegate takes for the field. Rules may
- * be laxer than the column. Everything that the column would refuse or silently round is therefore
- * checked here.
+ * Converts a value that passed the rules into the form for the Prisma delegate. Rules may be laxer
+ * than the column. So everything that the column would refuse or silently round is checked here.
  *
- * @param value JSON. Null in an optional `Json` field becomes SQL's NULL, in any other `Json` field
- *   JSON's null.
+ * @param value JSON value. Null in an optional `Json` field becomes SQL's NULL, in any other `Json`
+ *   field JSON's null.
  */
 export function coerce(field: Field, value: unknown): Coerced {
   if (value === null) return nullOf(field);
@@ -67,13 +67,13 @@ export function coerce(field: Field, value: unknown): Coerced {
 }
 
 /**
- * Returns the key that a path segment means.
+ * Returns the key of a path segment.
  *
- * @returns Undefined when no record can have such a key: not an integer of the column's range, not
- *   a UUID; or a text that is empty, too long or not storable.
+ * @returns Undefined when no record can have such a key. That is a text that is no integer in the
+ *   column's range, or no UUID. It is also a text that is empty, too long or not storable.
  */
 export function parseKey(field: Field, text: string): unknown {
-  // One spelling for each key: `05` and `+5` are not the record 5.
+  // Each key has one spelling: `05` and `+5` are not the record 5.
   const { type, scale } = field;
   const isNumber = type === "Int" || type === "BigInt";
   if (text === "" || (isNumber && !/^(?:0|-?[1-9]\d{0,18})$/.test(text))) return undefined;
@@ -91,7 +91,7 @@ function nullOf(field: Field): Coerced {
   if (field.type === "Json" && !field.isList)
     return { kind: "ok", value: field.isOptional ? DbNull : JsonNull };
   if (!field.isOptional) return finish(refuse("is required."), field.name);
-  // A list column of Prisma's has no null.
+  // A list column of Prisma has no null.
   return { kind: "ok", value: field.isList ? [] : null };
 }
 
@@ -103,7 +103,10 @@ function finish(converted: Converted, name: string): Coerced {
 const int32: readonly [bigint, bigint] = [-(2n ** 31n), 2n ** 31n - 1n];
 const int64: readonly [bigint, bigint] = [-(2n ** 63n), 2n ** 63n - 1n];
 
-/** Longer texts are out of every range, and BigInt's time grows with the square of their length. */
+/**
+ * Limit in characters. Longer texts are out of every range, and BigInt's time grows with the square
+ * of their length.
+ */
 const maxIntegerText = 40;
 
 function toInteger(value: unknown, [least, most]: readonly [bigint, bigint]): bigint | Converted {
@@ -143,7 +146,7 @@ function toDecimalText(value: unknown, field: Field): Converted {
   if (!number.isZero() && number.e + 1 > whole) {
     return refuse(`must not have more than ${whole} digits before the decimal point.`);
   }
-  // PostgreSQL would round them away.
+  // PostgreSQL would round the further decimals away.
   if (number.decimalPlaces() > scale) return refuse(`must not have more than ${scale} decimal places.`);
   return isRoundedDecimal(value) ? asString : ok(number.toFixed());
 }

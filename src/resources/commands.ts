@@ -12,8 +12,8 @@ import { silentWebhooks } from "./silent-webhooks.ts";
 import { unreachableFields } from "./unreachable.ts";
 
 /**
- * Adds `resources check`, `list` and `show`, and `schema` (docs/svc-admin.md, "Commands"). All end
- * with an OperatorError that lists every fault of the mapping files, when there is one.
+ * Adds `resources check`, `list` and `show`, and `schema` (docs/svc-admin.md, "Commands"). If the
+ * mapping files have faults, all of them end with an OperatorError that lists every fault.
  */
 export function addResourceCommands(
   program: Command,
@@ -27,7 +27,7 @@ export function addResourceCommands(
     .option("--json", "print JSON")
     .action(async ({ json = false }: JsonOption) => {
       const { definitions, faults } = await checkDefinitions(configDir, { withAnswers: true });
-      // The start refuses a rule that cannot decide; the check must not pass it.
+      // The start refuses a rule that cannot decide, so the check must refuse it too.
       createAccessConditions(definitions ?? new Map());
       if (definitions !== undefined || json) {
         const count = definitions?.size ?? 0;

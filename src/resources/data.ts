@@ -4,12 +4,12 @@ import type { Field, Row } from "../mapping/definition.ts";
 import { displayName } from "../validation/values.ts";
 
 /**
- * Returns the values to write, as Prisma wants them: the validated ones that are fields. Everything
- * else in them, such as a password confirmation, stops here.
+ * Returns the values to write, in the form for Prisma: the validated values of fields. Everything
+ * else, such as a password confirmation, is dropped here.
  *
  * @param keys The fields of the resource's key.
  * @throws AppError `validation.failed` for values that the field's type cannot hold, and for a key
- *   that no address can have.
+ *   that no address can contain.
  */
 export function dataOf(
   fields: readonly Field[],
@@ -32,7 +32,10 @@ export function dataOf(
   return data;
 }
 
-/** Clients take a path with these as another path before they send it, percent-encoded or not. */
+/**
+ * Returns whether a key cannot be part of a path. Clients change a path with such a key before they
+ * send it, percent-encoded or not.
+ */
 function isLost(key: unknown): boolean {
   return key === "" || key === "." || key === "..";
 }

@@ -3,8 +3,8 @@ import { AppError } from "../kit/errors.ts";
 import type { RecordDatabase } from "./record-database.ts";
 
 /**
- * Makes the stores use a transaction. Prisma has connections of its own: where it would have to
- * answer, the store throws AppError `validation.failed`.
+ * Returns the database access of stores within a transaction. Prisma has connections of its own.
+ * Where it would have to answer, the store throws AppError `validation.failed`.
  */
 export function databaseWithin(
   database: RecordDatabase,

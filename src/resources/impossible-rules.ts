@@ -8,8 +8,8 @@ const numbers = ["integer", "numeric", "decimal"] as const;
 const days = [...lists, ...formats, ...numbers, "ulid", "uuid", "boolean"] as const;
 
 /**
- * Rules that no value of the type passes, by the type of a field or item. Names only what is sure:
- * 26 digits are a `ulid` and a number, and an `Enum` may have any text.
+ * Rules that no value of the type passes, by the type of a field or item. Contains only certain
+ * cases: 26 digits are a `ulid` and a number, and an `Enum` may have any text.
  */
 export const impossible: Readonly<Record<FieldType, readonly RuleName[]>> = {
   Int: [...lists, ...formats, "ulid", "uuid", "timezone"],
@@ -41,8 +41,9 @@ export const impossibleForLists: readonly RuleName[] = [
 ];
 
 /**
- * Returns a sentence about each rule that no value of its field passes: every request that sends
- * one is 422. Left out are rules under a name that is no field, and resources that take no writes.
+ * Returns a sentence about each rule that no value of its field passes. Every request with a value
+ * for the field gets a 422. Leaves out rules under a name that is no field, and resources without
+ * writes.
  */
 export function impossibleRules(definition: Definition): readonly string[] {
   const { supportsCreate, supportsUpdate } = definition;

@@ -9,19 +9,19 @@ export interface ListHolder {
   readonly resource: string;
 }
 
-/** How lists of records reach the database: in turns of their user and of their resource. */
+/** Database access of lists of records, in turns of their user and of their resource. */
 export interface ListDatabase {
-  /** Runs statements of lists. Those that wait for the same turn go to the server together. */
+  /** Returns the SQL of lists. Statements that wait for the same turn go to the server together. */
   readonly sql: SqlOf<ListHolder>;
-  /** Whether a statement would have to wait for the user's turn. */
+  /** Returns whether a statement would have to wait for the user's turn. */
   isBusy(holder: ListHolder): boolean;
-  /** Runs reads that do not go through `sql`. */
+  /** Runs reads that do not use `sql`. */
   inTurn<T>(holder: ListHolder, act: () => Promise<T>): Promise<T>;
 }
 
 /**
- * @param users Turns of users, at lists of all resources together.
- * @param resources Turns of resources: a locked table keeps no more than its share of the
+ * @param users Turns of users, over the lists of all resources.
+ * @param resources Turns of resources. A locked table blocks no more than its share of the
  *   connections.
  */
 export function createListDatabase({
@@ -40,7 +40,7 @@ export function createListDatabase({
   const sql = createBatchedSql<ListHolder>({
     pool,
     names,
-    // A text is of one resource.
+    // Each text belongs to one resource.
     keyOf: ({ userId }) => String(userId),
     inTurn,
     kind: "equal reads",

@@ -3,11 +3,11 @@ import { readFitting } from "../db/read-fitting.ts";
 import type { CountMode } from "../mapping/definition.ts";
 import type { Position } from "../querying/cursor.ts";
 
-/** The part of a list that is asked for. */
+/** The requested part of a list. */
 export interface ListPart {
   readonly skip: number;
   readonly take: number;
-  /** How many probably fit into one answer, where it is known that not all do. */
+  /** Number of records that probably fit into one answer, where not all of them do. */
   readonly likely?: number | undefined;
   readonly count: CountMode;
 }
@@ -16,16 +16,19 @@ export interface ListPart {
 export interface RecordPage {
   /** JSON of each record. */
   readonly records: readonly string[];
-  /** How many were read for: fewer than asked for where those would be too large for one answer. */
+  /**
+   * Number of records that were requested from the database. It is lower than the requested number
+   * where an answer would be too large.
+   */
   readonly size: number;
-  /** Records on all pages; undefined where they are not counted. */
+  /** Number of records on all pages; undefined without a count. */
   readonly total: number | undefined;
   readonly isEstimate: boolean;
-  /** Whether there are more records behind this page; only where they are not counted. */
+  /** Whether more records follow this page; only without a count. */
   readonly hasNext: boolean;
 }
 
-/** A page that is read from a position on. */
+/** The part of a list from a position on. */
 export interface CursorPart {
   /** Undefined for the first page. */
   readonly from: Position | undefined;
@@ -33,7 +36,7 @@ export interface CursorPart {
   readonly likely?: number | undefined;
 }
 
-/** A page that was read from a position on, with the positions of those around it. */
+/** A page from a position on, with the positions of its neighbours. */
 export interface CursorPage {
   readonly records: readonly string[];
   readonly size: number;
@@ -41,20 +44,20 @@ export interface CursorPage {
   readonly previous: Position | undefined;
 }
 
-/** How many records there are. */
+/** The number of records. */
 export interface Total {
   readonly total: number;
   readonly isEstimate: boolean;
 }
 
-/** Records that were read, and counted in the same statement. */
+/** Records, with their number from the same statement. */
 export interface CountedRecords {
   readonly records: readonly string[];
-  /** Undefined where nothing was counted. */
+  /** Undefined without a count. */
   readonly total?: number | undefined;
 }
 
-/** Returns a total that was counted. */
+/** Returns an exact total. */
 export function exactTotal(total: number): Total {
   return { total, isEstimate: false };
 }
@@ -62,8 +65,8 @@ export function exactTotal(total: number): Total {
 /**
  * Reads a page, or as much of it as a connection may hold.
  *
- * @param read Reads as many records from `skip` on.
- * @param readCounted Does the same, and may count all where there is a record at `countAt`.
+ * @param read Reads the given number of records from `skip` on.
+ * @param readCounted Does the same, and may count all records when there is a record at `countAt`.
  */
 export async function readPage(
   { skip, take, likely = take, count: mode }: ListPart,
@@ -87,7 +90,7 @@ export async function readPage(
     let total: number | undefined;
     const found = await readFitting(size, async (most) => {
       const { records, total: counted } = await readCounted(most, skip > 0 ? 1 : most);
-      // A page that is not full ends where all of them do.
+      // A page that is not full contains the last records of the list.
       const isLast = records.length < most && (records.length > 0 || skip === 0);
       total = counted ?? (isLast ? skip + records.length : undefined);
       return records;
@@ -98,7 +101,7 @@ export async function readPage(
     const [found, total] = await Promise.all([readFitting(size, read), count(mode)]);
     return { ...found, ...total, hasNext: false };
   }
-  // Most lists fit on their first page, which then is the count.
+  // Most lists fit on their first page, whose length then is the count.
   const found = await readFitting(size, read);
   const isWhole = found.records.length < found.size;
   const total = isWhole ? exactTotal(found.records.length) : await count(mode);
@@ -106,9 +109,11 @@ export async function readPage(
 }
 
 /**
- * Reads a page from a position on, and one record more, which tells whether another page follows.
+ * Reads a page from a position on, and one further record, which tells whether another page
+ * follows.
  *
- * @param read Reads as many records, each with its position, in the direction of the page.
+ * @param read Reads the given number of records, each with its position, in the direction of the
+ *   page.
  */
 export async function readCursorPage(
   { from, take, likely = take }: CursorPart,
@@ -122,7 +127,7 @@ export async function readCursorPage(
   const positionOf = (at: number, goesBack: boolean): Position | undefined => {
     const values = page.at(at)?.position;
     if (values !== undefined) return { values, isBackwards: goesBack, isInclusive: false };
-    // A page that became empty leads back to the record that it began at.
+    // A page that became empty leads back to its first record.
     return from && { values: from.values, isBackwards: goesBack, isInclusive: !from.isInclusive };
   };
   const hasPrevious = isBackwards ? hasMore : from !== undefined;
@@ -135,7 +140,7 @@ export async function readCursorPage(
   };
 }
 
-/** Reads one record more, which tells whether there are more. */
+/** Reads one further record, which tells whether more follow. */
 async function readWithNext<T>(
   size: number,
   read: (size: number) => Promise<readonly T[]>,
@@ -145,7 +150,7 @@ async function readWithNext<T>(
     return { ...found, hasMore: found.records.length > found.size };
   } catch (error) {
     if (databaseFaultOf(error).kind !== "too_large") throw error;
-    // Two records were too large: where one is not, there is another.
+    // Two records were too large together, so a single record is followed by another one.
     return { records: await read(1), size: 1, hasMore: true };
   }
 }

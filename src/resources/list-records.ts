@@ -42,7 +42,7 @@ export async function listByPage(
   return readPage(part, {
     read,
     async readCounted(take, countAt) {
-      // Of lists that wait together, one counts for all that ask for the same.
+      // When lists wait together, one of them counts for all with the same question.
       if (database.lists.isBusy(holder)) return { records: await read(take) };
       const found = await readCountedPage(sql, view.statement, { reading: readingOf(take), countAt });
       return { records: await jsonOf(compiled, found.rows), total: found.total };
@@ -90,7 +90,7 @@ function holderOf({ definition }: StoreOptions, { userId }: ListQuery): ListHold
   return { userId, resource: definition.name };
 }
 
-/** Undefined for a query with a part that only the Prisma client knows. */
+/** Returns undefined for a query with a part that only the Prisma client knows. */
 function compiledList(options: StoreOptions, query: ListQuery): CompiledList | undefined {
   const { definition, definitions, views, database } = options;
   const { where, orderBy, include, access, filter, sort, fields, related } = query;
@@ -107,7 +107,7 @@ function compiledList(options: StoreOptions, query: ListQuery): CompiledList | u
   };
 }
 
-/** Writes the JSON of records, with the relations that the request includes at its end. */
+/** Writes the JSON of records, with the requested relations at its end. */
 async function jsonOf(
   { view, related, sql }: CompiledList,
   raws: readonly Raw[],
@@ -123,7 +123,7 @@ async function jsonOf(
   return texts;
 }
 
-/** Refuses the relation where even one record has too much linked to it. */
+/** Refuses the relation when the linked records of one record alone are too large. */
 function refuseRelated({ name, link }: RelatedList, values: readonly unknown[], error: unknown): never {
   if (values.length > 1 || databaseFaultOf(error).kind !== "too_large") throw error;
   const message = `The ${name} of one record are too large for an answer; ask for them by a list of ${link.target.name}.`;
@@ -131,7 +131,7 @@ function refuseRelated({ name, link }: RelatedList, values: readonly unknown[], 
 }
 
 function withMember(text: string, name: string, value: string): string {
-  // Code may show a record as something else than an object.
+  // Code may show a record in another form than an object.
   if (!text.startsWith("{")) return text;
   const separator = text === "{}" ? "" : ",";
   return `${text.slice(0, -1)}${separator}${JSON.stringify(name)}:${value}}`;

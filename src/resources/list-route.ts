@@ -20,12 +20,14 @@ import { createRelatedLists } from "./related-lists.ts";
 import { pageAnswer } from "./write-page.ts";
 
 /**
- * Bytes set aside for each record of a list before it is read, enough for a small one. The answer
- * shows what the records took.
+ * Bytes reserved for each record of a list before it is read, enough for a small one. The answer
+ * shows the actual size.
  */
 const memoryPerListedRecord = 4096;
 
-/** A URL with it stays below the limits of common proxies, 8 KiB. */
+/**
+ * Limit in characters. A URL with such a cursor stays below the limits of common proxies, 8 KiB.
+ */
 const longestCursor = 6_000;
 
 export interface ListOptions {
@@ -65,7 +67,7 @@ export function createListOperation(options: ListOptions): (ctx: ApiContext) => 
 
 type Paging = ListParameters["paging"];
 
-/** A list that a request asks for. */
+/** A requested list. */
 interface AskedList<Kind extends Paging["kind"]> {
   readonly asked: ListParameters;
   readonly query: ListQuery | "nothing";
@@ -117,9 +119,9 @@ async function cursorPageOf(
 }
 
 /**
- * Returns "nothing" when the caller can see no record.
+ * Returns the query of a list, or "nothing" when the caller can see no record.
  *
- * @throws AppError `token.scope` when the token may not read a resource that is included.
+ * @throws AppError `token.scope` when the token may not read an included resource.
  */
 function queryOf(
   { definition, access, relatedList }: Context,
@@ -146,7 +148,7 @@ function queryOf(
 }
 
 /**
- * Returns what a cursor is bound to: the same list of the same user, in the same order of values of
+ * Returns the binding of a cursor: the same list of the same user, in the same order of values of
  * the same types.
  */
 function bindingOf(
@@ -179,8 +181,8 @@ function sealed(cursors: Cursors, position: Position, binding: string): string {
 }
 
 /**
- * Returns the parameters that lists take. The relations that a base query in code includes are
- * known only when that runs.
+ * Returns the shape of the lists' parameters. The relations that a base query in code includes are
+ * known only at run time.
  */
 function listShapes(definition: Definition, definitions: Definitions): () => ListShape {
   if (definition.code.baseQuery !== undefined)

@@ -15,13 +15,13 @@ import { faultOf } from "./refusals.ts";
 import type { Lookup } from "./rules.ts";
 
 /**
- * Answers the rules `unique` and `exists` of one resource from the database, by the database's own
- * exact comparison. Plain SQL, because a target may be a table that no resource has.
+ * Creates the look-up for the rules `unique` and `exists` of one resource, with the database's own
+ * exact comparison. Uses plain SQL, because a target may be a table without a resource.
  *
- * @param own The resource whose rules look up: its record that is being updated is left aside,
- *   those of others are not.
- * @param over Statements of their own, or those within a transaction. The transaction survives a
- *   value that its column cannot hold.
+ * @param own The resource of the rules. Its record that is being updated is ignored; records of
+ *   other resources are not.
+ * @param over SQL over the pool, or within a transaction. The transaction survives a value that its
+ *   column cannot hold.
  */
 export function createLookup({
   own,
@@ -36,9 +36,9 @@ export function createLookup({
 }): (caller: Caller) => Lookup {
   const asker = "reads" in over ? createAsker(over.reads) : createGuardedAsker(over.within);
 
-  /** Questions of the current turn of the event loop: one statement asks those of one body. */
+  /** Questions of the current turn of the event loop. One statement answers those of one body. */
   let waiting: Waiting[] = [];
-  /** Those of them that any body may ask. */
+  /** Questions that any body may ask. */
   let shared = new Map<string, Promise<boolean>>();
 
   function answer(): void {
@@ -82,15 +82,15 @@ export function createLookup({
   });
 }
 
-/** What decides on references. */
+/** Context of decisions on references. */
 export interface Referring {
   readonly definitions: Definitions;
   readonly access: AccessConditions;
 }
 
 /**
- * Returns the records that may be referred to. Outside the target's base query there is none, where
- * its access is said.
+ * Returns the condition of the records that may be referenced. With rules of access for the target,
+ * they are all within its base query.
  */
 export function referable(
   definition: Definition,
@@ -103,16 +103,22 @@ export function referable(
   return allOf([scope, access.of(definition, ["reference"], caller)]);
 }
 
-/** @param target A resource, or the table of one. Undefined for a table that no resource has. */
+/**
+ * Returns the definition of a target: a resource, or the table of one. Returns undefined for a
+ * table without a resource.
+ */
 export function findTarget(definitions: Definitions, target: string): Definition | undefined {
   const known = definitions.get(target);
   if (known !== undefined) return known;
   const table = shortTable(target);
-  // As a map would: the last of several.
+  // Uses the last of several, as a map would.
   return [...definitions.values()].findLast((definition) => definition.table === table);
 }
 
-/** Statements of more questions would seldom be the same twice, and are prepared by their text. */
+/**
+ * Limit of the questions in a statement. Statements with more would seldom repeat, and are prepared
+ * by their text.
+ */
 const maxQuestions = 20;
 
 interface Question {
@@ -120,9 +126,11 @@ interface Question {
   readonly column: string;
   readonly text: string;
   readonly condition: Condition;
-  /** Whether the column is known to take the text, so that the statement cannot fail on it. */
+  /**
+   * Whether the column certainly accepts the text, so that the statement cannot fail because of it.
+   */
   readonly isSafe: boolean;
-  /** The record that does not count. */
+  /** The record to ignore. */
   readonly other: { readonly columns: readonly string[]; readonly values: readonly string[] } | undefined;
 }
 
@@ -135,7 +143,11 @@ type Within = Pick<Transaction, "sql" | "text">;
 
 type Asker = (questions: readonly Question[]) => Promise<readonly boolean[]>;
 
-/** @param first What failed before, when all were asked together. */
+/**
+ * Answers several questions with one statement.
+ *
+ * @param first Earlier error, when all questions were asked together.
+ */
 async function answerTogether(asker: Asker, questions: readonly Waiting[], first?: unknown): Promise<void> {
   try {
     const answers = await asker(questions);
@@ -144,9 +156,9 @@ async function answerTogether(asker: Asker, questions: readonly Waiting[], first
     const { kind } = faultOf(error);
     for (const question of questions) {
       if (kind === "unavailable") question.reject(error);
-      // Of one of them, and maybe of another user's.
+      // The error belongs to one of the questions, which may be another user's.
       else if (questions.length > 1) void answerTogether(asker, [question], error);
-      // `abc` for an integer column, a NUL, a number out of range: such a value is in no row.
+      // The value is in no row: `abc` for an integer column, a NUL, or a number out of range.
       else if (kind === "bad_value") question.resolve(false);
       else question.reject(codeOf(error) === inFailedTransaction ? (first ?? error) : error);
     }
@@ -163,9 +175,9 @@ function createAsker(reads: TextSql): Asker {
 }
 
 /**
- * Asks within a transaction. A statement that fails would end it: a value that may not fit its
- * column is looked up behind a savepoint, which takes two more round trips. One statement at a
- * time, since a rollback to the savepoint takes back the others.
+ * Creates an asker within a transaction, which a failed statement would end. A value that may not
+ * fit its column is looked up behind a savepoint, which takes two more round trips. It runs one
+ * statement at a time, since a rollback to the savepoint would undo the others.
  */
 function createGuardedAsker({ sql, text }: Within): Asker {
   const ask = createAsker(text);
@@ -204,7 +216,11 @@ function questionText(questions: readonly Question[]): [string, Parameters["valu
   return [`SELECT ${parts.join(", ")}`, parameters.values];
 }
 
-/** @param key As `keyValues` gives it. */
+/**
+ * Returns the record to ignore.
+ *
+ * @param key Key of the record; a list of values for a key of several fields.
+ */
 function otherOf({ keys }: Definition, key: unknown): Question["other"] {
   return {
     columns: keys.map(({ column }) => `t.${quoteName(column)}`),
@@ -219,7 +235,7 @@ function otherText({ columns, values }: NonNullable<Question["other"]>, paramete
     : `(${columns.join(", ")}) <> (${places.join(", ")})`;
 }
 
-/** Tells whether a migration made the column, and a key of its type could have the value. */
+/** Returns whether a migration created the column, and a key of its type could have the value. */
 function fits(definition: Definition | undefined, name: string, text: string): boolean {
   if (definition?.isManaged !== true) return false;
   const field = fieldOf(definition, name);
@@ -230,7 +246,10 @@ function fits(definition: Definition | undefined, name: string, text: string): b
 
 const keyTypes: ReadonlySet<FieldType> = new Set(["Int", "BigInt", "String", "Uuid"]);
 
-/** Rules may name a field or, as for a table without a resource, a column. */
+/**
+ * Returns the column of a rule's name. Rules may name a field or, for a table without a resource, a
+ * column.
+ */
 function columnOf(definition: Definition | undefined, name: string): string {
   return quoteName(fieldOf(definition, name)?.column ?? name);
 }
@@ -239,7 +258,7 @@ function fieldOf(definition: Definition | undefined, name: string): Field | unde
   return definition?.fields.find((field) => field.name === name);
 }
 
-/** PostgreSQL reads the base64 of a body as other bytes. */
+/** Returns the text of a value. PostgreSQL would read the base64 of a body as other bytes. */
 function textIn(definition: Definition | undefined, name: string, value: unknown): string | undefined {
   const field = fieldOf(definition, name);
   if (field?.type !== "Bytes") return textOf(value);
@@ -247,7 +266,10 @@ function textIn(definition: Definition | undefined, name: string, value: unknown
   return Buffer.isBuffer(bytes) ? `\\x${bytes.toString("hex")}` : undefined;
 }
 
-/** The server reads the text as the column's own type. Undefined: no column holds such a value. */
+/**
+ * Returns the text of a value, which the server reads as the column's own type. Returns undefined
+ * for a value that no column holds.
+ */
 function textOf(value: unknown): string | undefined {
   if (typeof value === "string") return value;
   if (typeof value === "number" || typeof value === "bigint" || typeof value === "boolean")

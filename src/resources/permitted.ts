@@ -19,20 +19,20 @@ interface ReadRequest {
   readonly database: { readonly store: RecordStore };
 }
 
-/** Returns the key that an id means; throws `record.not_found` when no record can have it. */
+/** Returns the key of an id; throws `record.not_found` when no record can have it. */
 export function keyOf(definition: Definition, id: string): unknown {
   const key = parseId(definition, id);
   if (key === undefined) throw unknownRecord(definition, id);
   return key;
 }
 
-/** A record, and what the caller may do with it. */
+/** A record, and the condition under which the caller may use it. */
 interface Permission {
   readonly id: string;
   readonly allowed: Condition;
 }
 
-/** Reads the record; throws when it is not there (404) or not for the caller (403). */
+/** Reads the record. Throws a 404 without the record, and a 403 when the caller may not use it. */
 export async function permitted(
   definition: Definition,
   { database }: ReadRequest,
@@ -53,7 +53,7 @@ export async function permitted(
 /**
  * Checks that the caller may change the record, and that its version meets the conditions.
  *
- * @returns Its version, for the statement that writes; undefined without a condition.
+ * @returns The version for the statement that writes; undefined without a condition.
  */
 export async function permittedVersion(
   definition: Definition,
@@ -64,15 +64,15 @@ export async function permittedVersion(
     await permitted(definition, request, { id, allowed }, "access");
     return undefined;
   }
-  // Before the record: what changes in between is then of another version.
+  // Reads the version before the record, so that a change in between results in another version.
   const version = await request.database.store.version(keyOf(definition, id));
   const { include } = baseQueryOf(definition);
   check((await permitted(definition, request, { id, allowed }, { include })).json());
-  // One that has just been made has no version, and nothing is of that one.
+  // A record that has just been created has no version yet, and no record matches the empty one.
   return version ?? "";
 }
 
-/** Says why a write found nothing to change, or was left out by the table. */
+/** Throws the reason why a write found nothing to change, or was left out by the table. */
 export async function refuseWritten(
   definition: Definition,
   request: ReadRequest,

@@ -32,8 +32,8 @@ interface Context {
 }
 
 /**
- * Reads and writes the records of a resource through the Prisma client. Needed for arguments of
- * code modules that only this client knows.
+ * Reads and writes the records of a resource through the Prisma client. It is needed for arguments
+ * of code modules that only this client knows.
  */
 export function createPrismaStore({ definition, definitions, models }: PrismaStoreOptions): RecordStore {
   const context = { definition, models, transform: createTransform(definition, definitions) };
@@ -144,7 +144,10 @@ async function remove(
   }
 }
 
-/** Only what can fail after the write takes the two round trips of a transaction. */
+/**
+ * Runs a write. Uses a transaction, with its two round trips, only when something can fail after
+ * the write.
+ */
 async function written<T>(
   context: Context,
   write: (by: Delegate) => Promise<Row>,
@@ -153,15 +156,15 @@ async function written<T>(
   const { definition, models } = context;
   const act = async (by: Delegate): Promise<T> =>
     present(foundOf(context, await withRelations(by, { definition, row: await write(by), include })));
-  // What is read after the write, by arguments of a code module, can fail too.
+  // The read after the write, with arguments of a code module, can fail too.
   return definition.code.transform === undefined && include === undefined && !isUndone
     ? act(models.delegate(definition.model))
     : models.transaction((delegateOf) => act(delegateOf(definition.model)));
 }
 
 /**
- * Returns the written record with its relations. Reads them afterwards: a write with `include` is a
- * transaction of Prisma's. That takes three more round trips and holds the row meanwhile.
+ * Returns the written record with its relations. Reads them afterwards, because Prisma runs a write
+ * with `include` as a transaction. That takes three more round trips and holds the row meanwhile.
  */
 async function withRelations(
   by: Delegate,
@@ -180,7 +183,7 @@ function foundOf({ transform }: Context, row: Row): Found {
   return { isAllowed: true, access: row, json: () => JSON.stringify(transform(row)) };
 }
 
-/** Takes a key as `parseId` gives it. */
+/** Returns the filter for a key in the form of `parseId`. */
 function keyIs({ keys }: Definition, key: unknown): Where {
   const values: readonly unknown[] = Array.isArray(key) ? key : [key];
   return Object.fromEntries(keys.map((field, index) => [field.name, prismaValue(field, values[index])]));
@@ -191,7 +194,10 @@ function keyIn({ keys }: Definition, row: Row): unknown {
   return keys.length === 1 ? row[keys[0]?.name ?? ""] : keys.map(({ name }) => row[name]);
 }
 
-/** Guards the statement itself: no change of owner slips in between a check and a write. */
+/**
+ * Returns the filter of a write with its conditions. They are part of the statement, so that no
+ * change of owner slips in between a check and a write.
+ */
 function guardedKey(definition: Definition, key: unknown, where: Where): Where {
   const { keys } = definition;
   const values = keyIs(definition, key);
@@ -200,14 +206,17 @@ function guardedKey(definition: Definition, key: unknown, where: Where): Where {
   return { ...unique, AND: [where] };
 }
 
-/** Throws for a rule of access that Prisma cannot say, which the loader refuses. */
+/**
+ * Adds a rule of access to a filter. Throws for a rule that Prisma cannot express, which the loader
+ * refuses.
+ */
 function guardedBy(access: Condition, where: Where): Where {
   const filter = prismaWhereOf(access);
   if (filter === undefined) throw new Error("A rule of access cannot be said to the Prisma client");
   return filter === "nothing" ? { OR: [] } : whereAll([where, filter]);
 }
 
-/** Throws when a request asks for what only the compiler of queries gives. */
+/** Throws for a request whose parameters only the compiler of queries supports. */
 function refuseAsked({ name }: Definition, asked: readonly string[]): void {
   if (asked.length === 0) return;
   const message = `Lists of ${name} cannot be asked for this: their code module gives arguments that only Prisma knows.`;

@@ -2,18 +2,20 @@ import type { Definition, TransformNode } from "../mapping/definition.ts";
 
 type ObjectNode = Extract<TransformNode, { kind: "object" }>;
 
-/** The part of a transform that shows the paths that were asked for. */
+/** The part of a transform that shows the requested paths. */
 export interface ProjectedTransform {
   readonly transform: ObjectNode;
-  /** False when a path leads to a part of what a node shows: the rest is still in the transform. */
+  /**
+   * False when a path leads to a part of a node: the transform still contains the rest of the node.
+   */
   readonly isExact: boolean;
 }
 
 /**
  * Returns the part of a resource's transform that shows the paths, in the order of the transform.
  *
- * @param paths Keys of the record's JSON; undefined: all of it.
- * @param except Keys of the record that are left out.
+ * @param paths Paths of the record's JSON. Undefined: all of it.
+ * @param except Keys of the record to leave out.
  */
 export function projectTransform(
   { transform, fields }: Definition,

@@ -3,7 +3,7 @@ import { callCode } from "../mapping/code-module.ts";
 import { escapeLike } from "../querying/condition.ts";
 import type { BaseQuery, Definition } from "../mapping/definition.ts";
 
-/** What a list reads, as Prisma arguments. */
+/** The query of a list, as Prisma arguments. */
 export interface PrismaQuery {
   readonly where: Where;
   readonly orderBy: readonly Readonly<Record<string, unknown>>[];
@@ -11,10 +11,10 @@ export interface PrismaQuery {
 }
 
 /**
- * Returns the query of a list: the base query's records that match the search. The order is total:
- * the key comes last.
+ * Returns the query of a list: the base query's records that match the search. The order is total,
+ * because the key comes last.
  *
- * @param search The client's term; undefined and empty match everything.
+ * @param search Search term of the client; undefined and empty terms match everything.
  * @returns "nothing" when no record can match.
  */
 export function listQuery({
@@ -29,15 +29,15 @@ export function listQuery({
   if (searched === "nothing") return "nothing";
   return {
     where: searched.where ?? {},
-    // A code module may give one order without a list, as Prisma takes it.
+    // A code module may give one order without a list, which Prisma accepts.
     orderBy: totalOrder(definition, [searched.orderBy ?? []].flat()),
     include: searched.include,
   };
 }
 
 /**
- * Returns the starting query of every read. A code module runs each time: its scope may depend on
- * the clock.
+ * Returns the base query of every read. A code module runs each time, because its scope may depend
+ * on the clock.
  */
 export function baseQueryOf(definition: Definition): BaseQuery {
   const { baseQuery } = definition.code;
@@ -46,7 +46,7 @@ export function baseQueryOf(definition: Definition): BaseQuery {
     : callCode({ definition, name: "baseQuery", call: baseQuery });
 }
 
-/** One filter that asks for all of them at once, so that none can widen another. */
+/** Combines filters so that all of them must hold, and none can widen another. */
 export function whereAll(filters: readonly (Where | undefined)[]): Where {
   const present = filters.filter((filter) => filter !== undefined && Object.keys(filter).length > 0);
   return present.length === 1 ? (present[0] as Where) : present.length === 0 ? {} : { AND: present };
@@ -61,13 +61,13 @@ function searchedQuery({
   readonly base: BaseQuery;
   readonly search: string;
 }): BaseQuery | "nothing" {
-  // No text in PostgreSQL holds a NUL, and asking for one is an error there.
+  // No text in PostgreSQL contains a NUL, and a query with one is an error there.
   if (search.includes("\0")) return "nothing";
   const { applySearch } = definition.code;
   if (applySearch !== undefined)
     return callCode({ definition, name: "applySearch", call: () => applySearch(base, search) });
   if (definition.searchableColumns.length === 0) return base;
-  // Prisma hands `contains` to ILIKE as it is: `%` would match all, and a `\` at the end is an
+  // Prisma passes `contains` to ILIKE unchanged: `%` would match all, and a `\` at the end is an
   // error.
   const contains = { contains: escapeLike(search), mode: "insensitive" };
   const matches = definition.searchableColumns.map((name) => ({ [name]: contains }));

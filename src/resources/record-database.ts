@@ -6,22 +6,22 @@ import type { ListDatabase } from "./list-database.ts";
 import type { RecordStore } from "./record-store.ts";
 import type { Views } from "./view.ts";
 
-/** How the stores reach the database. */
+/** Database access of the stores. */
 export interface RecordDatabase {
   readonly records: TextSql;
-  /** For reads of one record, which may go to the server together. */
+  /** SQL for reads of one record, which may go to the server together. */
   readonly reads: TextSql;
-  /** For writes of a user by one statement, which may go to the server together. */
+  /** SQL for writes of a user in one statement, which may go to the server together. */
   readonly writes: SqlOf<number>;
   readonly lists: ListDatabase;
   readonly transact: TextTransact;
-  /** For the arguments of code modules that only Prisma knows. */
+  /** Prisma client, for arguments of code modules that only Prisma knows. */
   readonly models: ModelsClient;
   /** Called with the resource's name when the Prisma client has to answer. */
   readonly onFallback: (resource: string) => void;
-  /** Within a transaction. */
+  /** SQL for several rows; only within a transaction. */
   readonly many?: ManySql;
-  /** Goes behind every statement that writes, see `traceComment`. */
+  /** Returns the comment behind every statement that writes, see `traceComment`. */
   readonly comment: () => string;
 }
 
@@ -32,7 +32,7 @@ export interface StoreOptions {
   readonly database: RecordDatabase;
 }
 
-/** What the operations of one resource work with. */
+/** Context of the operations of one resource. */
 export interface StoreContext extends StoreOptions {
   /** Returns the store that answers through the Prisma client. */
   readonly fallback: () => RecordStore;

@@ -23,18 +23,18 @@ import {
   type Lookup,
 } from "./rules.ts";
 
-/** How an operation reaches the database: over the pool, or within a transaction. */
+/** Database access of an operation: over the pool, or within a transaction. */
 export interface DatabaseAccess {
   readonly store: RecordStore;
-  /** Answers the rules `unique` and `exists`. */
+  /** Look-up for the rules `unique` and `exists`. */
   readonly lookup: Lookup;
-  /** Within a transaction. */
+  /** Writes of several records; only within a transaction. */
   readonly together?: Together;
 }
 
-/** What creates and deletes several records at a time. */
+/** Creates and deletes several records at a time. */
 export interface Together extends ManyStore {
-  /** Returns undefined when `work` failed; nothing of it is left. */
+  /** Runs `work`. Returns undefined when it failed, with all its changes undone. */
   attempt<T>(work: () => Promise<T>): Promise<T | undefined>;
 }
 
@@ -46,33 +46,34 @@ export interface Request {
 
 /** A request that creates or changes a record. */
 export interface WriteRequest extends Request {
-  /**
-   * Whether what was sent, with what the record has already, may make it too large for an event.
-   */
+  /** Whether the request's body and the existing record together may be too large for an event. */
   readonly isLarge: boolean;
 }
 
 /**
  * The operations on single records of one resource.
  *
- * All throw AppError: `record.not_found`, `record.forbidden`, then what `check` throws,
- * `record.changed`, `validation.failed` and what the database refuses.
+ * All throw AppError: `record.not_found`, `record.forbidden`, then errors of `check`,
+ * `record.changed`, `validation.failed` and refusals of the database.
  */
 export interface RecordOperations {
-  /** Throws `record.forbidden` for a caller who may create none, before the body is read. */
+  /** Throws `record.forbidden` for a caller who may not create records, before the body is read. */
   refuseCreate(caller: Caller): void;
   show(request: Request, id: string): Promise<string>;
   create(request: WriteRequest, body: JsonObject): Promise<{ readonly id: string; readonly json: string }>;
   /**
-   * Creates records together, where that makes no difference.
+   * Creates records together, where the result is the same.
    *
-   * @returns Their JSON. Undefined, with nothing written, when they have to be created one by
-   *   one: a fault then gets its place.
+   * @returns Their JSON. Undefined, with nothing written, when they have to be created one by one,
+   *   so that a fault gets its place.
    */
   createMany(request: Request, bodies: readonly JsonObject[]): Promise<readonly string[] | undefined>;
-  /** Deletes records together. Returns whether it did: else nothing was, and one by one may. */
+  /**
+   * Deletes records together. Returns false, with nothing deleted, when they have to be deleted one
+   * by one.
+   */
   removeMany(request: Request, ids: readonly string[]): Promise<boolean>;
-  /** @param readBody Called when the record may be changed. */
+  /** @param readBody Called once the record may be changed. */
   update(request: WriteRequest, target: Target, readBody: () => Promise<JsonObject>): Promise<Updated>;
   remove(request: Request, target: Target): Promise<void>;
 }
@@ -80,7 +81,7 @@ export interface RecordOperations {
 /** The record after an update. */
 export interface Updated {
   readonly json: string;
-  /** False when nothing was to be changed. */
+  /** False when there was nothing to change. */
   readonly isWritten: boolean;
 }
 
@@ -90,7 +91,7 @@ interface Resource {
   readonly access: AccessConditions;
 }
 
-/** Compiles what does not depend on the request, once. */
+/** Creates the operations. Compiles everything that does not depend on the request, once. */
 export function createRecordOperations(resource: Resource): RecordOperations {
   const { definition, access } = resource;
   const { createRules, updateRules } = lazyRules(definition);
@@ -161,7 +162,8 @@ export function createRecordOperations(resource: Resource): RecordOperations {
       const { database, caller } = request;
       const allowed = access.of(definition, ["read", "delete"], caller);
       const key = keyOf(definition, id);
-      // Read before only with a condition: every other delete that succeeds is one statement.
+      // Reads the record before only for a condition: every other successful delete is one
+      // statement.
       const version = check && (await permittedVersion(definition, request, { id, check, allowed }));
       const { where = {} } = baseQueryOf(definition);
       const isRemoved = !isNever(allowed) && (await database.store.remove(key, where, allowed, version));
@@ -176,7 +178,7 @@ async function show({ definition, access }: Resource, request: Request, id: stri
   return (await permitted(definition, request, { id, allowed }, { include })).json();
 }
 
-/** See `RecordOperations.createMany`. */
+/** Implements `RecordOperations.createMany`. */
 async function createTogether(
   resource: Resource,
   request: Request,
@@ -191,7 +193,8 @@ async function createTogether(
   if (together === undefined || isNever(creatable) || !isApart) return undefined;
   return together.attempt(async () => {
     const validations = bodies.map(async (body) => validated(resource, request, body, checks));
-    // All of them: none may ask the database after a fault has ended the attempt.
+    // Waits for all of them, because none may query the database after a fault has ended the
+    // attempt.
     await Promise.allSettled(validations);
     const many = (await Promise.all(validations)).map((values) => ({
       ...values,
@@ -206,7 +209,7 @@ async function createTogether(
   });
 }
 
-/** Returns the fields that a create may set, and those that an update may change. */
+/** Returns the fields that a create may set, and the fields that an update may change. */
 function writtenFields({
   fields,
 }: Definition): Readonly<Record<"settable" | "changeable", readonly Field[]>> {
@@ -214,7 +217,7 @@ function writtenFields({
   return { settable, changeable: settable.filter(({ isKey }) => !isKey) };
 }
 
-/** See `RecordOperations.removeMany`. */
+/** Implements `RecordOperations.removeMany`. */
 async function removeTogether(
   { definition, access }: Resource,
   { caller, database: { together } }: Request,
@@ -243,13 +246,13 @@ function lazyRules(
   return { createRules: compiled("createRules"), updateRules: compiled("updateRules") };
 }
 
-/** Computes at the first call; a failure is tried again, and costs a request, not the start. */
+/** Computes at the first call. A failure is tried again, and costs a request, not the start. */
 function lazily<T>(compute: () => T): () => T {
   let known: { readonly value: T } | undefined;
   return () => (known ??= { value: compute() }).value;
 }
 
-/** Returns the part of a body that may be written. */
+/** Validates a body, and returns its values to write. */
 async function validated(
   { definition, definitions }: Resource,
   { database: { lookup } }: Request,
@@ -268,8 +271,8 @@ async function validated(
 }
 
 /**
- * Returns the owner of a new record. Only an admin may name another one, where the rules have the
- * field.
+ * Returns the owner of a new record. Only an admin may name another owner, where the rules contain
+ * the field.
  */
 function ownerOf(definition: Definition, values: Row, caller: Caller): Row {
   const owner = ownerFieldOf(definition);
@@ -281,13 +284,12 @@ function ownerOf(definition: Definition, values: Row, caller: Caller): Row {
 /**
  * Returns a written record as JSON.
  *
- * @throws AppError when its event would be too large for the broker and the write is undone by
- *   that.
+ * @throws AppError when its event would be too large for the broker and the error undoes the write.
  */
 function sendable({ code, triggers }: Definition, record: Found, isLarge: boolean): string {
   const json = record.json();
   const canRefuse = code.transform !== undefined || isLarge;
-  // A character takes at most three bytes: most need not be counted.
+  // A character takes at most three bytes, so most texts need not be counted.
   if (!canRefuse || triggers.length === 0 || json.length * 3 <= maxPresentedBytes) return json;
   const bytes = Buffer.byteLength(json);
   if (bytes <= maxPresentedBytes) return json;

@@ -24,12 +24,18 @@ import {
   type WriteRequest,
 } from "./record-operations.ts";
 
-/** Keeps the batches of one user, and those of all, from holding the connections. */
+/**
+ * Turns of batches, which keep the batches of one user, and those of all users, from holding the
+ * connections.
+ */
 export interface BatchTurns {
   readonly users: Turns;
-  /** All have the same holder. */
+  /** Turns that all users share, under one holder. */
   readonly all: Turns<string>;
-  /** How long a batch waits for both. Its answer must come within the 60 s of http/server.ts. */
+  /**
+   * Limit of the wait of a batch for both turns. Its answer must come within the 60 s of
+   * http/server.ts.
+   */
   readonly waitMs: number;
 }
 
@@ -37,14 +43,14 @@ export interface RecordRoutesOptions {
   readonly definition: Definition;
   readonly definitions: Definitions;
   readonly access: AccessConditions;
-  /** Over the pool, or within a transaction. */
+  /** Returns the database access: over the pool, or within a transaction. */
   readonly databaseFor: (caller: Caller, transaction?: Transaction) => DatabaseAccess;
   /** Runs a transaction in the turn of the resource. */
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
   readonly batchTurns: BatchTurns;
   readonly bodyLimitBytes: number;
-  /** For the address of what is made. */
+  /** Creates the address of a new record. */
   readonly urlOf: UrlOf;
   /** Called after every successful write. */
   readonly onChange: () => void;
@@ -52,12 +58,12 @@ export interface RecordRoutesOptions {
 
 export type Handler = (ctx: ApiContext) => Promise<void>;
 
-/** What answers the requests about single records of a resource, by operation. */
+/** Handlers of the requests for single records of a resource, by operation. */
 export type RecordHandlers = Readonly<Record<"show" | "create" | "update" | "remove" | "batch", Handler>>;
 
 /**
- * Bytes of a request's body that, with what the record has already, may make it too large for an
- * event.
+ * Size in bytes of a large request body. Together with the existing record, it may be too large for
+ * an event.
  */
 const largeBodyBytes = 64 * 1024;
 
@@ -76,8 +82,8 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
   const records = createRecordOperations({ definition, definitions, access });
 
   /**
-   * A small request adds too little to be worth a transaction: the relay refuses what such a one,
-   * or another program, makes too large.
+   * Returns the request for an operation. A small body adds too little to need a transaction. If
+   * such a request, or another program, makes a record too large, the relay refuses it.
    */
   function requestOf(ctx: ApiContext, transaction?: Transaction): WriteRequest {
     const isLarge = definition.triggers.length > 0 && (ctx.request.length ?? Infinity) > largeBodyBytes;
@@ -134,7 +140,7 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
     async batch(ctx) {
       await answerBatch(ctx, records, options, (transaction) => ({
         ...requestOf(ctx, transaction),
-        // It is in a transaction anyway.
+        // A batch is in a transaction in any case.
         isLarge: true,
       }));
       onChange();
@@ -171,7 +177,11 @@ async function answerBatch(
   );
 }
 
-/** @throws AppError `server.overloaded` when the batches before it take too long. */
+/**
+ * Runs a batch in its turns.
+ *
+ * @throws AppError `server.overloaded` when earlier batches take too long.
+ */
 async function inBatchTurn(
   ctx: ApiContext,
   { users, all, waitMs }: BatchTurns,
@@ -179,12 +189,12 @@ async function inBatchTurn(
 ): Promise<void> {
   const { id } = ctx.state.caller;
   const deadline = performance.now() + waitMs;
-  // One that waits keeps no other request of its user from working.
+  // A waiting batch does not block other requests of its user.
   if (!(await ctx.state.turn.pause(() => users.takeWithin(id, waitMs)))) throw overloadedError(5);
   try {
     if (!(await all.takeWithin("", deadline - performance.now()))) throw overloadedError(5);
     try {
-      // A client that has left would not know of what is written.
+      // A client that has left would not learn of the writes.
       if (!ctx.res.destroyed) await act();
     } finally {
       all.leave("");
@@ -194,7 +204,7 @@ async function inBatchTurn(
   }
 }
 
-/** A batch looks at the clock between its statements only. */
+/** Limit of a statement, because a batch checks the clock only between its statements. */
 const statementLimit = "SET LOCAL statement_timeout = '10s'";
 
 function idIn(ctx: ApiContext, definition: Definition): string {
@@ -204,7 +214,11 @@ function idIn(ctx: ApiContext, definition: Definition): string {
   return id;
 }
 
-/** @returns The entity tag. */
+/**
+ * Sends a record.
+ *
+ * @returns The entity tag.
+ */
 function sendRecord(ctx: ApiContext, json: string): string {
   const tag = entityTagOf(json);
   ctx.set("ETag", tag);

@@ -6,65 +6,68 @@ import type { CursorPage, CursorPart, ListPart, RecordPage } from "./list-page.t
 import type { PrismaQuery } from "./query.ts";
 import type { RelatedList } from "./related-lists.ts";
 
-/** The relations that the base query reads with a record, as Prisma has them. */
+/** The relations that the base query reads with a record, as a Prisma `include`. */
 export type Include = PrismaQuery["include"];
 
-/** What a request asks of a list. */
+/** The query of a request for a list. */
 export interface ListQuery extends PrismaQuery {
-  /** The user who asks. */
+  /** The user of the request. */
   readonly userId: number;
-  /** What the caller may read. */
+  /** Condition of the records that the caller may read. */
   readonly access: Condition;
   readonly filter: Condition;
   /** Undefined: `orderBy` of the base query. */
   readonly sort: readonly OrderItem[] | undefined;
-  /** Paths of the record's JSON; undefined: all of it. */
+  /** Paths of the record's JSON. Undefined: all of it. */
   readonly fields: readonly string[] | undefined;
   readonly related: readonly RelatedList[];
-  /** Names of the parameters that ask for more than a page and a search. */
+  /** Names of the parameters beyond those for a page and a search. */
   readonly asked: readonly string[];
 }
 
-/** A record as it was read. */
+/** A record from the database. */
 export interface Found {
-  /** Whether the caller may do with it what it was read for. */
+  /** Whether the caller may perform the operation for which it was read. */
   readonly isAllowed: boolean;
   /** The key and the owner, in Prisma's types. */
   readonly access: Row;
-  /** What is shown of it. Throws what a code module throws. */
+  /** Returns the JSON of its shown part. Throws errors of the code module. */
   json(): string;
 }
 
-/** What a create or an update is to do. */
+/** A create or an update. */
 export interface RecordWrite<T> {
   readonly data: Row;
-  /** The user who writes it. */
+  /** The user of the write. */
   readonly userId: number;
   readonly include: Include;
-  /** Makes the answer from the written record. */
+  /** Creates the answer from the written record. */
   readonly present: (record: Found) => T;
   /**
-   * Whether the write is rolled back when `present` throws; it always is where that runs a code
-   * module.
+   * Whether the write is rolled back when `present` throws. With a code module in `present`, it
+   * always is.
    */
   readonly isUndone: boolean;
-  /** A create: what the new record must meet. An update: what the record must meet before it. */
+  /**
+   * For a create, the condition of the new record. For an update, the condition of the record
+   * before it.
+   */
   readonly access: Condition;
 }
 
-/** Conditions of the statement that updates, in addition to `access`. */
+/** Conditions of the update statement, in addition to `access`. */
 export interface WriteConditions {
   readonly where: Where;
-  /** See `RecordStore.version`; undefined for any. */
+  /** Version from `RecordStore.version`. Undefined: any version. */
   readonly version?: string | undefined;
 }
 
-/** The part of a record to read: what is shown of it, or only what decides on access. */
+/** The part of a record to read: its shown part, or only the fields that decide on access. */
 export type Shape = { readonly include: Include } | "access";
 
 /**
- * Reads and writes the records of one resource. What the database refuses comes out as an AppError
- * that names the field.
+ * Reads and writes the records of one resource. A refusal of the database becomes an AppError that
+ * names the field.
  */
 export interface RecordStore {
   list(query: ListQuery, part: ListPart): Promise<RecordPage>;
@@ -72,27 +75,38 @@ export interface RecordStore {
   /** Returns the record with the key, if it passes the filter. */
   find(key: unknown, where: Where | undefined, shape: Shape, access: Condition): Promise<Found | undefined>;
   /**
-   * @throws AppError `record.forbidden` when the new record does not meet `access`; it is not there
-   *   then.
+   * Creates a record.
+   *
+   * @throws AppError `record.forbidden` when the new record does not meet `access`; it is not
+   *   created then.
    */
   create<T>(options: RecordWrite<T>): Promise<T>;
-  /** A text that changes with any column of the record. Undefined when it is gone. */
+  /**
+   * Returns a text that changes with any column of the record. Returns undefined without the
+   * record.
+   */
   version(key: unknown): Promise<string | undefined>;
   /**
-   * Undefined when the record is gone, of another version, or left out by the filter or `access`.
+   * Updates a record. Returns undefined when the record is gone, of another version, or excluded by
+   * the filter or `access`.
    */
   update<T>(key: unknown, options: RecordWrite<T> & WriteConditions): Promise<T | undefined>;
-  /** False when there was nothing to delete, or nothing of that version. */
+  /**
+   * Deletes a record. Returns false when there was nothing to delete, or no record of that version.
+   */
   remove(key: unknown, where: Where, access: Condition, version?: string): Promise<boolean>;
 }
 
-/** Writes several records at a time. Within a transaction only: what fails leaves it broken. */
+/**
+ * Writes several records at a time. Used within a transaction only, because a failure leaves it
+ * broken.
+ */
 export interface ManyStore {
-  /** Returns undefined when they have to be created one by one. */
+  /** Returns undefined when the records have to be created one by one. */
   createMany<T>(
     many: readonly Row[],
     options: Omit<RecordWrite<T>, "data" | "isUndone" | "userId">,
   ): Promise<readonly T[] | undefined>;
-  /** Returns whether all of them were there; else those that were are deleted. */
+  /** Returns whether all records existed. Otherwise, the existing ones are deleted. */
   removeMany(keys: readonly unknown[], where: Where, access: Condition): Promise<boolean>;
 }

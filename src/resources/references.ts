@@ -4,11 +4,11 @@ import { messageFor } from "../validation/messages.ts";
 import type { CompiledRules, Lookup } from "./rules.ts";
 
 /**
- * Checks the references in a body by `access.reference` of the resources that they lead to. The
- * rule `exists` does so already: this is for fields that have no such rule.
+ * Checks the references in a body by `access.reference` of their target resources. The rule
+ * `exists` already does so, so this checks the fields without that rule.
  *
  * @throws AppError `validation.failed`, the same for a missing record and for one that may not be
- *   referred to.
+ *   referenced.
  */
 export async function checkReferences({
   definition,

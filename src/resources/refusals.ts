@@ -6,12 +6,15 @@ import { isUnsupported } from "../mapping/models.ts";
 import { displayName } from "../validation/values.ts";
 import { reachedFields } from "./unreachable.ts";
 
-/** Makes the 403 of a record that is not for the caller. */
+/** Returns the 403 of a record that the caller may not use. */
 export function forbidden(): AppError {
   return unauthorizedError("record.forbidden");
 }
 
-/** Throws for a resource with a field that the Prisma client, which would have to answer, lacks. */
+/**
+ * Throws for a resource with a field that the Prisma client does not know, when that client has to
+ * answer.
+ */
 export function refuseUnsupported({ name, fields }: Definition): void {
   const field = fields.find(isUnsupported);
   if (field !== undefined)
@@ -21,14 +24,14 @@ export function refuseUnsupported({ name, fields }: Definition): void {
 }
 
 /**
- * What a reference does to a delete. `SET NULL` and `SET DEFAULT` change the other records, which
- * may break what their table asks for.
+ * Faults that a reference causes for a delete. `SET NULL` and `SET DEFAULT` change the other
+ * records, which may violate constraints of their table.
  */
 const referring: readonly DatabaseFault["kind"][] = ["foreign_key", "not_null", "check", "unique"];
 
 /**
- * Throws a failed delete: as a 409 where other records refer to the record. Returns false for a key
- * that no record can have.
+ * Throws the error of a failed delete: a 409 where other records refer to the record. Returns false
+ * for a key that no record can have.
  */
 export function refuseDelete(error: unknown): false {
   const fault = databaseFaultOf(error);
@@ -45,9 +48,9 @@ export function refuseDelete(error: unknown): false {
 }
 
 /**
- * Throws a failed list: as a 422 when a filter has a value that its column cannot hold. Such a
- * column takes less than its field, as a `real` or an enum of PostgreSQL does. The server does
- * not say which column it was.
+ * Throws the error of a failed list: a 422 when a filter has a value that its column cannot hold.
+ * Such a column takes less than its field, as a `real` or an enum of PostgreSQL does. The server
+ * does not tell the column.
  *
  * @param asked Names of the request's parameters.
  */
@@ -62,13 +65,16 @@ export function refuseList(asked: readonly string[], error: unknown): never {
 }
 
 /**
- * Codes of values that a type refuses in its own way: `tsvector` and `ltree` call them a syntax
- * error, extensions an internal one. The statements themselves are never of a wrong syntax. Indexes
- * and triggers refuse values that are too large for them by a limit of the program.
+ * Codes of values that a type refuses in its own way. `tsvector` and `ltree` report a syntax error,
+ * extensions an internal error. The syntax of the statements themselves is never wrong. Indexes and
+ * triggers refuse values that are too large for them by a limit of the program.
  */
 const refusedByType: readonly (string | undefined)[] = ["42601", "XX000", "54000"];
 
-/** Sorts an error of the database. A value that is refused in such a way is a bad one. */
+/**
+ * Classifies an error of the database. The error of a value that a type refuses in its own way is a
+ * bad value.
+ */
 export function faultOf(error: unknown): DatabaseFault {
   const fault = databaseFaultOf(error);
   return fault.kind === "other" && refusedByType.includes(codeOf(error)) ? { kind: "bad_value" } : fault;
@@ -87,7 +93,7 @@ export function refuseWrite(definition: Definition, error: unknown): never {
       throw refusedFields(definition, columnsIn(fault), (name) => `The selected ${name} is invalid.`, error);
     case "not_null":
       throw refusedFields(definition, columnsIn(fault), missingIn(definition), error);
-    // Which column it is, the server does not say.
+    // The server does not tell the column.
     case "check":
       throw refused(
         fault.constraint === undefined
@@ -111,7 +117,10 @@ export function refuseWrite(definition: Definition, error: unknown): never {
   }
 }
 
-/** No value is asked for where no rule of the mapping file lets a request give it. */
+/**
+ * Returns the messages for missing values. Where no rule of the mapping file allows a value, the
+ * message does not ask for one.
+ */
 function missingIn(definition: Definition): (attribute: string, name: string) => string {
   const reached = reachedFields(definition);
   return (attribute, name) =>
@@ -120,7 +129,10 @@ function missingIn(definition: Definition): (attribute: string, name: string) =>
       : `The ${attribute} field is required.`;
 }
 
-/** Names the field, where only one has the type that could not read its text. */
+/**
+ * Returns the error of a bad value. Names the field when only one field has the type that could not
+ * read its text.
+ */
 function refusedValue({ fields }: Definition, error: unknown): AppError {
   const isRefused = refusedTypeOf(messageOf(error));
   const native = fields.filter((field) => field.native !== undefined && isRefused(field.native));
@@ -131,27 +143,30 @@ function refusedValue({ fields }: Definition, error: unknown): AppError {
   return validationError({ [field.name]: [message] }, error);
 }
 
-/** Ranges of all types have one message, which does not name the type. */
+/**
+ * Returns a test for the type that refused a value. Ranges of all types share one message, which
+ * does not name the type.
+ */
 function refusedTypeOf(message: string): (native: string) => boolean {
   const [, type] = /^invalid input (?:syntax|value) for (?:type|enum) ([^:]+)/.exec(message) ?? [];
   const [, kind] = /^malformed ((?:multi)?range) literal/.exec(message) ?? [];
   return (native) => native === type || (kind !== undefined && /(?:multi)?range$/.exec(native)?.[0] === kind);
 }
 
-/** A 422 that names no field. */
+/** Returns a 422 that names no field. */
 function refused(message: string, cause?: unknown): AppError {
   return new AppError("validation.failed", message, { errors: {}, cause });
 }
 
-/** Returns the fault of a write that the database has left out without an error. */
+/** Returns the error of a write that the database left out without an error. */
 export function leftOut(table: string, done: "keep" | "change" | "delete" = "keep"): AppError {
   return refused(`The database did not ${done} the record: a trigger or a rule of ${table} left it out.`);
 }
 
 /**
- * Refuses what a deferred constraint finds out at the commit only.
+ * Handles violations of deferred constraints, which only the commit reports.
  *
- * @param refuse Throws the fault of a write; what it gives back is thrown as it is.
+ * @param refuse Throws the error of a write; its return value is thrown unchanged.
  */
 export function refusingAtCommit(
   inTransaction: InTransaction,
@@ -176,7 +191,7 @@ function columnsIn({ field }: { readonly field?: string }): readonly string[] {
   return field === undefined ? [] : [field];
 }
 
-/** A 422 that names the fields of the columns. */
+/** Returns a 422 that names the fields of the columns. */
 function refusedFields(
   definition: Definition,
   columns: readonly string[],
@@ -185,7 +200,7 @@ function refusedFields(
 ): AppError {
   const named = columns.map((column) => {
     const name = definition.fields.find((field) => field.column === column)?.name;
-    // An index on an expression gives its text.
+    // For an index on an expression, the column is the text of the expression.
     return name === undefined ? [column, column.replaceAll("_", " ")] : [name, displayName(name)];
   });
   return validationError(

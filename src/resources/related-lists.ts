@@ -11,7 +11,7 @@ import type { AccessConditions } from "./access.ts";
 import { baseQueryOf } from "./query.ts";
 import { createViews, type Views } from "./view.ts";
 
-/** Most related records that `include` shows of one record (docs/lists.md). */
+/** Limit of the related records that `include` shows of one record (docs/lists.md). */
 const mostRelated = 100;
 
 /** Reads one relation that a request includes. */
@@ -19,14 +19,17 @@ export interface RelatedList {
   readonly name: string;
   readonly link: Link;
   /**
-   * Reads what the caller may see of it, as JSON.
+   * Reads the related records that the caller may see, as JSON.
    *
-   * @param values Of the field that the link leads from, as texts.
+   * @param values Values of the near field of the link, as texts.
    */
   read(sql: TextSql, values: readonly (string | null)[]): Promise<readonly string[]>;
 }
 
-/** Prepares the relations that requests may include, each shown by its own resource's transform. */
+/**
+ * Creates the readers of the relations that requests may include. The transform of each relation's
+ * own resource shows its records.
+ */
 export function createRelatedLists(
   definition: Definition,
   definitions: Definitions,

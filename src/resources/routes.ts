@@ -21,12 +21,12 @@ import { createViews } from "./view.ts";
 export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "definition" | "databaseFor"> {
   readonly database: RecordDatabase;
   readonly maxPerPage: number;
-  /** Turns at single records, by resource. */
+  /** Turns for single records, by resource. */
   readonly recordTurns: Turns<string>;
   readonly cursors: Cursors;
 }
 
-/** By method; its keys are what `Allow` says. */
+/** Handlers by method. The methods are those of the header `Allow`. */
 type Operations = ReadonlyMap<string, Handler>;
 
 /**
@@ -56,11 +56,11 @@ export function addResourceRoutes(router: ApiRouter, options: ResourceRoutesOpti
   router.get("/resources", (ctx) => {
     ctx.body = { data: listing };
   });
-  // All methods: an unknown resource is a 404 also for a method that no resource has.
+  // Handles all methods: an unknown resource is a 404, also for a method that no resource has.
   router.all("/resources/:name", (ctx) => run(ctx, servedBy(ctx).collection));
   router.all("/resources/:name/:id", (ctx) => {
     const { item, batch } = servedBy(ctx);
-    // A record may have that key: a POST is about no record.
+    // A record may have the key `batch`, but a POST is never about a record.
     return run(ctx, paramOf(ctx, "id") === "batch" ? batch : item);
   });
 }
@@ -78,7 +78,7 @@ interface Served {
   readonly batch: Operations;
 }
 
-/** Compiles what does not depend on the request, once. */
+/** Creates the operations. Compiles everything that does not depend on the request, once. */
 function serve(definition: Definition, options: ResourceRoutesOptions): Served {
   const { definitions, database, recordTurns, access, inTransaction } = options;
   const views = createViews(definition, definitions);
@@ -117,14 +117,18 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
     collection: operationsOf({ POST: supportsCreate ? create : undefined }, { GET: list, HEAD: list }),
     item: operationsOf(item),
     batch: operationsOf({
-      // A record may have that key where keys are texts.
+      // A record may have the key `batch` where keys are texts.
       ...(takesBatches && parseKey(definition.key, "batch") === undefined ? {} : item),
       POST: takesBatches ? batch : undefined,
     }),
   };
 }
 
-/** @param reading Those that read the parameters of the request; the others refuse them. */
+/**
+ * Returns the operations by method.
+ *
+ * @param reading Operations that read the parameters of the request; the others refuse parameters.
+ */
 function operationsOf(
   byMethod: Readonly<Record<string, Handler | undefined>>,
   reading: Readonly<Record<string, Handler>> = {},

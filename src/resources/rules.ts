@@ -27,9 +27,9 @@ import { fill, messageFor } from "../validation/messages.ts";
 import { displayName } from "../validation/values.ts";
 import { validatedOf } from "../validation/validated.ts";
 
-/** The rules of one body, parsed; validating is then a walk over tables. */
+/** The compiled rules of one body, so that validation is a walk over tables. */
 export interface CompiledRules {
-  /** In the order in which the rules name them. */
+  /** Fields in the order in which the rules name them. */
   readonly fields: readonly CompiledField[];
   readonly keys: KeyNode;
 }
@@ -40,18 +40,18 @@ export interface Lookup {
    * Returns whether a record of the resource or table `target` has `value` in the field or column
    * `column`.
    *
-   * A value that cannot be compared with the column, `abc` with an integer, is in no record: false,
-   * not an error. `except` is the key of the record that is being updated, for `unique`. It is left
-   * aside only where `target` is that record's own resource.
+   * A value that cannot be compared with the column, such as `abc` with an integer, is in no
+   * record: the result is false, not an error. `except` is the key of the record that is being
+   * updated, for `unique`. That record is ignored only where `target` is its own resource.
    */
   exists(query: LookupQuery): Promise<boolean>;
 }
 
 export interface ValidateOptions {
   readonly lookup: Lookup;
-  /** Key of the record that is being updated, which `unique` leaves aside. */
+  /** Key of the record that is being updated, which `unique` ignores. */
   readonly ignoreKey?: unknown;
-  /** What `today` and the like mean. Default: the current time. */
+  /** Time for `today` and similar words. Default: the current time. */
   readonly now?: Date;
 }
 
@@ -60,7 +60,10 @@ export type Validation =
   | { readonly kind: "valid"; readonly values: Record<string, unknown> }
   | { readonly kind: "invalid"; readonly errors: FieldErrors };
 
-/** Parses every rule once. Throws on what `ruleFaults` reports beforehand for a mapping file. */
+/**
+ * Parses every rule once. Throws for faults that `ruleFaults` reports beforehand for a mapping
+ * file.
+ */
 export function compileRules(specs: RuleSpecs): CompiledRules {
   const fields = Object.entries(specs).map(([name, spec]) => compileField(name, spec));
   return { fields, keys: keysOf(fields) };
@@ -76,7 +79,7 @@ export function createRulesOf(definition: Definition): RuleSpecs {
   return rulesOfCode(definition, "createRules") ?? definition.createRules ?? deriveCreateRules(definition);
 }
 
-/** The same for an update. */
+/** Does the same for an update. */
 export function updateRulesOf(definition: Definition): RuleSpecs {
   return rulesOfCode(definition, "updateRules") ?? definition.updateRules ?? deriveUpdateRules(definition);
 }
@@ -94,12 +97,11 @@ interface Finding {
 }
 
 /**
- * Checks a body (docs/mapping.md, "How a body is checked"). Every field is checked, texts are
- * trimmed first, and only keys that have rules come back, unconverted. Look-ups run together at the
- * end, for fields that are fine so far.
+ * Checks a body (docs/mapping.md, "How a body is checked"). Checks every field, and trims texts
+ * first. Returns only keys that have rules, unconverted. Look-ups run together at the end, for
+ * fields without faults so far.
  *
- * @param body A JSON object. Nothing in it is trusted: its depth and the items that `*` meets are
- *   limited.
+ * @param body A JSON object. It is not trusted: its depth and the items that match `*` are limited.
  * @returns The errors in the order of the rules, at least one; or the values.
  */
 export async function validate(
@@ -150,7 +152,7 @@ function placesMessage(fault: PlacesFault, field: string, limit: number): string
 
 const idOf = (path: Path): string => path.join("\0");
 
-/** Excluded itself, or within something excluded. */
+/** Returns whether a path is excluded itself, or within an excluded path. */
 const isExcluded = (path: Path, excluded: ReadonlySet<string>): boolean =>
   excluded.size > 0 && path.some((_, i) => excluded.has(idOf(path.slice(0, i + 1))));
 
@@ -175,7 +177,7 @@ function createSubjects(body: Readonly<Record<string, unknown>>, now: Date): (pl
   });
 }
 
-/** `items.*.price` as seen from `items.3.total` is `items.3.price`. */
+/** Replaces each `*`: `items.*.price` for `items.3.total` is `items.3.price`. */
 function put(path: Path, captures: readonly string[]): Path {
   if (captures.length === 0) return path;
   let next = 0;
@@ -210,7 +212,7 @@ async function lookUp(findings: readonly Finding[], ask: ReturnType<typeof creat
   );
 }
 
-/** Undefined when there are none. */
+/** Returns the errors by field; undefined without any. */
 function errorsOf(findings: readonly Finding[]): FieldErrors | undefined {
   const errors = new Map<string, string[]>();
   for (const { name, messages } of findings) {

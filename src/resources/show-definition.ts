@@ -3,8 +3,8 @@ import { listShapeOf } from "../querying/shown-paths.ts";
 import { createRulesOf, updateRulesOf } from "./rules.ts";
 
 /**
- * Returns a definition as a mapping file would say it, with every default and derived rule in it.
- * What a code module decides is shown as `module`.
+ * Returns a definition in the form of a mapping file, with every default and derived rule.
+ * Decisions of a code module are shown as `module`.
  */
 export function shownDefinition(
   definition: Definition,
@@ -58,7 +58,7 @@ function shownRules(definition: Definition): Readonly<Record<string, unknown>> {
   };
 }
 
-/** Only keys that say more than their default, but for the column. */
+/** Returns the keys of a field that differ from their defaults, and the column. */
 function shownField(field: Field): Readonly<Record<string, unknown>> {
   const { references, default: given, values } = field;
   return present({

@@ -4,7 +4,10 @@ import { alternativesOf } from "../querying/alternatives.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
 import { isAdminFor, isUnguarded } from "./access.ts";
 
-/** Why a resource sends its webhooks to admins only, to follow "so that" or to lead a sentence. */
+/**
+ * The reason why a resource sends its webhooks to admins only, to follow "so that" or to lead a
+ * sentence.
+ */
 interface Silence {
   readonly kind: "admin" | "unowned" | "claims";
   readonly reason: string;
@@ -12,7 +15,7 @@ interface Silence {
 
 const noEventHas = "access.read asks for a claim of a JWT, which no event has";
 
-/** Undefined: other users may get webhooks, too. */
+/** Returns the reason; undefined when other users may get webhooks, too. */
 export function silenceOf(definition: Definition, definitions: Definitions): Silence | undefined {
   const { access, ownerColumn, name } = definition;
   const { read } = access;
@@ -26,8 +29,9 @@ export function silenceOf(definition: Definition, definitions: Definitions): Sil
 }
 
 /**
- * Returns why a webhook of the user for the resource would never fire; undefined when it may. A
- * resource without rules of access takes the webhooks of every user, as before.
+ * Returns the reason why a webhook of the user for the resource would never fire; undefined when it
+ * may fire. A resource without rules of access accepts the webhooks of every user, as before such
+ * rules existed.
  */
 export function refusalOfWebhook(
   definition: Definition | undefined,
@@ -41,8 +45,8 @@ export function refusalOfWebhook(
 }
 
 /**
- * Returns a sentence about each resource whose webhooks go to fewer users than the file may mean.
- * `read: admin` means what it says.
+ * Returns a sentence about each resource whose webhooks go to fewer users than the file may intend.
+ * `read: admin` is taken as intended.
  */
 export function silentWebhooks(definitions: Definitions): readonly string[] {
   return [...definitions.values()].flatMap((definition) => {

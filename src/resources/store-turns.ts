@@ -2,10 +2,10 @@ import type { Turns } from "../kit/turns.ts";
 import type { RecordStore } from "./record-store.ts";
 
 /**
- * Returns a store whose requests for single records take turns. A locked table keeps no more than
- * its resource's share of the connections. Lists take theirs by the statement, see `ListDatabase`.
+ * Returns a store whose requests for single records take turns. A locked table blocks no more than
+ * its resource's share of the connections. Lists take turns for each statement, see `ListDatabase`.
  *
- * @param records Connections that the requests of one resource may have, by its name.
+ * @param records Turns of the requests, by the name of the resource.
  */
 export function takingTurns(store: RecordStore, name: string, records: Turns<string>): RecordStore {
   return {

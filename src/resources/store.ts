@@ -24,9 +24,9 @@ import { forbidden, leftOut, refuseDelete, refuseUnsupported, refuseWrite } from
 import { accessOf, type View } from "./view.ts";
 
 /**
- * Opens the records of a resource. Each operation is one statement without Prisma's runtime, and
- * one more for each relation to many. The Prisma client answers where a code module gives arguments
- * that only it knows.
+ * Creates the store of a resource's records. Each operation is one statement without Prisma's
+ * runtime, and one further statement for each relation to many. The Prisma client answers where a
+ * code module gives arguments that only this client knows.
  */
 export function createStore(options: StoreOptions): RecordStore & ManyStore {
   const { definition, definitions, database } = options;
@@ -85,7 +85,7 @@ async function create<T>(context: StoreContext, options: RecordWrite<T>): Promis
   });
 }
 
-/** Most records of one statement that reads records of others too, which may be large. */
+/** Limit of the records of one statement that also reads related records, which may be large. */
 const mostRelated = 25;
 
 async function createMany<T>(
@@ -94,7 +94,7 @@ async function createMany<T>(
   { include, access, present }: Omit<RecordWrite<T>, "data" | "isUndone" | "userId">,
 ): Promise<readonly T[] | undefined> {
   const view = views.of(include);
-  // Whether a new record fits its rule of access may depend on those before it.
+  // A new record may meet its rule of access only because of the records before it.
   if (view === undefined || !isAlways(access) || !isReadTogether(view.statement)) return undefined;
   const { statement } = view;
   const most = statement.root.ones.size === 0 ? Infinity : mostRelated;
@@ -153,7 +153,10 @@ async function removeMany(
   return deleteRecords(definition, conditions, { sql: many, comment: comment() });
 }
 
-/** Only what can fail after the write takes the two round trips of a transaction. */
+/**
+ * Runs a write. Uses a transaction, with its two round trips, only when something can fail after
+ * the write.
+ */
 async function write<F, T>(
   { definition, database }: StoreOptions,
   {

@@ -7,10 +7,10 @@ import { findTarget, referable, type Referring } from "./lookup.ts";
 import type { CompiledRules } from "./rules.ts";
 
 /**
- * Tells whether the bodies of several creates may be checked before the first of them is written.
- * No answer of the database may depend on a record that is not there yet.
+ * Returns whether the bodies of several creates may be checked before the first of them is written.
+ * No answer of the database may depend on a record that does not exist yet.
  *
- * The rule `unique` of the resource's own unique field does depend on them. It is let through,
+ * The rule `unique` of the resource's own unique field does depend on such records. It is allowed,
  * since the database refuses equal values as well.
  */
 export function areCheckedTogether(
@@ -42,7 +42,10 @@ export function areCheckedTogether(
   );
 }
 
-/** Whether it looks at records of the resource's table, or of a view, which may show them. */
+/**
+ * Returns whether a condition reads records of the resource's table, or of a view, which may show
+ * them.
+ */
 function leadsTo(condition: Condition, own: Definition): boolean {
   switch (condition.kind) {
     case "all":
@@ -67,8 +70,8 @@ function leadsTo(condition: Condition, own: Definition): boolean {
 }
 
 /**
- * Throws for new records with the same value of a unique field. The database may find out at the
- * commit only.
+ * Throws for new records with the same value of a unique field. The database may detect that only
+ * at the commit.
  */
 export function refuseEqual({ fields }: Definition, many: readonly Row[]): void {
   for (const field of fields.filter(({ isUnique }) => isUnique)) {

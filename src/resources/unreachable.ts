@@ -4,9 +4,9 @@ import type { RuleSpecs } from "../validation/syntax.ts";
 import { createRulesOf, updateRulesOf } from "./rules.ts";
 
 /**
- * Returns a sentence about each field that no rule of create or update reaches: only validated
- * fields are written, so that no request can ever set it. Fields that the database or the service
- * fills in are left out, and resources that take no writes.
+ * Returns a sentence about each field that no rule of create or update reaches. Only validated
+ * fields are written, so no request can ever set it. Leaves out fields that the database or the
+ * service fills in, and resources without writes.
  */
 export function unreachableFields(definition: Definition): readonly string[] {
   const reached = reachedFields(definition);
@@ -23,7 +23,7 @@ export function unreachableFields(definition: Definition): readonly string[] {
 
 /**
  * Returns the names of the fields that a request can set. Undefined: no request writes, or a code
- * module does not say what.
+ * module does not tell the fields.
  */
 export function reachedFields(definition: Definition): ReadonlySet<string> | undefined {
   const { supportsCreate, supportsUpdate } = definition;

@@ -15,23 +15,20 @@ import { projectTransform } from "./project-transform.ts";
 
 type Include = Readonly<Record<string, unknown>> | undefined;
 
-/**
- * Says how records are read and shown: which columns and relations, and the JSON that is made of
- * them.
- */
+/** A view of records: the columns and relations to read, and the conversion to JSON. */
 export interface View {
   readonly statement: SelectionStatement;
-  /** Throws what the code module's `transform` throws. */
+  /** Returns the JSON of a record. Throws errors of the code module's `transform`. */
   json(raw: Raw): string;
-  /** Undefined where only this process can write the JSON. */
+  /** SQL that writes the JSON. Undefined when only this process can write it. */
   readonly sql?: RecordSql | undefined;
 }
 
 /** The part of a record that a request asks for. */
 export interface ShownPart {
-  /** Paths of the record's JSON; undefined: all of it. */
+  /** Paths of the record's JSON. Undefined: all of it. */
   readonly fields: readonly string[] | undefined;
-  /** Relations that are shown beside it, in the place of what has the same name. */
+  /** Relations that are shown in addition, replacing keys of the same name. */
   readonly related: readonly Link[];
 }
 
@@ -40,12 +37,12 @@ export interface Views {
   /**
    * Returns the view of the resource's own transform.
    *
-   * @param include Of the base query. The view is undefined where it has a part that only the
-   *   Prisma client knows.
-   * @param part What a list shows of it; by default all.
+   * @param include `include` of the base query. The view is undefined where it has a part that only
+   *   the Prisma client knows.
+   * @param part The part of a record that a list shows; by default all.
    */
   of(include: Include, part?: ShownPart): View | undefined;
-  /** Reads only what decides on access: the key and the owner. */
+  /** View that reads only the fields that decide on access: the key and the owner. */
   readonly access: View;
 }
 
@@ -80,7 +77,7 @@ export function createViews(definition: Definition, definitions: Definitions): V
     const template = jsonTemplateOf(shown.transform, statement.root);
     const write = createRecordWriter(template);
     if (shown.isExact || fields === undefined) return { statement, json: write, sql: recordSqlOf(template) };
-    // Below what the transform names: keys of a Json value, fields of a related record.
+    // Projects below the names of the transform: keys of a Json value, fields of a related record.
     const project = createProjection(fields, places);
     return { statement, json: (raw) => JSON.stringify(project(JSON.parse(write(raw)))) };
   }
@@ -89,7 +86,7 @@ export function createViews(definition: Definition, definitions: Definitions): V
     of(include, part) {
       if (part !== undefined && (part.fields !== undefined || part.related.length > 0))
         return compile(include, part);
-      // A mapping file has one include; a code module may make one for each request.
+      // A mapping file has one include; a code module may create one for each request.
       const known = byInclude.get(include ?? none);
       if (known !== undefined) return known;
       const view = compile(include);

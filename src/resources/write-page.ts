@@ -2,27 +2,27 @@ import { createTurns } from "../kit/turns.ts";
 import { LargeAnswer } from "../http/large-answer.ts";
 import type { Raw } from "../querying/selection.ts";
 
-/** Characters of records that are written in one go. A million of them take 10 to 50 ms. */
+/** Limit in characters of records that are written at once. A million of them take 10 to 50 ms. */
 const mostAtOnce = 256 * 1024;
 
-/** All large pages of the process: their parts take turns. */
+/** Turns of the parts of all large pages in the process. */
 const parts = createTurns<"all">(1);
-/** What the last part took. */
+/** Time of the last part. */
 let lastTookMs = 0;
 
 /**
- * Writes each record of a page. Lets other requests in between the parts of a large page: all share
- * one thread.
+ * Writes each record of a page. Lets other requests run between the parts of a large page, because
+ * all share one thread.
  */
 export function writePage(raws: readonly Raw[], write: (raw: Raw) => string): Promise<readonly string[]> {
   return inParts(raws, sizeOf, write);
 }
 
 /**
- * Makes the answer of a page. That of a large one is encoded record by record, likewise, and never
- * put together: for 10 MB that took 20 ms in one go.
+ * Creates the answer of a page. A large page is encoded record by record in the same way, and never
+ * joined: for 10 MB that took 20 ms at once.
  *
- * @param records JSON of each.
+ * @param records JSON of each record.
  * @param rest JSON of the envelope's other members, without its opening brace.
  */
 export async function pageAnswer(records: readonly string[], rest: string): Promise<string | LargeAnswer> {
@@ -37,7 +37,10 @@ export async function pageAnswer(records: readonly string[], rest: string): Prom
   return new LargeAnswer([...encoded.flat(), Buffer.from(tail)]);
 }
 
-/** Does `act` with all items at once where they are small, and else in turns of the event loop. */
+/**
+ * Calls `act` for all items at once where they are small. Otherwise, calls it in parts over several
+ * turns of the event loop.
+ */
 async function inParts<T, R>(
   items: readonly T[],
   sizeOfItem: (item: T) => number,
@@ -48,8 +51,8 @@ async function inParts<T, R>(
   while (results.length < items.length) {
     await parts.take("all");
     try {
-      // Other requests get as long as the part before took, of this page or another. The event loop
-      // has many turns then, and Node.js accepts one connection in each.
+      // Other requests get as much time as the previous part took, of this page or another. The
+      // event loop has many turns in that time, and Node.js accepts one connection in each.
       await new Promise((resolve) => setTimeout(resolve, lastTookMs));
       const startedAt = performance.now();
       for (let left = mostAtOnce; left > 0 && results.length < items.length;) {
@@ -71,7 +74,7 @@ function totalOf<T>(items: readonly T[], sizeOfItem: (item: T) => number): numbe
   return total;
 }
 
-/** Returns the characters of a record's own columns. */
+/** Returns the number of characters of a record's own columns. */
 function sizeOf(raw: Raw): number {
   let size = 0;
   for (const value of raw) if (typeof value === "string") size += value.length;
