@@ -4,8 +4,8 @@ import type { CodeModule, Definition } from "./definition.ts";
 /**
  * Runs an export of a resource's code module.
  *
- * @param call Makes the call. What it throws becomes the cause of an error that names the resource
- *   and the export. A promise counts as thrown, since no export may be async: its rejection would
+ * @param call Calls the export. Its error becomes the cause of an error that names the resource and
+ *   the export. A promise counts as an error, because no export may be async: its rejection would
  *   end the process.
  */
 export function callCode<T>({
@@ -28,10 +28,11 @@ export function callCode<T>({
 }
 
 /**
- * Asks a code module for a number of attempts or their waits.
+ * Calls a code module for a number of attempts or their waits.
  *
- * @returns Undefined without that export, and where it answers nothing.
- * @throws Error that names the resource, where it throws or answers what no setting may be.
+ * @returns Undefined without that export, and when it returns undefined.
+ * @throws Error that names the resource, when the export throws or returns a value that the setting
+ *   may not have.
  */
 export function scheduleAnswer<T>(
   definition: Pick<Definition, "name" | "code">,

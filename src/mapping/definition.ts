@@ -23,20 +23,20 @@ export const fieldTypes = [
   "Enum",
 ] as const;
 /**
- * An `Instant` is a `DateTime` that is a key, unique or a reference. Its values are texts: a Date
- * has no microseconds, and PostgreSQL tells rows apart by them.
+ * An `Instant` is a `DateTime` that is a key, unique or a reference. Its values are texts, because
+ * a Date has no microseconds, and PostgreSQL distinguishes rows by them.
  */
 export type FieldType = (typeof fieldTypes)[number] | "Instant";
 
 /**
- * The default of a field: a literal, or a value that the database makes. `database` is a default
- * that the table has of its own, whatever it is.
+ * The default of a field: a literal, or a value that the database makes. `database` is any default
+ * of the table itself.
  */
 export type FieldDefault =
   | { readonly kind: "literal"; readonly value: unknown }
   | { readonly kind: "now" | "autoincrement" | "uuid" | "database" };
 
-/** What happens to a record when the one that it references is deleted. */
+/** Actions on a record when the record that it references is deleted. */
 export const deleteActions = ["restrict", "cascade", "setNull", "noAction"] as const;
 export type DeleteAction = (typeof deleteActions)[number];
 
@@ -56,14 +56,14 @@ export interface Field {
   readonly column: string;
   readonly isList: boolean;
   readonly isOptional: boolean;
-  /** Whether it is the key, or a part of it. */
+  /** Whether the field is the key, or a part of it. */
   readonly isKey: boolean;
-  /** Key of a view only: a row may lack it, as that of a GROUP BY without a value does. */
+  /** Key of a view only: a row may have no value, such as the row of a GROUP BY without a value. */
   readonly isNullable?: boolean;
   readonly isUnique: boolean;
   readonly isIndexed: boolean;
   readonly isUpdatedAt: boolean;
-  /** Whether the database computes the column, so that nothing ever writes it. */
+  /** Whether the database computes the column, so that it is never written. */
   readonly isGenerated?: true;
   /** String only: the column's type in PostgreSQL, whose values are read and written as texts. */
   readonly native?: string;
@@ -77,14 +77,18 @@ export interface Field {
 }
 
 /**
- * A relation of one resource: `one` follows its own reference, `many` is the inverse of another's.
+ * A relation of one resource: `one` follows its own reference, `many` is the inverse of another
+ * resource's reference.
  */
 export interface Relation {
   readonly name: string;
   readonly kind: "one" | "many";
   /** The other resource. */
   readonly resource: string;
-  /** The field of this resource and the field of the other that have the same value. */
+  /**
+   * Name of the field of this resource. It has the same value as `foreignField` of the other
+   * resource.
+   */
   readonly localField: string;
   readonly foreignField: string;
   /** Shared by the two ends, and unique among all relations. */
@@ -100,7 +104,7 @@ export type TransformNode =
   | { readonly kind: "value"; readonly value: unknown }
   | { readonly kind: "object"; readonly entries: readonly (readonly [string, TransformNode])[] };
 
-/** Who sees and changes all records. */
+/** Rule that decides who sees and changes all records. */
 export type AdminRule =
   | { readonly kind: "flag" }
   | { readonly kind: "nobody" }
@@ -109,22 +113,25 @@ export type AdminRule =
 export const operations = ["read", "create", "update", "delete", "reference"] as const;
 export type AccessOperation = (typeof operations)[number];
 
-/** Who may do something with a record; admins of the resource may do everything. */
+/**
+ * Rule that decides who may perform an operation on a record. Admins of the resource may perform
+ * every operation.
+ */
 export type AccessRule =
   | { readonly kind: "owner" | "everyone" | "admin" }
-  /** A Prisma filter, in which texts such as `$user.id` stand for who asks. */
+  /** A Prisma filter, in which texts such as `$user.id` stand for values of the caller. */
   | { readonly kind: "filter"; readonly where: Readonly<Record<string, unknown>> };
 
 export type Access = Readonly<Record<AccessOperation, AccessRule>>;
 
-/** Prisma `findMany` arguments. */
+/** Arguments for Prisma's `findMany`. */
 export interface BaseQuery {
   readonly include?: Readonly<Record<string, unknown>>;
   readonly orderBy?: readonly Readonly<Record<string, unknown>>[];
   readonly where?: Readonly<Record<string, unknown>>;
 }
 
-/** How a list counts its records: exactly, exactly only up to 10,000, or not at all. */
+/** Modes of counting a list: exactly, exactly only up to 10,000, or not at all. */
 export const countModes = ["exact", "estimated", "none"] as const;
 export type CountMode = (typeof countModes)[number];
 
@@ -132,8 +139,8 @@ export type CountMode = (typeof countModes)[number];
 export type Row = Readonly<Record<string, unknown>>;
 
 /**
- * The exports of the code module beside a mapping file. An export wins over the key of the same
- * name.
+ * The exports of the code module of a mapping file. An export takes precedence over the key of the
+ * same name.
  */
 export interface CodeModule {
   readonly transform?: (model: Row) => unknown;
@@ -141,27 +148,27 @@ export interface CodeModule {
   readonly updateRules?: () => RuleSpecs;
   readonly isAdmin?: (user: Caller) => boolean;
   /**
-   * Changes Prisma `findMany` arguments. The owner filter is added afterwards and cannot be
-   * widened.
+   * Changes the arguments for Prisma's `findMany`. The owner filter is added afterwards and cannot
+   * be widened.
    */
   readonly applySearch?: (query: BaseQuery, search: string) => BaseQuery;
   readonly baseQuery?: () => BaseQuery;
   readonly webhookMaxAttempts?: () => number;
-  /** In seconds. */
+  /** Waits, in seconds. */
   readonly webhookBackoff?: () => readonly number[];
 }
 
-/** An index of a managed table that the file asks for beside those of single fields. */
+/** An index of a managed table that the file defines, in addition to those of single fields. */
 export interface TableIndex {
   /** Names of fields. */
   readonly fields: readonly string[];
-  /** SQL: which rows it has. Undefined: all. */
+  /** SQL condition of the indexed rows. Undefined: all rows. */
   readonly where?: string;
   /** Access method of PostgreSQL. */
   readonly type: "btree" | "hash" | "gin" | "gist" | "spgist" | "brin";
 }
 
-/** One mapping file, checked and with every default filled in. */
+/** The definition of one mapping file, checked and with every default filled in. */
 export interface Definition {
   /** Path of the mapping file, relative to the configuration folder. */
   readonly file: string;
@@ -173,11 +180,11 @@ export interface Definition {
   /** Whether the table is a view, whose records cannot be changed. */
   readonly isView: boolean;
   readonly fields: readonly Field[];
-  /** The key, or the first field of a key of several. */
+  /** The key, or the first field of a key of several fields. */
   readonly key: Field;
   /** Every field of the key, in the order of the file. */
   readonly keys: readonly Field[];
-  /** Names of fields whose values together are unique. */
+  /** Lists of names of fields whose values together are unique. */
   readonly uniques: readonly (readonly string[])[];
   readonly indexes: readonly TableIndex[];
   readonly relations: readonly Relation[];
@@ -199,24 +206,24 @@ export interface Definition {
    * code. Undefined: all that `transform` shows, and none with a `transform` in code.
    */
   readonly filterable?: readonly string[];
-  /** The same, to sort by. */
+  /** The same for sorting. */
   readonly sortable?: readonly string[];
-  /** Relations that a request may ask for by `include`. */
+  /** Relations that a request may include. */
   readonly includes: readonly string[];
-  /** For requests without the parameter `count`. */
+  /** Count mode of requests without the parameter `count`. */
   readonly count: CountMode;
   readonly baseQuery: BaseQuery;
   readonly supportsCreate: boolean;
   readonly supportsUpdate: boolean;
   readonly supportsDelete: boolean;
   readonly webhookMaxAttempts?: number;
-  /** In seconds. */
+  /** Waits, in seconds. */
   readonly webhookBackoff?: readonly number[];
   readonly code: CodeModule;
   /** Hash of the code module's text. */
   readonly codeHash?: string;
   /**
-   * Makes a sentence about a part of the mapping file, with its place relative to the working
+   * Returns a sentence about a part of the mapping file, with its place relative to the working
    * folder: `config/resources/orders.yaml:5:3: fields.id: ...`. The path has keys and list indexes.
    */
   readonly remark: (path: readonly (string | number)[], message: string) => string;

@@ -4,12 +4,12 @@ import { defaultLength } from "./storable.ts";
 
 type Rules = (string | Readonly<Record<string, unknown>>)[];
 
-/** The parts of a definition that the rules depend on. */
+/** The parts of a definition from which rules are derived. */
 type Fields = Pick<Definition, "name" | "fields" | "ownerColumn">;
 
 /**
- * Derives the rules of a resource without its own: the fields that a client may set, required
- * unless optional or with a default.
+ * Derives the rules of a resource without its own rules. They contain the fields that a client may
+ * set, required unless optional or with a default.
  */
 export function deriveCreateRules(definition: Fields): RuleSpecs {
   return rulesOf(definition, ({ isOptional, default: given }) => isOptional || given !== undefined);
@@ -33,15 +33,18 @@ function rulesOf(definition: Fields, mayBeAbsent: (field: Field) => boolean): Ru
   );
 }
 
-/** Returns whether a client may set the field: neither the database nor the service fills it. */
+/**
+ * Returns whether a client may set the field, because neither the database nor the service fills
+ * it.
+ */
 function isSettable(field: Field, { ownerColumn }: Fields): boolean {
   const isGenerated = field.isGenerated === true || isMade(field.default);
   return !isGenerated && !field.isUpdatedAt && field.name !== ownerColumn;
 }
 
 /**
- * Returns whether the database makes the value, so that clients give none. What a default of the
- * table itself makes is unknown, so clients may give a value there.
+ * Returns whether the database generates the value, so that clients give none. The effect of a
+ * default of the table itself is unknown, so clients may give a value there.
  */
 export function isMade(given: FieldDefault | undefined): boolean {
   return given !== undefined && given.kind !== "literal" && given.kind !== "database";
@@ -59,14 +62,14 @@ const typeRules: Readonly<Record<FieldType, (field: Field) => Rules>> = {
   Int: () => ["integer"],
   BigInt: () => ["integer"],
   Float: () => ["numeric"],
-  // bail: for a text that is no number, "must be a number" is enough.
+  // `bail`, because "must be a number" is enough for a text that is not a number.
   Decimal: ({ scale }) =>
     scale === undefined ? ["numeric"] : ["bail", "numeric", { decimal: scale === 0 ? 0 : [0, scale] }],
   Boolean: () => ["boolean"],
   DateTime: () => ["date"],
   Instant: () => ["date"],
   Date: () => [{ date_format: "Y-m-d" }],
-  // `coerce` knows their forms, for which Laravel has no rules.
+  // `coerce` checks their forms, for which Laravel has no rules.
   Time: () => ["string"],
   Interval: () => ["string"],
   Uuid: () => ["uuid"],

@@ -27,13 +27,13 @@ export interface Check {
 
 const defaultFolder = "resources";
 
-/** What to check, where it is not the mapping files of a configuration as they are. */
+/** Options of a check of anything but the mapping files of a configuration as they are. */
 export interface CheckOptions {
   /** Name of the folder below the configuration folder. */
   readonly folder?: string;
-  /** Texts by the name of the file, in place of the folder's own or beside them. */
+  /** Texts by file name, which replace files of the folder or are added to them. */
   readonly texts?: ReadonlyMap<string, string>;
-  /** Whether to check what code modules answer, which costs a request where it is wrong. */
+  /** Whether to check the results of code modules, whose faults cost a request. */
   readonly withAnswers?: boolean;
 }
 
@@ -80,7 +80,7 @@ export async function checkDefinitions(
 }
 
 /**
- * Does the same as `checkDefinitions`, for programs that cannot go on with a fault.
+ * Does the same as `checkDefinitions`, for programs that cannot continue with a fault.
  *
  * @throws OperatorError that lists every fault.
  */
@@ -107,10 +107,10 @@ function shownFault(fault: Fault, configDir: string): string {
 }
 
 /**
- * Returns the names of the mapping files; undefined without the folder. Hidden files are those of
- * editors.
+ * Returns the names of the mapping files; undefined without the folder. Ignores hidden files, which
+ * belong to editors.
  *
- * @param further Names of files that are not there yet.
+ * @param further Names of files that do not exist yet.
  */
 async function listFiles(folder: string, further: readonly string[]): Promise<readonly string[] | undefined> {
   try {
@@ -121,7 +121,7 @@ async function listFiles(folder: string, further: readonly string[]): Promise<re
   }
 }
 
-/** Returns the drafts by name; the first of two with one name, which is a fault. */
+/** Returns the drafts by name; the first of two with the same name, which is a fault. */
 function byName(all: readonly Draft[]): Drafts {
   const drafts = new Map<string, Draft>();
   for (const draft of all) {
@@ -131,7 +131,10 @@ function byName(all: readonly Draft[]): Drafts {
   return drafts;
 }
 
-/** Returns undefined when a required part has a fault, which is reported already. */
+/**
+ * Returns the definition of a draft; undefined when a required part has a fault, which is reported
+ * already.
+ */
 function toDefinition({
   draft,
   drafts,

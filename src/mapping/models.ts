@@ -15,11 +15,11 @@ const deleteActions: Readonly<Record<DeleteAction, string>> = {
 /**
  * Returns the Prisma schema of the models client: one model per definition, in their order. Pure.
  *
- * An enum is a String with a CHECK constraint, which the migration makes: values can be added
- * without `ALTER TYPE`. When a key changes, the references to it follow (`onUpdate: Cascade`,
- * Prisma's default).
+ * An enum is a String with a CHECK constraint from the migration: values can be added without
+ * `ALTER TYPE`. When a key changes, the references to it follow (`onUpdate: Cascade`, Prisma's
+ * default).
  *
- * @param schemas Those of the tables, and more where foreign keys lead into others.
+ * @param schemas Schemas of the tables, and those that foreign keys lead into.
  */
 export function prismaSchemaOf(definitions: Definitions, schemas = schemasOf(definitions)): string {
   const header = block("datasource db", [
@@ -31,7 +31,7 @@ export function prismaSchemaOf(definitions: Definitions, schemas = schemasOf(def
   return `${[header, ...models].join("\n\n")}\n`;
 }
 
-/** Returns the model of one resource, as it stands in `prismaSchemaOf`. */
+/** Returns the model of one resource, as in `prismaSchemaOf`. */
 export function prismaModelOf(definition: Definition, definitions: Definitions): string {
   return modelOf(definition, definitions, schemasOf(definitions).length > 1);
 }
@@ -44,7 +44,7 @@ export function schemasOf(definitions: Definitions): readonly string[] {
 
 /**
  * Returns one definition's model without the references of other resources to it. It describes the
- * resource's own table only, so another mapping file does not change it.
+ * resource's own table only, so that another mapping file does not change it.
  */
 export function tableModelOf(definition: Definition, definitions: Definitions): string {
   const relations = definition.relations.filter(({ kind }) => kind === "one");
@@ -53,8 +53,8 @@ export function tableModelOf(definition: Definition, definitions: Definitions): 
 }
 
 /**
- * Returns the wish of a mapping file for a column: its type, nullability and default, in the words
- * of the Prisma schema. A part changes if and only if the file asks for something else.
+ * Returns the wanted type, nullability and default of a column, in the words of the Prisma schema.
+ * A part changes if and only if the mapping file changes it.
  */
 export function columnWishOf(field: Field): Readonly<Record<"type" | "nullability" | "default", string>> {
   const type = [`${prismaType(field)}${field.isList ? "[]" : ""}`, nativeType(field, true)];
@@ -65,7 +65,11 @@ export function columnWishOf(field: Field): Readonly<Record<"type" | "nullabilit
   };
 }
 
-/** @param hasSchema Whether the model names its PostgreSQL schema. */
+/**
+ * Returns a model.
+ *
+ * @param hasSchema Whether the model names its PostgreSQL schema.
+ */
 function modelOf(definition: Definition, definitions: Definitions, hasSchema: boolean): string {
   const { keys, uniques } = definition;
   const { schema, name: table } = partsOfTable(definition.table);
@@ -85,10 +89,10 @@ function modelOf(definition: Definition, definitions: Definitions, hasSchema: bo
 }
 
 /**
- * Returns a name for an index or constraint of an existing table, where Prisma would cut its own.
- * Two that are cut may be the same. The table has other names, which nothing here asks for.
+ * Returns a name for an index or constraint of an existing table, where Prisma would cut its own
+ * name. Two cut names may be equal. The table has other names, which are not used here.
  *
- * @param before What separates the name from what stands before it.
+ * @param before Separator from the preceding text.
  */
 function longName(
   { isManaged, table }: Definition,
@@ -101,14 +105,14 @@ function longName(
   return isManaged || name === stem + ending ? "" : `${before}map: ${quote(name)}`;
 }
 
-/** Puts a name into the parentheses of an attribute that has no others. */
+/** Adds a name in parentheses to an attribute without other arguments. */
 function withName(attribute: string, name: string): string {
   return name === "" ? attribute : `${attribute}(${name})`;
 }
 
 /**
- * Returns whether the field needs an index. Unique columns and the first of the key have one;
- * PostgreSQL makes none for a foreign key.
+ * Returns whether the field needs an index. Unique columns and the first column of the key have
+ * one. PostgreSQL creates none for a foreign key.
  */
 function isIndexDue(field: Field, { key }: Pick<Definition, "key">): boolean {
   const isServed = field.name === key.name || field.isUnique;
@@ -134,8 +138,8 @@ function fieldLine(field: Field, definition: Definition): string {
 
 function prismaType(field: Field): string {
   const { type, native, isKey, isUnique, references } = field;
-  // Prisma wants a type of its own at keys and at both ends of a relation. It never reads them: see
-  // `refuseUnsupported`.
+  // Prisma requires a separate type for keys and for both ends of a relation. It never reads these
+  // fields: see `refuseUnsupported`.
   const isNamed = isKey || isUnique || references !== undefined;
   if (isUnsupported(field) && isNamed) return "String";
   if (isUnsupported(field)) return `Unsupported(${quote(native ?? "interval")})`;
@@ -160,7 +164,8 @@ export function isUnsupported({ type, native }: Field): boolean {
 
 /**
  * Returns the `@db` attribute of a column of a managed table. An existing table keeps its own
- * types: it gets one only where PostgreSQL cannot compare the column with what Prisma sends.
+ * types. Its columns get an attribute only where PostgreSQL cannot compare the column with Prisma's
+ * values.
  */
 function nativeType(field: Field, isManaged: boolean): string | undefined {
   if (field.type === "Uuid") return "@db.Uuid";
@@ -185,7 +190,7 @@ function defaultOf(field: Field, isManaged: boolean): string[] {
     if (expression !== undefined) return [`@default(dbgenerated(${quote(expression)}))`];
     return [`@default(${literalOf(field, field.default.value)})`];
   }
-  // Made by the database, so that other writers get one too.
+  // The database generates the value, so that other writers get one too.
   if (field.default.kind === "uuid")
     return [
       `@default(dbgenerated("${field.type === "Uuid" ? "gen_random_uuid()" : "(gen_random_uuid())::text"}"))`,
@@ -195,8 +200,8 @@ function defaultOf(field: Field, isManaged: boolean): string[] {
 
 /**
  * Returns a default as an SQL expression, for literals that Prisma does not recognise in a live
- * column: it would set them again at every migration. Undefined for all others. PostgreSQL keeps
- * the cast from text as written, and rewrites any shorter form.
+ * column. It would set them again at every migration. Returns undefined for all others. PostgreSQL
+ * keeps the cast from text as written, and rewrites any shorter form.
  */
 function expressionOf(field: Field, value: unknown): string | undefined {
   const { type, isList } = field;
@@ -209,7 +214,7 @@ function expressionOf(field: Field, value: unknown): string | undefined {
   return `(${quoteText(text)}::text)::${name}${digits}${isList ? "[]" : ""}`;
 }
 
-/** The items of a native type may have any character. */
+/** Returns the text of an array. The items of a native type may contain any character. */
 function listText({ native }: Field, values: readonly unknown[]): string {
   const items = values.map((value) =>
     native === undefined ? String(value) : `"${String(value).replaceAll(/["\\]/g, "\\$&")}"`,
@@ -221,7 +226,7 @@ function listText({ native }: Field, values: readonly unknown[]): string {
 const temporalTypes: readonly FieldType[] = ["Date", "Time", "Interval"];
 const expressedTypes: readonly FieldType[] = ["Uuid", ...temporalTypes];
 
-/** Their literals contain no character that is special in a text or in an array. */
+/** SQL names of types whose literals contain no special characters of texts or arrays. */
 const forgottenTypes: Partial<Record<FieldType, string>> = {
   Date: "date",
   Time: "time without time zone",
@@ -238,7 +243,7 @@ function literalOf(field: Field, value: unknown): string {
   if (field.isList && Array.isArray(value))
     return `[${value.map((item) => literalOf({ ...field, isList: false }, item)).join(", ")}]`;
   if (field.type === "Json") return quote(JSON.stringify(value));
-  // Prisma reads no exponents.
+  // Prisma does not parse exponents.
   if (field.type === "Float") return new Decimal(String(value)).toFixed();
   if (field.type === "DateTime" || field.type === "Instant")
     return quote(new Date(String(value)).toISOString());
@@ -252,7 +257,7 @@ function relationLine(relation: Relation, definition: Definition, definitions: D
   const name = `name: ${quote(relation.relationName)}`;
   const foreign = relation.kind === "many" ? fieldOf(other, relation.foreignField) : undefined;
   // A unique referencing field has at most one record at the other end, which Prisma's schema must
-  // say.
+  // contain.
   if (foreign !== undefined) {
     const suffix = isUniqueAlone(foreign, other) ? "?" : "[]";
     return `${relation.name} ${other.model}${suffix} @relation(${name})`;

@@ -1,6 +1,6 @@
 import type { Field } from "./definition.ts";
 
-/** Types of PostgreSQL that compare and sort by themselves, and often have an index for it. */
+/** Types of PostgreSQL that it compares and sorts directly, and that often have an index for it. */
 const ordered: ReadonlySet<string> = new Set([
   "inet",
   "cidr",
@@ -24,8 +24,8 @@ const ordered: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Returns whether a field can be compared and sorted as it is. The text of any other native type is
- * compared: `point`, `xml` and many types of extensions have no equality of their own.
+ * Returns whether a field can be compared and sorted directly. For other native types, the text is
+ * compared: `point`, `xml` and many types of extensions have no equality.
  */
 export function hasOrder({ native }: Pick<Field, "native">): boolean {
   return native === undefined || ordered.has(native.replace(/\(.*$/, "").toLowerCase());

@@ -1,23 +1,23 @@
 import { setBounded } from "../kit/bounded-map.ts";
 
 /**
- * Remembers for each user how many records of a resource fit into one answer, where the asked
- * number did not.
+ * Remembers for each user the number of records of a resource that fit into one answer. It does so
+ * only where the requested number did not fit.
  */
 export interface PageSizes {
-  /** Returns how many records to read first; undefined for as many as are asked for. */
+  /** Returns the number of records to read first; undefined for the requested number. */
   likely(userId: number): number | undefined;
   note(userId: number, list: { readonly asked: number; readonly size: number }): void;
 }
 
-/** Most users that are remembered for each resource. */
+/** Limit of the remembered users of each resource. */
 const maxUsers = 1000;
-/** So many lists are read before a longer one is tried: to cut a list costs a connection. */
+/** Number of lists before a longer one is tried, because cutting a list costs a connection. */
 const restLists = 16;
 
 /**
- * Creates the memory of one resource. By user, since each sees its own records: a list that does
- * not fit is read up to four times, and must not shorten another user's.
+ * Creates the memory of one resource. It is by user, because users see different records. A list
+ * that does not fit is read up to four times, and must not shorten another user's lists.
  */
 export function createPageSizes(): PageSizes {
   const sizes = new Map<number, { readonly likely: number; readonly rest: number }>();

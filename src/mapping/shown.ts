@@ -11,12 +11,12 @@ export interface Step {
 
 /** A place in the JSON of a record. */
 export interface Shown {
-  /** Keys from the record down to it, without those of lists. */
+  /** Keys from the record down to the place, without those of lists. */
   readonly keys: readonly string[];
   readonly steps: readonly Step[];
-  /** The field behind it; undefined without one, or when it cannot be reached. */
+  /** The field of the place; undefined without one, or when it cannot be reached. */
   readonly field?: Field;
-  /** What the place has instead of a field, to complete "x is ...". */
+  /** Content of the place without a field, to complete "x is ...". */
   readonly instead?: string;
 }
 
@@ -27,7 +27,8 @@ export type Included = Readonly<Record<string, unknown>> | undefined | "any";
  * Lists every place of a record's JSON that the key `transform` makes. The places of a `transform`
  * in code are unknown: the list then has the fields under their own names.
  *
- * @param definitions May lack resources with faults; a place that leads there is marked as unknown.
+ * @param definitions Definitions without those of faulty resources. Places in such a resource are
+ *   marked as unknown.
  * @returns The places by their keys with dots between; the first of two places with the same keys.
  */
 export function shownPlaces(
@@ -92,9 +93,9 @@ function placesOfPath(
 export const unknown = "unknown";
 
 /**
- * Returns what is included below a relation. A relation that is not included shows null. One that
- * is included in part (`where`, `take`, `skip`) is hidden, since a filter would reveal the other
- * records.
+ * Returns the included relations below a relation. A relation that is not included shows null. A
+ * partly included relation (`where`, `take`, `skip`) is hidden, since a filter would reveal the
+ * other records.
  */
 function includedAt(included: Included, name: string): Included | "hidden" {
   if (included === "any") return "any";
@@ -105,7 +106,7 @@ function includedAt(included: Included, name: string): Included | "hidden" {
   return Object.keys(parts).length > 0 ? "hidden" : (include as Included);
 }
 
-/** Returns whether the other end may have several records: a unique field there allows one. */
+/** Returns whether the other end may have several records: a unique field there allows only one. */
 export function leadsToMany(relation: Relation, to: Definition): boolean {
   const field = to.fields.find(({ name }) => name === relation.foreignField);
   return relation.kind === "many" && (field === undefined || !isUniqueAlone(field, to));
@@ -118,14 +119,14 @@ export interface Found {
 }
 
 /**
- * Keeps hostile input away from the search for a `Json` field, whose time grows with the square of
- * the length.
+ * Limit in characters. Keeps hostile input away from the search for a `Json` field, whose time
+ * grows with the square of the length.
  */
 export const longestPath = 1000;
 
 /**
- * Returns the place of a path, or the `Json` field above it with the rest of the path. Undefined
- * when there is neither.
+ * Returns the place of a path, or the `Json` field above it with the rest of the path. Returns
+ * undefined when both are missing.
  */
 export function findPlace(places: ReadonlyMap<string, Shown>, path: string): Found | undefined {
   if (path.length > longestPath) return undefined;
@@ -140,7 +141,9 @@ export function findPlace(places: ReadonlyMap<string, Shown>, path: string): Fou
   return undefined;
 }
 
-/** Returns why a place cannot be filtered, to complete "x is ..."; undefined when it can. */
+/**
+ * Returns the reason why a place cannot be filtered, to complete "x is ..."; undefined when it can.
+ */
 export function filterFault({ place: { field, instead }, jsonPath }: Found): string | undefined {
   if (field === undefined) return instead ?? unknown;
   if (field.type === "Bytes") return "of type Bytes";
@@ -149,7 +152,9 @@ export function filterFault({ place: { field, instead }, jsonPath }: Found): str
   return jsonPath === undefined ? "a whole Json value; expected a path in it" : undefined;
 }
 
-/** Returns why a place cannot be sorted, to complete "x is ..."; undefined when it can. */
+/**
+ * Returns the reason why a place cannot be sorted, to complete "x is ..."; undefined when it can.
+ */
 export function sortFault({ place, jsonPath }: Found): string | undefined {
   const { field, steps } = place;
   if (jsonPath !== undefined) return "a part of a Json value, which has no order";

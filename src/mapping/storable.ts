@@ -4,13 +4,13 @@ import type { Field } from "./definition.ts";
 import { isDeeperThan, maxDepth } from "../validation/clean.ts";
 
 /**
- * Most characters of a String without `length`: 64 Ki code points, 256 KB at most. `length`, the
- * rule `max` and PostgreSQL's varchar count code points, too.
+ * Limit in characters of a String without `length`: 64 Ki code points, 256 KB at most. `length`,
+ * the rule `max` and PostgreSQL's varchar also count code points.
  */
 export const defaultLength = 65_536;
 
 /**
- * Returns the digits of a `Decimal`. Without `precision`, it is what Prisma makes of it,
+ * Returns the digits of a `Decimal`. Without `precision`, they are those of Prisma's default,
  * `numeric(65, 30)`.
  */
 export function digitsOf({ precision, scale = 0 }: Pick<Field, "precision" | "scale">): {
@@ -21,8 +21,8 @@ export function digitsOf({ precision, scale = 0 }: Pick<Field, "precision" | "sc
 }
 
 /**
- * Returns what PostgreSQL's text cannot store, to complete "must not contain ..."; undefined when
- * it can.
+ * Returns the content that PostgreSQL's text cannot store, to complete "must not contain ...";
+ * undefined for a storable text.
  */
 export function textFault(text: string): string | undefined {
   if (text.includes("\0")) return "NUL characters";
@@ -30,36 +30,40 @@ export function textFault(text: string): string | undefined {
 }
 
 /**
- * Returns whether a text is NaN or an infinity, which a `numeric` may hold and no client can send.
+ * Returns whether a text is NaN or an infinity, which a `numeric` may contain but no client can
+ * send.
  */
 export function isNoNumber(text: string): boolean {
   return /^(?:NaN|-?Infinity)$/.test(text);
 }
 
 /**
- * Returns whether digits of a whole number may have been lost when the body was parsed:
- * 9007199254740993 is 9007199254740992 by then.
+ * Returns whether a whole number may have lost digits when the body was parsed: 9007199254740993
+ * has become 9007199254740992 then.
  */
 export function isRounded(value: unknown): value is number {
   return Number.isInteger(value) && !Number.isSafeInteger(value);
 }
 
 /**
- * Returns the same for a decimal: 90071992547409.93 is 90071992547409.94 by then. Numbers of up to
- * 15 digits are what was sent, and so are whole numbers that are not rounded.
+ * Returns the same for a decimal: 90071992547409.93 has become 90071992547409.94 then. Numbers of
+ * up to 15 digits are exact, and so are whole numbers that are not rounded.
  */
 export function isRoundedDecimal(value: unknown): value is number {
   if (typeof value !== "number" || Number.isInteger(value)) return isRounded(value);
   return new Decimal(value).precision() > 15;
 }
 
-/** Prisma replaces an object with the first key by its `values`, and drops the second. */
+/**
+ * Keys with a special meaning. Prisma replaces an object with the first key by its `values`, and
+ * drops the second.
+ */
 const misreadKeys = ["__prismaRawParameters__", "__proto__"];
 
 /**
- * Returns why a JSON value cannot be stored as it is, to complete "must not ..."; undefined when it
- * can. Decides for values of clients and for defaults in mapping files: `jsonb` refuses some, and
- * Prisma reads some as a part of its own protocol.
+ * Returns the reason why a JSON value cannot be stored unchanged, to complete "must not ...";
+ * undefined for a storable value. It applies to values of clients and to defaults in mapping files.
+ * `jsonb` refuses some values, and Prisma reads some as a part of its own protocol.
  */
 export function jsonFault(value: unknown): string | undefined {
   if (isDeeperThan(value, maxDepth)) return `be nested more than ${maxDepth} levels deep`;
@@ -68,16 +72,16 @@ export function jsonFault(value: unknown): string | undefined {
 }
 
 /**
- * Finds content that cannot be stored.
+ * Returns the content that cannot be stored.
  *
- * @param isInConstructor Whether an object around it has a key `constructor`: Prisma then leaves
- *   its own wrapping of a `$type` in place.
+ * @param isInConstructor Whether an object around the value has a key `constructor`: Prisma then
+ *   leaves its own wrapping of a `$type` in place.
  */
 function contentFault(value: unknown, isInConstructor: boolean): string | undefined {
   if (typeof value === "string") return textFault(value);
-  // 1e400 in the body is Infinity here, and would be stored as null.
+  // 1e400 in the body has become Infinity here, and would be stored as null.
   if (typeof value === "number" && !Number.isFinite(value)) return "numbers that a 64-bit float cannot hold";
-  // JSON writes larger ones as floats.
+  // JSON writes larger numbers as floats.
   if (isRounded(value) && Math.abs(value) < 1e21)
     return "whole numbers beyond 9007199254740991, which lose digits; send them as strings";
   if (!isContainer(value)) return undefined;

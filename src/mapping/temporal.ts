@@ -16,27 +16,30 @@ export function isDateText(text: string): boolean {
 }
 
 /**
- * Returns whether a text is a day that an existing table may have and no client can send. That is
- * `infinity`, or a day before the year 1 or after 9999.
+ * Returns whether a text is a day that an existing table may contain but no client can send. That
+ * is `infinity`, or a day before the year 1 or after 9999.
  */
 export function isBeyondDays(text: string): boolean {
   return /^(?:-?infinity|\d{5,7}-\d\d-\d\d|\d{4}-\d\d-\d\d BC)$/.test(text);
 }
 
-/** Returns whether a text is one of the two times without end. */
+/** Returns whether a text is one of the two infinite times. */
 export function isInfinite(text: string): boolean {
   return /^-?infinity$/.test(text);
 }
 
-/** Returns whether a text is a time of day: `14:30`, `14:30:00.123456`, `24:00` for its end. */
+/**
+ * Returns whether a text is a time of day: `14:30`, `14:30:00.123456`, or `24:00` for the end of
+ * the day.
+ */
 export function isTimeText(text: string): boolean {
   return timePattern.test(text);
 }
 
 /**
- * Returns whether a text is a duration of ISO 8601 as PostgreSQL writes them: `P1Y2M3DT4H5M6.7S`,
- * each part with a sign of its own. PostgreSQL counts months and days in 32 bits, and nine digits
- * of hours fit in its time.
+ * Returns whether a text is an ISO 8601 duration in PostgreSQL's form: `P1Y2M3DT4H5M6.7S`, each
+ * part with a sign of its own. PostgreSQL counts months and days in 32 bits, and nine digits of
+ * hours fit in its time.
  */
 export function isIntervalText(text: string): boolean {
   const found = intervalPattern.exec(text);
@@ -50,11 +53,11 @@ export function isIntervalText(text: string): boolean {
 const instantPattern = /^(\d{4,6}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(?:Z|[+]00(?::00)?)?$/;
 
 /**
- * Writes a time in UTC in the one way that ids have it: with three digits of the second as answers
- * do, and with six where there are more. A time before the year 1 is as PostgreSQL writes it, also
- * from its JSON. Any other text, such as `infinity`, stays as it is.
+ * Writes a time in UTC in the only form of ids. It has three digits of the second, as in answers,
+ * or six digits where there are more. A time before the year 1 is in PostgreSQL's form, also from
+ * its JSON. Any other text, such as `infinity`, stays as it is.
  *
- * @param text Of PostgreSQL, of its JSON, or ISO 8601.
+ * @param text Text from PostgreSQL, from its JSON, or ISO 8601.
  */
 export function instantText(text: string): string {
   const [, day, time, fraction = ""] = instantPattern.exec(text) ?? [];
@@ -63,25 +66,25 @@ export function instantText(text: string): string {
   return `${day}T${time}.${digits.padEnd(digits.length > 3 ? 6 : 3, "0")}+00:00`;
 }
 
-/** Returns whether a text is a time as `instantText` writes it. */
+/** Returns whether a text is a time in the form of `instantText`. */
 export function isInstantText(text: string): boolean {
   if (/^-?infinity$|^\d{4}-\d\d-\d\d [\d:.]+(?:\+00)? BC$/.test(text)) return true;
-  // JavaScript reads years of more than four digits with six, and a sign.
+  // JavaScript requires six digits and a sign for years of more than four digits.
   const read = text.replace(/^\d{5,6}(?=-)/, (year) => `+${year.padStart(6, "0")}`);
   return instantPattern.test(text) && !Number.isNaN(Date.parse(read)) && instantText(text) === text;
 }
 
 /**
- * Writes a time as `instantText` does, with the microseconds that a Date has not.
+ * Writes a time like `instantText`, with the microseconds that a Date does not have.
  *
- * @param text The date was read from it.
+ * @param text Text that the date was parsed from.
  */
 export function instantOf(date: Date, text: string): string {
   const [, more = ""] = /:\d\d\.\d{3}(\d{1,3})/.exec(text) ?? [];
   return instantText(date.toISOString().replace(/^\+0*/, "").replace("Z", `${more}Z`));
 }
 
-/** The examples that messages give. */
+/** Examples for messages. */
 export const temporalExamples = {
   Date: "2026-03-28",
   Time: "14:30:00",

@@ -2,7 +2,7 @@ import type { Field } from "./definition.ts";
 
 type TypeOptions = Pick<Field, "length" | "precision" | "scale" | "values">;
 
-/** Returns the options of a field's type, without those that are not given. */
+/** Returns the options of a field's type, without missing ones. */
 export function typeOptionsOf({
   length,
   precision,

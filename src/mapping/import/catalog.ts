@@ -1,17 +1,17 @@
-/** Everything that the import reads of a database: rows of `pg_catalog`, as JSON. */
+/** All data that the import reads from a database: rows of `pg_catalog`, as JSON. */
 export interface Catalog {
   readonly relations: readonly CatalogRelation[];
   readonly columns: readonly CatalogColumn[];
   readonly constraints: readonly CatalogConstraint[];
   readonly indexes: readonly UniqueIndex[];
   readonly types: readonly CatalogType[];
-  /** Tables that svc itself made in this database. */
+  /** Tables that svc itself created in this database. */
   readonly made: readonly { readonly schema: string; readonly name: string }[];
 }
 
 export type RelationKind = "table" | "partitioned table" | "view" | "materialized view" | "foreign table";
 
-/** A table or view, with what the role of the connection may do with it. */
+/** A table or view, with the privileges of the connection's role. */
 export interface CatalogRelation {
   readonly oid: number;
   readonly schema: string;
@@ -20,40 +20,40 @@ export interface CatalogRelation {
   readonly isPartition: boolean;
   readonly hasRowSecurity: boolean;
   readonly comment: string | null;
-  /** Name of the extension that it belongs to. */
+  /** Name of the extension that the table belongs to. */
   readonly extension: string | null;
   /** SQL of a view. */
   readonly definition: string | null;
-  /** Whether PostgreSQL shows that each row of a view is one row of one table. */
+  /** Whether PostgreSQL reports that each row of a view is one row of one table. */
   readonly isUpdatableView: boolean;
-  /** What its rules replace by something else: INSERT, UPDATE, DELETE. */
+  /** Statements that its rules replace: INSERT, UPDATE, DELETE. */
   readonly replaced: readonly string[];
   /** Whether a trigger of its own may fill columns of a new row. */
   readonly fillsRows: boolean;
   /** False for a materialized view before its first REFRESH. */
   readonly isPopulated: boolean;
-  /** Tables that inherit from this one, partitions left out. */
+  /** Tables that inherit from this one, without partitions. */
   readonly children: readonly string[];
   /** Names of its triggers, without those of svc. */
   readonly triggers: readonly string[];
   readonly mayUseSchema: boolean;
   readonly maySelect: boolean;
   readonly mayInsert: boolean;
-  /** Sequences that its defaults count with, and the role may not: no row can be made. */
+  /** Sequences of its defaults that the role may not use, so that no row can be created. */
   readonly deniedSequences: readonly string[];
   readonly mayUpdate: boolean;
   readonly mayDelete: boolean;
   readonly mayAddTriggers: boolean;
 }
 
-/** A column in its table's order. */
+/** A column, in the order of its table. */
 export interface CatalogColumn {
   readonly relation: number;
   readonly number: number;
   readonly name: string;
   readonly typeOid: number;
   readonly modifier: number;
-  /** As a person would write it: `character varying(40)`. */
+  /** SQL of the type: `character varying(40)`. */
   readonly type: string;
   readonly isNotNull: boolean;
   /** SQL of the default, or of a generated column. */
@@ -85,7 +85,9 @@ export interface CatalogConstraint {
   readonly isValidated: boolean;
 }
 
-/** A unique index over plain columns, of all rows. A deferred one holds what is committed. */
+/**
+ * A unique index over plain columns, of all rows. A deferred index only applies to committed rows.
+ */
 export interface UniqueIndex {
   readonly relation: number;
   readonly name: string;
@@ -93,7 +95,7 @@ export interface UniqueIndex {
   readonly isPrimary: boolean;
 }
 
-/** A type of a column, of the items of one, or under a domain. */
+/** A type of a column, of a column's items, or under a domain. */
 export interface CatalogType {
   readonly oid: number;
   readonly name: string;

@@ -1,6 +1,6 @@
 import { literalOf, nameOfIdentifier, splitAt, withoutCasts, withoutParentheses } from "./sql-text.ts";
 
-/** What a part of a CHECK constraint says of one column. */
+/** A condition of a CHECK constraint on one column. */
 export type Checked =
   | { readonly kind: "values"; readonly column: string; readonly values: readonly string[] }
   | { readonly kind: "size"; readonly column: string; readonly rule: string; readonly bound: string }
@@ -10,10 +10,10 @@ const comparisons: Readonly<Record<string, string>> = { ">=": "min", "<=": "max"
 const lengths: Readonly<Record<string, string>> = { ...comparisons, "=": "size" };
 
 /**
- * Reads the condition of a CHECK constraint, as PostgreSQL writes it: comparisons with a constant,
- * and lists of values, with AND between them.
+ * Reads the condition of a CHECK constraint in PostgreSQL's form: comparisons with a constant, and
+ * lists of values, with AND between them.
  *
- * @returns Undefined when a part of it says anything else.
+ * @returns Undefined when the condition has any other part.
  */
 export function readCheck(condition: string): readonly Checked[] | undefined {
   const parts = conjuncts(condition).map(readPart);

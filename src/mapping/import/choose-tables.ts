@@ -15,7 +15,7 @@ import { fieldNameOf, freeName, longestResource, modelNameOf, resourceNameOf } f
 import { chooseKey, type TableKey } from "./table-key.ts";
 import type { FindTable } from "./view-sources.ts";
 
-/** The tables that get files, and those that do not. */
+/** The tables that get files, and the others. */
 export interface ChosenTables {
   readonly tables: readonly ChosenTable[];
   readonly leftOut: readonly LeftOut[];
@@ -83,7 +83,7 @@ function createReader(
   };
 }
 
-/** Returns why no file can be made of a table, as far as its columns do not decide it. */
+/** Returns the reason why a table gets no file, apart from its columns. */
 function obstacleOf({
   schema,
   name,
@@ -107,7 +107,7 @@ function createFinder(
   const byColumn = new Map(columns.map((column) => [`${column.relation} ${column.number}`, column]));
   const byName = groupBy(relations, ({ name }) => name);
   return (schema, name) => {
-    // The transaction has `public` alone in its search path.
+    // `public` is the only schema in the search path of the transaction.
     const table = byName.get(name)?.find((one) => one.schema === (schema ?? tablesSchema));
     if (table === undefined) return undefined;
     const columnsOf = (index: UniqueIndex): readonly CatalogColumn[] =>
@@ -117,7 +117,7 @@ function createFinder(
     return {
       schema: table.schema,
       name,
-      // A key does not hold for the rows of tables that inherit, and several rows may have NULL.
+      // A key does not apply to the rows of inheriting tables, and several rows may have NULL.
       uniques:
         table.children.length > 0
           ? []
@@ -132,7 +132,7 @@ function withNames(candidates: readonly Candidate[], known: KnownNames): readonl
   const kept = [...known.files.values()];
   const resources = new Set([...known.resources, ...kept.map(({ resource }) => resource)]);
   const models = new Set([...known.models, ...kept.map(({ model }) => delegateNameOf(model))]);
-  // A table whose own name fits keeps it, whatever the order.
+  // A table with a valid name keeps it, regardless of the order.
   const first = candidates.toSorted((a, b) => Number(isFitting(b)) - Number(isFitting(a)));
   const named = new Map<CatalogRelation, ChosenTable>();
   for (const { relation, columns, key } of first) {

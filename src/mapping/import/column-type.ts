@@ -1,18 +1,18 @@
 import type { FieldType } from "../definition.ts";
 import type { CatalogColumn, CatalogType } from "./catalog.ts";
 
-/** The type of a column without its domains and its list. */
+/** The type of a column, resolved to the type beneath its domains and its list. */
 export interface ResolvedType {
   readonly base: CatalogType;
   readonly modifier: number;
   readonly isList: boolean;
-  /** The column's own. */
+  /** Type of the column itself. */
   readonly outer: CatalogType;
-  /** From the column's own to the innermost; those of the items of a list included. */
+  /** Domains from the column's own to the innermost, including those of the items of a list. */
   readonly domains: readonly CatalogType[];
 }
 
-/** The part of a field that its column's type decides. */
+/** The part of a field that follows from its column's type. */
 export interface TypedField {
   readonly type: FieldType;
   readonly list?: true;
@@ -21,11 +21,11 @@ export interface TypedField {
   readonly scale?: number;
   readonly values?: readonly string[];
   readonly native?: string;
-  /** What the field does not say of the type. */
+  /** Property of the type that the field does not express. */
   readonly remark?: string;
 }
 
-/** Resolves a column's type. Undefined for a list of lists. */
+/** Resolves a column's type. Returns undefined for a list of lists. */
 export function resolveType(
   { typeOid, modifier }: Pick<CatalogColumn, "typeOid" | "modifier">,
   types: ReadonlyMap<number, CatalogType>,
@@ -49,11 +49,11 @@ export function resolveType(
   return undefined;
 }
 
-/** PostgreSQL's numbers of 19 digits may be beyond 64 bits. */
+/** Limit of the digits. Numbers of 19 digits in PostgreSQL may exceed 64 bits. */
 const mostDigits = 18;
 
 /**
- * Returns whether the values are whole numbers of at most 64 bits. Databases of other makers have
+ * Returns whether the values are whole numbers of at most 64 bits. Databases of other vendors have
  * keys of `numeric(10)`.
  */
 export function isWholeNumber({ type, list, precision = mostDigits + 1, scale }: TypedField): boolean {
@@ -86,7 +86,9 @@ const plain = new Map<string, FieldType>(
   } as const),
 );
 
-/** Values of these types are made by the database for its own use. */
+/**
+ * Types whose values the database creates for its own use, with the reason why no field holds them.
+ */
 const internal = new Map(
   Object.entries({
     tsvector: "a search index, which is no data of its own",
@@ -97,7 +99,7 @@ const internal = new Map(
 const mostValues = 1000;
 const longestText = 10_485_760;
 
-/** Returns the type of a field for a column, or why there is none. */
+/** Returns the type of a field for a column, or the reason why there is none. */
 export function typedField(resolved: ResolvedType): TypedField | { readonly reason: string } {
   const { base, modifier, isList, domains } = resolved;
   const typed = scalarField(base, modifier);
@@ -107,8 +109,8 @@ export function typedField(resolved: ResolvedType): TypedField | { readonly reas
 }
 
 /**
- * Returns whether PostgreSQL finds no operator for the column and a value: it looks for those of
- * enums, ranges and arrays before it looks beneath a domain.
+ * Returns whether PostgreSQL finds no operator for the column and a value. It looks for the
+ * operators of enums, ranges and arrays before it looks beneath a domain.
  */
 function isUncompared({ base, isList, outer }: ResolvedType): boolean {
   return outer.kind === "domain" && (isList || ["enum", "range", "multirange"].includes(base.kind));
@@ -128,11 +130,14 @@ function scalarField(base: CatalogType, modifier: number): TypedField | { readon
   }
   const reason = internal.get(base.name);
   if (reason !== undefined) return { reason };
-  // A `bit(4)` takes four digits, and no fewer.
+  // A `bit(4)` requires exactly four digits.
   return { type: "String", native: base.name === "bit" && modifier > 0 ? `bit(${modifier})` : base.name };
 }
 
-/** A text that only the database checks, where a file cannot list the values. */
+/**
+ * Returns the field of an enum. Where a file cannot list the values, it is a text that only the
+ * database checks.
+ */
 function enumField({ name, labels }: CatalogType): TypedField {
   if (labels.length > 0 && labels.length <= mostValues && !labels.includes(""))
     return { type: "Enum", values: labels };

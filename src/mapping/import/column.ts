@@ -11,15 +11,18 @@ export interface ImportedColumn {
   readonly baseType: string;
   readonly isNotNull: boolean;
   readonly default: ImportedDefault | undefined;
-  /** Whether a write may never name it: generated, or an identity that is always made. */
+  /**
+   * Whether writes may never contain the column: it is generated, or an identity that is always
+   * generated.
+   */
   readonly isGenerated: boolean;
-  /** Whether the database has a number for each new row. */
+  /** Whether the database generates a number for each new row. */
   readonly isCounted: boolean;
-  /** What its CHECK constraints say, those of its domains included. */
+  /** Conditions of its CHECK constraints, including those of its domains. */
   readonly checks: readonly Checked[];
 }
 
-/** A column that no field can hold, and why. */
+/** A column that no field can hold, with the reason. */
 export interface LeftOutColumn {
   readonly column: CatalogColumn;
   readonly reason: string;
@@ -127,7 +130,7 @@ function readChecks(checks: readonly CatalogConstraint[]): {
   readonly unread: readonly string[];
 } {
   const read = checks
-    // The rows that are there need not fit one that was never validated.
+    // Existing rows may violate a constraint that was never validated.
     .map(({ condition, isValidated }) => ({ condition: condition ?? "", isValidated }))
     .map(({ condition, isValidated }) => ({
       condition,
@@ -144,7 +147,7 @@ function readChecks(checks: readonly CatalogConstraint[]): {
 const textTypes: readonly TypedField["type"][] = ["String"];
 const longestValue = 63;
 
-/** Makes an Enum of a text that may have only the values of a list. */
+/** Returns an Enum for a text that may only have the values of a list. */
 function withEnum(typed: TypedField, checks: readonly Checked[], { name }: CatalogColumn): TypedField {
   const check = checks.find(
     (one) => one.kind === "values" && (one.column === name || one.column === "VALUE"),

@@ -4,13 +4,15 @@ import { isSecret } from "./secret-names.ts";
 import type { TableReferences } from "./references.ts";
 import type { FieldOfColumn } from "./rules.ts";
 
-/** The comments of a file, and those of them that the report repeats. */
+/** The comments of a file, and the remarks that the report repeats. */
 export interface TableComments {
   readonly comments: FileComments;
   readonly remarks: readonly string[];
 }
 
-/** Writes the comments of the database, and what a file cannot say of its table, as comments. */
+/**
+ * Returns comments: those of the database, and properties of the table that a file cannot express.
+ */
 export function tableComments({
   table: { relation, columns, key, table },
   fields,
@@ -22,7 +24,7 @@ export function tableComments({
   readonly table: ChosenTable;
   readonly fields: readonly FieldOfColumn[];
   readonly references: TableReferences;
-  /** Columns without which no row can be made, and which no field holds. */
+  /** Columns that a new row requires, and that no field holds. */
   readonly needed: readonly string[];
   readonly ownTriggers: readonly Trigger[];
   readonly ownerRemarks: readonly string[];
@@ -165,7 +167,7 @@ function sentenceStart(text: string): string {
 
 const longestComment = 4_000;
 
-/** Returns the lines of a text, without characters that YAML has no place for. */
+/** Returns the lines of a text, without characters that YAML does not allow. */
 function linesOf(text: string | null): readonly string[] {
   if (text === null || text.trim() === "") return [];
   const cut = text.length > longestComment ? `${text.slice(0, longestComment)}…` : text;

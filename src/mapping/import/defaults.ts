@@ -4,8 +4,8 @@ import type { TypedField } from "./column-type.ts";
 import { literalOf, textOfLiteral, withoutCasts } from "./sql-text.ts";
 
 /**
- * The default of a field: a literal, or a function that the mapping file has a word for. All
- * others are `database`, whatever that makes.
+ * The default of a field: a literal, or a function that the mapping file has a word for. All others
+ * are `database`, whatever their value.
  */
 export type ImportedDefault =
   | { readonly kind: "literal"; readonly value: unknown }
@@ -16,14 +16,17 @@ const uuid = /^(?:(?:\w+\.)?gen_random_uuid|(?:\w+\.)?uuid_generate_v4)\(\)$/;
 /** Texts that a mapping file would read as a function. */
 const words = ["now", "uuid", "autoincrement", "database"];
 
-/** With `now`, no client may set the time, which is what a time of creation is for. */
+/**
+ * Pattern of names of creation times. With `now`, no client may set the time, which fits a creation
+ * time.
+ */
 const creation = /^(?:date_?)?(?:created?|inserted|creation)(?:_?(?:at|on|date|time|timestamp))?$/i;
 
 /**
- * Reads the default of a column, as PostgreSQL writes it. Undefined for NULL.
+ * Reads the default of a column in PostgreSQL's form. Returns undefined for NULL.
  *
  * @param column Name of the column.
- * @param isKey Whether the column is the key by itself.
+ * @param isKey Whether the column alone is the key.
  */
 export function importedDefault(
   sql: string,
@@ -69,7 +72,7 @@ function scalarOf(bare: string, { type }: TypedField): unknown {
       return isNumber ? Number(text) : undefined;
     case "BigInt":
     case "Decimal":
-      // Digits that a double would drop stay a text.
+      // A number with more digits than a double holds stays a text.
       return isNumber ? (text.length <= 15 ? Number(text) : text) : undefined;
     case "Boolean":
       return /^(?:true|false)$/i.test(text ?? bare) ? (text ?? bare).toLowerCase() === "true" : undefined;

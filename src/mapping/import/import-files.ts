@@ -21,7 +21,7 @@ import { findReferences, type TableReferences } from "./references.ts";
 import { importedRules, type FieldOfColumn } from "./rules.ts";
 import type { TypedField } from "./column-type.ts";
 
-/** Everything that an import makes of a database. */
+/** The result of an import from a database. */
 export interface Imported {
   readonly files: readonly ImportedFile[];
   readonly leftOut: readonly LeftOut[];
@@ -29,7 +29,7 @@ export interface Imported {
   readonly partitions: number;
 }
 
-/** Makes mapping files of a database's tables and views. Pure. */
+/** Creates mapping files for a database's tables and views. Pure. */
 export function importFiles(catalog: Catalog, options: ImportOptions): Imported {
   const { tables, leftOut, partitions } = chooseTables(catalog, options);
   const unique = new Set(
@@ -74,7 +74,7 @@ interface FileParts {
   readonly references: TableReferences;
   readonly typeOf: (one: ImportedColumn) => TypedField;
   readonly isUnique: (column: number) => boolean;
-  /** Columns of each unique index over several. */
+  /** Columns of each unique index over several columns. */
   readonly uniqueColumns: readonly (readonly number[])[];
   readonly ownerColumn: string | undefined;
   readonly refused: ReadonlyMap<string, string>;
@@ -153,10 +153,10 @@ function writesOf(
 }
 
 /**
- * Returns who may do what with records that have no owner: admins only. By default every user could
- * create them, which no existing table was made for.
+ * Returns the access rules of records without an owner: only admins have access. By default, every
+ * user could create such records, for which no existing table was made.
  *
- * @param isReferred Whether users have records of their own, which may point at these.
+ * @param isReferred Whether users have records of their own that may reference these records.
  */
 function accessOf(isReadOnly: boolean, isReferred: boolean): FileContent {
   const writes = { create: "admin", update: "admin", delete: "admin" };
@@ -180,7 +180,7 @@ function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
   const typed = typeOf(imported);
   const { type, list, native } = typed;
   const reference = references.references.get(column.number);
-  // The service takes a number or UUID for made by the database, when it is the key by itself.
+  // The service assumes that the database generates a number or UUID that alone is the key.
   const isImplied = isSoleKey && (isCounted || given?.kind === "uuid");
   const isUniqueField =
     !isSoleKey && list === undefined && isUnique(column.number) && !isRefused(parts, column.name, "unique");
@@ -209,7 +209,7 @@ function isRefused({ table, refused }: FileParts, column: string, part: string):
 }
 
 function defaultOf({ default: given, typed, isNotNull }: ImportedColumn): { default?: unknown } {
-  // A list has no null, and none is what the rules would ask for.
+  // A list cannot be null, so the rules would otherwise require an empty one.
   if (given === undefined) return typed.list === true && !isNotNull ? { default: [] } : {};
   return { default: given.kind === "literal" ? given.value : given.kind };
 }
@@ -220,7 +220,9 @@ function isSearchable({ field, imported: { baseType, column } }: FieldOfColumn):
   return isText && !isSecret(column.name);
 }
 
-/** Returns the field of the owner column, or a remark where its type holds no id of a user. */
+/**
+ * Returns the field of the owner column, or a remark when its type cannot hold the id of a user.
+ */
 function ownerOf(
   fields: readonly FieldOfColumn[],
   column: string | undefined,

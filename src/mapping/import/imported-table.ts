@@ -2,16 +2,16 @@ import type { CatalogRelation } from "./catalog.ts";
 import type { ImportedColumns } from "./column.ts";
 import type { TableKey } from "./table-key.ts";
 
-/** A mapping file as plain data, in the order of its keys. */
+/** The data of a mapping file, in the order of its keys. */
 export type FileContent = Readonly<Record<string, unknown>>;
 
 /**
- * Lines of comments by the place that they stand above: `fields.id`, or a key of the file. The
- * empty place is the head of the file.
+ * Comment lines by the key below them: `fields.id`, or a key of the file. The empty key is the head
+ * of the file.
  */
 export type FileComments = Readonly<Record<string, readonly string[]>>;
 
-/** A mapping file that the import makes. */
+/** A mapping file from the import. */
 export interface ImportedFile {
   /** `orders.yaml`. */
   readonly file: string;
@@ -21,11 +21,11 @@ export interface ImportedFile {
   readonly kind: CatalogRelation["kind"];
   readonly content: FileContent;
   readonly comments: FileComments;
-  /** Sentences about what is not as in the database, and what to look at. */
+  /** Sentences about differences from the database, and about points to check. */
   readonly remarks: readonly string[];
 }
 
-/** A table, or a column of one, that no file has. */
+/** A table, or a column, that no file contains. */
 export interface LeftOut {
   /** `public.orders`. */
   readonly table: string;
@@ -33,7 +33,7 @@ export interface LeftOut {
   readonly reason: string;
 }
 
-/** Names that a file of the table has already, which an update keeps. */
+/** Names in an existing file of the table, which an update keeps. */
 export interface KnownFile {
   readonly file: string;
   readonly resource: string;
@@ -42,22 +42,22 @@ export interface KnownFile {
   readonly fields: ReadonlyMap<string, string>;
 }
 
-/** Names that are taken by files which the import does not write, and those that it keeps. */
+/** Names of the files that the import does not write, and the names that it keeps. */
 export interface KnownNames {
   readonly resources: ReadonlySet<string>;
   readonly models: ReadonlySet<string>;
-  /** Files of tables that svc makes, by table. */
+  /** Files of tables that svc creates, by table. */
   readonly managed: ReadonlyMap<string, string>;
-  /** By table: `public.orders`. */
+  /** Existing files by table: `public.orders`. */
   readonly files: ReadonlyMap<string, KnownFile>;
 }
 
-/** What the import has to work with, and what it must not use after a fault. */
+/** Options of an import, with the parts that it must not use after a fault. */
 export interface ImportOptions {
   readonly isWanted: (relation: CatalogRelation) => boolean;
   readonly ownerColumn: string | undefined;
   readonly known: KnownNames;
-  /** Reasons by table, or by table and column, which a check of the files gave. */
+  /** Reasons from a check of the files, by table, or by table and column. */
   readonly refused: ReadonlyMap<string, string>;
 }
 
@@ -74,7 +74,7 @@ export interface ChosenTable {
   readonly fields: ReadonlyMap<number, string>;
 }
 
-/** Returns the name of a table as the report and the record of the import have it. */
+/** Returns the name of a table for the report and for the record of the import. */
 export function tableNameOf({ schema, name }: Pick<CatalogRelation, "schema" | "name">): string {
   return `${schema}.${name}`;
 }

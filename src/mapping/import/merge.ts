@@ -2,20 +2,20 @@ import { isDeepStrictEqual } from "node:util";
 import type { FileContent } from "./imported-table.ts";
 import { isObject } from "../../kit/is-object.ts";
 
-/** The merged data of a file, and the values in it that a person has kept. */
+/** The merged data of a file, and the places where a person's value stayed. */
 export interface Merged {
   readonly content: FileContent;
-  /** Places where both the table and a person have changed a value: that of the person stays. */
+  /** Places where both the table and a person changed a value. The person's value stays. */
   readonly kept: readonly string[];
 }
 
 /**
- * Brings the data of a file up to date. What changed between the last import and this one changes
- * in the file too. Everything else stays as it is.
+ * Brings the data of a file up to date. Changes between the last import and this one are applied to
+ * the file. Everything else stays as it is.
  *
- * @param last What the last import wrote.
- * @param mine What the file has.
- * @param next What this import would write.
+ * @param last Content that the last import wrote.
+ * @param mine Current content of the file.
+ * @param next Content that this import would write.
  */
 export function mergeContent(last: FileContent, mine: FileContent, next: FileContent): Merged {
   const kept: string[] = [];
@@ -46,12 +46,12 @@ function mergeMap({ last, mine, next, path, kept }: ThreeWay<FileContent>): File
   return Object.fromEntries(entries.filter(([, value]) => value !== undefined));
 }
 
-/** A field may be named `constructor`, which every object has. */
+/** Returns an own property: a field may be named `constructor`, which every object has. */
 function own(map: FileContent, key: string): unknown {
   return Object.hasOwn(map, key) ? map[key] : undefined;
 }
 
-/** Returns the keys of the file, with each new one behind the key that it follows in the import. */
+/** Returns the keys of the file, with each new key after the one that precedes it in the import. */
 function orderedKeys(mine: FileContent, next: FileContent): readonly string[] {
   const keys = Object.keys(mine);
   let previous = -1;
@@ -66,7 +66,7 @@ function orderedKeys(mine: FileContent, next: FileContent): readonly string[] {
   return keys;
 }
 
-/** A rule list is one value: its items depend on each other. */
+/** Paths of values that are merged as a whole. The items of a rule list depend on each other. */
 const whole = /^(?:createRules|updateRules)\.|\.default$/;
 
 function mergeValue(three: ThreeWay<unknown>): unknown {
@@ -75,7 +75,7 @@ function mergeValue(three: ThreeWay<unknown>): unknown {
   if (isDeepStrictEqual(mine, last)) return next;
   if (isObject(mine) && isObject(next) && !whole.test(path))
     return mergeMap({ ...three, last: isObject(last) ? last : {}, mine, next });
-  // A field or rule that a person has removed stays removed.
+  // A field or rule that a person removed stays removed.
   if (mine === undefined) return undefined;
   if (isList(mine) && isList(next) && isList(last) && !whole.test(path)) return mergeList(last, mine, next);
   kept.push(path);
@@ -96,7 +96,7 @@ function isList(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((item) => typeof item === "string");
 }
 
-/** Renames fields in the data of the last import as a person has renamed them since. */
+/** Renames fields in the data of the last import, as a person has renamed them since then. */
 export function renameFields(content: FileContent, names: ReadonlyMap<string, string>): FileContent {
   if (names.size === 0) return content;
   const renamed = (name: string): string => names.get(name) ?? name;

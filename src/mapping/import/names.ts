@@ -1,4 +1,4 @@
-/** Letters that Unicode does not take apart into a Latin letter and a mark. */
+/** Letters that Unicode does not decompose into a Latin letter and a mark. */
 const letters = new Map(
   [
     "ä=ae ö=oe ü=ue ß=ss æ=ae œ=oe ø=oe ł=l đ=d ð=d þ=th ı=i",
@@ -8,7 +8,7 @@ const letters = new Map(
   ].flatMap((line) => line.split(" ").map((pair): [string, string] => [pair.charAt(0), pair.slice(2)])),
 );
 
-/** Writes a name in the letters of ASCII, as far as that is known: `Größe` is `Groesse`. */
+/** Transliterates a name to ASCII, as far as possible: `Größe` is `Groesse`. */
 function toAscii(name: string): string {
   const all = Array.from(name.normalize("NFC"));
   return all
@@ -24,7 +24,7 @@ function toAscii(name: string): string {
     .replaceAll(/\p{M}/gu, "");
 }
 
-/** Returns whether the letters beside a letter are capitals, as far as there are any. */
+/** Returns whether a neighbour of a letter is a capital, and none is a small letter. */
 function isAmongCapitals(before = "", after = ""): boolean {
   return /\p{Lu}/u.test(before + after) && !/\p{Ll}/u.test(after) && !/\p{Ll}/u.test(before);
 }
@@ -39,11 +39,11 @@ export function wordsOf(name: string): readonly string[] {
     .map((word) => word.toLowerCase());
 }
 
-/** Most characters of the name of a resource. */
+/** Limit in characters of the name of a resource. */
 export const longestResource = 48;
 const longestName = 63;
 
-/** Returns the name of a resource for a table. A table that fits keeps its name. */
+/** Returns the name of a resource for a table. A valid name of a table stays. */
 export function resourceNameOf(table: string, fallback: string): string {
   if (/^[a-z][a-z0-9_-]*$/.test(table) && table.length <= longestResource) return table;
   const words = wordsOf(table);
@@ -51,7 +51,7 @@ export function resourceNameOf(table: string, fallback: string): string {
   return (/^[a-z]/.test(name) ? name : `t_${name}`).slice(0, longestResource).replace(/_+$/, "");
 }
 
-/** Returns the name of a field for a column. One that fits keeps its name and its capitals. */
+/** Returns the name of a field for a column. A valid name stays, with its capitals. */
 export function fieldNameOf(column: string, fallback: string): string {
   if (/^[A-Za-z][A-Za-z0-9_]*$/.test(column) && column.length <= longestName) return column;
   const ascii = toAscii(column)
@@ -70,7 +70,10 @@ const unchanged = new Set(
   ).split(" "),
 );
 
-/** A map, since a table may be named `constructor`, which every object has. */
+/**
+ * Irregular plurals. It is a map, because a table may be named `constructor`, which every object
+ * has.
+ */
 const irregular = new Map(
   Object.entries({
     people: "person",
@@ -129,7 +132,7 @@ export function modelNameOf(resource: string): string {
   return name.slice(0, longestName);
 }
 
-/** Joins two names in the way in which the first one is written: `SOLL_KONTO`, `createdByUser`. */
+/** Joins two names in the style of the first one: `SOLL_KONTO`, `createdByUser`. */
 export function joinedName(name: string, other: string): string {
   if (/^[A-Z0-9_]+$/.test(name)) return `${name}_${other.toUpperCase()}`;
   if (!/[a-z0-9][A-Z]|^[A-Z]/.test(name) || name.includes("_")) return `${name}_${other}`;
@@ -143,7 +146,7 @@ export function singularNameOf(resource: string): string {
   return [...words.slice(0, -1), singularOf(words.at(-1) ?? "")].join("_");
 }
 
-/** Returns the first of the candidates that is not taken, else the first one with a number. */
+/** Returns the first free candidate, else the first candidate with a number. */
 export function freeName(
   candidates: readonly string[],
   isTaken: (name: string) => boolean,

@@ -1,13 +1,13 @@
 import type { CatalogRelation } from "./catalog.ts";
 
-/** Names of tables as an operator writes them: `orders`, `sales.orders`, `tmp_*`. */
+/** Patterns for names of tables from an operator: `orders`, `sales.orders`, `tmp_*`. */
 export interface Patterns {
   readonly matches: (relation: Pick<CatalogRelation, "schema" | "name">) => boolean;
   /** Returns the patterns that match none of the relations. */
   readonly unused: (relations: readonly Pick<CatalogRelation, "schema" | "name">[]) => readonly string[];
 }
 
-/** Reads names of tables, in which `*` stands for any characters. */
+/** Parses patterns for names of tables, in which `*` stands for any characters. */
 export function createPatterns(texts: readonly string[]): Patterns {
   const all = texts.map((text) => {
     const source = text.split("*").map((part) => part.replaceAll(/[\\^$.|?+()[\]{}]/g, "\\$&"));

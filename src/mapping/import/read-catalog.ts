@@ -66,7 +66,8 @@ const columnsQuery = `
   WHERE att.attrelid IN (${wanted}) AND att.attnum > 0 AND NOT att.attisdropped
   ORDER BY att.attrelid, att.attnum`;
 
-// A foreign key to a partitioned table has one more for each partition, with it as the parent.
+// A foreign key to a partitioned table has a further constraint for each partition. The foreign key
+// is its parent.
 const constraintsQuery = `
   SELECT con.conname AS name,
     CASE con.contype WHEN 'p' THEN 'primary' WHEN 'u' THEN 'unique' WHEN 'f' THEN 'foreign' ELSE 'check' END AS kind,
@@ -115,7 +116,7 @@ const madeQuery = `
   SELECT 'public' AS schema, "table" AS name FROM svc.installed_resources WHERE is_managed`;
 
 /**
- * Reads the tables and views of the schemas in six statements, however many there are.
+ * Reads the tables and views of the schemas in six statements, regardless of their number.
  *
  * @param client A connection in a transaction, so that all statements see the same tables.
  */

@@ -5,7 +5,7 @@ import type { ChosenTable } from "./imported-table.ts";
 import { freeName, joinedName, singularNameOf } from "./names.ts";
 import { isWholeNumber, type TypedField } from "./column-type.ts";
 
-/** A foreign key of one column, as the field has it. */
+/** A foreign key of one column, in the form of a field. */
 export interface ImportedReference {
   /** `customers.id`. */
   readonly references: string;
@@ -13,11 +13,14 @@ export interface ImportedReference {
   readonly onDelete: "cascade" | "setNull" | undefined;
 }
 
-/** The references of a table's columns, by their numbers, and what is no reference and why. */
+/**
+ * The references of a table's columns, by column number, and the reasons why other foreign keys are
+ * none.
+ */
 export interface TableReferences {
   readonly references: ReadonlyMap<number, ImportedReference>;
   readonly plain: ReadonlyMap<number, string>;
-  /** Foreign keys of several columns. */
+  /** Remarks on foreign keys of several columns. */
   readonly remarks: readonly string[];
 }
 
@@ -38,7 +41,7 @@ export function findReferences({
 }: {
   readonly tables: readonly ChosenTable[];
   readonly constraints: readonly CatalogConstraint[];
-  /** Whether a column is unique by itself. */
+  /** Returns whether a column alone is unique. */
   readonly isUnique: (relation: number, column: number) => boolean;
   /** Reasons by table and column, with NUL between them. */
   readonly refused: ReadonlyMap<string, string>;
@@ -106,14 +109,17 @@ function obstacleOf(
   return undefined;
 }
 
-/** Whole numbers of all sizes can be made the same type. */
+/**
+ * Returns the kind of a type. Whole numbers of all sizes have one kind, because they can be
+ * converted to the same type.
+ */
 function kindOf(typed: TypedField): string {
   return typed.native ?? (isWholeNumber(typed) ? "Int" : typed.type);
 }
 
 /**
- * Returns the columns of whole numbers that are of 64 bits here. These are keys of decimals, and
- * what refers to, or is referred to by, one of 64 bits.
+ * Returns the columns of whole numbers that get 64 bits here. They are keys of decimals, and
+ * columns that reference a column of 64 bits or are referenced by one.
  */
 function promotedColumns(
   tables: readonly ChosenTable[],
@@ -154,7 +160,7 @@ function nameReferences(
   const taken = new Set(table.fields.values());
   const references = new Map<number, ImportedReference>();
   for (const { column, to, target, constraint } of links) {
-    // A second foreign key of the same column adds nothing that a reference could say.
+    // A second foreign key of the same column adds nothing to the reference.
     if (references.has(column)) continue;
     const field = table.fields.get(column) ?? "";
     const as = relationNameOf(

@@ -1,11 +1,11 @@
-/** Removes the parentheses around a whole SQL expression, as often as there are any. */
+/** Removes all parentheses around a whole SQL expression. */
 export function withoutParentheses(text: string): string {
   let inner = text.trim();
   while (inner.startsWith("(") && closingOf(inner) === inner.length - 1) inner = inner.slice(1, -1).trim();
   return inner;
 }
 
-/** Returns the index of the parenthesis that closes the first one; -1 without one. */
+/** Returns the index of the parenthesis that closes the first one, or -1. */
 function closingOf(text: string): number {
   let depth = 0;
   for (const { index, character } of codeOf(text)) {
@@ -16,7 +16,7 @@ function closingOf(text: string): number {
   return -1;
 }
 
-/** Lists the characters of SQL that are in no text and in no quoted name, with their places. */
+/** Yields the characters of SQL outside of texts and quoted names, with their positions. */
 function* codeOf(text: string): Generator<{ readonly index: number; readonly character: string }> {
   let quote = "";
   for (let index = 0; index < text.length; index += 1) {
@@ -29,8 +29,8 @@ function* codeOf(text: string): Generator<{ readonly index: number; readonly cha
 }
 
 /**
- * Returns a text of the same length with underscores in place of what is in parentheses,
- * texts and quoted names.
+ * Replaces the contents of parentheses, texts and quoted names by underscores. The text keeps its
+ * length.
  */
 export function maskedText(text: string): string {
   const masked = Array.from({ length: text.length }, () => "_");
@@ -43,7 +43,7 @@ export function maskedText(text: string): string {
   return masked.join("");
 }
 
-/** Splits an SQL expression where the separator stands outside of parentheses and texts. */
+/** Splits an SQL expression at separators outside of parentheses and texts. */
 export function splitAt(text: string, separator: string): readonly string[] {
   const parts: string[] = [];
   let depth = 0;
@@ -80,19 +80,19 @@ function isWhole(text: string): boolean {
   return /^ARRAY\[.*\]$/s.test(inner) || cast.test(inner);
 }
 
-/** Returns the text of an SQL literal in single quotes; undefined for anything else. */
+/** Returns the value of an SQL literal in single quotes; undefined for anything else. */
 export function textOfLiteral(sql: string): string | undefined {
   const [, text] = /^'((?:[^']|'')*)'$/s.exec(sql) ?? [];
   return text?.replaceAll("''", "'");
 }
 
-/** Returns the text of an SQL literal, quoted or a number, without its casts. */
+/** Returns the value of an SQL literal, quoted or a number, without its casts. */
 export function literalOf(sql: string): string | undefined {
   const bare = withoutCasts(sql);
   return textOfLiteral(bare) ?? (/^-?\d+(?:\.\d+)?$/.test(bare) ? bare : undefined);
 }
 
-/** Returns the name that an SQL identifier means; undefined when the text is none. */
+/** Returns the name of an SQL identifier; undefined for any other text. */
 export function nameOfIdentifier(sql: string): string | undefined {
   if (/^[\p{L}_][\p{L}\p{N}_$]*$/u.test(sql)) return sql;
   const [, quoted] = /^"((?:[^"]|"")+)"$/.exec(sql) ?? [];

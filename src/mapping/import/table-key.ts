@@ -4,16 +4,16 @@ import { keyTypes } from "../read/fields.ts";
 import { provedKeys } from "./view-key.ts";
 import type { FindTable } from "./view-sources.ts";
 
-/** The key of a resource: numbers of columns, and a remark when it is not the primary key. */
+/** The key of a resource: numbers of its columns, and a remark when it is not the primary key. */
 export interface TableKey {
   readonly columns: readonly number[];
   readonly remark?: string;
 }
 
 /**
- * Chooses the key of a table or view, or says why it has none.
+ * Chooses the key of a table or view, or returns the reason why it has none.
  *
- * @param indexes Its unique indexes, the primary key first.
+ * @param indexes Unique indexes of the table, the primary key first.
  */
 export function chooseKey({
   relation,
@@ -72,7 +72,7 @@ function isKey(
 ): boolean {
   return numbers.every((number) => {
     const found = byNumber.get(number);
-    // The columns of a view are never NOT NULL.
+    // Columns of a materialized view are never NOT NULL, so all of them are accepted.
     const isFilled = found?.isNotNull === true || kind === "materialized view";
     return found !== undefined && isFilled && isKeyType(found);
   });

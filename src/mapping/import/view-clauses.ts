@@ -1,16 +1,16 @@
 import { maskedText } from "./sql-text.ts";
 
-/** The parts of a view's SQL that decide on its key. */
+/** The clauses of a view's SQL that decide on its key. */
 export interface ViewClauses {
-  /** What it selects. */
+  /** The selected expressions. */
   readonly list: string;
   readonly from: string;
   readonly where: string | undefined;
-  /** What stands behind GROUP BY. */
+  /** The expressions of GROUP BY. */
   readonly groups: string | undefined;
-  /** Whether no two rows are equal. */
+  /** Whether all rows are distinct. */
   readonly isDistinct: boolean;
-  /** Whether several SELECT make its rows; the list is that of the first. */
+  /** Whether several SELECTs make its rows; the list is that of the first one. */
   readonly isUnion: boolean;
 }
 
@@ -22,7 +22,10 @@ const words = [
   ["end", /\s(?:HAVING|WINDOW|ORDER BY|LIMIT|OFFSET|FETCH) /g],
 ] as const;
 
-/** Splits the SQL of a view. Undefined for what is no plain SELECT, such as one with WITH. */
+/**
+ * Splits the SQL of a view. Returns undefined for anything but a plain SELECT, such as one with
+ * WITH.
+ */
 export function clausesOf(definition: string): ViewClauses | undefined {
   const text = definition.trim().replace(/;$/, "");
   const masked = maskedText(text);
@@ -32,7 +35,7 @@ export function clausesOf(definition: string): ViewClauses | undefined {
   if (parts === undefined || /\bGROUPING SETS|\bROLLUP|\bCUBE/.test(parts.groups ?? "")) return undefined;
   const { list, from = "", where, groups } = parts;
   const isDistinct = list.startsWith("DISTINCT ") && !list.startsWith("DISTINCT ON");
-  // Rows that UNION ALL adds may be equal to those before it.
+  // Rows that UNION ALL adds may equal the rows before them.
   const isAll = /\s(?:UNION|INTERSECT|EXCEPT) ALL\s/.test(masked);
   return {
     list: list.replace(/^DISTINCT /, "").replace(/^ON \([^)]*\) /, ""),
@@ -44,7 +47,7 @@ export function clausesOf(definition: string): ViewClauses | undefined {
   };
 }
 
-/** @param masked The same text without what is in parentheses and quotes. */
+/** @param masked The same text, with parentheses and quotes masked. */
 function partsOf(
   text: string,
   masked: string,

@@ -11,13 +11,13 @@ import {
 } from "./view-sources.ts";
 
 /**
- * Finds columns of a view that no two of its rows share, as far as its SQL proves that. They are
- * the keys of the tables whose rows decide on a row, or the columns of GROUP BY. Where equal rows
- * are left out, they are all columns.
+ * Finds columns of a view that are unique in its rows, as far as its SQL proves that. They are the
+ * keys of the tables whose rows determine a row, or the columns of GROUP BY. For distinct rows,
+ * they are all columns.
  *
- * @param definition What `pg_get_viewdef(oid, true)` gives.
- * @param findTable Finds a table by the name that the definition has.
- * @returns Lists of names of the view's columns, the best first; empty when nothing is proved.
+ * @param definition Result of `pg_get_viewdef(oid, true)`.
+ * @param findTable Finds a table by its name in the definition.
+ * @returns Lists of names of the view's columns, the best first; empty without proof.
  */
 export function provedKeys(definition: string, findTable: FindTable): readonly (readonly string[])[] {
   const clauses = clausesOf(definition);
@@ -27,7 +27,7 @@ export function provedKeys(definition: string, findTable: FindTable): readonly (
   const all = entries.map(({ name }) => name);
   if (isUnion) return isDistinct ? [all] : [];
   const whole = isDistinct ? [all] : [];
-  // A function in the list may make several rows of one.
+  // A function in the list may make several rows from one.
   if (/\b(?:unnest|generate_\w+|\w+_(?:each|elements|split_to_table)\w*)\(/.test(list)) return whole;
   const joined = sourcesOf(from, where, findTable);
   const shown = shownColumns(entries, joined?.sources);
@@ -49,7 +49,7 @@ interface Entry {
   readonly name: string;
 }
 
-/** Reads what the view selects. */
+/** Parses the selected expressions of the view. */
 function entriesOf(list: string): readonly Entry[] {
   return splitAt(list.replaceAll(/\s+/g, " "), ", ").flatMap((entry) => {
     const [expression = "", alias] = splitAt(entry, " AS ");
@@ -59,7 +59,7 @@ function entriesOf(list: string): readonly Entry[] {
   });
 }
 
-/** Returns the names in the view of the columns and expressions that it selects. */
+/** Returns the view's names of the selected columns and expressions. */
 function shownColumns(
   entries: readonly Entry[],
   sources: readonly Source[] | undefined,
@@ -77,7 +77,7 @@ function placeOf(expression: string, sources: readonly Source[] | undefined): st
   return pathOf(expression, sources) ?? withoutParentheses(expression);
 }
 
-/** Finds the view's name of a column, or of one that has the same value. */
+/** Finds the view's name of a column, or of a column with the same value. */
 function shownAs(
   path: string,
   shown: ReadonlyMap<string, string>,
@@ -87,7 +87,7 @@ function shownAs(
   return same.flatMap((one) => shown.get(one) ?? []).slice(0, 1);
 }
 
-/** Returns small sets of sources whose rows decide on those of all others. */
+/** Returns small sets of sources whose rows determine the rows of all others. */
 function basesOf(joined: Joined): readonly (readonly Source[])[] {
   const { sources } = joined;
   const candidates = [sources, sources.toReversed()].map((order) => {
@@ -109,7 +109,7 @@ function decides(bases: readonly Source[], joined: Joined): boolean {
   return joined.sources.every((source) => sources.has(source));
 }
 
-/** Returns each choice of one key for each of the sources. */
+/** Returns every combination of one key for each source. */
 function uniquesOf(bases: readonly Source[]): readonly (readonly string[])[] {
   let choices: readonly (readonly string[])[] = [[]];
   for (const { uniques } of bases)
@@ -117,7 +117,7 @@ function uniquesOf(bases: readonly Source[]): readonly (readonly string[])[] {
   return choices;
 }
 
-/** Returns the groups without those that the others decide on, and all of them. */
+/** Returns the groups without those that the others determine, and then all groups. */
 function groupKeys(groups: string, joined: Joined | undefined): readonly (readonly string[])[] {
   const paths = splitAt(groups.replaceAll(/\s+/g, " "), ", ").map((group) =>
     placeOf(withoutCasts(group), joined?.sources),
@@ -132,8 +132,8 @@ function groupKeys(groups: string, joined: Joined | undefined): readonly (readon
 }
 
 /**
- * Returns whether groups decide on another one. The condition of an outer join proves something
- * only where they decide on whole rows: its columns are NULL for the rows that it does not fit.
+ * Returns whether groups determine another one. The condition of an outer join proves something
+ * only where they determine whole rows. Its columns are NULL for rows that do not match it.
  */
 function isDetermined(path: string, groups: readonly string[], joined: Joined): boolean {
   const inner = innerOf(joined);

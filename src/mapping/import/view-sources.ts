@@ -1,14 +1,16 @@
 import { literalOf, maskedText, nameOfIdentifier, splitAt, withoutCasts } from "./sql-text.ts";
 
-/** A table beneath a view, as far as the search for a key needs it. */
+/** A table beneath a view, reduced to the properties that decide on a key. */
 export interface BaseTable {
   readonly schema: string;
   readonly name: string;
-  /** Names of columns that are unique together and never null, those of the primary key first. */
+  /**
+   * Names of columns that together are unique and never null; those of the primary key come first.
+   */
   readonly uniques: readonly (readonly string[])[];
 }
 
-/** Finds a table by the name that the definition of a view has. */
+/** Finds a table by its name in the definition of a view. */
 export type FindTable = (schema: string | undefined, name: string) => BaseTable | undefined;
 
 /** A table in FROM. */
@@ -16,7 +18,7 @@ export interface Source {
   readonly alias: string;
   /** Paths of the columns of each of its keys, the primary key first. */
   readonly uniques: readonly (readonly string[])[];
-  /** Whether a row of the view may have none of its rows: an outer join. */
+  /** Whether a row of the view may have no row of this table, because of an outer join. */
   readonly isOptional: boolean;
 }
 
@@ -26,32 +28,32 @@ interface Equality {
   readonly to: string;
 }
 
-/** The tables of FROM, and what is known of their columns. */
+/** The tables of FROM, and facts about their columns. */
 export interface Joined {
   readonly sources: readonly Source[];
-  /** The first column decides on the second. */
+  /** Pairs of columns in which the first determines the second. */
   readonly decisions: readonly Equality[];
   /** Columns that have one value in all rows. */
   readonly constants: readonly string[];
-  /** Returns the columns that have the value of this one in every row. */
+  /** Returns the columns that have the same value as this one in every row. */
   equalTo(path: string): readonly string[];
 }
 
 const separator = "\0";
 
 /**
- * Returns the path of a plain column: its table's name in FROM, and its own. Undefined for any
- * other expression.
+ * Returns the path of a plain column: its table's name in FROM, and its own name. Returns undefined
+ * for any other expression.
  */
 export function pathOf(sql: string, sources: readonly Source[] | undefined): string | undefined {
   const names = splitAt(withoutCasts(sql), ".").map(nameOfIdentifier);
   if (names.length > 2 || names.includes(undefined)) return undefined;
-  // A view of one table names its columns alone.
+  // A view of one table names its columns without the table.
   if (names.length === 1 && sources?.length === 1) return [sources[0]?.alias, ...names].join(separator);
   return names.join(separator);
 }
 
-/** Finds all that the paths decide on. */
+/** Returns everything that the paths determine. */
 export function determinedBy(
   { sources, decisions, constants }: Joined,
   paths: readonly string[],
@@ -71,7 +73,7 @@ export function determinedBy(
   return { sources: found, isKnown };
 }
 
-/** Returns the tables that each row of the view has a row of, and what is known of those. */
+/** Returns the tables that have a row for each row of the view, and the facts about them. */
 export function innerOf(joined: Joined): Joined {
   const { sources, decisions, constants } = joined;
   const inner = sources.filter(({ isOptional }) => !isOptional);
@@ -92,7 +94,7 @@ interface Parts {
   readonly constants: string[];
 }
 
-/** Reads FROM and WHERE. Undefined where FROM has anything but tables and joins. */
+/** Parses FROM and WHERE. Returns undefined when FROM contains anything but tables and joins. */
 export function sourcesOf(from: string, where: string | undefined, findTable: FindTable): Joined | undefined {
   const parts: Parts = { sources: [], equalities: [], decisions: [], constants: [] };
   const isRead = splitAt(from, ",").every((item) => readJoins(item, false, parts, findTable));
@@ -115,12 +117,12 @@ export function sourcesOf(from: string, where: string | undefined, findTable: Fi
   };
 }
 
-/** Reads tables with joins between them. Returns false for anything else. */
+/** Parses tables with joins between them. Returns false for anything else. */
 function readJoins(text: string, isOptional: boolean, parts: Parts, findTable: FindTable): boolean {
   const masked = maskedText(text);
   const words = [...masked.matchAll(/\s(?:(LEFT|RIGHT|FULL|CROSS) )?JOIN /g)];
   const kinds = words.map(([, kind]) => kind);
-  // What stands before a RIGHT or FULL JOIN may be missing.
+  // Tables before a RIGHT or FULL JOIN may have no row.
   const isLeftOptional = (index: number): boolean =>
     isOptional || kinds.slice(index).some((kind) => kind === "RIGHT" || kind === "FULL");
   const end = (index: number): number => words[index]?.index ?? text.length;
@@ -134,7 +136,7 @@ function readJoins(text: string, isOptional: boolean, parts: Parts, findTable: F
     if (!readItem(item, isOuter || isLeftOptional(index + 1), parts, findTable)) return false;
     const left = parts.sources.slice(0, before);
     const right = parts.sources.slice(before);
-    // The condition of an outer join holds only where both sides have a row.
+    // The condition of an outer join applies only where both sides have a row.
     const outer = isOuter ? right : kinds[index] === "RIGHT" ? left : undefined;
     if (on === null) return true;
     const condition = part.slice(on.index + on[0].length);
@@ -144,7 +146,7 @@ function readJoins(text: string, isOptional: boolean, parts: Parts, findTable: F
   });
 }
 
-/** Reads a table, or joins in parentheses. */
+/** Parses a table, or joins in parentheses. */
 function readItem(text: string, isOptional: boolean, parts: Parts, findTable: FindTable): boolean {
   const item = text.trim();
   if (item.startsWith("(") && item.endsWith(")"))
@@ -163,7 +165,11 @@ function readItem(text: string, isOptional: boolean, parts: Parts, findTable: Fi
   return true;
 }
 
-/** @param optional The side of an outer join that may be missing; undefined for no outer join. */
+/**
+ * Parses a condition.
+ *
+ * @param optional The side of an outer join that may be missing; undefined without an outer join.
+ */
 function readCondition(condition: string, parts: Parts, optional: readonly Source[] | undefined): void {
   for (const one of conjuncts(condition)) {
     const sides = splitAt(one, " = ");
@@ -192,13 +198,14 @@ function readUsing(
     for (const one of left)
       for (const other of right) {
         const [from, to] = [one, other].map(({ alias }) => [alias, name].join(separator));
-        // The SQL does not say which table before it has the column. A wrong guess is in no key.
+        // The SQL does not tell which of the earlier tables has the column. A wrong guess is in no
+        // key.
         parts.decisions.push({ from: from ?? "", to: to ?? "" });
         if (!isOuter) parts.decisions.push({ from: to ?? "", to: from ?? "" });
       }
 }
 
-/** Returns the comparisons of a condition that has only AND between them. */
+/** Returns the parts of a condition that are joined by AND only. */
 function conjuncts(condition: string): readonly string[] {
   const whole = withoutCasts(condition);
   const parts = splitAt(whole.replaceAll(/\s+/g, " "), " AND ");

@@ -11,7 +11,7 @@ export function readAccess(draft: Draft, drafts: Drafts): Access {
   }
   const read = ruleOf(access?.read ?? "owner");
   // Files without `access` and without an owner let everyone refer to records that only admins
-  // read: that was so before `access`.
+  // read, as before `access` existed.
   const isGuarded = access !== undefined || ownerColumn !== undefined;
   const reference = access?.reference ?? (isGuarded ? "read" : "everyone");
   return {

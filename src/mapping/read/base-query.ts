@@ -8,15 +8,15 @@ import { expectedText } from "./defaults.ts";
 import { expectedOperand } from "./operands.ts";
 import { isObject } from "../../kit/is-object.ts";
 
-/** The place of the check in the query, and the resource of the names there. */
+/** The place of the check in the query, with the resource of its names. */
 interface Place {
   /** The draft that gets the reports. */
   readonly draft: Draft;
   readonly drafts: Drafts;
-  /** Undefined when another fault hides it: nothing is checked. */
+  /** Undefined when another fault hides the resource; nothing is checked then. */
   readonly here: Draft | undefined;
   readonly path: YamlPath;
-  /** Whether texts such as `$user.id` stand for who asks. */
+  /** Whether texts such as `$user.id` stand for values of the caller. */
   readonly hasUser?: true;
 }
 
@@ -61,7 +61,7 @@ function report({ draft, path }: Place, message: string, where?: "key"): void {
 type NameLookup =
   | { readonly kind: "field"; readonly field: Field }
   | { readonly kind: "relation"; readonly relation: Relation }
-  /** Reported, or unknown because of another fault. */
+  /** The name is reported, or unknown because of another fault. */
   | { readonly kind: "unknown" };
 
 function lookUp(place: Place, name: string): NameLookup {
@@ -182,7 +182,8 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
     const inner = within(place, operator);
     if (!known.includes(operator)) report(inner, `unknown comparison${hint(operator, known)}`, "key");
     else if (operator === "not" && isObject(operand)) checkComparison(inner, field, operand);
-    // These would compare with the text `$user.id` itself, which NOT makes true for every user.
+    // These operators would compare with the text `$user.id` itself, which NOT makes true for every
+    // user.
     else if (textComparisons.includes(operator) && isUserValue(inner, operand))
       report(inner, `${operator} cannot compare with a value of the user; expected equals or in`);
     else if (operator === "isEmpty") {
@@ -197,7 +198,7 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
   }
 }
 
-/** Checks one value, or each one of a list. */
+/** Checks a value, or each value of a list. */
 function checkOperand(
   place: Place,
   field: Field,
@@ -234,7 +235,10 @@ function checkUserValue(place: Place, { type }: Field, value: string): void {
 
 const userValue = /^\$user\.(?:id|email|claims\.[^.\s]+)$/;
 
-/** A `Boolean` reads `1` as true, which let in the user 1. A claim may be of any type. */
+/**
+ * Types that numbers fit. A `Boolean` reads `1` as true, which would admit the user 1. A claim may
+ * have any type.
+ */
 const numbers: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal"];
 const texts: readonly FieldType[] = ["String", "Enum"];
 

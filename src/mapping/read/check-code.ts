@@ -7,8 +7,8 @@ import type { Draft, Drafts } from "./draft.ts";
 import { isObject } from "../../kit/is-object.ts";
 
 /**
- * Calls the exports of a code module that take no request, and reports what cannot be used. Its
- * rules may name more than the fields: such values are checked, and not written.
+ * Calls the exports of a code module that take no request, and reports unusable results. Its rules
+ * may have keys in addition to the fields: their values are checked, but not written.
  */
 export function checkCode(draft: Draft, drafts: Drafts): void {
   const { code, content } = draft;

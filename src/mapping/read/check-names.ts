@@ -11,10 +11,10 @@ const reservedModels = new Set(
   ).split(" "),
 );
 
-/** The tables of PostgreSQL and of the service are no resources. */
+/** Pattern of the schemas of PostgreSQL and of the service, whose tables cannot be resources. */
 const reservedSchema = /^(?:svc|pg_[^.]*|information_schema)\./;
 
-/** Checks the names of resources, models and tables, by themselves and against the other files. */
+/** Checks the names of resources, models and tables, on their own and across files. */
 export function checkNames(drafts: readonly Draft[]): void {
   for (const draft of drafts) {
     const { model, table } = draft.content;
@@ -28,9 +28,9 @@ export function checkNames(drafts: readonly Draft[]): void {
     if (table !== undefined && reservedSchema.test(table))
       draft.report(["table"], "expected a table outside the schemas of PostgreSQL and of svc");
   }
-  // Two files with one name also have one table by default, which needs no second fault.
+  // Two files with one name also have one default table, which needs no second fault.
   const distinct = checkUnique(drafts, "name", ({ content }) => content.name);
-  // The client has the same name for Order and order.
+  // The client uses the same name for Order and order.
   checkUnique(drafts, "model", ({ content }) => content.model && delegateNameOf(content.model));
   checkUnique(distinct, "table", ({ content, faultyKeys }) => {
     const table = content.table ?? (faultyKeys.has("table") ? undefined : content.name);
@@ -38,7 +38,7 @@ export function checkNames(drafts: readonly Draft[]): void {
   });
 }
 
-/** Returns whether no model can have the name. */
+/** Returns whether a name is reserved, so that no model can have it. */
 export function isReservedModel(model: string): boolean {
   return reservedModels.has(model) || isReserved(delegateNameOf(model));
 }
@@ -48,7 +48,7 @@ export function delegateNameOf(model: string): string {
   return `${model.charAt(0).toLowerCase()}${model.slice(1)}`;
 }
 
-/** Returns the drafts without those that repeat a name. */
+/** Reports repeated names. Returns the drafts without them. */
 function checkUnique(
   drafts: readonly Draft[],
   key: "name" | "model" | "table",

@@ -40,8 +40,8 @@ export function checkSpecs({
 }
 
 /**
- * Checks the targets. One that is no resource is a table of the database, which is unknown here. It
- * is a fault only when it looks like a mistyped resource.
+ * Checks the targets. A target that is not a resource is a table of the database, which is unknown
+ * here. It is a fault only when it looks like a mistyped resource.
  */
 function checkLookups({
   draft,

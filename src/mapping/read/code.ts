@@ -18,12 +18,15 @@ const exportNames: readonly (keyof CodeModule)[] = [
   "webhookBackoff",
 ];
 
-/** How often a text could not be loaded, by its URL: Node would repeat the first error for ever. */
+/**
+ * Number of failed loads of each text, by its URL. Node.js would otherwise repeat the first error
+ * for ever.
+ */
 const failures = new Map<string, number>();
 
 /**
- * Loads the code module that the file names, if any. It must be in the configuration folder, since
- * it runs with all rights of the service.
+ * Loads the code module of the file, if any. It must be in the configuration folder, since it runs
+ * with all rights of the service.
  */
 export async function loadCode(draft: Draft, configDir: string): Promise<void> {
   const { module } = draft.content;
@@ -35,7 +38,7 @@ export async function loadCode(draft: Draft, configDir: string): Promise<void> {
   }
   draft.codeHash = path.contentHash;
   const url = pathToFileURL(path.file);
-  // Node keeps a loaded module under its URL for ever, together with its imports.
+  // Node.js keeps a loaded module under its URL for ever, together with its imports.
   url.searchParams.set("content", path.contentHash);
   const { href } = url;
   const failed = failures.get(href) ?? 0;
@@ -67,7 +70,10 @@ function isExportName(name: string): name is keyof CodeModule {
   return exportNames.some((known) => known === name);
 }
 
-/** Returns undefined when there is no such file, or when its real path is outside of the folder. */
+/**
+ * Returns the path of the module, and a hash of its content. Returns undefined without the file, or
+ * when its real path is outside of the folder.
+ */
 async function findModule(
   path: string,
   configDir: string,
@@ -86,7 +92,8 @@ async function findModule(
 }
 
 /**
- * Describes a load error. Node hides the place of a syntax error unless it prints the error itself.
+ * Describes a load error. Node.js hides the place of a syntax error unless it prints the error
+ * itself.
  */
 function describe(error: unknown): string {
   const more = error instanceof SyntaxError ? "; `node --check` shows the line" : "";

@@ -4,16 +4,16 @@ import { fittingName, maxNameBytes, partsOfTable, shortTable } from "../../db/na
 import { keysOf, type Draft } from "./draft.ts";
 
 /**
- * Refuses mapping files whose tables would have two indexes or keys of one name. Names such as
- * `<table>_<column>_idx` are cut to 63 bytes. Prisma refuses them too, but names lines of its own
- * schema.
+ * Refuses mapping files whose tables would have two indexes or keys with the same name. Names such
+ * as `<table>_<column>_idx` are cut to 63 bytes. Prisma refuses them too, but names lines of its
+ * own schema.
  */
 export function checkConstraintNames(drafts: readonly Draft[]): void {
   const taken = new Map<string, string>();
   const tables = new Set<string>();
   const take = (draft: Draft, path: YamlPath, schema: string, name: string): void => {
     const place = `${draft.source.file}: ${path.join(".")}`;
-    // Each schema has names of its own.
+    // Each schema has separate names.
     const key = JSON.stringify([schema, name]);
     const other = taken.get(key);
     if (other === undefined) taken.set(key, place);
@@ -37,7 +37,7 @@ export function checkConstraintNames(drafts: readonly Draft[]): void {
     const [key] = keysOf(draft);
     for (const field of draft.fields.values()) {
       const ending = field === undefined ? undefined : endingOf(field, key, keysOf(draft).length === 1);
-      // svc makes no index in an existing table.
+      // svc creates no index in an existing table.
       if (field !== undefined && ending !== undefined && (isManaged || ending !== "_idx"))
         takeIn(["fields", field.name], `${name}_${field.column}`, ending);
     }
@@ -49,8 +49,8 @@ export function checkConstraintNames(drafts: readonly Draft[]): void {
 }
 
 /**
- * Returns the ending of the index's name. Key and unique columns need no second index, see
- * models.ts.
+ * Returns the ending of the index's name; undefined without an index. Key and unique columns need
+ * no second index, see models.ts.
  */
 function endingOf(field: Field, key: Field | undefined, isSole: boolean): string | undefined {
   const { isKey, isUnique, isIndexed, references, name } = field;

@@ -7,7 +7,7 @@ import { isDateText, isIntervalText, isTimeText } from "../temporal.ts";
 
 type Typed = Pick<Field, "type" | "isList" | "isKey" | "length" | "precision" | "scale" | "values">;
 
-/** The default of a field, or what was expected instead of it. */
+/** The default of a field, or the expected value instead of it. */
 export type DefaultOutcome =
   | { readonly kind: "ok"; readonly value: FieldDefault }
   | { readonly kind: "refused"; readonly message: string };
@@ -37,8 +37,8 @@ const generators: Readonly<
 };
 
 /**
- * Reads `default:`, a literal or one of now, autoincrement, uuid and database. For an Enum and Json
- * the first three words are plain values; `database` is one for an Enum that has it.
+ * Reads `default:`, a literal or one of now, autoincrement, uuid and database. For an Enum and
+ * Json, the first three words are plain values. `database` is one for an Enum with that value.
  */
 export function readDefault(field: Typed, given: unknown): DefaultOutcome {
   const isWord = typeof given === "string" && Object.hasOwn(generators, given);
@@ -66,12 +66,15 @@ export function readDefault(field: Typed, given: unknown): DefaultOutcome {
   return { kind: "ok", value: { kind: "literal", value: given } };
 }
 
-/** Returns what was expected of a literal; undefined when it fits the type of the field. */
+/** Returns the expected form of a literal; undefined when it fits the type of the field. */
 export function expectedLiteral(field: Typed, value: unknown): string | undefined {
   return expectedInstead[field.type](value, field);
 }
 
-/** Returns what was expected instead of a value that is no text, or one that cannot be stored. */
+/**
+ * Returns the expected form for a value that is not a text, or a text that cannot be stored;
+ * undefined for a valid text.
+ */
 export function expectedText(value: unknown): string | undefined {
   if (typeof value !== "string") return "a text";
   const fault = textFault(value);
@@ -87,7 +90,7 @@ const expectedTime = unless(
   (value) => matches(value, dateTime) && parseDateText(String(value)) !== undefined,
 );
 
-/** What a literal should have been; undefined when it is valid. */
+/** Expected forms of literals; undefined for a valid literal. */
 const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed) => string | undefined>> = {
   Int: unless("a whole number of 32 bits", (value) => typeof value === "number" && isWithin(value, int32)),
   BigInt: unless("a whole number of 64 bits, in quotes beyond 9007199254740991", (value) =>

@@ -20,7 +20,7 @@ import type { RuleSpecs } from "../../validation/syntax.ts";
 import { schemaFaults } from "./schema-faults.ts";
 import { isObject } from "../../kit/is-object.ts";
 
-/** A field as the file has it. */
+/** A field in the form of the file. */
 export interface FileField {
   readonly type: FieldType;
   readonly id?: boolean;
@@ -45,10 +45,10 @@ export interface FileField {
 /** A path, `{ value: ... }`, or an object of these. */
 export type FileTransform = string | { readonly [name: string]: FileTransform };
 
-/** An item of `orderBy`, as Prisma takes it. */
+/** An item of `orderBy` in Prisma's form. */
 export type Order = Readonly<Record<string, unknown>>;
 
-/** A mapping file that fits the JSON Schema. */
+/** A mapping file that matches the JSON Schema. */
 export interface MappingFile {
   readonly name: string;
   readonly model: string;
@@ -90,8 +90,8 @@ export interface MappingFile {
 }
 
 /**
- * A mapping file on its way to a definition. `content` leaves out faulty parts, so that the rest
- * can be checked and no fault causes another report.
+ * The intermediate form of a mapping file before its definition. `content` leaves out faulty parts,
+ * so that the rest can be checked and no fault causes another report.
  */
 export interface Draft {
   readonly source: YamlSource;
@@ -111,7 +111,7 @@ export interface Draft {
   report(path: YamlPath, message: string, place?: "value" | "key"): void;
 }
 
-/** Every draft with a valid name, by it. */
+/** Drafts by their valid names. */
 export type Drafts = ReadonlyMap<string, Draft>;
 
 /**
@@ -137,7 +137,7 @@ export function compileMappingSchema(): ValidateFunction {
   return ajv.compile(schema);
 }
 
-/** Checks a file against the schema. */
+/** Checks a file against the schema, and returns its draft. */
 export function createDraft(source: YamlSource, validate: ValidateFunction): Draft {
   const faults = [...source.faults];
   const isReadable = source.faults.length === 0;
@@ -174,14 +174,14 @@ function soundPart(value: unknown, faulty: readonly YamlPath[]): Partial<Mapping
   return sound;
 }
 
-/** Returns whether the file's fields are known: only then is an unknown name a fault. */
+/** Returns whether the file's fields are known, because only then is an unknown name a fault. */
 export function hasFields(draft: Draft): boolean {
   return draft.content.fields !== undefined;
 }
 
 /**
- * Finds the field that the file names somewhere. Reports an unknown one when the fields are known,
- * and returns undefined.
+ * Finds a field by a name in the file. When the fields are known, reports an unknown field and
+ * returns undefined.
  */
 export function findField({
   draft,
@@ -200,7 +200,7 @@ export function findField({
   return draft.fields.get(name);
 }
 
-/** Returns the fields of the key that have no fault. */
+/** Returns the fields of the key without a fault. */
 export function keysOf(draft: Draft | undefined): readonly Field[] {
   return [...(draft?.fields.values() ?? [])].filter((field) => field?.isKey === true) as readonly Field[];
 }

@@ -5,7 +5,7 @@ import { textFault } from "../storable.ts";
 import { typeOptionsOf } from "../type-options.ts";
 import { hasFields, type Draft, type FileField } from "./draft.ts";
 
-/** Types whose values have one text each, which is then the id of a record. */
+/** Types whose values have exactly one text, which can be the id of a record. */
 export const keyTypes: readonly string[] = [
   "Int",
   "BigInt",
@@ -43,14 +43,17 @@ export function readFields(draft: Draft): void {
 }
 
 /**
- * Returns whether every object has the name already, so that a record with it looks like one
- * without.
+ * Returns whether every object has a property of that name, so that its absence cannot be detected.
  */
 export function isReserved(name: string): boolean {
   return name in Object.prototype || filterWords.has(name);
 }
 
-/** @param isSoleKey Whether the key, if the field is in it, is one field. */
+/**
+ * Reads a field.
+ *
+ * @param isSoleKey Whether the key has one field only, in case the field is part of it.
+ */
 function readField(draft: Draft, name: string, given: FileField, isSoleKey: boolean): Field | undefined {
   const before = draft.faults.length;
   const { type, precision, scale, length, values, native } = given;
@@ -122,12 +125,13 @@ function isIdentifying({ id, unique, references }: FileField): boolean {
 
 function withDefault(draft: Draft, field: Field, given: FileField, isSoleKey: boolean): Field | undefined {
   if (given.default === undefined) {
-    // The client gives a key that is another resource's key, and every part of one of several.
+    // The client gives a key that is another resource's key, and every part of a key of several
+    // fields.
     const isMade = ["Int", "BigInt", "Uuid"].includes(field.type) && !field.isGenerated;
     if (!field.isKey || !isSoleKey || given.references !== undefined || !isMade) return field;
     return { ...field, default: { kind: field.type === "Uuid" ? "uuid" : "autoincrement" } };
   }
-  // An optional field without a default is null, too.
+  // Null is also the value of an optional field without a default.
   if (given.default === null && field.isOptional) return field;
   const read = readDefault(field, given.default);
   if (read.kind === "ok") return { ...field, default: read.value };

@@ -15,7 +15,7 @@ export function checkIncludes(draft: Draft): void {
   }
 }
 
-/** A fault of one of these keys may be the reason that a path does not exist. */
+/** Keys whose faults may be the reason why a path does not exist. */
 const causes = /^(?:fields|transform|baseQuery|module)\b/;
 
 /**

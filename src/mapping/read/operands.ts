@@ -6,8 +6,8 @@ import { isDateText, isTimeText } from "../temporal.ts";
 import { expectedLiteral, expectedText } from "./defaults.ts";
 
 /**
- * What a value that a field is compared with should have been; undefined when it fits. One that
- * does not fit would fail every request for the resource, and hold up every event of it.
+ * Returns the expected form of a value that a field is compared with; undefined when it fits. A
+ * value that does not fit would fail every request for the resource, and hold up all its events.
  */
 export function expectedOperand(field: Field, value: unknown): string | undefined {
   const expected = expectedInstead[field.type];
@@ -17,8 +17,9 @@ export function expectedOperand(field: Field, value: unknown): string | undefine
 const dayWords = /^(?:today|tomorrow|yesterday|now|epoch|[+-]?infinity)$/i;
 const timeWords = /^(?:now|allballs)$/i;
 
-// PostgreSQL reads more than ISO 8601 here, `28 March 2026` and words such as `today` too. So only
-// what it surely refuses is a fault: other words, and what looks like ISO 8601 and is none.
+// PostgreSQL reads more than ISO 8601 here: also `28 March 2026` and words such as `today`. So only
+// texts that it certainly refuses are faults. They are other words, and texts that resemble ISO
+// 8601 but are invalid.
 const isDay = (text: string): boolean => {
   const [day] = /^\d{4}-\d\d-\d\d(?!\d)/.exec(text) ?? [];
   return dayWords.test(text) || (/\d/.test(text) && (day === undefined || isDateText(day)));
@@ -31,10 +32,13 @@ const unlessText =
   (value: unknown): string | undefined =>
     typeof value === "string" && isFine(value.trim()) ? undefined : expected;
 
-/** PostgreSQL takes braces around a UUID, and hyphens behind any four digits or none. */
+/**
+ * Pattern of UUIDs. PostgreSQL accepts braces around a UUID, and hyphens after any four digits or
+ * none.
+ */
 const uuid = /^(?:[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}|\{[0-9a-f]{4}(?:-?[0-9a-f]{4}){7}\})$/i;
 
-/** The types whose operands have another form than their defaults. */
+/** Expected forms of operands, for types whose defaults have another form. */
 const expectedInstead: Partial<Record<FieldType, (value: unknown, field: Field) => string | undefined>> = {
   String: expectedText,
   Date: unlessText("a day such as 2026-03-28", isDay),
@@ -46,7 +50,7 @@ const expectedInstead: Partial<Record<FieldType, (value: unknown, field: Field) 
       ? undefined
       : "a time such as 2026-03-28T14:30:00Z",
   Float: (value) => (typeof value === "number" ? undefined : "a number"),
-  // The digits of the column limit what is stored, not what is compared.
+  // The digits of the column limit stored values, not compared ones.
   Decimal: (value) => (isNumeric(value) || isNoNumber(String(value)) ? undefined : "a decimal number"),
   Uuid: (value) => (typeof value === "string" && uuid.test(value) ? undefined : "a UUID"),
 };

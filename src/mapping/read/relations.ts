@@ -14,13 +14,13 @@ interface RelationEnd {
 }
 
 /**
- * A reference with a fault that is reported already. Uses of its relations are no further faults.
+ * A reference with a fault that is reported already. Uses of its relations are not reported again.
  */
 interface BrokenReference {
   readonly kind: "broken";
   readonly draft: Draft;
   readonly as: string;
-  /** Undefined: it may be any. */
+  /** Undefined: the target may be any draft. */
   readonly target: Draft | undefined;
 }
 
@@ -38,7 +38,7 @@ export function linkRelations(all: readonly Draft[], drafts: Drafts): void {
     ),
   );
   const ends = linked.filter((one) => one.kind === "end");
-  // After all own ends, so that an inverse never takes the name of one.
+  // Runs after all own ends, so that an inverse never takes the name of an own end.
   for (const end of ends) if (drafts.get(end.resource) === end.draft) linkInverse(end);
 
   // Guesses come last, so that they never take a known name.
@@ -50,7 +50,7 @@ export function linkRelations(all: readonly Draft[], drafts: Drafts): void {
   for (const draft of all) draft.mayHaveRelation = (name) => isInverse({ name, draft, all, ends, broken });
 }
 
-/** Makes the names of a broken reference's relations known at both ends, without a target. */
+/** Makes the relation names of a broken reference known at both ends, without a target. */
 function keepNames({
   broken,
   ends,
@@ -108,7 +108,7 @@ function isInverse({
   });
 }
 
-/** Returns what the faulty fields of a file would reference, as far as it is known. */
+/** Returns the references of the faulty fields of a file, as far as they are known. */
 function faultyReferences(draft: Draft, drafts: Drafts): readonly BrokenReference[] {
   const { value } = draft.source;
   const given = isObject(value) && isObject(value["fields"]) ? value["fields"] : {};
@@ -139,7 +139,9 @@ function linkOwn({
   readonly draft: Draft;
   readonly field: Field;
   readonly drafts: Drafts;
-  /** Whether every file has a valid name: otherwise an unknown resource may be one without. */
+  /**
+   * Whether every file has a valid name. Otherwise, an unknown resource may be a file without one.
+   */
   readonly isNamed: boolean;
 }): RelationEnd | BrokenReference | undefined {
   const given = draft.content.fields?.[field.name];
@@ -209,7 +211,7 @@ function linkOwn({
   return { kind: "end", draft, resource, field, reference, target };
 }
 
-/** Returns a name that no two references share, since neither part contains a dot. */
+/** Returns a name that is unique to a reference, since neither part contains a dot. */
 function relationNameOf(resource: string, field: Field): string {
   return `${resource}.${field.name}`;
 }

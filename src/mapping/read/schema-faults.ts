@@ -2,7 +2,7 @@ import type { ErrorObject } from "ajv";
 import { hint, questionOf } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
 
-/** A fault that the JSON Schema finds, in the words of the file. */
+/** A fault from the JSON Schema, in the words of the mapping file. */
 export interface SchemaFault {
   readonly path: YamlPath;
   readonly message: string;
@@ -10,8 +10,8 @@ export interface SchemaFault {
 }
 
 /**
- * Turns ajv's errors (`allErrors`, `verbose`) into one fault for each problem. The schema's
- * `errorMessage`, which editors show too, says what was expected.
+ * Converts ajv's errors (`allErrors`, `verbose`) into one fault for each problem. The schema's
+ * `errorMessage`, which editors show too, contains the expected form.
  */
 export function schemaFaults(errors: readonly ErrorObject[]): readonly SchemaFault[] {
   const choices = errors.filter(({ keyword }) => keyword === "anyOf");

@@ -2,14 +2,14 @@ import { shortTable } from "../../db/names.ts";
 import type { TableIndex } from "../definition.ts";
 import { findField, keysOf, type Draft } from "./draft.ts";
 
-/** Returns the table, without the schema `public`. */
+/** Returns the name of the table, without the schema `public`. */
 export function readTable({ content }: Draft, name: string): string {
   return shortTable(content.table ?? name);
 }
 
 const writing = ["supportsCreate", "supportsUpdate", "supportsDelete", "createRules", "updateRules"] as const;
 
-/** Checks `view`: what a file may not say about records that nothing here can change. */
+/** Checks `view`: refuses keys that make no sense for records that cannot be changed. */
 export function checkView(draft: Draft): void {
   const { content } = draft;
   if (content.view !== true) return;
@@ -26,7 +26,7 @@ export function checkView(draft: Draft): void {
   }
 }
 
-/** Reads `unique`, lists of fields whose values together are unique. */
+/** Reads `unique`: lists of fields whose values together are unique. */
 export function readUniques(draft: Draft): readonly (readonly string[])[] {
   const { unique = [] } = draft.content;
   const keyNames = keysOf(draft).map(({ name }) => name);
@@ -51,7 +51,7 @@ export function readIndexes(draft: Draft): readonly TableIndex[] {
   });
 }
 
-/** Refuses rules and an owner column that would write what the database computes. */
+/** Refuses rules and an owner column that would write columns that the database computes. */
 export function checkGenerated(draft: Draft): void {
   const isGenerated = (name: string): boolean => draft.fields.get(name)?.isGenerated === true;
   for (const key of ["createRules", "updateRules"] as const) {

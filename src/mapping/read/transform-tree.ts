@@ -7,7 +7,10 @@ import { isObject } from "../../kit/is-object.ts";
 
 type ObjectNode = TransformNode & { readonly kind: "object" };
 
-/** Reads `transform`. Returns undefined when the file has none: every field under its own name. */
+/**
+ * Reads `transform`. Returns undefined for a file without it, which shows every field under its own
+ * name.
+ */
 export function readTransform(draft: Draft, drafts: Drafts): ObjectNode | undefined {
   const { transform } = draft.content;
   return transform === undefined
@@ -55,7 +58,7 @@ function readNode({ given, ...rest }: Part<FileTransform>): TransformNode {
 /** Follows the path through the resources. `include` must load every relation on it. */
 function checkPath({ draft, drafts, given, path }: Part<readonly string[]>): void {
   const { content, faultyKeys, code } = draft;
-  // The relations that a code module loads are known only when it runs.
+  // The relations that a code module loads are known only at run time.
   const isOpen = code.baseQuery !== undefined || faultyKeys.has("baseQuery");
   let included: unknown = content.baseQuery?.include;
   let here: Draft | undefined = draft;
