@@ -3,8 +3,8 @@ export interface OutgoingMessage {
   readonly exchange: string;
   readonly routingKey: string;
   /**
-   * At most 255 bytes. Two messages with the same exchange, key and id count as one, published
-   * twice.
+   * At most 255 bytes. Two messages with the same exchange, key and id count as one message that
+   * was published twice.
    */
   readonly messageId: string;
   readonly body: Buffer;
@@ -24,15 +24,15 @@ export interface IncomingMessage {
   readonly headers: Readonly<Record<string, unknown>>;
   readonly isRedelivered: boolean;
   /**
-   * Settles the message. Harmless when its connection is lost: the broker hands the message out
-   * again.
+   * Settles the message. Has no effect after its connection is lost: the broker hands the message
+   * out again.
    */
   ack(): void;
   /** Returns the message to its queue, which hands it out again. */
   requeue(): void;
 }
 
-/** What to consume, and how much at once. */
+/** Options of a consumer. */
 export interface ConsumeOptions {
   readonly queue: string;
   /** Most messages that are handed out and not settled. */
@@ -68,8 +68,8 @@ export interface Broker {
   depth(queue: string): Promise<number>;
   isConnected(): boolean;
   /**
-   * Looks now, and returns why published messages may reach no queue: no connection, or a missing
-   * part of the topology. Undefined without a fault: bindings that were removed are there again.
+   * Checks now, and returns why published messages may reach no queue: no connection, or a missing
+   * part of the topology. Undefined without a fault. Bindings that were removed are then restored.
    */
   fault(): Promise<string | undefined>;
   close(): Promise<void>;

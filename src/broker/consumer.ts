@@ -6,10 +6,13 @@ import { messageOf } from "../kit/errors.ts";
 import { handOut } from "./hand-out.ts";
 import type { Link } from "./link.ts";
 
-/** How RabbitMQ refuses a queue that is not there. */
+/** Start of RabbitMQ's error for a queue that does not exist. */
 const noQueue = "NOT_FOUND - no queue '";
 
-/** Whether RabbitMQ has said that a queue is not there. The same code may mean an exchange. */
+/**
+ * Returns whether an error of RabbitMQ means a missing queue. The same code may mean a missing
+ * exchange.
+ */
 export function isMissingQueue(refusal: unknown): boolean {
   return messageOf(refusal).includes(noQueue);
 }
@@ -23,15 +26,15 @@ interface ActiveConsumer {
 /** A running consumer of RabbitMQ. */
 export interface RabbitMqConsumption extends Consumption {
   /**
-   * Stops, and closes the channel after the acknowledgements. RabbitMQ hands out again what is not
-   * settled.
+   * Stops, and closes the channel after the acknowledgements. RabbitMQ hands out unsettled messages
+   * again.
    */
   close(): Promise<void>;
 }
 
 /**
- * Consumes on a channel of its own. Subscribes again after the loss of the channel, the queue or
- * the connection.
+ * Consumes on its own channel. Subscribes again after the loss of the channel, the queue or the
+ * connection.
  */
 export function startConsumption({
   link,
@@ -42,7 +45,7 @@ export function startConsumption({
   readonly link: Link;
   readonly options: ConsumeOptions;
   readonly log: Log;
-  /** Called when it is stopped and every message is settled. */
+  /** Called when the consumption is stopped and every message is settled. */
   readonly onEnd: () => void;
 }): RabbitMqConsumption {
   let isStopped = false;
@@ -70,7 +73,7 @@ export function startConsumption({
       });
 
       const settle = (act: () => void): void => {
-        // A delivery tag is valid on its own channel only: RabbitMQ requeued the message when the
+        // A delivery tag is only valid on its own channel: RabbitMQ requeued the message when the
         // channel closed.
         if (!isAlive) return;
         inFlight -= 1;

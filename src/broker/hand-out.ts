@@ -1,7 +1,7 @@
 import type { Log } from "../telemetry/log.ts";
 import type { ConsumeOptions, IncomingMessage } from "./broker.ts";
 
-/** How long a message waits after its handler threw. */
+/** Wait of a message whose handler threw. */
 const restMs = 1_000;
 
 /**

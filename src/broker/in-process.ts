@@ -10,7 +10,9 @@ import type {
 import { handOut } from "./hand-out.ts";
 import { type ExchangeKind, queues as names, topology } from "./topology.ts";
 
-/** Most waiting messages of a queue, since they are in memory. The database still has the work. */
+/**
+ * Most waiting messages of a queue, because they are in memory. The database still has the work.
+ */
 const defaultMaxReady = 10_000;
 
 interface Queue {
@@ -137,8 +139,8 @@ function handOutSoon(state: State, queue: Queue): void {
 }
 
 function handOutReady(state: State, queue: Queue): void {
-  // Only those that wait now: a handler that requeues every message must not block the process for
-  // ever.
+  // Hands out only the messages that wait now: a handler that requeues every message must not block
+  // the process for ever.
   let left = queue.ready.size;
   for (const stored of queue.ready) {
     if (left === 0) return;
@@ -181,7 +183,7 @@ function toIncoming({
     isRedelivered,
     ack: () => void settle(),
     requeue() {
-      // At the back, as RabbitMQ does with a quorum queue.
+      // Adds the message to the back, like RabbitMQ with a quorum queue.
       if (settle()) queue.ready.add({ message, isRedelivered: true });
     },
   };

@@ -10,7 +10,7 @@ import { declareTopology } from "./topology.ts";
 const heartbeatSeconds = 10;
 const firstWaitMs = 200;
 const longestWaitMs = 5_000;
-/** How long a broker that does not answer may delay a close. */
+/** Longest delay of a close by a broker that does not answer. */
 const closeLimitMs = 3_000;
 
 const lastingRefusal = /ACCESS.REFUSED/;
@@ -19,7 +19,7 @@ const refusedVirtualHost = /^Expected ConnectionOpenOk; got <ConnectionClose/;
 
 /** A channel that is opened again after each loss. */
 export interface KeptChannel {
-  /** Closes the channel after what was sent on it, and opens no other. */
+  /** Closes the channel after sending all pending data, and opens no other channel. */
   stop(): Promise<void>;
 }
 
@@ -27,10 +27,11 @@ export interface KeptChannel {
 export interface Link {
   isUp(): boolean;
   /**
-   * Returns why RabbitMQ takes no messages now (a memory or disk alarm). Undefined when it does.
+   * Returns why RabbitMQ takes no messages now (a memory or disk alarm). Undefined when it takes
+   * messages.
    */
   blockedBecause(): string | undefined;
-  /** Runs one request on a channel of its own. Rejects without a connection. */
+  /** Runs one request on its own channel. Rejects without a connection. */
   ask<T>(question: (channel: Channel) => Promise<T>): Promise<T>;
   /**
    * Opens a channel now and after each loss of the connection or the channel. Declares the topology
@@ -47,12 +48,12 @@ export interface Link {
  * Starts to connect, and returns without waiting.
  *
  * amqplib's recovery restores the connection, but not the channels. Its `setup` hook is not used:
- * after a failed one it waits for the connection to close, which never happens with a broker that
- * hangs.
+ * after a failed `setup` it waits for the connection to close, which never happens with a broker
+ * that hangs.
  *
  * @param name The name in RabbitMQ's list of connections.
- * @param onRefused Called with the reason when RabbitMQ refuses the user or the password, which
- *   lasts.
+ * @param onRefused Called with the reason when RabbitMQ refuses the user or the password, which is
+ *   a lasting fault.
  */
 export async function openLink({
   url,
@@ -126,8 +127,8 @@ export async function openLink({
 
 /**
  * Sends the writes of one turn of the event loop together. amqplib writes three frames per message,
- * each by itself; together, a delivery costs RabbitMQ 40 % less CPU. The types of amqplib hide the
- * socket; without one, nothing changes.
+ * each separately. Sent together, a delivery costs RabbitMQ 40 % less CPU. The types of amqplib
+ * hide the socket; without a socket, nothing changes.
  */
 function gatherWrites(model: unknown): void {
   const { connection } = (model ?? {}) as { readonly connection?: { readonly stream?: unknown } };
@@ -202,8 +203,8 @@ function keepChannel<C extends Channel>({
 }
 
 /**
- * Closes a channel, and waits for "close": without a connection RabbitMQ sends no close-ok, and
- * amqplib's promise never settles.
+ * Closes a channel, and waits for the event "close". Without a connection, RabbitMQ sends no
+ * close-ok, and amqplib's promise never settles.
  */
 async function closeChannel(channel: Channel): Promise<void> {
   const closed = new Promise<void>((resolve) => channel.once("close", resolve));

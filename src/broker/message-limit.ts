@@ -1,13 +1,13 @@
 /**
  * The largest message that every RabbitMQ accepts by default: `max_message_size` is 16 MiB since
  * 4.0, and was 128 MiB before (https://www.rabbitmq.com/docs/configure). RabbitMQ closes the
- * channel of a larger one.
+ * channel of a larger message.
  */
 export const maxMessageBytes = 16 * 1024 ** 2;
 
 /**
- * Most bytes of a presented record as JSON, so that its event fits into a message. The envelope has
- * 1 MiB.
+ * Most bytes of a presented record as JSON, so that its event fits into a message. 1 MiB is left
+ * for the envelope.
  */
 export const maxPresentedBytes = maxMessageBytes - 1024 ** 2;
 

@@ -13,16 +13,16 @@ export interface Publisher {
 
 interface OpenChannel {
   readonly channel: ConfirmChannel;
-  /** Returned messages whose confirm is still to come, counted by `identityOf`. */
+  /** Number of returned messages that are not confirmed yet, by `identityOf`. */
   readonly returned: Map<string, number>;
-  /** Bytes that RabbitMQ takes at most. */
+  /** Most bytes of a message that RabbitMQ accepts. */
   readonly largest: number;
 }
 
 /** The reason of an unconfirmed message that no queue takes. */
 export const unroutable = "unroutable";
 
-/** What RabbitMQ says when it closes the channel of a message that is larger than its setting. */
+/** Error of RabbitMQ when it closes the channel of a message that exceeds its setting. */
 const refusedSize = /message size \d+ is larger than configured max size (\d+)/;
 
 const confirmed: PublishOutcome = { kind: "confirmed" };
@@ -32,7 +32,7 @@ const unconfirmed = (reason: string): PublishOutcome => ({ kind: "unconfirmed", 
  * Publishes on one confirm channel of `link`.
  *
  * @param timeoutMs Time limit of a whole `publish`.
- * @param onReady Called each time that publishing becomes possible.
+ * @param onReady Called each time publishing becomes possible.
  */
 export function createPublisher({
   link,
@@ -45,7 +45,10 @@ export function createPublisher({
 }): Publisher {
   let open: OpenChannel | undefined;
   let isClosed = false;
-  /** The limit is unknown until RabbitMQ closes a channel for it: AMQP has no query for it. */
+  /**
+   * Most bytes of a message, once known: AMQP cannot query the limit, so RabbitMQ must first close
+   * a channel for it.
+   */
   let learned = Number.POSITIVE_INFINITY;
   const inFlight = new Set<Promise<unknown>>();
 
@@ -53,7 +56,7 @@ export function createPublisher({
     open: (connection) => connection.createConfirmChannel(),
     async setUp(channel) {
       const fresh: OpenChannel = { channel, returned: new Map(), largest: learned };
-      // After a close for another reason, RabbitMQ may have another setting.
+      // After a close for another reason, RabbitMQ may have another limit.
       learned = Number.POSITIVE_INFINITY;
       channel.on("error", (error: Error) => {
         const [, most] = refusedSize.exec(error.message) ?? [];
@@ -72,7 +75,7 @@ export function createPublisher({
     },
   });
 
-  /** Returns the channel to publish on, or why there is none. */
+  /** Returns the channel to publish on, or the reason why there is none. */
   function usableChannel(): OpenChannel | string {
     if (isClosed) return "closed";
     const blocked = link.blockedBecause();
@@ -166,8 +169,8 @@ function send(
 }
 
 /**
- * Identifies a message. Two with the same identity are one message, published twice: if one is
- * returned, either of the two may count as lost.
+ * Returns the identity of a message. Two messages with the same identity are one message, published
+ * twice: if one is returned, either may count as lost.
  */
 function identityOf({ exchange, routingKey, messageId }: Omit<OutgoingMessage, "body" | "headers">): string {
   return JSON.stringify([exchange, routingKey, messageId]);

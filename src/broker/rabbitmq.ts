@@ -12,11 +12,11 @@ import { parseUrl } from "../kit/parse-url.ts";
  * Connects to RabbitMQ and declares the topology. Waits for a server that is not up, with a warning
  * for each failed try.
  *
- * Publishing and consuming have a connection each: during an alarm RabbitMQ stops reading from the
- * publishing one, and acknowledgements must still get through.
+ * Publishing and consuming have one connection each. During an alarm, RabbitMQ stops reading from
+ * the publishing connection, but acknowledgements must still get through.
  *
  * @param publishTimeoutMs Time limit of one `publish`.
- * @param upkeepIntervalMs How often missing exchanges, queues and bindings are looked for.
+ * @param upkeepIntervalMs Interval of the checks for missing exchanges, queues and bindings.
  * @param signal Aborts the wait for the first connection, and rejects with its reason.
  * @throws OperatorError when `url` is not an AMQP URL, or RabbitMQ refuses the user or the
  *   password.
@@ -34,7 +34,7 @@ export async function connectRabbitMq({
   readonly upkeepIntervalMs?: number;
   readonly signal?: AbortSignal;
 }): Promise<Broker> {
-  // Without the URL, which may contain a password.
+  // The message leaves out the URL, which may contain a password.
   if (!/^amqps?:$/.test(parseUrl(url)?.protocol ?? ""))
     throw new OperatorError(
       "The URL of RabbitMQ (broker.url, AMQP_URL) must begin with amqp:// or amqps://.",
@@ -56,7 +56,7 @@ export async function connectRabbitMq({
     onReady: () => started.abort(),
   });
 
-  // Not on the publishing connection, which an alarm blocks.
+  // Does not use the publishing connection, which an alarm blocks.
   const upkeep = startUpkeep({ link: consuming, intervalMs: upkeepIntervalMs, log });
   const isConnected = (): boolean => publisher.isReady() && consuming.isUp();
 

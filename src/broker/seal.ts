@@ -1,8 +1,8 @@
 import { createHmac, hkdfSync, timingSafeEqual } from "node:crypto";
 
 /**
- * Signs the messages of this service. Another publisher on the broker therefore cannot have its own
- * delivered under a valid webhook signature.
+ * Signs the messages of this service. Another publisher on the broker therefore cannot get its own
+ * messages delivered under a valid webhook signature.
  */
 export interface Seal {
   sign(parts: readonly (string | Uint8Array)[]): string;

@@ -32,8 +32,8 @@ export interface Topology {
 }
 
 /**
- * Quorum queues also on a single node: their confirm means that the message is on disk, which a
- * classic queue's does not. Two arguments are left out on purpose:
+ * Queues are quorum queues, even on a single node: their confirm means that the message is on disk,
+ * unlike that of a classic queue. Two arguments are left out on purpose:
  * - `x-dead-letter-exchange`: the service publishes to `svc.dead` itself, with the reason in
  *   headers, and acknowledges after the confirm. RabbitMQ's own dead-lettering is at most once
  *   unless four settings agree.
@@ -61,8 +61,8 @@ export const topology: Topology = {
 };
 
 /**
- * Declares the topology, all of it durable. A no-op where it exists. Rejects, and RabbitMQ closes
- * the channel, where an object of the same name has other arguments.
+ * Declares the topology, all of it durable. Existing parts stay unchanged. Rejects, and RabbitMQ
+ * closes the channel, when an object of the same name has other arguments.
  */
 export async function declareTopology(channel: Channel): Promise<void> {
   for (const { name, kind } of topology.exchanges) {
@@ -75,7 +75,7 @@ export async function declareTopology(channel: Channel): Promise<void> {
 }
 
 /**
- * Declares the bindings. Rejects, and RabbitMQ closes the channel, where an exchange or a queue is
+ * Declares the bindings. Rejects, and RabbitMQ closes the channel, when an exchange or a queue is
  * missing.
  */
 export async function declareBindings(channel: Channel): Promise<void> {

@@ -5,9 +5,9 @@ import type { Link } from "./link.ts";
 import { declareBindings, declareTopology } from "./topology.ts";
 
 /**
- * How long a queue must be missing before it is declared here. When a queue is declared in the
+ * How long a queue must be missing before it is declared here. When a queue is declared at the
  * moment of its deletion, RabbitMQ 3.10 does not notify its consumers. They then wait for ever (12
- * of 12 times). Notified consumers declare it themselves within 0.2 s.
+ * of 12 times). Notified consumers declare the queue themselves within 0.2 s.
  */
 const consumersFirstMs = 1_000;
 
@@ -18,9 +18,9 @@ export interface Upkeep {
    * when all of it is there.
    */
   fault(): Promise<string | undefined>;
-  /** Notes a message that no queue takes: checks at once. */
+  /** Notes a message that no queue takes, and checks at once. */
   noteUnroutable(exchange: string): void;
-  /** Notes that a message got through. */
+  /** Notes that a message was confirmed. */
   noteConfirmed(exchange: string): void;
   stop(): Promise<void>;
 }
@@ -30,9 +30,8 @@ export interface Upkeep {
  * missing.
  *
  * AMQP cannot query a binding, and a test message would reach every other queue on the exchange. A
- * declaration is a no-op where the binding exists, and restores one that was removed. So the answer
- * of `fault` is true of the binding too. Without a connection nothing is done, and no fault is
- * known.
+ * declaration is a no-op when the binding exists, and restores a removed one. The answer of `fault`
+ * therefore covers the bindings too. Without a connection nothing is done, and no fault is known.
  */
 export function startUpkeep({
   link,
@@ -63,7 +62,7 @@ export function startUpkeep({
       refusal = undefined;
     } catch (error) {
       if (!isAsked) throw error;
-      // The connection was lost, and not the topology.
+      // The connection was lost, so the topology may be complete.
       if (!link.isUp()) return;
       const reason = messageOf(error);
       if (reason !== refusal) log.error({ reason }, "an exchange, queue or binding is missing in RabbitMQ");
@@ -92,7 +91,7 @@ export function startUpkeep({
     async fault() {
       if (refusal === undefined) {
         await check();
-        // What is missing is declared in its time: see `consumersFirstMs`.
+        // The missing part is declared later: see `consumersFirstMs`.
         if (refusal !== undefined) alarm.wake();
       }
       if (refusal !== undefined) return `an exchange, queue or binding is missing in RabbitMQ: ${refusal}`;
