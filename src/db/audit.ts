@@ -2,7 +2,7 @@ import type { ClientBase } from "pg";
 import type { Actor } from "../kit/actor.ts";
 import { sqlOver, type Sql } from "./sql.ts";
 
-/** What `svc.audit` tells of; the table has a check for each of these lists. */
+/** Actions in `svc.audit`. The table has a check for each of these lists. */
 export const auditActions = [
   "user.created",
   "user.updated",
@@ -31,18 +31,18 @@ export const auditActions = [
   "record.erased",
 ] as const;
 
-/** What a list of the trail may ask for: an action, or the part before its dot. */
+/** Values of the filter by action: an action, or the part before its dot. */
 export const auditActionNames: readonly string[] = [
   ...new Set(auditActions.flatMap((action) => [action.slice(0, action.indexOf(".")), action])),
 ];
 
 /**
- * Who changes things: a user of the API, an operator with svc-admin, a process by itself, or a role
- * of the database.
+ * Kinds of actors: a user of the API, an operator with svc-admin, a process by itself, or a role of
+ * the database.
  */
 export const actorKinds = ["user", "operator", "service", "database"] as const;
 
-/** What is changed. */
+/** Kinds of changed objects. */
 export const subjectKinds = [
   "user",
   "token",
@@ -54,29 +54,29 @@ export const subjectKinds = [
 ] as const;
 
 /**
- * Returns a CTE `acting` that hands the actor, as `actorText` gives it, over to the triggers. The
- * statement must read from it: PostgreSQL skips a CTE that is not read.
+ * Returns a CTE `acting` that passes the actor, in the form of `actorText`, to the triggers. The
+ * statement must read from it, because PostgreSQL skips a CTE that is not read.
  */
 export function actingCte(parameter: string): string {
   return `acting AS MATERIALIZED (SELECT set_config('svc.actor', ${parameter}, true))`;
 }
 
 /**
- * Returns an actor as the setting `svc.actor` has it. Empty for none, which makes the database role
- * the actor.
+ * Returns an actor in the form of the setting `svc.actor`. Empty for no actor, which makes the
+ * database role the actor.
  */
 export function actorText(actor: Actor | undefined): string {
   return actor === undefined ? "" : JSON.stringify(actor);
 }
 
-/** Hands the actor over to the triggers, until the transaction of `sql` ends. */
+/** Passes the actor to the triggers, until the transaction of `sql` ends. */
 export async function handOverIn(sql: Sql, actor: Actor | undefined): Promise<void> {
   await sql("SELECT set_config('svc.actor', $1, true)", [actorText(actor)]);
 }
 
-/** More are only counted. */
+/** Most titles that are recorded; more are only counted. */
 const mostTitles = 200;
-/** Characters. A title can be a whole statement. */
+/** Most characters of a title, which can be a whole statement. */
 const longestTitle = 500;
 
 /**
@@ -89,8 +89,8 @@ export async function recordMigration(
   actor: Actor | undefined,
 ): Promise<void> {
   if (steps.length === 0) return;
-  // Goes through bytes: half a surrogate pair is no JSON to PostgreSQL, and would fail the
-  // migration.
+  // Converts to bytes and back, because PostgreSQL refuses JSON with half a surrogate pair, which
+  // would fail the migration.
   const titles = steps
     .slice(0, mostTitles)
     .map(({ title }) => Buffer.from(title.slice(0, longestTitle)).toString());

@@ -14,10 +14,10 @@ import {
 import type { StatementNames } from "./statement-name.ts";
 import { createTextSql, type TextSql } from "./text-sql.ts";
 
-/** Most statements of one batch; of a text that is new, whose time is not known yet. */
+/** Most statements of one batch; `mostNew` is for a new text, whose duration is not known yet. */
 const mostStatements = 16;
 const mostNew = 4;
-/** Those behind a slow statement wait for it: a batch should take no longer. */
+/** Target duration of a batch, because statements wait for a slow one before them. */
 const mostMs = 50;
 
 /** Returns the SQL of a holder. Its statements share batches with those of no other holder. */
@@ -25,36 +25,37 @@ export type SqlOf<Holder> = (holder: Holder) => TextSql;
 
 export interface BatchedSqlOptions<Holder> {
   readonly pool: Pool;
-  /** See `createStatementNames`. What gets none is run alone. */
+  /** See `createStatementNames`. A statement without a name is run alone. */
   readonly names: StatementNames;
   /** Returns the same key for holders whose statements may share a batch. */
   readonly keyOf: (holder: Holder) => string;
   /** Runs a batch, or a statement that is alone, when the holder has its turn. */
   readonly inTurn?: <T>(holder: Holder, act: () => Promise<T>) => Promise<T>;
   /**
-   * What the statements do. With `equal reads`, those of a batch that have equal values are run
+   * Kind of the statements. With `equal reads`, statements of a batch with equal values are run
    * once.
    */
   readonly kind: "reads" | "equal reads" | "writes";
 }
 
 /**
- * Goes before several writes. One that meets a lock gives up soon, and is run again alone. The
- * others do not wait for it.
+ * Statement before a batch of writes. A write that meets a lock gives up soon and is run again
+ * alone. The others therefore do not wait.
  */
 const shortLocks = lockLimitOf(50);
 
 type Values = readonly SentValue[];
-/** `again`: the statement is to be run alone. */
+/** Outcome of a statement; `again` means that it must be run alone. */
 type Outcome = { readonly rows: TextRow[] } | { readonly error: unknown } | "again";
 
 /**
- * Runs statements that need no transaction. Those of one holder and one text share a batch
- * when they come in one turn of the event loop. Those that wait for the same turn do, too.
+ * Returns SQL for statements that need no transaction. Statements of one holder and one text share
+ * a batch when they come in one turn of the event loop. So do statements that wait for the same
+ * turn of the holder.
  *
- * PostgreSQL takes them for one transaction, with one commit. Where a write fails, all of them have
- * done nothing, and each is run once more, alone. Each has a snapshot of its own, taken after it
- * was asked for.
+ * PostgreSQL runs a batch as one transaction, with one commit. When a write fails, the whole batch
+ * has done nothing, and each write is run once more, alone. Each statement has its own snapshot,
+ * taken after the call.
  */
 export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): SqlOf<Holder> {
   const { pool, names, keyOf, kind, inTurn = (_holder, act) => act() } = options;
@@ -76,9 +77,9 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
   function outcomeOf(rows: TextRow[], { error, at }: BatchFault, index: number): Outcome {
     if (isStalePlan(error)) return "again";
     if (!isOfOneStatement(error)) return { error };
-    // A write may have failed because of one before it.
+    // A write may have failed because of an earlier one.
     if (kind === "writes") return index === at && isTimeLimit(error) ? { error } : "again";
-    // The result may have been too large only together with those before it.
+    // The result may only have been too large together with earlier results.
     if (index === at) return isTooLarge(error) && at > 0 ? "again" : { error };
     return index < at ? { rows } : "again";
   }
@@ -92,7 +93,7 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
     return ids.map((id) => copyOf(found.get(id) ?? "again"));
   }
 
-  /** Joins the batch that is gathered for the holder. */
+  /** Adds a statement to the current batch of the holder. */
   async function join(holder: Holder, name: string, text: string, values: Values): Promise<Outcome> {
     const key = `${keyOf(holder)} ${name}`;
     let entry = open.get(key);
@@ -132,12 +133,12 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
 /** Limits batches of slow statements. */
 interface Pace {
   most(name: string): number;
-  /** @param ms What a statement of that name took, in its batch. */
+  /** @param ms Duration of one statement of that name in its batch. */
   note(name: string, ms: number): void;
 }
 
 function createPace(): Pace {
-  /** By name, of which there are as many as `createStatementNames` gives. */
+  /** Duration by name. `createStatementNames` limits the number of names. */
   const took = new Map<string, number>();
   return {
     most(name) {
@@ -152,14 +153,17 @@ function createPace(): Pace {
   };
 }
 
-/** Copies the rows: each caller may change its own. */
+/** Copies the rows, because each caller may change its own. */
 function copyOf(outcome: Outcome): Outcome {
   return typeof outcome === "object" && "rows" in outcome
     ? { rows: outcome.rows.map((row) => [...row]) }
     : outcome;
 }
 
-/** Returns whether the fault is one statement's: not the server's (class 57: it stops). */
+/**
+ * Returns whether the fault is that of one statement, rather than of the server (class 57: it
+ * stops).
+ */
 function isOfOneStatement(error: Error): boolean {
   if (isTooLarge(error)) return true;
   return error instanceof DatabaseError && (isTimeLimit(error) || error.code?.startsWith("57") !== true);

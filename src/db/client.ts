@@ -7,31 +7,33 @@ import { pause } from "../kit/worker.ts";
 import { readInPortions } from "./read-portions.ts";
 import { limitResults, type ResultLimits } from "./result-limit.ts";
 
-/** The connections of a process. */
+/** The connection pools of a process. */
 export interface Database {
   readonly pool: Pool;
   /**
-   * For lists of records, which take the longest and answer the most. Has limits of its own, and
-   * never all connections.
+   * Pool for lists of records, which take longest and have the largest answers. It has its own
+   * limits, and never all connections.
    */
   readonly lists: Pool;
-  /** For the relay, which must not wait for requests. */
+  /** Pool of the relay, which must not wait for requests. */
   readonly relay: Pool;
-  /** For the fan-out, the sweep and the outcomes of attempts. */
+  /** Pool of the fan-out, the sweep and the outcomes of attempts. */
   readonly dispatcher: Pool;
   /**
-   * Names every connection of this process, and of no other. pg_stat_activity shows the name, and
-   * the outbox tells events apart by it.
+   * Name of every connection of this process, and of no other. pg_stat_activity shows the name, and
+   * the outbox distinguishes events by it.
    */
   readonly name: string;
   /**
-   * Waits for the connections in use, then ends them all; after 5 s it cuts those that do not
-   * answer.
+   * Waits for the connections in use, then ends all connections. After 5 s it cuts those that do
+   * not answer.
    */
   close(): Promise<void>;
 }
 
-/** How every connection reads and writes, whatever its role and its database have set. */
+/**
+ * Settings of every connection for the form of values, whatever its role and its database have set.
+ */
 export const valueSettings = `
     SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601';
     SET bytea_output = 'hex'; SET extra_float_digits = 1;
@@ -43,18 +45,21 @@ const closeLimitMs = 5000;
 
 /**
  * Limits the wait for a server's answer. A server that is reached answers earlier, at the latest
- * with its own `statement_timeout`. One that vanished, or sits behind a proxy that drops packets,
- * never does. TCP gives up after a quarter of an hour, and its keep-alive checks only idle
- * connections.
+ * with its own `statement_timeout`. A server that vanished, or is behind a proxy that drops
+ * packets, never answers. TCP gives up after a quarter of an hour, and its keep-alive checks only
+ * idle connections.
  */
 const answerTimeoutMs = 35_000;
 
 /**
- * Applies to every statement; a migration that needs longer says `SET LOCAL statement_timeout = 0`.
+ * Time limit of every statement. A migration that needs longer sets `SET LOCAL statement_timeout =
+ * 0`.
  */
 const statementTimeoutMs = 30_000;
 
-/** A turn of the relay reads what it finds in milliseconds; what takes longer waits for a lock. */
+/**
+ * Time limit of the relay's statements. They take milliseconds; a longer one is waiting for a lock.
+ */
 const relayTimeoutMs = 2_000;
 const relayConnections = 2;
 /** Fan-out, sweep and the outcomes of attempts: each has one statement under way. */
@@ -62,24 +67,24 @@ const dispatcherConnections = 4;
 
 /** Limits for the connections for lists. */
 export interface ListLimits extends ResultLimits {
-  /** How many of `poolSize`. */
+  /** Number of connections out of `poolSize`. */
   readonly connections: number;
   readonly statementTimeoutMs: number;
 }
 
 /**
- * Opens the connections. Connects on first use: a database that is away is no fault here (see
+ * Opens the pools. Connects on first use, so that an unavailable database is no fault here (see
  * `waitForDatabase`).
  *
- * @param poolSize Most connections, but for those of the relay and the dispatcher.
- * @param lists Without it, lists are like any other statement.
- * @param relays Whether the relay gets connections beside these.
- * @param dispatches Whether the dispatcher gets connections beside these.
- * @param program For the name of the connections.
+ * @param poolSize Most connections, without those of the relay and the dispatcher.
+ * @param lists Limits for lists. Without it, lists run like any other statement.
+ * @param relays Whether the relay gets additional connections.
+ * @param dispatches Whether the dispatcher gets additional connections.
+ * @param program Part of the name of the connections.
  * @param isEmbedded The embedded database has one backend behind many sockets: prepared statements
- *   are not named there. It is on this machine and knows no timeouts, so that a statement may take
- *   as long as it takes.
- * @param queryTimeoutMs After it a statement has failed, and its connection is cut.
+ *   are not named there. It is on this machine and has no timeouts, so a statement may take any
+ *   time.
+ * @param queryTimeoutMs Time after which a statement fails and its connection is cut.
  */
 export async function openDatabase({
   url,
@@ -123,7 +128,8 @@ export async function openDatabase({
     dispatcher,
     name,
     async close() {
-      // Never cleared: the pool does not wait for idle connections to end, and some may not.
+      // The timer is never cleared, because the pool does not wait for idle connections to end, and
+      // some may not.
       setTimeout(() => {
         for (const { connection } of clients) connection.stream.destroy();
       }, closeLimitMs).unref();
@@ -133,16 +139,17 @@ export async function openDatabase({
 }
 
 /**
- * Returns settings for statements that each read only what they return, by an index. A plan that
- * was made while a table was empty reads the whole table. PostgreSQL keeps that plan until the next
- * ANALYZE. At 6,000 rows the relay's read then took 9 ms instead of 0.2. Left to choose, PostgreSQL
- * plans the record of an outcome at each execution, 0.38 ms beside 0.23 for the work: it takes a
- * list of unknown length for ten items, and a plan for one seems cheaper. The embedded database is
- * one session, whose settings would apply to all.
+ * Returns settings for statements that read only the rows that they return, by an index. A plan
+ * that was made while a table was empty reads the whole table. PostgreSQL keeps that plan until the
+ * next ANALYZE. At 6,000 rows the relay's read then took 9 ms instead of 0.2. By default,
+ * PostgreSQL plans the record of an outcome at each execution: 0.38 ms beside 0.23 ms for the work.
+ * It assumes ten items for a list of unknown length, so that a plan for one item seems cheaper. The
+ * embedded database is one session, whose settings would apply to all connections.
  */
 function byIndex(isEmbedded: boolean): string {
   if (isEmbedded) return "";
-  // An incremental sort read all held deliveries of a subscription for each that was taken.
+  // With an incremental sort, PostgreSQL read all held deliveries of a subscription for each one
+  // that was taken.
   return `SET enable_seqscan = off; SET enable_bitmapscan = off; SET enable_incremental_sort = off; SET plan_cache_mode = force_generic_plan;`;
 }
 
@@ -168,12 +175,12 @@ function openPool({
   readonly log: Log | undefined;
   readonly queryTimeoutMs: number;
 }): Pool {
-  // Sent as statements, not as start-up parameters: PgBouncer refuses parameters that it does not
-  // know. `options` in the user's URL would replace them, too. JIT takes 50 to 250 ms where old
-  // statistics make a statement look expensive, and no statement is worth that. With parallel
+  // Sent as statements instead of start-up parameters, because PgBouncer refuses parameters that it
+  // does not know. `options` in the user's URL would also replace them. JIT takes 50 to 250 ms when
+  // old statistics make a statement look expensive, and no statement is worth that. With parallel
   // workers, a list of one user would take several cores of the server. The limit of idle
-  // transactions has PGlite 0.5.14 loop for ever at the next statement: `listenEmbedded` has one of
-  // its own.
+  // transactions makes PGlite 0.5.14 loop for ever at the next statement; `listenEmbedded` has its
+  // own limit.
   const sessionSettings = `${valueSettings}
     SET statement_timeout = ${timeoutMs};
     ${isEmbedded ? "" : serverSettings}
@@ -182,8 +189,8 @@ function openPool({
     connectionString: url,
     max,
     connectionTimeoutMillis: connectTimeoutMs,
-    // The service's own connections are never idle for long. The relay looks for missed events
-    // whenever it gets a new one.
+    // The service's own connections are never idle for long. The relay searches for missed events
+    // whenever it gets a new connection.
     idleTimeoutMillis: settings === "" ? 30_000 : 0,
     keepAlive: true,
     keepAliveInitialDelayMillis: 10_000,
@@ -196,15 +203,19 @@ function openPool({
   });
   // Without a listener, a server restart that cuts an idle connection ends the process.
   pool.on("error", (error) => log?.warn({ reason: reasonOf(error) }, "an idle database connection was lost"));
-  // The same for one in a transaction, between two of its statements: the next one fails.
+  // Without this listener, the same happens to a connection between two statements of a
+  // transaction. The next statement fails.
   pool.on("connect", (client) => client.on("error", () => undefined));
   return pool;
 }
 
-/** Wrong password, unknown role, unknown database, no right to connect: waiting does not help. */
+/**
+ * Codes of faults that waiting does not repair: wrong password, unknown role, unknown database, no
+ * right to connect.
+ */
 const lastingFaults = new Set(["28P01", "28000", "3D000", "42501"]);
 
-/** What pg says, without a code, for a server that has TLS off. */
+/** Message of pg, without a code, for a server that has TLS off. */
 const noTls = "The server does not support SSL connections";
 
 /**
@@ -245,7 +256,7 @@ export async function waitForDatabase({
   }
 }
 
-/** Undefined when the server answered. */
+/** Connects once. Returns the fault; undefined when the server answered. */
 async function probe(url: string): Promise<unknown> {
   let client: Client;
   try {
@@ -270,7 +281,8 @@ async function probe(url: string): Promise<unknown> {
   }
 }
 
-// An error object of pg carries the client, and with it the password. Only its message is logged.
+// Only the message is logged, because an error object of pg contains the client, and with it the
+// password.
 function reasonOf(error: unknown): string {
   if (error instanceof AggregateError && error.errors.length > 0)
     return error.errors.map((one) => messageOf(one)).join("; ");

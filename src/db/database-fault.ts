@@ -3,12 +3,13 @@ import { columnsOf } from "./fault-columns.ts";
 import { resultTooLargeCode } from "./result-limit.ts";
 
 /**
- * Says what went wrong in the database, as far as a caller can act on it. Has columns, not fields,
- * as the table names them.
+ * A fault of the database, as far as a caller can act on it. Fields are columns, under their names
+ * in the table.
  */
 export type DatabaseFault =
   /**
-   * An index on an expression gives its text (`lower(email)`); empty when the server did not say.
+   * For an index on an expression, the field is its text (`lower(email)`). Empty when the server
+   * named no columns.
    */
   | { readonly kind: "unique"; readonly fields: readonly string[] }
   /** The missing reference (insert, update), or the key that others refer to (delete). */
@@ -21,28 +22,28 @@ export type DatabaseFault =
   | { readonly kind: "forbidden" }
   /** A rule of the table turns the statement into one that gives no row back. */
   | { readonly kind: "rewritten" }
-  /** The record to change or delete is not there. */
+  /** The record to change or delete does not exist. */
   | { readonly kind: "not_found" }
   /**
-   * Out of range, too long, not of the column's type, or with a character that PostgreSQL cannot
-   * hold.
+   * A value is out of range, too long, of another type, or has a character that PostgreSQL cannot
+   * store.
    */
   | { readonly kind: "bad_value" }
   /**
-   * The database is away, overloaded, too slow, or in conflict with another transaction. The same
-   * may work later.
+   * The database is unavailable, overloaded, too slow, or in conflict with another transaction. The
+   * same statement may work later.
    */
   | { readonly kind: "unavailable" }
   /**
-   * The result was larger than its connection may hold, see `limitResults`. `rows` have come before
-   * that, where it is known.
+   * The result exceeded the limit of its connection, see `limitResults`. `rows` is the number of
+   * rows received before that, if known.
    */
   | { readonly kind: "too_large"; readonly rows?: number | undefined }
   | { readonly kind: "other" };
 
-/** What Prisma's errors, the adapter's and pg's have in common; every part may be missing. */
+/** Common parts of the errors of Prisma, its adapter and pg; every part may be missing. */
 interface Thrown {
-  /** How many rows a `ResultTooLargeError` came after. */
+  /** Number of rows before a `ResultTooLargeError`. */
   readonly rows?: number;
   readonly name?: unknown;
   readonly code?: unknown;
@@ -59,7 +60,7 @@ interface Cause {
   readonly constraint?: { readonly fields?: readonly string[]; readonly index?: string };
 }
 
-/** What RAISE EXCEPTION of PL/pgSQL gives by default. */
+/** Default code of RAISE EXCEPTION in PL/pgSQL. */
 const raised = "P0001";
 
 /** Prisma's own codes, for faults that did not come from the server with an SQLSTATE. */
@@ -99,11 +100,11 @@ const socketCodes = new Set([
 
 /**
  * Matches values that never reached the server because Prisma could not read them. Prisma's other
- * complaints are faults of the caller's code.
+ * validation errors are faults of the caller's code.
  */
 const unreadableValue = /Invalid value for argument|Unable to fit|Could not convert|integer value/;
 
-/** Sorts an error of Prisma, its adapter or pg. Pure; never throws, whatever is given. */
+/** Classifies an error of Prisma, its adapter or pg. Pure; never throws, whatever the value. */
 export function databaseFaultOf(error: unknown): DatabaseFault {
   if (typeof error !== "object" || error === null) return { kind: "other" };
   const thrown = error as Thrown;
@@ -115,8 +116,8 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   const isRaised = thrown.routine === "exec_stmt_raise";
   const sqlState = cause?.originalCode ?? (isRaised || isSqlState(code) ? code : undefined);
   if (sqlState !== undefined) {
-    // A prepared statement whose table changed meanwhile, in a transaction: it is parsed again next
-    // time. The code is also that of a rule without RETURNING.
+    // The table of a prepared statement has changed, in a transaction. The statement is parsed
+    // again next time. A rule without RETURNING has the same code.
     if (thrown.routine === "RevalidateCachedQuery") return { kind: "unavailable" };
     // The server is out of transaction ids, and writes nothing until a VACUUM (54000).
     if (String(thrown.routine).startsWith("GetNew")) return { kind: "unavailable" };
@@ -136,7 +137,7 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   return { kind: "other" };
 }
 
-/** Returns whether a statement has waited for a lock as long as it may. */
+/** Returns whether a statement failed because it reached its time limit for a lock. */
 export function isLockWaitOver(error: unknown): boolean {
   return error instanceof DatabaseError && error.code === "55P03";
 }
@@ -158,7 +159,7 @@ function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault
     case "23505":
       return { kind: "unique", fields };
     case "23503":
-    // PostgreSQL 18 reports `ON DELETE RESTRICT` by a code of its own.
+    // PostgreSQL 18 has a separate code for `ON DELETE RESTRICT`.
     case "23001":
       return { kind: "foreign_key", ...field };
     case "23502":
@@ -190,7 +191,10 @@ function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault
   }
 }
 
-/** Data exceptions; connection; foreign data; resources; operator intervention. */
+/**
+ * Kinds by class of SQLSTATE: data exceptions; connection; foreign data; resources; operator
+ * intervention.
+ */
 const kindOfClass: Readonly<Record<string, "bad_value" | "unavailable">> = {
   "22": "bad_value",
   "08": "unavailable",
@@ -200,19 +204,19 @@ const kindOfClass: Readonly<Record<string, "bad_value" | "unavailable">> = {
   "57": "unavailable",
 };
 
-/** The same parts from an error of pg itself. */
+/** Returns the same parts from an error of pg itself. */
 function causeOf(error: object): Cause {
   const { column, detail, constraint } = error as Readonly<
     Record<"column" | "detail" | "constraint", string | undefined>
   >;
   const fields = columnsOf({ column, detail });
-  // EXCLUDE names both.
+  // An EXCLUDE constraint has both.
   return { constraint: { fields, ...(constraint !== undefined && { index: constraint }) } };
 }
 
 /**
- * Returns whether a code is PostgreSQL's. Prisma's codes (`P2002`) have the same shape, and no
- * class of PostgreSQL begins with them but `P0`.
+ * Returns whether a code is an SQLSTATE. Prisma's codes (`P2002`) have the same form. Of
+ * PostgreSQL's classes, only `P0` begins with a P.
  */
 function isSqlState(code: string | undefined): boolean {
   return code !== undefined && /^(?!P[1-9])[0-9A-Z]{5}$/.test(code);

@@ -1,6 +1,6 @@
 /**
- * Returns the columns that a fault of the server is about; empty when it does not say. The detail
- * is in the server's language, but holds `(tenant, email)=(1, a)` in every one.
+ * Returns the columns of a server fault; empty when it names none. The detail is in the server's
+ * language, but holds `(tenant, email)=(1, a)` in every one.
  */
 export function columnsOf({
   column,

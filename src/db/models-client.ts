@@ -2,8 +2,8 @@ type Args = Readonly<Record<string, unknown>>;
 type PlainRecord = Readonly<Record<string, unknown>>;
 
 /**
- * What the models client does for one model. Arguments and answers are Prisma's, untyped because
- * the models come from YAML. Its values (`Decimal`, `DbNull`, `JsonNull`) are those of
+ * Operations of the models client for one model. Arguments and results are Prisma's, untyped
+ * because the models come from YAML. Its values (`Decimal`, `DbNull`, `JsonNull`) are those of
  * `@prisma/client/runtime/client`. A plain null in a Json field is JSON's null, not NULL.
  */
 export interface Delegate {
@@ -21,21 +21,21 @@ export interface Delegate {
 export interface ModelsClient {
   /** The delegate of a model by its name in the schema; throws for an unknown one. */
   delegate(model: string): Delegate;
-  /** The same over the connections for lists. */
+  /** Returns the delegate of a model over the connections for lists. */
   listDelegate(model: string): Delegate;
-  /** The same over the connections of the relay. */
+  /** Returns the delegate of a model over the connections of the relay. */
   relayDelegate(model: string): Delegate;
   /** Runs `work` in one transaction, which is rolled back when it rejects. */
   transaction<T>(work: (delegate: (model: string) => Delegate) => Promise<T>): Promise<T>;
-  /** Leaves the pool open: it is not this client's. */
+  /** Closes the client, but leaves the pool open because the client does not own it. */
   close(): Promise<void>;
 }
 
 /**
  * Returns a client that is opened when it is first used. Loading Prisma takes 95 ms of CPU and 18
- * MB, and reading the models a process of 100 MB. Few services ever use it.
+ * MB, and reading the models takes a process of 100 MB. Few services ever use it.
  *
- * @param open Called once, and again when it failed.
+ * @param open Opens the client. Called once, and again after a failure.
  */
 export function createLazyModelsClient(open: () => Promise<ModelsClient>): ModelsClient {
   let opening: Promise<ModelsClient> | undefined;

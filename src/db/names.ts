@@ -4,20 +4,23 @@ import { escapeIdentifier, escapeLiteral } from "pg";
 /** The PostgreSQL schema of a table whose mapping file names none. */
 export const tablesSchema = "public";
 
-/** PostgreSQL cuts longer identifiers without a warning, and then two may become one. */
+/**
+ * Most bytes of an identifier. PostgreSQL cuts longer ones without a warning, and two may become
+ * equal.
+ */
 export const maxNameBytes = 63;
 
-/** An identifier, quoted for SQL. */
+/** Returns an identifier, quoted for SQL. */
 export function quoteName(name: string): string {
   return escapeIdentifier(name);
 }
 
-/** A string constant, quoted for SQL. */
+/** Returns a string constant, quoted for SQL. */
 export function quoteText(text: string): string {
   return escapeLiteral(text);
 }
 
-/** A resource's table with its schema, quoted for SQL. */
+/** Returns a resource's table with its schema, quoted for SQL. */
 export function quoteTable(table: string): string {
   const { schema, name } = partsOfTable(table);
   return `${quoteName(schema)}.${quoteName(name)}`;
@@ -41,14 +44,14 @@ export function shortTable(table: string): string {
 }
 
 /**
- * Returns `stem + ending`. A stem that makes the name too long for PostgreSQL is cut, and its hash
- * put before the ending. Not quoted.
+ * Returns `stem + ending`. When the name is too long for PostgreSQL, the stem is cut and its hash
+ * put before the ending. The result is not quoted.
  */
 export function fittingName(stem: string, ending = ""): string {
   if (Buffer.byteLength(stem + ending) <= maxNameBytes) return stem + ending;
   const hash = `_${createHash("sha256").update(stem).digest("hex").slice(0, 10)}`;
   const room = maxNameBytes - Buffer.byteLength(hash + ending);
-  // Streaming, the decoder keeps back a character that was cut in two.
+  // In streaming mode, the decoder leaves out a character that was cut in two.
   const cut = new TextDecoder().decode(Buffer.from(stem).subarray(0, room), { stream: true });
   return cut + hash + ending;
 }
@@ -63,7 +66,7 @@ export function tableSql(relation: string): string {
   return `(CASE WHEN ${schema} = to_regnamespace('${tablesSchema}') THEN ${relation}.relname::text ELSE concat((SELECT nspname FROM pg_namespace WHERE oid = ${schema}), '.', ${relation}.relname) END)`;
 }
 
-/** The body of a function, quoted for SQL. */
+/** Returns the body of a function, quoted for SQL. */
 export function dollarQuoted(body: string): string {
   let tag = "$svc$";
   for (let n = 1; body.includes(tag); n++) tag = `$svc${n}$`;

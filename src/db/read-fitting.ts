@@ -1,11 +1,11 @@
 import { databaseFaultOf } from "./database-fault.ts";
 
 /**
- * Reads as many records as a connection may hold, when all would be larger.
+ * Reads as many records as fit into the limit of a connection, when all would be too large.
  *
- * @param read Reads the first so many.
- * @param more How many rows beyond the size a read takes.
- * @returns The records, and how many of them were asked for in the end.
+ * @param read Reads the given number of first records.
+ * @param more Number of rows that a read takes beyond the size.
+ * @returns The records, and the size that was finally requested.
  */
 export async function readFitting<T>(
   size: number,
@@ -18,8 +18,8 @@ export async function readFitting<T>(
   } catch (error) {
     const fault = databaseFaultOf(error);
     if (fault.kind !== "too_large" || size === 1) throw error;
-    // The number of rows before the limit is tried once. They need not be the first records of the
-    // page: related records come in any order, several of one record.
+    // Tries the number of rows before the limit only once. These rows need not be the first records
+    // of the page: related records come in any order, several for one record.
     const fitting = (fault.rows ?? size) - more;
     const quarter = Math.ceil(size / 4);
     const next = isFirst && fitting < size ? fitting : Math.min(fitting, quarter);

@@ -1,13 +1,16 @@
 import type { Pool } from "pg";
 
-/** Prisma gives its own error the code and the message of the driver's, and nothing else. */
+/**
+ * Code of the error. Prisma's own error only takes over the code and the message of the driver's
+ * error.
+ */
 export const resultTooLargeCode = "SVC_RESULT_TOO_LARGE";
 
-/** Why a statement failed: its result is larger than an answer may be. */
+/** Thrown for a statement whose result is larger than an answer may be. */
 export class ResultTooLargeError extends Error {
   readonly code = resultTooLargeCode;
 
-  /** How many had come as a whole; undefined where that is not known. */
+  /** Number of complete rows received; undefined when not known. */
   readonly rows: number | undefined;
 
   constructor(limitBytes: number, rows?: number) {
@@ -17,20 +20,20 @@ export class ResultTooLargeError extends Error {
   }
 }
 
-/** How large the result of a statement may be. */
+/** Size limits of the result of a statement. */
 export interface ResultLimits {
   readonly maxResultBytes: number;
-  /** The first row of a result may be larger than that, up to this. */
+  /** Most bytes of the first row, which may exceed `maxResultBytes`. */
   readonly maxRowBytes: number;
 }
 
 /**
- * Fails every statement of the pool whose result is larger than the limits, while it arrives.
- * Neither the number of rows nor a column's type says how large they are. The connection is cut, as
- * the rest of the result would still come over it; the pool opens another one.
+ * Fails every statement of the pool whose result exceeds the limits, while it arrives. Neither the
+ * number of rows nor a column's type shows how large they are. The connection is cut, because the
+ * rest of the result would still arrive on it; the pool opens another one.
  *
- * The first row has a limit of its own. A record of several requests may be larger than a page, and
- * would end every list that it is in.
+ * The first row has its own limit. A record that several requests have written may be larger than a
+ * page. It would fail every list that contains it.
  */
 export function limitResults(pool: Pool, { maxResultBytes, maxRowBytes }: ResultLimits): void {
   pool.on("connect", ({ connection }) => {
@@ -44,7 +47,8 @@ export function limitResults(pool: Pool, { maxResultBytes, maxRowBytes }: Result
       received = 0;
       rows = 0;
     });
-    // By chunks and not by rows: a row is there only as a whole, and may be of a gigabyte.
+    // Counts chunks instead of rows, because a row is only available as a whole and may have a
+    // gigabyte.
     connection.stream.prependListener("data", (chunk: Buffer) => {
       received += chunk.length;
       const limitBytes = rows > 0 ? maxResultBytes : Math.max(maxResultBytes, maxRowBytes);

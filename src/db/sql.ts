@@ -4,25 +4,25 @@ import { databaseFaultOf } from "./database-fault.ts";
 import { isStalePlan, lockLimitOf, runDescribed } from "./statement-batch.ts";
 import { nameForPg, statementName, type StatementNames } from "./statement-name.ts";
 
-/** Runs one statement and answers its rows. */
+/** Runs one statement and returns its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
 
 /**
- * Runs statements in one transaction, in which each sees what was committed before it. An error
- * rolls all of them back.
+ * Runs statements in one transaction, in which each statement sees earlier commits. An error rolls
+ * back all of them.
  */
 export type Transact = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
 
 /**
- * Runs statements on the pool. A connection keeps each of them prepared for its life: they have few
- * texts, none of which a request chooses.
+ * Returns SQL on a pool. A connection keeps each statement prepared for its life, because there are
+ * few texts, none chosen by a request.
  *
  * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
  *   names would collide.
- * @param lockLimitMs How long a statement may wait for a lock; default: as long as it may take. The
- *   embedded database has no locks to wait for.
- * @param salt With another one, the same text has another name. For statements that ask tables of
- *   the mapping files, whose columns may get another type by a reload.
+ * @param lockLimitMs Time limit for a lock; default: the time limit of the statement. The embedded
+ *   database has no locks to wait for.
+ * @param salt With another salt, the same text has another name. For statements on tables of the
+ *   mapping files, whose columns may get another type by a reload.
  */
 export function createSql({
   pool,
@@ -49,10 +49,13 @@ export function createTransact(pool: Pool, settings = ""): Transact {
   return (work) => inTransaction(pool, settings, (client) => work(sqlOver(client)));
 }
 
-/** Runs statements over a connection: without `names`, or where it gives none, unnamed ones. */
+/**
+ * Returns SQL on one connection. Statements are unnamed without `names`, or when it returns no
+ * name.
+ */
 export function sqlOver(client: ClientBase, names?: StatementNames): Sql {
   return async (text, values = []) => {
-    // Without parameters it may be several in one.
+    // A text without parameters may contain several statements, so it gets no name.
     const name = values.length === 0 ? undefined : names?.(text);
     return (await client.query({ text, values: [...values], ...nameForPg(name) })).rows;
   };
@@ -73,13 +76,13 @@ export async function inTransaction<T>(
     isDone = true;
     return result;
   } catch (error) {
-    // Where the server did not answer, the connection may still be busy.
+    // When the server did not answer, the connection may still be busy.
     const isUnavailable = databaseFaultOf(error).kind === "unavailable";
     const isFree = !isUnavailable || (error instanceof DatabaseError && !failsAgain(error));
     if (isFree) isDone = await isRolledBack(client);
     throw error;
   } finally {
-    // The end of a connection takes back what was not committed.
+    // Ending the connection rolls back uncommitted work.
     client.release(!isDone);
   }
 }
@@ -105,35 +108,33 @@ async function isRolledBack(client: ClientBase): Promise<boolean> {
 /**
  * Returns the conditions that find one row by its key, and by no other index. For `column = value`,
  * a plan of a nearly empty table may take any index that has the column. It then reads all of that
- * index: 470 to 2,150 ms for 1,000 ids in an outbox of 100,000. Only the index of the key gives
- * this order, and so costs least whatever the planner believes.
+ * index: 470 to 2,150 ms for 1,000 ids in an outbox of 100,000. Only the index of the key has this
+ * order, so it is cheapest whatever the planner assumes.
  */
 export function byKey(column: string, value: string): string {
   return `${column} >= ${value} AND ${column} <= ${value} ORDER BY ${column} LIMIT 1`;
 }
 
 /**
- * A condition, always true, that makes the commit not wait for the disk. For statements whose loss
- * does no harm: a crash of the database loses the last 0.6 s of such commits.
+ * An SQL condition, always true, with which the commit does not wait for the disk. For statements
+ * whose loss does no harm: a crash of the database loses the last 0.6 s of these commits.
  */
 export const withoutDiskWait = "(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL";
 
-/**
- * Returns a condition, always true, that has the statement wait no longer for each lock after it.
- */
+/** Returns an SQL condition, always true, that limits the statement's wait for each later lock. */
 export function withLockWait(ms: number): string {
   return `(SELECT set_config('lock_timeout', '${ms}ms', true)) IS NOT NULL`;
 }
 
-/** `SET LOCAL` statements that leave the planner only plans in the order of an index. */
+/** `SET LOCAL` statements that restrict the planner to plans in the order of an index. */
 export const onlyIndexes = ["seqscan", "bitmapscan", "sort", "incremental_sort"]
   .map((way) => `SET LOCAL enable_${way} = off`)
   .join("; ");
 
 /**
- * Runs statements for which an index has the rows in their order, and that stop after a page of
- * them. With old statistics, the planner may believe that reading and sorting everything is
- * cheaper. Each statement costs two round trips more.
+ * Returns SQL for statements whose row order an index has, and that stop after a page. With old
+ * statistics, the planner may believe that reading and sorting everything is cheaper. Each
+ * statement costs two additional round trips.
  */
 export function createIndexSql(pool: Pool): Sql {
   const transact = createTransact(pool, onlyIndexes);

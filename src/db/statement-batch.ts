@@ -9,32 +9,35 @@ import pg, {
 } from "pg";
 import { statementName } from "./statement-name.ts";
 
-/** A row as PostgreSQL's texts of its values. */
+/** A row whose values are PostgreSQL's texts. */
 export type TextRow = (string | null)[];
 
-/** A value that is sent as it is. */
+/** A value that is sent unchanged. */
 export type SentValue = string | Buffer | null;
 
-/** A text and the name that it is prepared under. */
+/** The text of a statement, and the name under which it is prepared. */
 export interface Statement {
   readonly name: string;
   readonly text: string;
 }
 
-/** One prepared statement, for several lists of values. */
+/** One prepared statement with several lists of values. */
 export interface StatementBatch extends Statement {
   readonly values: readonly (readonly SentValue[])[];
-  /** The statement that runs first, without values. Its rows are left out. */
+  /** A statement that runs first, without values. Its rows are dropped. */
   readonly before?: Statement | undefined;
 }
 
-/** Returns what has the statements after it wait no longer for a lock. */
+/** Returns a statement that limits the wait for a lock of the statements after it. */
 export function lockLimitOf(ms: number): Statement {
   const text = `SELECT set_config('lock_timeout', '${ms}', true)`;
   return { name: statementName(text), text };
 }
 
-/** Returns what pg would send; undefined for values that pg has to write, such as lists. */
+/**
+ * Returns values in the form that pg would send. Undefined when pg must convert one, such as a
+ * list.
+ */
 export function sentOf(values: readonly unknown[]): readonly SentValue[] | undefined {
   const sent: SentValue[] = [];
   for (const value of values) {
@@ -47,11 +50,11 @@ export function sentOf(values: readonly unknown[]): readonly SentValue[] | undef
 
 /**
  * Runs a batch, and returns the rows of each list of values. All executions go out in one write.
- * One `Sync` ends them, so that the server answers in one write too. Asks for no `Describe`, since
- * all values come as texts: this halves what pg itself takes for a statement.
+ * One `Sync` ends them, so that the server answers in one write too. Sends no `Describe`, because
+ * all values arrive as texts. This halves the time that pg itself takes for a statement.
  *
- * PostgreSQL takes a batch for one transaction. A fault of one execution therefore fails the batch.
- * A pool gives up the connection then, as it does after a fault of its own queries.
+ * PostgreSQL runs a batch as one transaction. A fault of one execution therefore fails the batch. A
+ * pool then drops the connection, as after a fault of its own queries.
  */
 export async function runBatch(
   over: Pool | ClientBase,
@@ -60,7 +63,7 @@ export async function runBatch(
   return resultsOf(await tryBatch(over, batch));
 }
 
-/** The rows of each list of values, and what failed. */
+/** The rows of each list of values, and the fault. */
 export interface BatchEnd<Row> {
   readonly results: readonly Row[][];
   readonly fault: BatchFault | undefined;
@@ -69,13 +72,13 @@ export interface BatchEnd<Row> {
 export interface BatchFault {
   readonly error: Error;
   /**
-   * Place of the execution that failed: behind all of them when their commit failed, negative when
-   * `before` did.
+   * Index of the execution that failed: after the last when the commit failed, negative when
+   * `before` failed.
    */
   readonly at: number;
 }
 
-/** Runs a batch, and returns where it failed. The rows of the executions before that are whole. */
+/** Runs a batch, and returns the place of a fault. The rows of earlier executions are complete. */
 export function tryBatch(over: Pool | ClientBase, batch: StatementBatch): Promise<BatchEnd<TextRow>> {
   return run(over, batch, ({ fields }) => fields);
 }
@@ -86,8 +89,8 @@ function resultsOf<Row>({ results, fault }: BatchEnd<Row>): readonly Row[][] {
 }
 
 /**
- * Runs one prepared statement, and returns its rows as pg does: values by the names of columns, in
- * JavaScript's types. The server describes them once on each connection, and not at each run.
+ * Runs one prepared statement, and returns its rows like pg: values by column name, in JavaScript's
+ * types. The server describes the columns once on each connection instead of at each run.
  */
 export async function runDescribed<R extends QueryResultRow>(
   pool: Pool,
@@ -100,7 +103,8 @@ export async function runDescribed<R extends QueryResultRow>(
 }
 
 /**
- * What pg exports without a type. It writes values as PostgreSQL takes them, lists and dates too.
+ * An untyped export of pg. It converts values to the form that PostgreSQL accepts, including lists
+ * and dates.
  */
 const { utils } = pg as unknown as { readonly utils: { prepareValue(value: unknown): SentValue } };
 
@@ -131,10 +135,10 @@ function run<Row>(over: Pool | ClientBase, batch: SentBatch, readRow: ReadRow<Ro
   });
 }
 
-/** What pg's client calls of a query that it did not make itself, as those of pg-cursor. */
+/** Methods that pg's client calls on a foreign query object, such as those of pg-cursor. */
 interface RawQuery extends Submittable {
   readonly text: string;
-  /** The client replaces it by one that ends its timer too. */
+  /** The client replaces it by a function that also ends its timer. */
   callback: (error: Error | null) => void;
   handleRowDescription(message: { readonly fields: unknown }): void;
   handleDataRow(message: { readonly fields: TextRow }): void;
@@ -143,7 +147,7 @@ interface RawQuery extends Submittable {
   handleError(error: Error): void;
 }
 
-/** The methods of pg's connection, whose published types ask for more than they take. */
+/** Methods of pg's connection, whose published types require more than the methods use. */
 interface Sender {
   readonly stream: { cork(): void; uncork(): void };
   parse(query: { readonly name: string; readonly text: string }): void;
@@ -154,10 +158,10 @@ interface Sender {
   sync(): void;
 }
 
-/** Unsure: its `Parse` may have failed, or its plan is stale. */
+/** State of a prepared statement. `unsure`: its `Parse` may have failed, or its plan is stale. */
 type StatementState = "parsed" | "unsure";
 
-/** The columns of a statement, which are as lasting as its plan. */
+/** Columns of a statement, which are valid as long as its plan. */
 interface Shape {
   addFields(fields: unknown): void;
   parseRow(values: TextRow): unknown;
@@ -168,11 +172,11 @@ interface KnownStatement {
   readonly shape?: Shape | undefined;
 }
 
-/** What is known of a connection. */
+/** Known state of a connection. */
 interface Prepared {
-  /** The statements that it has parsed here, by name. */
+  /** Statements that this module has parsed on the connection, by name. */
   readonly statements: Map<string, KnownStatement>;
-  /** No plan of it is older than this. */
+  /** Time before which no plan of the connection was made. */
   plannedAtMs: number;
 }
 
@@ -188,13 +192,14 @@ function preparedOf(connection: Connection): Prepared {
 }
 
 /**
- * A plan that was made while a table was empty may read a whole index for each row. PostgreSQL
- * keeps it until the next ANALYZE (docs/decisions/0037-plans-of-ten-seconds.md).
+ * Statement that discards old plans. A plan made while a table was empty may read a whole index for
+ * each row. PostgreSQL keeps it until the next ANALYZE
+ * (docs/decisions/0037-plans-of-ten-seconds.md).
  */
 const discardPlans = "DISCARD PLANS";
 const oldestPlanMs = 10_000;
 
-/** Discards the plans of a connection when they are old. Returns how many statements it sent. */
+/** Discards the plans of a connection when they are old. Returns the number of statements sent. */
 function sendDiscard(sender: Sender, known: Prepared): 0 | 1 {
   const now = performance.now();
   if (now - known.plannedAtMs < oldestPlanMs) return 0;
@@ -209,7 +214,7 @@ function sendDiscard(sender: Sender, known: Prepared): 0 | 1 {
 function parse(sender: Sender, { statements }: Prepared, { name, text }: Statement): void {
   const state = statements.get(name)?.state;
   if (state === "parsed") return;
-  // The close of a statement that is not there is no error.
+  // Closing a statement that does not exist is no error.
   if (state === "unsure") sender.close({ type: "S", name });
   sender.parse({ name, text });
   statements.set(name, { state: "unsure" });
@@ -266,7 +271,7 @@ function createQuery<Row>(
       shape.addFields(fields);
     },
     handleDataRow(message) {
-      // The caller is pg's parser, which what is thrown here would leave in the middle.
+      // The caller is pg's parser, which an exception would leave in the middle of a message.
       try {
         results[current]?.push(readRow(message, shape));
       } catch (error) {
@@ -283,8 +288,9 @@ function createQuery<Row>(
 }
 
 /**
- * Whether a prepared statement no longer fits its table: a column has another type since ("cached
- * plan must not change result type"). The connection keeps the statement for its life.
+ * Returns whether a prepared statement no longer fits its table. A column has changed its type
+ * since ("cached plan must not change result type"). The connection keeps the statement for its
+ * life.
  */
 export function isStalePlan(error: unknown): boolean {
   return (error as { readonly code?: unknown }).code === "0A000";

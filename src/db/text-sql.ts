@@ -4,30 +4,32 @@ import { isStalePlan, runBatch, sentOf, type TextRow } from "./statement-batch.t
 import { nameForPg, statementName, type StatementNames } from "./statement-name.ts";
 import { unsampledComment } from "./traceparent.ts";
 
-/** Runs one statement. Its rows are PostgreSQL's texts of the values, by position. */
+/** Runs one statement. Its rows have PostgreSQL's texts of the values, by position. */
 export type TextSql = (text: string, values: readonly unknown[]) => Promise<TextRow[]>;
 
 /** Runs statements in one transaction, which is rolled back when `work` rejects. */
 export type TextTransact = <T>(work: (sql: TextSql) => Promise<T>) => Promise<T>;
 
 /**
- * Keeps the texts: pg would make numbers, dates and objects of them, and most are only written into
- * JSON.
+ * Types that keep the texts. pg would convert them to numbers, dates and objects, but most are only
+ * written into JSON.
  */
 const asText = { getTypeParser: () => (text: string) => text };
 
 /**
- * Limits the named statements: a connection keeps each one for its life. Requests choose filters
- * and fields, so that the first shapes are kept, and later ones are parsed each time.
+ * Most named statements, because a connection keeps each one for its life. Requests choose filters
+ * and fields, so only the first texts are kept, and later ones are parsed each time.
  */
 const maxNames = 1000;
-/** Characters of all named texts: a plan takes up to a hundred times its text. */
+/**
+ * Most characters of all named texts: a plan takes up to a hundred times the memory of its text.
+ */
 const maxCharacters = 500_000;
 
 /**
  * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
  *   names would collide.
- * @param salt With another one, the same text has another name.
+ * @param salt With another salt, the same text has another name.
  */
 export function createStatementNames(isEmbedded: boolean, salt = ""): StatementNames {
   const names = new Map<string, string>();
@@ -35,7 +37,7 @@ export function createStatementNames(isEmbedded: boolean, salt = ""): StatementN
   return (text) => {
     if (isEmbedded) return undefined;
     let name = names.get(text);
-    // A trace's comment at the end is never seen again.
+    // A text that ends with a trace's comment never comes again.
     if (
       name === undefined &&
       names.size < maxNames &&
@@ -50,7 +52,7 @@ export function createStatementNames(isEmbedded: boolean, salt = ""): StatementN
   };
 }
 
-/** @param names Of all pools of the process together, see `createStatementNames`. */
+/** @param names Names for all pools of the process together, see `createStatementNames`. */
 export function createTextSql(over: Pool | ClientBase, names: StatementNames): TextSql {
   return async (text, values) => {
     const name = names(text);
@@ -61,7 +63,8 @@ export function createTextSql(over: Pool | ClientBase, names: StatementNames): T
       const [rows = []] = await runBatch(over, { name, text, values: [sent] });
       return rows;
     } catch (error) {
-      // In a transaction the fault has ended everything: the caller tries again as a whole.
+      // In a transaction, the fault has aborted everything: the caller repeats the whole
+      // transaction.
       if (!(over instanceof Pool) || !isStalePlan(error)) throw error;
       return runByPg(over, text, values);
     }
@@ -75,9 +78,9 @@ export type ManySql = (
 ) => Promise<readonly (readonly TextRow[])[]>;
 
 /**
- * Sends all of them in one write, to one connection. A fault of one is that of all.
+ * Sends all executions in one write to one connection. A fault of one fails all.
  *
- * @param names See `createStatementNames`. What gets none is sent one by one.
+ * @param names See `createStatementNames`. Statements without a name are sent one by one.
  */
 export function createManySql(over: ClientBase, names: StatementNames): ManySql {
   return async (text, lists) => {
@@ -106,7 +109,7 @@ async function runByPg(
   return result.rows;
 }
 
-/** @param names Of all pools of the process together, see `createStatementNames`. */
+/** @param names Names for all pools of the process together, see `createStatementNames`. */
 export function createTextTransact(pool: Pool, names: StatementNames): TextTransact {
   return (work) => inTransaction(pool, "", (client) => work(createTextSql(client, names)));
 }

@@ -1,10 +1,10 @@
 import { unsampledTraceparent, type Tracing } from "../telemetry/tracing.ts";
 
 /**
- * Returns a comment that ends a statement that writes: the current span's `traceparent`, in the
- * form of sqlcommenter. `svc.statement_traceparent()` gives it to the events that the write makes.
- * A comment takes no round trip, where a setting of the session would take one for each write.
- * Empty without tracing.
+ * Returns a comment for the end of a writing statement: the current span's `traceparent`, in the
+ * format of sqlcommenter. `svc.statement_traceparent()` copies it into the events of the write. A
+ * comment takes no round trip, but a setting of the session would take one for each write. Empty
+ * without tracing.
  */
 export function traceComment(tracing: Tracing): string {
   const span = tracing.isOn ? tracing.current() : undefined;
@@ -16,5 +16,8 @@ function commentOf(traceparent: string): string {
   return ` /*traceparent='${traceparent}'*/`;
 }
 
-/** The same for every span that is not recorded, so that statements with it can be prepared. */
+/**
+ * The comment of every span that is not recorded. It is constant, so that statements with it can be
+ * prepared.
+ */
 export const unsampledComment = commentOf(unsampledTraceparent);

@@ -2,8 +2,8 @@ import { Client } from "pg";
 import { OperatorError } from "../kit/errors.ts";
 
 /**
- * Limits the wait for the second session. A pooler in session mode whose sessions are all in use
- * gives none, and says nothing.
+ * Longest wait for the second session. A pooler in session mode whose sessions are all in use
+ * grants none, and does not answer.
  */
 const answerTimeoutMs = 2000;
 
@@ -12,20 +12,23 @@ const answerTimeoutMs = 2000;
  * Settings and prepared statements belong to a session. The service would fail now and then, and
  * still look ready.
  *
- * Compares the sessions of two connections. PostgreSQL's have one each, and keep it. Such a pooler
- * lends the session of an idle connection to the other, or changes it. A server that fails
- * meanwhile is not refused: the next statement finds that out.
+ * Compares the sessions of two connections. Connections to PostgreSQL have one session each, and
+ * keep it. A pooler in transaction mode lends the session of an idle connection to the other, or
+ * changes it. A server that fails meanwhile is not refused, because the next statement reports the
+ * failure.
  *
- * @throws OperatorError for such a pooler.
+ * @throws OperatorError for a pooler in transaction or statement mode.
  */
 export async function refuseTransactionPooling(url: string): Promise<void> {
   const clients = [openClient(url), openClient(url)] as const;
   try {
     await Promise.all(clients.map((client) => client.connect()));
-    // Every connection of the service begins with a SET. A proxy may keep the session for it then.
+    // Every connection of the service begins with a SET, for which a proxy may then keep the
+    // session.
     for (const client of clients) await client.query("SET jit = off");
     const known = [await sessionOf(clients[0]), await sessionOf(clients[1])];
-    // One of them twice in a row: else two idle sessions in turn look like one for each.
+    // Asks one connection twice in a row: otherwise two sessions lent in turn look like one for
+    // each connection.
     for (const asked of [0, 0, 1, 0, 1] as const) {
       if (known[0] === known[1] || known[asked] !== (await sessionOf(clients[asked])))
         throw new OperatorError(

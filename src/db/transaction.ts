@@ -10,10 +10,10 @@ export interface Transaction {
   readonly many: ManySql;
 }
 
-/** Runs statements in one transaction; what `work` throws takes all of them back. */
+/** Runs statements in one transaction, which is rolled back when `work` throws. */
 export type InTransaction = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>;
 
-/** @param names Of all pools of the process together, see `createStatementNames`. */
+/** @param names Names for all pools of the process together, see `createStatementNames`. */
 export function createInTransaction(pool: Pool, names: StatementNames): InTransaction {
   return (work) =>
     inTransaction(pool, "", (client) =>
@@ -26,7 +26,8 @@ export function createInTransaction(pool: Pool, names: StatementNames): InTransa
 }
 
 /**
- * Does a part of a transaction. Returns undefined when it failed, as if it had never been tried.
+ * Runs a part of a transaction in a savepoint. Returns undefined when it failed, and undoes the
+ * part.
  */
 export async function attempt<T>(sql: Sql, work: () => Promise<T>): Promise<T | undefined> {
   await sql("SAVEPOINT attempt");

@@ -24,9 +24,10 @@ const maxStatementParameters = 32;
  *
  * @param isEmbedded The embedded database has one backend behind many sockets, where the names of
  *   prepared statements would collide: they stay unnamed.
- * @param schemaText What the statements are made for. A connection keeps a statement with the types
- *   of its parameters, and outlives a reload: with another schema, it gets another name.
- * @param tracing When on, writes carry the `traceparent` of the span that they happen in.
+ * @param schemaText The schema of the statements. A connection outlives a reload, and keeps a
+ *   statement with the types of its parameters: with another schema, the statement gets another
+ *   name.
+ * @param tracing When on, writes carry the `traceparent` of their span.
  */
 export function createAdapter({
   pool,
@@ -58,13 +59,13 @@ export function createAdapter({
 }
 
 /**
- * Names statements, so that the server parses each one once per connection; the empty name means
- * "do not keep it". Lists in a query (`IN`, many rows) make a new text for every length. The server
- * keeps each text for the life of the connection. Statements with many parameters, and all after
- * the first 500, therefore stay unnamed. So do those with the `traceparent` of a recorded span,
- * which never come again.
+ * Creates the function that names statements, so that the server parses each once per connection.
+ * The empty name means "do not keep it". Lists in a query (`IN`, many rows) make a new text for
+ * every length. The server keeps each text for the life of the connection. Statements with many
+ * parameters, and all after the first 500, therefore stay unnamed. So do statements with the
+ * `traceparent` of a recorded span, which never come again.
  *
- * @param salt With another one, the same text has another name.
+ * @param salt With another salt, the same text has another name.
  */
 export function createStatementNamer(
   salt = "",
@@ -100,8 +101,8 @@ function withTraceparent<Queryable extends SqlQueryable>(queryable: Queryable, t
 const writes = /^\s*(?:INSERT|UPDATE|DELETE)\b/i;
 
 /**
- * Reads lists of the user's own types, such as enums, as adapter-pg reads those of the built-in
- * types. Without this, Prisma gets the text `{open,paid}` for a list, and fails on it.
+ * Creates a parser of lists of user-defined types, such as enums, like adapter-pg's parser of
+ * built-in types. Without it, Prisma gets the text `{open,paid}` for a list, and fails.
  */
 function createListParser(): ListParser {
   const areLists = new Map<number, boolean>();
@@ -109,8 +110,8 @@ function createListParser(): ListParser {
     if (typeof value !== "string" || !value.startsWith("{")) return value;
     let isList = areLists.get(oid);
     if (isList === undefined) {
-      // On the connection that is being read: another one could wait for this one's transaction for
-      // ever.
+      // Uses the connection that is being read, because another one could wait for its transaction
+      // for ever.
       const found = await queryable.queryRaw({
         sql: `SELECT FROM pg_type WHERE oid = ${oid} AND typcategory = 'A'`,
         args: [],
@@ -123,15 +124,15 @@ function createListParser(): ListParser {
   };
 }
 
-/** What adapter-pg 7.10 throws, as far as `keepConstraint` changes it. */
+/** The parts of adapter-pg 7.10's errors that `keepConstraint` changes. */
 interface Converted {
   readonly cause?: { constraint?: { fields: readonly string[] } | { index: string } };
 }
 
 /**
- * Keeps what the server says about a broken constraint: adapter-pg drops it all but the name. Puts
- * the columns back where Prisma looks for them (`cause.constraint.fields`), and the name of a check
- * constraint.
+ * Keeps the server's details of a violated constraint, of which adapter-pg only keeps the name.
+ * Restores the columns where Prisma expects them (`cause.constraint.fields`), and the name of a
+ * check constraint.
  */
 function keepConstraint<Queryable>(queryable: Queryable): Queryable {
   const hooked = queryable as { onError(error: unknown): never };

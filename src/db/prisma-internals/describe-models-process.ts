@@ -2,7 +2,9 @@ import { getInternalDMMF } from "@prisma/get-dmmf";
 import { buildAndSerializeParamGraph } from "@prisma/param-graph-builder";
 import type { DescribeAnswer } from "./describe-models.ts";
 
-/** The child's end of `describeModels`: one schema comes in as a message, one answer goes out. */
+/**
+ * The child process of `describeModels`: it receives one schema as a message, and sends one answer.
+ */
 process.once("message", (schemaText: string) => {
   process.send?.(answer(schemaText), () => process.disconnect());
 });

@@ -6,25 +6,28 @@ import type { GetPrismaClientConfig } from "@prisma/client/runtime/client";
 import { OperatorError } from "../../kit/errors.ts";
 
 /**
- * What Prisma's client needs of a schema beside its text: the models, and which places of a query
- * hold values.
+ * The description of a schema that Prisma's client needs beside the text: the models, and the
+ * places of values in queries.
  */
 export type ModelsDescription = Pick<GetPrismaClientConfig, "runtimeDataModel" | "parameterizationSchema">;
 
-/** What the child process says; a refusal is Prisma's message. */
+/** Answer of the child process; a refusal is Prisma's message. */
 export type DescribeAnswer = ModelsDescription | { readonly refusal: string };
 
 const timeoutMs = 120_000;
-/** Beside this file and of its kind: TypeScript in tests, JavaScript when built. */
+/**
+ * The program of the child process, with this file's extension: TypeScript in tests, JavaScript
+ * when built.
+ */
 const processFile = fileURLToPath(
   new URL(`describe-models-process${path.extname(import.meta.url)}`, import.meta.url),
 );
 
 /**
  * Returns what `prisma generate` would write about the schema, without the CLI. Calls the same
- * functions in a process of its own: Prisma's parser takes a tenth of a gigabyte, which ends with
- * that process. Requests go on being served while mapping files are reloaded. (A thread would do,
- * if the loader of the tests reached those of Node.js 20.)
+ * functions in a separate process. Prisma's parser takes a tenth of a gigabyte, which is freed when
+ * the process ends. Requests are still served while mapping files are reloaded. (A thread would
+ * suffice if the loader of the tests worked in threads of Node.js 20.)
  *
  * @throws OperatorError with Prisma's own message when the schema is refused.
  */
@@ -36,7 +39,7 @@ export async function describeModels(schemaText: string): Promise<ModelsDescript
 }
 
 async function ask(schemaText: string): Promise<DescribeAnswer> {
-  // None of the service's secrets, and no colours in a message that may go to a log.
+  // Passes none of the service's secrets, and turns off colours in a message that may be logged.
   const child = fork(processFile, { env: { NO_COLOR: "1" }, timeout: timeoutMs, killSignal: "SIGKILL" });
   let answer: DescribeAnswer | undefined;
   child.once("message", (message) => {

@@ -23,13 +23,13 @@ const { version } = createRequire(import.meta.url)("@prisma/client/package.json"
 };
 
 /**
- * Opens the client of the tables that the mapping files describe. Nothing of it outlives `close`:
+ * Opens the client of the tables that the mapping files describe. Nothing remains after `close`,
  * neither files nor loaded modules. Throws OperatorError with Prisma's own message when the schema
  * is refused.
  *
  * @param schemaText See `prismaSchemaOf`.
- * @param lists For `listDelegate`; default: `pool`.
- * @param relay For `relayDelegate`; default: `pool`.
+ * @param lists Pool of `listDelegate`; default: `pool`.
+ * @param relay Pool of `relayDelegate`; default: `pool`.
  * @param isEmbedded See `createAdapter`.
  * @param tracing See `createAdapter`.
  */
@@ -48,7 +48,7 @@ export async function openModelsClient({
   readonly isEmbedded: boolean;
   readonly tracing?: Tracing;
 }): Promise<ModelsClient> {
-  // What follows is all that the code says which `prisma generate` writes for JavaScript.
+  // These are all the options in the code that `prisma generate` writes for JavaScript.
   const ClientOfModels = getPrismaClient({
     ...(await describeModels(schemaText)),
     inlineSchema: schemaText,
@@ -62,7 +62,8 @@ export async function openModelsClient({
     new ClientOfModels({ adapter: createAdapter({ pool: over, isEmbedded, schemaText, tracing }) });
   const client = open(pool);
   const listClient = lists === pool ? client : open(lists);
-  // Only transforms that name relations need it: most services never do.
+  // Opened on first use, since only transforms that name relations need it, and most services have
+  // none.
   let relayClient = relay === pool ? client : undefined;
   return {
     delegate: (model) => delegateOf(client, model),
@@ -84,7 +85,7 @@ function delegateOf(client: Delegates, model: string): Delegate {
 const compiler = "@prisma/client/runtime/query_compiler_fast_bg.postgresql";
 
 const compilerWasm: CompilerLoading = {
-  // Without types, hence not a literal.
+  // The module has no types, so its name is not a literal.
   getRuntime: () => import(`${compiler}.mjs`) as ReturnType<CompilerLoading["getRuntime"]>,
   async getQueryCompilerWasmModule() {
     const { wasm } = (await import(`${compiler}.wasm-base64.mjs`)) as { readonly wasm: string };
@@ -93,7 +94,8 @@ const compilerWasm: CompilerLoading = {
   importName: "./query_compiler_fast_bg.js",
 };
 
-// Node has it, but its types come with the browser's, which this project leaves out.
+// Node has WebAssembly, but its types come with those of the browser, which this project leaves
+// out.
 const { WebAssembly } = globalThis as unknown as {
   readonly WebAssembly: { readonly Module: new (bytes: Uint8Array) => unknown };
 };

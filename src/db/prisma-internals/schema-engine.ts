@@ -12,23 +12,23 @@ import { type Client, Pool, type QueryArrayConfig, type QueryArrayResult } from 
 import { messageOf, OperatorError } from "../../kit/errors.ts";
 import { shortTable } from "../names.ts";
 
-/** What the tables lack to be as a Prisma schema says. */
+/** The changes that bring the tables to a Prisma schema. */
 export interface SchemaChange {
   /**
-   * One SQL statement each, without a semicolon; empty when nothing is lacking. Table names are not
-   * qualified.
+   * One SQL statement per item, without a semicolon; empty when nothing is missing. Table names are
+   * not qualified.
    */
   readonly statements: readonly string[];
-  /** What would be lost or might fail, given the rows that are there. */
+  /** Losses and possible failures, given the existing rows. */
   readonly warnings: readonly string[];
-  /** What cannot be done with the rows that are there. */
+  /** Changes that the existing rows make impossible. */
   readonly impossible: readonly string[];
 }
 
-/** Which parts of a live table the comparison is to see, by table and name. */
+/** The parts of live tables that the comparison sees, by table and name. */
 export interface VisibleParts {
   readonly column: (table: string, name: string) => boolean;
-  /** Primary keys and unique constraints included. */
+  /** Indexes, including primary keys and unique constraints. */
   readonly index: (table: string, name: string) => boolean;
   readonly foreignKey: (table: string, name: string) => boolean;
 }
@@ -36,14 +36,14 @@ export interface VisibleParts {
 const all: VisibleParts = { column: () => true, index: () => true, foreignKey: () => true };
 
 /**
- * Compares the live tables with a Prisma schema and changes nothing. Runs on the given connection
- * alone, so also inside its transaction.
+ * Compares the live tables with a Prisma schema and changes nothing. Uses only the given
+ * connection, so it can run inside its transaction.
  *
- * @param externalTables With their schema (`public.orders`): neither compared nor touched, but
- *   foreign keys may lead to them.
- * @param externalEnums Likewise.
- * @param visible What to compare of the others. The rest stays as it is, as if it were not there.
- *   Default: everything.
+ * @param externalTables Tables with their schema (`public.orders`) that are neither compared nor
+ *   changed, but that foreign keys may reference.
+ * @param externalEnums Enums that are neither compared nor changed.
+ * @param visible The parts of the other tables to compare. The rest stays unchanged, as if it did
+ *   not exist. Default: everything.
  */
 export async function compareSchema({
   client,
@@ -83,9 +83,9 @@ export async function compareSchema({
     bindMigrationAwareSqlAdapterFactory(adapterFactory),
   ).catch(refuse);
   try {
-    // Not `diff`: only a push looks at the rows, and so knows that an empty column can go. "force"
-    // passes over warnings, never over what is impossible. The adapter keeps the statements from
-    // the database.
+    // Uses a push instead of `diff`: only a push reads the rows, and so knows that an empty column
+    // can be dropped. "force" ignores warnings, but never impossible changes. The adapter keeps the
+    // statements from the database.
     const { warnings, unexecutable } = await engine
       .schemaPush({ schema: { files }, filters, force: true })
       .catch(refuse);
@@ -111,7 +111,7 @@ export async function compareSchema({
 
 type RowValues = Readonly<Record<string, unknown>>;
 
-/** Lists the engine's own queries on what is there, recognised by the fields that they return. */
+/** The engine's own queries of existing objects, recognised by the fields that they return. */
 const descriptions: readonly {
   readonly name: string;
   readonly fields: readonly string[];
@@ -138,7 +138,7 @@ const descriptions: readonly {
       "child_column",
       "referenced_schema_name",
     ],
-    // `parent` is the end that is referenced.
+    // `parent` is the referenced end.
     isSeen: (row, { foreignKey, column }) =>
       foreignKey(tableOf(row), String(row["constraint_name"])) &&
       column(tableOf(row), String(row["child_column"])) &&
@@ -164,7 +164,9 @@ function keepRows(result: QueryArrayResult, isKept: (row: RowValues) => boolean)
   );
 }
 
-/** The engine puts a comment, such as `-- AlterTable`, before each statement of a script. */
+/**
+ * Splits a script into statements. The engine puts a comment, such as `-- AlterTable`, before each.
+ */
 function statementsOf(script: string): readonly string[] {
   return script
     .split(/^-- \w+$/m)
@@ -207,14 +209,15 @@ async function instantiate(): Promise<EngineModule> {
   const glue = require.resolve("@prisma/schema-engine-wasm/schema_engine_bg");
   const bytes = await readFile(glue.replace(/\.js$/, ".wasm"));
   // The engine limits a push to 60 s by a timer that it never clears. The timer would keep the
-  // process alive for as long.
+  // process alive for that long.
   const imports = Object.fromEntries(
     Object.entries(engineModule).map(([name, value]) => [
       name,
       name.startsWith("__wbg_setTimeout_") ? unreferenced(value) : value,
     ]),
   );
-  // Node has it, but its types come with the browser's, which this project leaves out.
+  // Node has WebAssembly, but its types come with those of the browser, which this project leaves
+  // out.
   const { WebAssembly } = globalThis as unknown as { readonly WebAssembly: WebAssemblyGlobal };
   const { instance } = await WebAssembly.instantiate(bytes, { "./schema_engine_bg.js": imports });
   // Both halves of Prisma, this engine and the client's query compiler, report a panic through this
@@ -235,11 +238,11 @@ function unreferenced(setTimer: unknown): (...args: unknown[]) => NodeJS.Timeout
 }
 
 /**
- * Creates Prisma's adapter on one connection, with three differences. Rows can be kept from the
- * engine. Statements that would change something go to `onChange`. `"char"` columns of the catalogs
- * are read as the characters that the engine expects: the adapter refuses their type (18). As text
- * they make the engine panic at the first table with a CHECK constraint. They pass the adapter as
- * arrays of characters, which it knows.
+ * Creates Prisma's adapter on one connection, with three differences. `onRows` can hide rows from
+ * the engine. Statements that would change something go to `onChange`. `"char"` columns of the
+ * catalogs are read as the characters that the engine expects: the adapter refuses their type (18).
+ * As text they make the engine panic at the first table with a CHECK constraint. They pass the
+ * adapter as arrays of characters, which it knows.
  */
 function createAdapterFactory({
   client,
@@ -249,12 +252,13 @@ function createAdapterFactory({
 }: {
   readonly client: Client;
   readonly onChange: (sql: string) => void;
-  /** Gets the error of a query, of which the engine keeps no code. */
+  /** Gets the error of a query, because the engine does not keep its code. */
   readonly onFault: (error: unknown) => void;
-  /** May take rows away before the engine sees them. */
+  /** May remove rows before the engine sees them. */
   readonly onRows: (result: QueryArrayResult) => void;
 }): SqlMigrationAwareDriverAdapterFactory {
-  // The adapter takes nothing but a pool. This one never connects: its queries run on the client.
+  // The adapter only accepts a pool. This pool never connects, because its queries run on the
+  // client.
   const pool = new Pool();
   const query = async (config: QueryArrayConfig): Promise<QueryArrayResult> => {
     const result = await client.query(config).catch((error: unknown) => {
