@@ -3,19 +3,22 @@ import type { PlaceOptions } from "./place-deliveries.ts";
 
 /** Options of `placeDeliveries` for a lane that waits for its own attempts. */
 export interface AwaitedPlaces extends Pick<PlaceOptions, "admission" | "attempts" | "lane"> {
-  /** Returns whether one of them found no slot. */
+  /** Returns whether an attempt found no slot. */
   isRefused(): boolean;
-  /** Returns whether one of them was put back, to be tried again after a while. */
+  /** Returns whether a delivery was put back with a delay until its next try. */
   isDelayed(): boolean;
   /** Returns how many attempts were made. */
   attempted(): number;
-  /** Resolves when each started attempt is over or given up, and what was settled is written. */
+  /** Resolves when each started attempt is over or given up, and all outcomes are written. */
   ended(): Promise<void>;
 }
 
 const doNothing = (): void => undefined;
 
-/** Makes places whose attempts can be waited for: a lane starts no more than it waits for. */
+/**
+ * Creates places whose attempts can be awaited, so that a lane starts no more attempts than it
+ * awaits.
+ */
 export function awaitPlaces(
   { admission, attempts }: Pick<PlaceOptions, "admission" | "attempts">,
   lane: Lane,
@@ -82,7 +85,8 @@ export function awaitPlaces(
     isDelayed: () => isDelayed,
     attempted: () => attempted,
     async ended() {
-      // What gives up its place adds what is then settled.
+      // The list grows meanwhile: a delivery that gives up its place may be settled, which adds a
+      // promise.
       for (const one of open) await one;
     },
   };

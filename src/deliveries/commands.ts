@@ -138,7 +138,7 @@ async function retry({ open, terminal }: DeliveryCommandsOptions, id: string, js
 /**
  * Returns whether the subscriber may see the old row of an update. If not, a retry leaves it out.
  *
- * @throws OperatorError when the API would refuse the retry to everybody: see `ReadRight`.
+ * @throws OperatorError when the API would refuse the retry to every caller: see `ReadRight`.
  */
 async function readsPrevious(
   { sql, loadEligibility }: DeliveryCommandsContext,

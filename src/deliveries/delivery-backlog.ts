@@ -3,7 +3,7 @@ import { countLimit, type DeliveryBacklog } from "../telemetry/metrics/backlog-g
 
 // No part reads more rows than the limit. A delivery without a due time waits for a slot, or for
 // its subscription or user to be active. The age leaves out deliveries whose receiver fails: an
-// alert on it is to mean that the service itself is late.
+// alert on the age must mean that the service itself is late.
 const backlogText = `
   WITH parked AS MATERIALIZED (
     SELECT delivery_id, subscription_id FROM svc.delivery_queue WHERE due_at IS NULL ORDER BY subscription_id, delivery_id LIMIT $1
@@ -29,7 +29,7 @@ const backlogText = `
     (SELECT count(*) FROM (
       SELECT FROM svc.deliveries WHERE problem = 'failed' AND dead_lettered_at IS NULL ORDER BY id LIMIT $1) AS counted)::int AS "awaitingDeadLetter"`;
 
-/** Reads how many deliveries are unfinished, by what they wait for. The cost is bounded. */
+/** Counts the unfinished deliveries by the reason for their wait. The cost is bounded. */
 export async function readDeliveryBacklog(sql: Sql): Promise<DeliveryBacklog> {
   const [row] = await sql<BacklogRow>(backlogText, [countLimit]);
   if (row === undefined) throw new Error("The statement returned no row.");

@@ -79,10 +79,10 @@ export function presentResult(
 
 /**
  * Returns the JSON of the request of a delivery. It is computed and not stored, since every attempt
- * has the same body. Signatures are masked: with one, others could send a request in the service's
- * name. The parts that differ by attempt are masked too.
+ * has the same body. Signatures are masked because a reader could use one to send a request in the
+ * service's name. The parts that differ by attempt are masked too.
  *
- * @param payload Undefined when it was erased, which leaves no body.
+ * @param payload Undefined when the payload was erased; the request then has no body.
  * @param extraHeaders The receiver's own headers as they are now.
  */
 export function presentRequest(
@@ -115,10 +115,10 @@ export function presentRequest(
   };
 }
 
-/** Signatures, and the time of each attempt. */
+/** Returns whether a header is masked: signatures, and the time of each attempt. */
 const isCut = (name: string): boolean => /signature|timestamp/i.test(name);
 
-/** Keeps what names the kind of a signature: `sha256=`, `v1,`. */
+/** Masks a value except for the prefix that names the kind of signature: `sha256=`, `v1,`. */
 function cut(value: string): string {
   return `${/^\w+[=,]/.exec(value)?.[0] ?? ""}…`;
 }

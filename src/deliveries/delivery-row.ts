@@ -16,7 +16,7 @@ export interface DeliveryRow {
   readonly rootDeliveryId: string;
   readonly triggerKind: "automatic" | "manual";
   readonly resource: string;
-  /** Whether its body shows the old row of the update. */
+  /** Whether the delivery's body shows the old row of the update. */
   readonly hasPrevious: boolean;
   /** Trigger, record and time of the event; the time is UTC with microseconds. */
   readonly event: EventKind;
@@ -33,7 +33,7 @@ export interface DeliveryRow {
   readonly nextAttemptAt: Date | null;
 }
 
-/** What people see of `delivery` and its `event`. */
+/** Columns of a `DeliveryRow`, from the tables `delivery` and `event` of a statement. */
 export const deliveryColumns = `delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid",
     delivery.subscription_id AS "subscriptionId", delivery.user_id AS "userId", delivery.parent_delivery_id AS "parentDeliveryId",
     delivery.root_delivery_id AS "rootDeliveryId", delivery.trigger_kind AS "triggerKind", delivery.status, delivery.attempt,
@@ -41,23 +41,26 @@ export const deliveryColumns = `delivery.id, delivery.uuid, delivery.event_id AS
     delivery.created_at AS "createdAt", delivery.updated_at AS "updatedAt", delivery.resource, delivery.has_previous IS TRUE AS "hasPrevious",
     event.trigger AS event, event.record_id AS "recordId", ${timestampOfEvent} AS "occurredAt",
     (SELECT due_at FROM svc.delivery_queue WHERE ${byKey("delivery_id", "delivery.id")}) AS "nextAttemptAt"`;
-/** OFFSET 0: one event by its key for each delivery, whatever the planner expects. */
+/**
+ * OFFSET 0 makes PostgreSQL look up one event by its key for each delivery, whatever the planner
+ * expects.
+ */
 export const withEvent = `LEFT JOIN LATERAL (
     SELECT trigger, record_id, occurred_at FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event ON true`;
 
 const findText = `SELECT ${deliveryColumns} FROM svc.deliveries AS delivery ${withEvent} WHERE delivery.id = $1`;
 
-/** Returns undefined for a delivery that is not there. */
+/** Returns the delivery with an id; undefined when there is none. */
 export async function findDelivery(sql: Sql, id: string): Promise<DeliveryRow | undefined> {
   const [delivery] = await sql<DeliveryRow & Record<string, unknown>>(findText, [id]);
   return delivery;
 }
 
-/** What requests have beside the headers that every receiver gets. */
+/** Headers of a delivery's requests beyond those that every receiver gets. */
 export interface ExtraHeaders {
-  /** The headers that the subscription has now; none when it was deleted. */
+  /** Names of the subscription's own headers as of now; empty when it was deleted. */
   readonly headerNames: readonly string[];
-  /** Null when what made the delivery was not traced. */
+  /** Null when the operation that made the delivery was not traced. */
   readonly traceparent: string | null;
 }
 
@@ -65,7 +68,9 @@ const extraHeadersText = `
   SELECT traceparent, coalesce((SELECT header_names FROM svc.subscriptions WHERE id = subscription_id), '{}') AS "headerNames"
   FROM svc.deliveries WHERE id = $1`;
 
-/** Returns no headers and no trace for a delivery that is not there. */
+/**
+ * Returns the extra headers of a delivery; no headers and no trace when there is no such delivery.
+ */
 export async function findExtraHeaders(sql: Sql, id: string): Promise<ExtraHeaders> {
   const [found] = await sql<ExtraHeaders & Record<string, unknown>>(extraHeadersText, [id]);
   return found ?? { headerNames: [], traceparent: null };

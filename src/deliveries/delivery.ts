@@ -7,7 +7,7 @@ export type DeliveryStatus = (typeof deliveryStatuses)[number];
 /** The events that a delivery can report. */
 export const deliveredEvents: readonly EventKind[] = [...triggers, ...serviceEvents];
 
-/** `last_error` of a delivery that ended since the payload of its event was erased. */
+/** `last_error` of a delivery that ended because the payload of its event was erased. */
 export const erasedReason = "The record was erased.";
 
 /** Why an attempt failed; `http` is an answer outside 2xx. */
@@ -22,18 +22,21 @@ export type AttemptError =
   | "protocol"
   | "http";
 
-/** What made an attempt: its schedule, a person or a test delivery. */
+/** The cause of an attempt: its schedule, a manual retry, a replay or a test delivery. */
 export type AttemptTrigger = "scheduled" | "manual" | "replay" | "test";
 
-/** Where a POST went, and how long each part took. Undefined for a part that it did not reach. */
+/** The address and the durations of a POST. A part that the POST did not reach is undefined. */
 export interface AttemptTimings {
   /** IP address of the receiver. */
   readonly address?: string | undefined;
-  /** Not on a kept connection, like the next two, nor for an address in the URL. */
+  /**
+   * Duration of the DNS look-up; undefined for an IP address in the URL. On a kept connection, this
+   * and the next two are undefined.
+   */
   readonly dnsMs?: number | undefined;
   readonly connectMs?: number | undefined;
   readonly tlsMs?: number | undefined;
-  /** From the start of the attempt to the head of the answer. */
+  /** Time from the start of the attempt to the head of the answer. */
   readonly firstByteMs?: number | undefined;
 }
 
@@ -41,7 +44,7 @@ export interface AttemptTimings {
 export interface AttemptResult extends AttemptTimings {
   readonly startedAt: Date;
   readonly durationMs: number;
-  /** Undefined for 2xx. */
+  /** Kind of the failure; undefined for 2xx. */
   readonly error?: AttemptError;
   /** One line for `last_error`, without secrets; undefined for 2xx. */
   readonly detail?: string;
@@ -54,7 +57,7 @@ export interface AttemptResult extends AttemptTimings {
   readonly retryAfterSeconds?: number;
 }
 
-/** What follows an attempt. */
+/** The step after an attempt: the delivery ends, or there is a retry. */
 export type NextStep =
   | { readonly kind: "delivered" }
   | { readonly kind: "retry"; readonly delayMs: number }

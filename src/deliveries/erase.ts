@@ -7,15 +7,15 @@ import { blockPruning } from "./prune.ts";
 /** The record whose payloads are erased. */
 export interface ErasedRecord {
   readonly resource: string;
-  /** As in `record_id`. */
+  /** Id of the record, as in `record_id`. */
   readonly recordId: string;
 }
 
-/** What was erased. Does not count what an earlier run erased. */
+/** Result of one erasure. Leaves out what an earlier run erased. */
 export interface Erased {
   /** Events that have lost their snapshot. */
   readonly events: number;
-  /** How many of these were not fanned out yet, and never will be. */
+  /** Number of these events that were not fanned out yet, and never will be. */
   readonly unpublished: number;
   /** Events whose deliveries have lost their payload. */
   readonly payloads: number;
@@ -25,7 +25,7 @@ export interface Erased {
   readonly under_way: number;
   /** Attempts that have lost their receiver's answer. */
   readonly answers: number;
-  /** Answers kept for an `Idempotency-Key`. */
+  /** Answers kept for an `Idempotency-Key` that have lost their content. */
   readonly kept_answers: number;
 }
 
@@ -51,15 +51,17 @@ const emptyDataText = `
   WITH gone AS (DELETE FROM svc.event_data WHERE event_id = ANY($1::bigint[]) RETURNING 1)
   SELECT count(*)::int AS payloads FROM gone`;
 
-// OFFSET 0 has PostgreSQL read those of the events, and not all deliveries in their order.
+// OFFSET 0 makes PostgreSQL read only the deliveries of these events, instead of all deliveries by
+// id.
 const deliveriesText = `
   SELECT id FROM (SELECT id FROM svc.deliveries WHERE event_id = ANY($1::bigint[]) OFFSET 0) AS of_events
   WHERE id > $2 ORDER BY id LIMIT ${deliveriesPerPortion}`;
 
 /**
- * Cancels what is unfinished. One that was cancelled during its attempt gets the reason too: the
- * outcome then leaves out the receiver's answer. A failed one without a dead letter counts as
- * having one: there is nothing to publish, and retention would keep it for ever.
+ * Cancels the unfinished deliveries. A delivery that was cancelled during its attempt gets the
+ * reason too: the outcome then leaves out the receiver's answer. A failed delivery without a dead
+ * letter is marked as dead-lettered. There is nothing to publish, and retention would otherwise
+ * keep it for ever.
  */
 const cancelText = `
   WITH one AS MATERIALIZED (
@@ -87,7 +89,7 @@ const emptyAttemptsText = `
   )
   SELECT count(*)::int AS answers FROM emptied`;
 
-/** `Location` is the only trace of a record in a kept answer that is not its body. */
+/** Finds kept answers by `Location`, the only trace of a record in an answer outside its body. */
 const emptyKeptText = `
   WITH emptied AS (
     UPDATE svc.idempotency_keys SET status = 404, headers = '{}', body = $1, bytes = $2
@@ -96,7 +98,7 @@ const emptyKeptText = `
   )
   SELECT count(*)::int AS kept_answers FROM emptied`;
 
-/** The answer to a repeated request, so that it does not create the record again. */
+/** Answer to a repeated request. It keeps the request from creating the record again. */
 const keptAnswer = Buffer.from(JSON.stringify({ message: erasedReason, code: "record.not_found" }));
 
 /** Returns how many events the record has. */
@@ -107,7 +109,7 @@ export async function countEvents(sql: Sql, { resource, recordId }: ErasedRecord
 /**
  * Erases every payload of a record's events (docs/operations.md, "Erase a record"), beside the
  * running service. The rows of events, deliveries and attempts stay. Works in portions with a
- * transaction each, and can be repeated. The first one leaves the row of `svc.audit`.
+ * transaction each, and can be repeated. The first portion writes the row of `svc.audit`.
  *
  * @param onProgress Called after each portion of events, with the totals so far.
  */

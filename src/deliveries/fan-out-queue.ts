@@ -3,23 +3,23 @@ import { holderOfMessage } from "../events/event-message.ts";
 import { setBounded } from "../kit/bounded-map.ts";
 import { createFairQueue } from "../kit/fair-queue.ts";
 
-/** The messages that wait for the fan-out, of all but costly resources. */
+/** Queue of the messages that wait for the fan-out, except those of costly resources. */
 export interface FanOutQueue {
   add(message: IncomingMessage): void;
-  /** Takes note of how many deliveries the events of a holder made. */
+  /** Notes how many deliveries the events of a holder made. */
   note(holder: string, deliveries: { readonly events: number; readonly deliveries: number }): void;
-  /** Gives back what waits, and resolves when no batch is at work. */
+  /** Requeues the waiting messages, and resolves when no batch is running. */
   stop(): Promise<void>;
 }
 
-/** Bytes of a message that take as long as a delivery. */
+/** Number of bytes in a message that cost as much time as one delivery. */
 const bytesOfDelivery = 4096;
 const mostKnown = 10_000;
 
 /**
- * Runs batches, one after the other. Holders take turns. The cost of an event is estimated by the
- * deliveries that the holder's last events made. A holder without an estimate has one event in a
- * batch.
+ * Creates the queue, which runs batches one after the other. Holders take turns. The cost of an
+ * event is estimated by the deliveries that the holder's last events made. A holder without an
+ * estimate has one event in a batch.
  *
  * @param handle Fans out a batch. Never rejects.
  * @param mostCost Most deliveries of a batch.
@@ -33,7 +33,7 @@ export function createFanOutQueue({
   readonly mostItems: number;
   readonly mostCost: number;
 }): FanOutQueue {
-  /** Deliveries of an event, by holder. */
+  /** Expected deliveries per event, by holder. */
   const known = new Map<string, number>();
   const waiting = createFairQueue<IncomingMessage>(({ body }, { holder, isFirst }) => {
     const deliveries = known.get(holder);

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "../broker/broker.ts";
 
-/** The messages of costly resources, each resource in turns of its own. */
+/** Queue of the messages of costly resources. Each resource has its own turns. */
 export interface FanOutTurns {
-  /** Takes a message; false when as many wait already as may. */
+  /** Adds a message. Returns false when the queue is full. */
   add(resource: string, message: IncomingMessage): boolean;
-  /** Gives back what waits, and resolves when no turn is running. */
+  /** Requeues the waiting messages, and resolves when no turn is running. */
   stop(): Promise<void>;
 }
 
@@ -16,7 +16,10 @@ interface Lane {
 
 /** Turns that run at once: each takes a connection of the dispatcher. */
 const atOnce = 2;
-/** A turn gets fewer events when one takes longer, and more when it takes half of it. */
+/**
+ * Target duration. A longer turn makes the next one smaller; a turn of less than half makes it
+ * larger.
+ */
 const turnMs = 500;
 const firstSize = 10;
 
@@ -32,13 +35,13 @@ function take(lane: Lane, maxBytes: number): readonly IncomingMessage[] {
 }
 
 /**
- * Shares the fan-out among costly resources. The events of one may take seconds, so its turn is
- * short, and then the next resource has its turn.
+ * Shares the fan-out among costly resources. The events of one resource may take seconds, so its
+ * turn is short and then the next resource follows.
  *
  * @param handle Fans out events of one resource. Never rejects.
- * @param maxBytes Limit of the messages of one turn; a single one may be larger.
- * @param mostWaiting Of all resources together.
- * @param now In ms, never going back.
+ * @param maxBytes Most bytes of the messages of one turn; a single message may be larger.
+ * @param mostWaiting Most waiting messages of all resources together.
+ * @param now Monotonic clock, in ms.
  */
 export function createFanOutTurns({
   handle,
@@ -53,7 +56,7 @@ export function createFanOutTurns({
   readonly mostWaiting: number;
   readonly now: () => number;
 }): FanOutTurns {
-  /** In the order of their turns; a resource at work is not among them. */
+  /** Resources in the order of their turns, without those whose turn is running. */
   const queue: string[] = [];
   const lanes = new Map<string, Lane>();
   const running = new Set<Promise<void>>();

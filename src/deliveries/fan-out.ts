@@ -31,9 +31,9 @@ export interface FanOutOptions extends WriteOptions {
   readonly broker: Broker;
   readonly seal: Seal;
   readonly subscribers: SubscriberFinder;
-  /** Whether the events of a resource take turns of their own, since one may take long. */
+  /** Returns whether the events of a resource get turns of their own, because one may take long. */
   readonly isCostly: (resource: string) => boolean;
-  /** Whether the mapping files of this process have the resource. */
+  /** Returns whether the mapping files of this process have the resource. */
   readonly isKnown: (resource: string) => boolean;
   readonly attempts: Pick<Attempts, "start" | "drain">;
   readonly figures: Pick<Figures, "changed">;
@@ -47,21 +47,21 @@ export interface FanOutOptions extends WriteOptions {
 
 const batchSize = 200;
 /**
- * Most deliveries that a batch is expected to make. With 500, events of other users waited twice
- * as long: 110 ms for the batch before and their own.
+ * Most deliveries that a batch is expected to make. With 500, an event of another user waited twice
+ * as long: 110 ms, for the previous batch and its own.
  */
 const batchCost = 100;
-/** Limit of the messages of one batch; a single one may be larger. */
+/** Most bytes of the messages of one batch; a single message may be larger. */
 const batchBytes = 4 * 1024 ** 2;
 /** Most messages of costly resources that wait for their turns. */
 const mostCostly = 600;
 
 /**
- * Turns each event into one delivery per matching subscription. The same commit ends the event's
- * place in the outbox. Starts the attempts for which this process has slots; the others wait in the
- * queue for any dispatcher. Idempotent: a repeated event is no longer in the outbox.
+ * Turns each event into one delivery per matching subscription. The same commit removes the event
+ * from the outbox. Starts the attempts for which this process has slots; the others wait in the
+ * queue for any dispatcher. Idempotent, because a repeated event is no longer in the outbox.
  *
- * Costly resources have turns of their own, so that their events hold up no other resource's.
+ * Costly resources have turns of their own, so that their events do not delay other resources.
  */
 export function createFanOut(options: FanOutOptions): Worker {
   const { broker, attempts } = options;
@@ -121,15 +121,17 @@ async function handleMessages(
     return [];
   });
   if (unknown.length > 0) leaveUnknown(options, unknown);
-  // Not waited for: a queue of dead letters that is full, or without a quorum, holds up no event.
+  // Not awaited, because a queue of dead letters that is full or without a quorum must not delay
+  // events.
   if (foreign.length > 0)
     void deadLetterForeign(options, foreign, { reason: "not an event of this service", signal });
   if (batch.length > 0) await fanOutOrHalve(options, batch, signal);
 }
 
 /**
- * Leaves events in the outbox whose resource this process does not know. The API may be ahead with
- * new mapping files, and these alone say who reads the events. The relay publishes them again.
+ * Acknowledges events whose resource this process does not know, and leaves them in the outbox. The
+ * API may already have newer mapping files, and only these say who may read the events. The relay
+ * publishes the events again.
  */
 function leaveUnknown({ log }: FanOutOptions, unknown: readonly Pick<Received, "message" | "event">[]): void {
   for (const { message } of unknown) message.ack();
@@ -145,7 +147,7 @@ function leaveUnknown({ log }: FanOutOptions, unknown: readonly Pick<Received, "
 }
 
 /**
- * Fans out a batch, and halves it when it fails, until the events that fail are alone. Those stay
+ * Fans out a batch, and halves it when it fails, until the events that fail are alone. These stay
  * in the outbox, and the relay publishes them again later.
  */
 async function fanOutOrHalve(
@@ -164,8 +166,7 @@ async function fanOutOrHalve(
     const isAway = databaseFaultOf(error).kind === "unavailable" && !isTooMuch(error);
     if (isAway || signal.aborted) {
       log.error({ err: error }, "fan-out turn failed; giving the events back");
-      // Without the pause the messages would come back at once, for as long as the database is
-      // away.
+      // Without the pause, the messages would come back at once while the database is unavailable.
       await pause(1_000, signal);
       for (const { message, span } of batch) {
         span.end("failed");
@@ -194,9 +195,9 @@ async function fanOut(options: FanOut, messages: readonly Received[]): Promise<v
   // An event that was published again while it was in the queue counts once.
   const batch = [...new Map(messages.map((one) => [one.event.id, one])).values()];
   const { written, eventCount } = await findAndWrite(options, batch);
-  // Where some events of the batch were fanned out before, it may count the wrong owners.
+  // When some events of the batch were fanned out before, this may count the wrong owners.
   figures.changed(batch.slice(0, eventCount).map(({ event }) => event.owner_id));
-  // Repeats make no deliveries.
+  // Events that were fanned out before make no deliveries and would lower the estimate.
   if (eventCount === batch.length) noteDeliveries(queue, batch, written);
   metrics.fannedOut({ events: eventCount, deliveries: written.length });
   const parked = written.filter(({ isParked }) => isParked);
@@ -229,8 +230,8 @@ function noteDeliveries(
 }
 
 /**
- * Writes for the subscribers in memory, if there are any. When one may have changed since, the
- * statement writes nothing, and the database is asked.
+ * Writes deliveries for the subscribers in memory, if they are known. When a subscriber may have
+ * changed since, the statement writes nothing, and the subscribers are read from the database.
  */
 async function findAndWrite(options: FanOut, batch: readonly Received[]): ReturnType<typeof writeDeliveries> {
   const { subscribers } = options;

@@ -12,7 +12,7 @@ export interface Figures extends Worker {
   /**
    * Counts events that were fanned out.
    *
-   * @param ownerIds Owner of each; null for none.
+   * @param ownerIds Owner of each event; null for an event without an owner.
    */
   changed(ownerIds: readonly (string | null)[]): void;
   /** Counts an attempt whose outcome is stored. */
@@ -25,9 +25,12 @@ interface Counts {
   failures: number;
 }
 
-/** Stands for all users in `svc.figures`. */
+/** User id that stands for all users in `svc.figures`. */
 export const allUsersId = 0;
-/** Longer than `GET /stats` looks back: an hour by minutes, a week by hours. */
+/**
+ * How long counts are kept: longer than `GET /stats` looks back, an hour by minutes and a week by
+ * hours.
+ */
 const keptFor = { minute: "2 hours", hour: "8 days" } as const;
 
 const writeEveryMs = 5_000;
@@ -38,9 +41,9 @@ const mostAtOnce = 500;
 const mostForgotten = 2_000;
 
 /**
- * Adds counts to the minute and the hour that it is by the database's clock. In the order of the
- * key, so that two processes never wait for each other. Without a wait for the disk: a crash of the
- * database loses as little as one of the process.
+ * Adds counts to the current minute and hour of the database's clock. Locks rows in the order of
+ * the key, so that two processes never deadlock. The commit does not wait for the disk: a crash of
+ * the database loses as little as a crash of the process.
  */
 const addText = `
   INSERT INTO svc.figures AS kept (user_id, width, since, changes, deliveries, failures)
@@ -90,8 +93,8 @@ export function createFigures({
       try {
         await addCounts(sql, part);
       } catch (error) {
-        // Added to the next counts: the map has one entry per user, however long the database is
-        // away.
+        // Adds these to the next counts. The map has one entry per user, however long the database
+        // is away.
         for (const [userId, counts] of taken.slice(at))
           for (const name of ["changes", "deliveries", "failures"] as const) add(userId, name, counts[name]);
         log.warn({ reason: messageOf(error) }, "figures not written; trying again");
@@ -139,7 +142,7 @@ async function addCounts(sql: Sql, part: readonly (readonly [number, Counts])[])
   ]);
 }
 
-/** Removes what is no longer shown, a bounded part at a time. */
+/** Deletes the counts that are no longer shown, a bounded number of rows at a time. */
 export async function forgetOld(sql: Sql): Promise<void> {
   for (const [width, age] of Object.entries(keptFor)) {
     let count = mostForgotten;

@@ -1,15 +1,18 @@
 import type { Sql } from "../db/sql.ts";
 
-/** Columns whose times are in the order of the ids, except for slow transactions. */
+/** Columns of times that rise with the ids, except for slow transactions. */
 const times = { events: "occurred_at", deliveries: "created_at" } as const;
 
-/** Rows are committed within this time: their ids and their times differ in order by less. */
+/**
+ * Longest time until a row is committed: the order of times differs from that of ids by less than
+ * this.
+ */
 export const slackMs = 60_000;
 
 /**
  * Finds the first event or delivery at or after a time, by binary search over the ids: 30 reads,
- * however many rows there are. Returns its id; without one, the id after the last. The caller
- * allows `slackMs` for slow transactions.
+ * however many rows there are. Returns its id, or the id after the last one when there is none. The
+ * caller allows `slackMs` for slow transactions.
  */
 export async function findFirstSince(sql: Sql, table: keyof typeof times, since: Date): Promise<bigint> {
   const time = times[table];

@@ -19,7 +19,7 @@ export function flightsEndedBy(flights: readonly Flight[]): readonly string[] {
 
 /**
  * Counts these deliveries as written. Returns the flights that have ended beside `endedFlights`:
- * two writes at the same time each left the end to the other.
+ * each of two simultaneous writes had left the end to the other.
  */
 export function countWritten(flights: readonly Flight[], endedFlights: readonly string[]): readonly string[] {
   for (const flight of flights) {

@@ -3,10 +3,10 @@ import { pause } from "../kit/worker.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import { deadMessage } from "./messages.ts";
 
-/** Wait before messages go back that could not be moved: they come again at once. */
+/** Wait before messages that could not be moved are requeued: they come again at once. */
 const requeueAfterMs = 1_000;
 
-/** Moves messages that are not this service's own to `svc.dead`, or gives them back. */
+/** Moves messages that are not from this service to `svc.dead`, or requeues them. */
 export async function deadLetterForeign(
   {
     broker,

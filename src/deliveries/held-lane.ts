@@ -30,40 +30,40 @@ interface State {
   readonly alarm: Alarm;
   /** Name of this process in `svc.lanes`. */
   readonly holder: string;
-  /** By subscription. */
+  /** Subscriptions that are sending, by id. */
   readonly busy: Map<number, Sending>;
-  /** By subscription: they wait for a place, the longest first. */
+  /** Subscriptions that wait for a place, by id; the one that has waited longest is first. */
   readonly waiting: Map<number, HeldSubscription>;
   /** The subscription that was handled last: the next turn continues after it. */
   after: number;
 }
 
-/** As for retries, so that fresh deliveries keep their slots. */
+/** Held deliveries use the slots of retries, so that new deliveries keep theirs. */
 const lane: Lane = "retry";
 const pageSize = 200;
 /** Bounds a turn: 100,000 subscriptions with held deliveries take a second to go through. */
 const pagesPerTurn = 10;
-/** Some 300 bytes each. What finds no room is found again by a later turn. */
+/** Most waiting subscriptions, about 300 bytes each. A later turn finds the others again. */
 const mostWaiting = 2_000;
 const cancelledAtOnce = 200;
-/** Portions of one subscription in a turn: a million deliveries must not hold up the others. */
+/** Portions of one subscription in a turn: a million deliveries must not delay the others. */
 const portionsPerTurn = 5;
 /** Deliveries of a subscription that are handled before it leaves its place to another. */
 const handledPerTurn = 50;
-/** A subscription that has sent for so long leaves its place to one that waits. */
+/** A subscription that has sent for this long leaves its place to a waiting one. */
 const longestTurnMs = 5_000;
-/** A subscription whose rate has it wait for longer leaves its place to another. */
+/** A subscription that must wait longer for its rate limit leaves its place to another. */
 const longestWaitMs = 1_000;
-/** Time between two checks whether the deliveries in the queue are gone. */
+/** Time between two checks for deliveries in the queue, which go first. */
 const giveWayMs = 50;
-/** Between two portions, in which others write. */
+/** Pause between two portions, in which other processes can write. */
 const restMs = 20;
 
 /**
- * Sends the held deliveries of subscriptions that are on again, beside new deliveries. Those of one
- * subscription go one after the other, in the order of events. Sends deliveries of replays too,
- * several of one subscription at a time. Cancels what was held for too long, and what the owner
- * drops.
+ * Creates the worker that sends the held deliveries of subscriptions that are on again, beside new
+ * deliveries. It sends those of one subscription one after the other, in the order of events. It
+ * also sends deliveries of replays, several of one subscription at a time. It cancels deliveries
+ * that were held for too long, or that the owner drops.
  */
 export function createHeldLane(options: HeldLaneOptions): Worker {
   const state: State = {
@@ -102,12 +102,13 @@ async function turn(state: State, signal: AbortSignal): Promise<void> {
     if (found.length === pageSize) continue;
     state.after = 0;
     await held.forgetDiscards();
-    // Nothing behind the last one of the turn before: begins again at once.
+    // When there is none after the last subscription of the previous turn, this starts over at
+    // once.
     if (page > 0 || found.length > 0) return;
   }
 }
 
-/** Returns whether nothing is left to be done for it now. */
+/** Handles a subscription. Returns whether nothing is left to do for it now. */
 async function lookAfter(state: State, one: HeldSubscription, signal: AbortSignal): Promise<boolean> {
   const { subscriptionId, url, isActive, isOver, discardTo } = one;
   const { holdForMs } = state.options;
@@ -125,7 +126,7 @@ async function lookAfter(state: State, one: HeldSubscription, signal: AbortSigna
   return true;
 }
 
-/** Cancels some portions, each a commit of its own. Returns whether none is left. */
+/** Cancels some portions of held deliveries, one commit for each. Returns whether none is left. */
 async function drop(
   { options: { held, log } }: State,
   { subscriptionId }: HeldSubscription,
@@ -150,7 +151,7 @@ async function drop(
   return isDone;
 }
 
-/** Puts an active subscription at the end of the queue for places. */
+/** Adds an active subscription to the end of the queue for places. */
 function queue({ busy, waiting }: State, one: HeldSubscription): void {
   const { subscriptionId } = one;
   if (!busy.has(subscriptionId) && (waiting.has(subscriptionId) || waiting.size < mostWaiting))
@@ -158,8 +159,8 @@ function queue({ busy, waiting }: State, one: HeldSubscription): void {
 }
 
 /**
- * Starts to send for those that wait the longest, while places are free. One user has half of the
- * places: its receivers may hang.
+ * Starts to send for the subscriptions that have waited longest, while places are free. One user
+ * gets at most half of the places, because all its receivers may hang.
  */
 function startWaiting(state: State, signal: AbortSignal): void {
   const { options, busy, waiting } = state;
@@ -182,13 +183,17 @@ function start(state: State, one: HeldSubscription, signal: AbortSignal): void {
     )
     .finally(() => {
       busy.delete(subscriptionId);
-      // Only a turn adds to those that wait: a place that is not filled now stays empty until then.
+      // Only a turn adds waiting subscriptions: a place that is not filled now would stay empty
+      // until the next turn.
       if (!signal.aborted) startWaiting(state, signal);
     });
   busy.set(subscriptionId, { userId, ended });
 }
 
-/** Sends some held deliveries, until none is left or the receiver has no slot for more. */
+/**
+ * Sends some held deliveries of a subscription, until none is left or the receiver has no free
+ * slot.
+ */
 async function send(
   { options, holder, alarm, waiting: others }: State,
   { subscriptionId, url, userId, hasRateLimit }: HeldSubscription,
@@ -221,13 +226,13 @@ async function send(
     const started = await placeDeliveries({ ...options, ...waiting, keepsOrder: true }, taken);
     await waiting.ended();
     sent += waiting.attempted();
-    // Others took the slots that there were, or no attempt can be made now. The next turn begins
-    // with what is held again.
+    // Other deliveries took the free slots, or no attempt can be made now. The deliveries are held
+    // again, and the next turn begins with them.
     if (waiting.isDelayed() || (waiting.isRefused() && started === 0)) break;
     handled += taken.deliveries.length;
   }
   if (hasLease) await held.leave({ subscriptionId, holder });
   if (sent > 0) log.info({ event: "held.sent", subscriptionId, deliveries: sent }, "held deliveries sent");
-  // There may be more, and another subscription may wait for the place.
+  // More deliveries may be held, and another subscription may wait for the place.
   if (handled + sent > 0) alarm.wake();
 }

@@ -3,15 +3,15 @@ import { offSince } from "../subscriptions/find-off.ts";
 import { takeHeldText } from "./store-texts.ts";
 import { toTaken, type TakenDeliveries, type TakenRow } from "./taken.ts";
 
-/** A subscription with held deliveries, or with some to drop. */
+/** A subscription with held deliveries, or with deliveries to drop. */
 export interface HeldSubscription {
   readonly subscriptionId: number;
-  /** Null when it was deleted. */
+  /** Null when the subscription was deleted. */
   readonly url: string | null;
   readonly userId: number | null;
-  /** False also when its user is disabled. */
+  /** False also when the subscription's user is disabled. */
   readonly isActive: boolean;
-  /** Whether it has been off for longer than deliveries are held. */
+  /** Whether the subscription has been off for longer than deliveries are held. */
   readonly isOver: boolean;
   readonly hasRateLimit: boolean;
   /** Id of the last held delivery that the owner drops, as a decimal string. */
@@ -28,8 +28,8 @@ export interface HeldStore {
   }): Promise<readonly HeldSubscription[]>;
   /**
    * Takes the oldest held delivery of a subscription, unless another dispatcher sends them. Takes
-   * up to `limit` when the oldest ones all belong to replays, which have no order to keep. It is
-   * at most `replayedAtOnce`.
+   * up to `limit` when the oldest ones all belong to replays, which have no order to keep. `limit`
+   * is at most `replayedAtOnce`.
    */
   takeOldest(options: {
     readonly subscriptionId: number;
@@ -37,21 +37,24 @@ export interface HeldStore {
     readonly flightMs: number;
     readonly limit: number;
   }): Promise<TakenDeliveries>;
-  /** Whether deliveries of a subscription wait in the queue for a slot, or for its rate. */
+  /**
+   * Returns whether deliveries of a subscription wait in the queue for a slot, or for its rate
+   * limit.
+   */
   isPassed(subscriptionId: number): Promise<boolean>;
   /** Releases a subscription, so that other dispatchers can take its deliveries. */
   leave(options: { readonly subscriptionId: number; readonly holder: string }): Promise<void>;
   /** Cancels held deliveries of a subscription, the oldest first. Returns how many. */
   cancel(options: {
     readonly subscriptionId: number;
-    /** Id of the last one; undefined: all. */
+    /** Id of the last delivery to cancel; undefined for all. */
     readonly upTo: string | undefined;
     readonly reason: string;
     readonly limit: number;
   }): Promise<number>;
-  /** Forgets a request to drop that is done. */
+  /** Deletes a request to drop deliveries that is done. */
   endDiscard(options: { readonly subscriptionId: number; readonly upTo: string }): Promise<void>;
-  /** Forgets requests to drop of which nothing is held: it was sent, or cancelled otherwise. */
+  /** Deletes requests to drop without a held delivery: all were sent, or cancelled otherwise. */
   forgetDiscards(): Promise<void>;
 }
 
@@ -80,8 +83,8 @@ const findText = `
 
 const parkedText = `SELECT FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = $1 LIMIT 1`;
 
-// The order is that of the index of what is held alone. With an order of (subscription_id, id),
-// PostgreSQL may take the index of all deliveries. It then reads the whole history each time.
+// The order is that of the partial index of held deliveries. With an order of (subscription_id,
+// id), PostgreSQL may use the index of all deliveries. It then reads the whole history each time.
 const cancelText = `
   WITH gone AS (
     UPDATE svc.deliveries SET status = 'cancelled', held_at = NULL, last_error = $3, updated_at = now()
@@ -94,7 +97,8 @@ const cancelText = `
   )
   SELECT count(*)::int AS count FROM gone`;
 
-// Keeps it while one of them is held: a portion leaves out rows that others have locked.
+// Keeps the request while one of its deliveries is held: a portion skips rows that others have
+// locked.
 const endDiscardText = `
   DELETE FROM svc.discards WHERE subscription_id = $1 AND up_to <= $2 AND NOT EXISTS (
     SELECT FROM svc.deliveries
@@ -110,7 +114,10 @@ const forgetDiscardsText = `
       AND (subscription_id, event_id, id) < (discard.subscription_id + 1, 0, 0) AND id <= discard.up_to
     ORDER BY subscription_id, event_id, id LIMIT 1) IS NULL`;
 
-/** @param indexSql Cancels by index (`createIndexSql`): all that is held may else be read. */
+/**
+ * @param indexSql Reads by index (`createIndexSql`) when it cancels; otherwise PostgreSQL may read
+ *   all held deliveries.
+ */
 export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly indexSql: Sql }): HeldStore {
   return {
     async find({ after, limit, holdForMs }) {

@@ -2,18 +2,18 @@ import type { EventKind } from "../events/event.ts";
 import { deliveryColumns, withEvent } from "./delivery-row.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 
-/** The deliveries to read. An undefined key does not restrict them. */
+/** Filter of the deliveries to read. An undefined key does not restrict them. */
 export interface DeliveryFilter {
-  /** Undefined: of all users. */
+  /** Owner of the deliveries; undefined for all users. */
   readonly userId?: number | undefined;
   readonly subscriptionId?: number | undefined;
-  /** One at least. */
+  /** At least one status. */
   readonly statuses?: readonly DeliveryStatus[] | undefined;
-  /** What no index serves. */
+  /** Conditions that no index serves. */
   readonly narrowing?: Narrowing | undefined;
-  /** Row id, as a decimal string. */
+  /** Row id of the event, as a decimal string. */
   readonly eventId?: string | undefined;
-  /** A record with few events: its deliveries are found by the index of events. */
+  /** A record with few events, whose deliveries are found by the index of events. */
   readonly record?: { readonly resources: readonly string[]; readonly recordId: string } | undefined;
   /** Least and greatest id, as decimal strings. */
   readonly fromId?: string | undefined;
@@ -21,7 +21,8 @@ export interface DeliveryFilter {
 }
 
 /**
- * Conditions without an index: checked on each delivery of the scope, a bounded number at a time.
+ * Conditions without an index. They are checked on each delivery of the scope, a bounded number at
+ * a time.
  */
 export interface Narrowing {
   readonly resource?: string | undefined;
@@ -32,7 +33,7 @@ export interface Narrowing {
   readonly createdBefore?: Date | undefined;
 }
 
-/** By id: the oldest or the newest first. */
+/** Order by id: "asc" is oldest first, "desc" newest first. */
 export type DeliveryOrder = "asc" | "desc";
 
 /** A statement whose parameters $1 and $2 are the numbers of deliveries to skip and to take. */
@@ -43,7 +44,8 @@ export interface ListStatement {
 }
 
 /**
- * Selects a page of the matching deliveries, counted in the given order. The rows come in no order.
+ * Selects a page of the matching deliveries in the given order. The rows of the page itself are
+ * unordered.
  */
 export function listText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
   const { text, values } = idsText(filter, order);
@@ -64,7 +66,10 @@ export function countText(filter: DeliveryFilter): ListStatement {
   return { text: `SELECT count(*)::int AS count FROM (${text}) AS counted`, values };
 }
 
-/** Asks the planner for its estimate of their number; its parameters begin at $1. */
+/**
+ * Returns the statement that asks the planner for its estimate of the matching deliveries.
+ * Parameters begin at $1.
+ */
 export function estimateText({
   userId,
   subscriptionId,
@@ -78,7 +83,8 @@ export function estimateText({
     fromId === undefined ? [] : `id >= ${parameters.add(fromId)}::bigint`,
     toId === undefined ? [] : `id <= ${parameters.add(toId)}::bigint`,
     eventId === undefined ? [] : `event_id = ${parameters.add(eventId)}::bigint`,
-    // Not both: the planner would multiply the two shares, but a subscription has one user.
+    // Only one of the two conditions: the planner would multiply their shares, but a subscription
+    // has one user.
     subscriptionId === undefined ? [] : `subscription_id = ${parameters.add(subscriptionId)}`,
     userId === undefined || subscriptionId !== undefined ? [] : `user_id = ${parameters.add(userId)}`,
     statuses === undefined ? [] : `status = ANY(${parameters.add(statuses)}::text[])`,
@@ -92,8 +98,8 @@ export function estimateText({
 const lastId = "9223372036854775807";
 
 /**
- * Selects ids in their order, by the one index that has this order. The condition is a range of
- * that index: for an equality, old statistics can make the planner sort all matches, or read the
+ * Selects ids in the given order, by the one index with this order. The condition is a range of
+ * that index. With an equality, old statistics can make the planner sort all matches, or read the
  * deliveries of all users.
  */
 export function idsText(
@@ -107,7 +113,7 @@ export function idsText(
     const text = idsOfOne({ ...others, status: statuses?.[0] }, order, page, parameters);
     return { text, values: parameters.values };
   }
-  // Each by its own index, and no more of any than the page can show.
+  // Reads each status by its own index, and no more rows of it than the page can show.
   const upToPage = { skip: "0", take: `(${page.skip} + ${page.take})` };
   const parts = statuses.map((status) => `(${idsOfOne({ ...others, status }, order, upToPage, parameters)})`);
   return {
@@ -117,7 +123,7 @@ export function idsText(
   };
 }
 
-/** Numbers of deliveries to skip and to take: texts of SQL. */
+/** SQL expressions of the numbers of deliveries to skip and to take. */
 interface PageText {
   readonly skip: string;
   readonly take: string;
@@ -125,7 +131,7 @@ interface PageText {
 
 const askedFor: PageText = { skip: "$1::bigint", take: "$2::bigint" };
 
-/** A filter by one status, or by none. */
+/** A filter with at most one status. */
 interface FilterOfOne extends Omit<DeliveryFilter, "statuses"> {
   readonly status: DeliveryStatus | undefined;
 }
@@ -148,8 +154,8 @@ function idsOfOne(
   const page = `OFFSET ${skip} LIMIT ${take}`;
 
   if (eventId !== undefined || record !== undefined) {
-    // At most the event's own deliveries. Without OFFSET 0, PostgreSQL would search from the newest
-    // delivery of all.
+    // Reads at most the deliveries of these events. Without OFFSET 0, PostgreSQL would scan from
+    // the newest delivery of all.
     const where = [
       eventId === undefined ? [] : `event_id = ${parameters.add(eventId)}::bigint`,
       record === undefined ? [] : `event_id = ANY(ARRAY(${eventsOfRecord(record, parameters)}))`,
@@ -168,8 +174,8 @@ function idsOfOne(
       : user !== undefined
         ? [["user_id", user] as const]
         : [];
-  // Checks once that the subscription is the user's. A condition on the user for each row would
-  // read all of the subscription's deliveries.
+  // Checks once that the subscription belongs to the user. A condition on the user for each row
+  // would read all deliveries of the subscription.
   const ofOwner =
     user === undefined || subscription === undefined
       ? []
@@ -189,7 +195,8 @@ function idsOfOne(
   const where = [
     rangeOf(indexed, "id", range),
     isProblem ? "problem IS NOT NULL" : [],
-    // The planner expects half of all for this condition, which is near enough: most are delivered.
+    // The planner expects half of all rows for this condition. That is close enough, since most are
+    // delivered.
     status === "delivered" ? `CASE WHEN status = ${state} THEN true END` : [],
     ofOwner,
   ].flat();
@@ -208,7 +215,7 @@ export const countOfRecordText = `
   SELECT count(*)::int AS count FROM (
     SELECT FROM svc.events WHERE resource = ANY($1::text[]) AND record_id = $2 LIMIT $3) AS counted`;
 
-/** Selects the resources that have events. Goes from one to the next by the index. */
+/** Selects the resources that have events. Jumps from one resource to the next by the index. */
 export const resourcesText = `
   WITH RECURSIVE found AS (
     (SELECT resource FROM svc.events ORDER BY resource LIMIT 1)
@@ -219,9 +226,10 @@ export const resourcesText = `
   SELECT resource FROM found WHERE resource IS NOT NULL`;
 
 /**
- * Unfinished deliveries are in the queue or in one of the few flights, or in both while a flight
- * ends. Pending and retrying ones of all users have an index each, without most of the others. Only
- * `delivery_id + 0` is in its order, so that no other index is used.
+ * Selects the ids of pending or retrying deliveries. They are in the queue or in one of the few
+ * flights, or in both while a flight ends. For all users, pending and retrying deliveries have one
+ * index each, with few others. These indexes are on `delivery_id + 0`, so that PostgreSQL uses no
+ * other index.
  */
 function waitingText({
   status,
@@ -238,7 +246,7 @@ function waitingText({
   readonly ofOwner: string | readonly string[];
   readonly state: string;
   readonly direction: string;
-  /** How many of the queue may be on the page or before it: a text of SQL. */
+  /** SQL expression of the number of queued deliveries that may be on the page or before it. */
   readonly most: string;
 }): string {
   const isOfAll = scope.length === 0;
@@ -266,7 +274,7 @@ function waitingText({
 
 type Column = readonly [name: string, value: string];
 
-/** Least and greatest id: texts of SQL. */
+/** SQL expressions of the least and the greatest id. */
 interface Range {
   readonly from: string;
   readonly to: string;

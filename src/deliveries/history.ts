@@ -29,7 +29,7 @@ import { dataText } from "./store-texts.ts";
 
 /** An attempt as it is stored. */
 export interface AttemptRow {
-  /** From 1. */
+  /** Number of the attempt, from 1. */
   readonly number: number;
   readonly startedAt: Date;
   readonly durationMs: number;
@@ -46,7 +46,7 @@ export interface AttemptRow {
   readonly trigger: AttemptTrigger;
 }
 
-/** Which deliveries are read. */
+/** Filter, order and page of the deliveries to read. */
 export interface DeliveryPart {
   readonly filter: DeliveryFilter;
   /** Default: the newest first. */
@@ -55,68 +55,69 @@ export interface DeliveryPart {
   readonly take: number;
 }
 
-/** A page that was not counted. */
+/** A page without the total. */
 export interface DeliveryPage {
   readonly rows: readonly DeliveryRow[];
-  /** Id at which a bounded look ended; undefined when it came to the end of the deliveries. */
+  /** Id of the last delivery that a bounded search read; undefined when it reached the end. */
   readonly lookedTo?: string | undefined;
 }
 
-/** A page, with the number of all that match. */
+/** A page with the total of matching deliveries. */
 export interface DeliveryList {
   readonly rows: readonly DeliveryRow[];
-  /** Exact up to 10,000. An estimate is never below what this page proves. */
+  /** Exact up to 10,000. An estimate is never less than the rows known from this page. */
   readonly total: number;
   readonly isEstimate: boolean;
 }
 
 /** Reads deliveries for people and their programs, and makes manual retries. */
 export interface DeliveryHistory {
-  /** A page, counted. */
+  /** Reads a page with the total. */
   list(options: DeliveryPart): Promise<DeliveryList>;
-  /** A page, not counted. */
+  /** Reads a page without the total. */
   read(options: DeliveryPart): Promise<DeliveryPage>;
   find(id: string): Promise<DeliveryRow | undefined>;
-  /** Returns what a delivery carries; undefined when it was erased. */
+  /** Returns the payload of an event's deliveries; undefined when it was erased. */
   payloadOf(eventId: string): Promise<Payload | undefined>;
-  /** Returns what the requests of a delivery have beside what `DeliveryRow` says. */
+  /** Returns the headers of a delivery's requests that are not in `DeliveryRow`. */
   extraHeadersOf(id: string): Promise<ExtraHeaders>;
   /** Returns the attempts in the order of their numbers. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
   /**
-   * Asks the dispatchers to cancel what is held for a user's subscription now. Returns how many
-   * deliveries that is, counted up to 10,000. Returns undefined when the user has no such
-   * subscription.
+   * Asks the dispatchers to cancel the deliveries held for a user's subscription now. Returns their
+   * number, counted up to 10,000. Returns undefined when the user has no such subscription.
    */
   discardHeld(options: {
     readonly subscriptionId: number;
     readonly userId: number;
     readonly actor: Actor;
-    /** To be a part of; default: one of its own. */
+    /** Transaction to join. Default: a new one. */
     readonly transaction?: Sql | undefined;
   }): Promise<number | undefined>;
   /**
-   * Makes a new delivery of one that is at its end: of the same event, with a UUID of its own, due
-   * now. One that is retrying is due now itself. Refuses when the subscription was deleted, and a
-   * new delivery when the chain has had `limit` manual retries.
+   * Repeats a finished delivery: makes a new delivery of the same event, with its own UUID, due
+   * now. A retrying delivery is made due now instead. Refuses when the subscription was deleted.
+   * Refuses a new delivery when the chain has had `limit` manual retries.
    */
   retry(options: {
     readonly id: string;
     readonly limit: number;
-    /** Whether the subscriber may read the old row; default: as when the delivery was made. */
+    /**
+     * Whether the subscriber may read the old row. Default: as decided for the original delivery.
+     */
     readonly hasPrevious?: boolean | undefined;
-    /** To be a part of; default: one of its own. */
+    /** Transaction to join. Default: a new one. */
     readonly transaction?: Sql | undefined;
   }): Promise<RetryAnswer>;
 }
 
 /**
- * Deliveries that one page looks through for what no index serves. It takes 0.1 s, and with a
- * cursor the next page looks on from there.
+ * Most deliveries that one page searches for conditions without an index. They take 0.1 s. With a
+ * cursor, the next page continues from there.
  */
 const mostLookedThrough = 50_000;
 
-/** Events of a record by which its deliveries are found. */
+/** Most events of a record for which its deliveries are found by event. */
 const mostOfRecord = 10_000;
 
 /** Larger totals are estimates: counting millions takes a second. */
@@ -148,7 +149,7 @@ const attemptsText = `
   FROM svc.attempts WHERE delivery_id = $1 ORDER BY number`;
 
 /**
- * Creates a history whose reads cost as much as their answers, however many deliveries there are.
+ * Creates a history. The cost of a read depends on its answer and not on the number of deliveries.
  */
 export function createDeliveryHistory({
   sql,
@@ -158,12 +159,12 @@ export function createDeliveryHistory({
   lookThrough = mostLookedThrough,
 }: {
   readonly sql: Sql;
-  /** Reads lists by index (`createIndexSql`), perhaps with a time limit of its own. */
+  /** Reads lists by index (`createIndexSql`); may have its own time limit. */
   readonly listSql: Sql;
   readonly transact: Transact;
-  /** Makes a manual retry part of the request's trace, or else of the failed delivery's. */
+  /** Makes a manual retry part of the request's trace, or otherwise of the failed delivery's. */
   readonly tracing?: Tracing;
-  /** Deliveries that one page looks through for what no index serves. */
+  /** Most deliveries that one page searches for conditions without an index. */
   readonly lookThrough?: number;
 }): DeliveryHistory {
   /** Estimates a total above 10,000. */
@@ -189,8 +190,8 @@ export function createDeliveryHistory({
         const { rows, lookedTo, count } = await readNarrow(listSql, part, lookThrough);
         return { rows, total: count, isEstimate: lookedTo !== undefined };
       }
-      // Reads one more row than asked for, so that page links lead to the end however wrong an
-      // estimate is.
+      // Reads one row more than asked for. Page links then lead to the end, even with a wrong
+      // estimate.
       const { rows: found } = await read({ ...part, take: take + 1 });
       const rows = found.slice(0, take);
       const atLeast = skip + found.length;
@@ -234,9 +235,7 @@ function sorted(rows: readonly DeliveryRow[], order: DeliveryOrder): readonly De
   return rows.toSorted((one, other) => sign * Number(BigInt(one.id) - BigInt(other.id)));
 }
 
-/**
- * Reads a page with conditions that have no index: looks through a bounded number of deliveries.
- */
+/** Reads a page with conditions that have no index: searches a bounded number of deliveries. */
 async function readNarrow(
   listSql: Sql,
   { filter, order = "desc", skip, take }: DeliveryPart,
@@ -268,8 +267,9 @@ async function readNarrow(
 }
 
 /**
- * Returns how to find the deliveries of a record by their events. Undefined where no record is
- * asked for. Undefined too for one with so many events that a look through deliveries costs less.
+ * Returns the filter that finds the deliveries of a record by their events. Undefined without a
+ * record. Also undefined when the record has so many events that a search of the deliveries costs
+ * less.
  */
 async function recordOf(listSql: Sql, { recordId, resource }: Narrowing): Promise<DeliveryFilter["record"]> {
   if (recordId === undefined) return undefined;

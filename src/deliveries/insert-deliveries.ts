@@ -17,10 +17,10 @@ export interface NewDelivery {
   readonly traceparent?: string | undefined;
   /**
    * Whether this process attempts the delivery now; otherwise it waits in the queue for a slot.
-   * Null: it is held, since its subscription is off.
+   * Null when the delivery is held, because its subscription is off.
    */
   readonly isTaken: boolean | null;
-  /** Whether its body shows the old row of the update. */
+  /** Whether the delivery's body shows the old row of the update. */
   readonly hasPrevious?: boolean;
 }
 
@@ -33,11 +33,11 @@ interface FannedOutEvent {
   readonly uuid: string;
   /** JSON of the record; undefined when no delivery needs it. */
   readonly data: string | undefined;
-  /** JSON of the record before an update; undefined where none is kept. */
+  /** JSON of the record before an update; undefined when no old row is kept. */
   readonly previous?: string | undefined;
 }
 
-/** The deliveries to write of some events. */
+/** Events, and the deliveries to write for them. */
 export interface Insertion {
   readonly events: readonly FannedOutEvent[];
   readonly deliveries: readonly NewDelivery[];
@@ -45,17 +45,17 @@ export interface Insertion {
   readonly isComplete: boolean;
   readonly flightMs: number;
   /**
-   * When the subscribers were read, where that is a while ago. Nothing is written when a
-   * subscription may have changed since.
+   * When the subscribers were read, if not just now. Nothing is written when a subscription may
+   * have changed since.
    */
   readonly knownAt?: KnownAt | undefined;
 }
 
-/** What was written. */
+/** Result of `insertDeliveries`. */
 export interface Inserted {
-  /** Whether nothing was written, since the subscribers may be others now. */
+  /** Whether nothing was written, because the subscribers may have changed. */
   readonly isStale: boolean;
-  /** How many of the events were in the outbox. */
+  /** Number of the events that were in the outbox. */
   readonly eventCount: number;
   readonly flightId: string | undefined;
   /** Ids of the new deliveries by UUID. */
@@ -65,11 +65,11 @@ export interface Inserted {
 }
 
 /**
- * Says whether subscribers that were known at the snapshot `$17` may have changed since. It looks
- * up the transactions that the snapshot does not see: those that were running, and those after it.
- * Changes before are not read, however many there are and however long a transaction runs. Rows
- * from a dump of another database can have transaction ids that are not assigned here yet. An
- * answer of more than 5 s ago (`$18`) does not count: a change since may be pruned already.
+ * Decides whether subscribers that were read at the snapshot `$17` may have changed since. Looks up
+ * changes by transactions that the snapshot does not see: running ones and later ones. Earlier
+ * changes are not read, however many there are and however long a transaction runs. Rows from a
+ * dump of another database can have transaction ids that are not assigned here yet. Subscribers
+ * read more than 5 s ago (`$18`) count as changed, because a change since may already be pruned.
  */
 const knownCtes = `${sessionCte}, known AS MATERIALIZED (
     SELECT $17::pg_snapshot IS NOT NULL AND (${isBeforeSession("$18")} OR session.now_ms - $18::float8 > 5000
@@ -81,11 +81,12 @@ const knownCtes = `${sessionCte}, known AS MATERIALIZED (
   )`;
 
 /**
- * The outbox row lets in one fan-out at a time, and none after it: another fan-out that holds the
- * row makes the same deliveries. The commit waits for the disk, since no other record of the first
- * attempts would exist. A portion waits for that other fan-out, which may still fail.
- * Without the wait, its deliveries would be missing when the last portion removes the row. Nothing
- * is taken for subscribers that may have changed, and so nothing is written.
+ * Writes the deliveries. The lock on the outbox row lets in one fan-out at a time. The deletion of
+ * the row lets in none after it. Another fan-out that holds the row makes the same deliveries. The
+ * commit waits for the disk, since the first attempts have no other record. A portion before the
+ * last waits for the other fan-out, which may still fail. Without the wait, its deliveries would be
+ * missing when the last portion removes the row. When subscribers may have changed, no row is
+ * taken, and so nothing is written.
  */
 const insertText = (isComplete: boolean): string => `
   WITH ${knownCtes}, due AS MATERIALIZED (
@@ -134,7 +135,7 @@ const insertText = (isComplete: boolean): string => `
 interface InsertedRow {
   readonly isStale: boolean;
   readonly events: number;
-  /** Null, like the UUID, when nothing was written: the row only counts. */
+  /** Null, like the UUID, when nothing was written: the row then only carries the counts. */
   readonly id: string | null;
   readonly uuid: string | null;
   readonly flightId: string | null;

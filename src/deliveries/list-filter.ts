@@ -14,8 +14,9 @@ const hasParameter = "a parameter of its own";
 const shown = (name: string): ListedKey => ({ name, type: "String", fault });
 
 /**
- * There may be millions of deliveries, also of one user. Each has an index by id of one user's, of
- * one subscription's, and of those with one status. No other filter or order has one.
+ * Fields that lists can filter and sort by. There may be millions of deliveries, also of one user.
+ * Indexes by id exist for one user, for one subscription, and for one status. No other filter or
+ * order has an index.
  */
 export const deliveryShape = fixedShape(
   [
@@ -86,7 +87,7 @@ function dateFaultOf(name: string, text: string): string | undefined {
   return parseAskedDate(text) ? undefined : `The ${name} field must be a date, such as 2026-03-28T14:30:00Z.`;
 }
 
-/** Returns what no index serves; undefined when nothing of that is asked for. */
+/** Returns the requested conditions that no index serves; undefined without any. */
 function askedNarrowing(given: ListParameters["given"]): Narrowing | undefined {
   const [resource, recordId, url] = ["resource", "record_id", "url"].map((name) => given.get(name));
   const event = deliveredEvents.find((kind) => kind === given.get("event"));
@@ -96,10 +97,10 @@ function askedNarrowing(given: ListParameters["given"]): Narrowing | undefined {
   return narrowingOf({ resource, event, recordId, url, createdAfter, createdBefore });
 }
 
-/** What a filter asks of each column: the values that it must equal, and bounds of the id. */
+/** Conditions of a filter by column: the values that it must equal, and bounds of the id. */
 interface Asked {
   readonly subscriptionIds: Set<string>;
-  /** Those of `filter`. */
+  /** Statuses of the parameter `filter`. */
   readonly statuses: Set<string>;
   readonly eventIds: Set<string>;
   from: bigint;
@@ -108,7 +109,7 @@ interface Asked {
 
 const lastId = 2n ** 63n - 1n;
 
-/** Returns what a request asks for; undefined when no delivery can meet it. */
+/** Returns the filter of a request; undefined when no delivery can match it. */
 export function deliveryFilter(
   { filter, given }: Pick<ListParameters, "filter" | "given">,
   caller: Pick<Caller, "id" | "isAdmin">,
@@ -144,7 +145,7 @@ export function deliveryFilter(
 
 function note(condition: Condition, asked: Asked): void {
   if (condition.kind === "all") for (const one of condition.of) note(one, asked);
-  // The shape lets nothing else through.
+  // The shape refuses every other kind of condition.
   if (condition.kind !== "compare") return;
   const { field, operator } = condition;
   // The shape has ids and texts only.

@@ -14,11 +14,11 @@ export interface DeliveryListOptions {
   readonly history: Pick<DeliveryHistory, "list" | "read">;
   readonly caller: Pick<Caller, "id" | "isAdmin">;
   readonly cursors: Cursors;
-  /** URL of the request, for the links. */
+  /** URL of the request, for the page links. */
   readonly url: URL;
 }
 
-/** Reads what a request asks for. A total above 10,000 is an estimate. */
+/** Reads the page of a request. A total above 10,000 is an estimate. */
 export async function readDeliveryList(
   parameters: ListParameters,
   options: DeliveryListOptions,
@@ -70,7 +70,8 @@ async function readByCursor(
       : await history.read({ filter: part, order: isAscending ? "asc" : "desc", skip: 0, take: perPage + 1 });
   const found = cursorPage(read.rows, { position, take: perPage, valuesOf: ({ id }) => [id] });
   const { rows } = found;
-  // A bounded look that ended before the page was full goes on behind what it has seen.
+  // A bounded search that ended before the page was full continues after the last delivery that it
+  // read.
   const hasMore = read.lookedTo !== undefined && read.rows.length <= perPage;
   const isBackwards = position?.isBackwards === true;
   const beyondLook = { values: [read.lookedTo ?? ""], isInclusive: false };
@@ -80,7 +81,7 @@ async function readByCursor(
   return cursorEnvelope({ data, ...cursorsAround({ next, previous }, cursors, binding), perPage, url });
 }
 
-/** The part of a list beyond an id. */
+/** Restricts a filter to the deliveries beyond an id, in the order of the list. */
 function beyond(filter: DeliveryFilter, id: string | null | undefined, isAscending: boolean): DeliveryFilter {
   if (id === undefined || id === null) return filter;
   return isAscending

@@ -5,7 +5,7 @@ import type { DeadDelivery } from "./store.ts";
 
 /**
  * Returns the message that announces a due delivery to other dispatchers. It carries only the row
- * id: the queue in the database is the truth.
+ * id, because the queue in the database is authoritative.
  */
 export function deliveryMessage(
   delivery: { readonly id: string; readonly uuid: string },
@@ -31,11 +31,11 @@ export type Announce = (
 ) => void;
 
 /**
- * Creates what publishes messages about deliveries. A lost one makes no difference: each dispatcher
- * looks into the queue now and then.
+ * Creates the publisher of messages about deliveries. A lost message does no harm, because each
+ * dispatcher polls the queue.
  *
- * @param dispatchers How many dispatchers are to learn of it. The broker hands messages out to them
- *   in turn, so that as many messages reach each of them.
+ * @param dispatchers Number of dispatchers to reach. The broker hands out messages in turn, so that
+ *   this many messages reach each dispatcher.
  */
 export function createAnnounce({
   broker,

@@ -7,15 +7,15 @@ import {
   type Narrowing,
 } from "./history-texts.ts";
 
-/** Returns the narrowing; undefined for one without a condition. */
+/** Returns the narrowing; undefined when it has no condition. */
 export function narrowingOf(asked: Narrowing): Narrowing | undefined {
   return Object.values(asked).every((value) => value === undefined) ? undefined : asked;
 }
 
 /**
- * Selects the ids that meet a filter, how many there are, and where the look ended.
+ * Selects the ids that match a filter, their number, and the id at which the search ended.
  *
- * @param most Deliveries that the statement looks through.
+ * @param most Most deliveries that the statement searches.
  */
 export function narrowText(
   filter: DeliveryFilter,
@@ -35,12 +35,13 @@ export function narrowText(
     event === undefined ? [] : `event.trigger = ${add(event)}`,
     recordId === undefined ? [] : `event.record_id = ${add(recordId)}`,
   ].flat();
-  // OFFSET 0: each by its key, whatever the planner expects of the filters.
+  // OFFSET 0 makes PostgreSQL look up each event by its key, whatever the planner expects of the
+  // filters.
   const byEvent =
     event === undefined && recordId === undefined
       ? ""
       : `CROSS JOIN LATERAL (SELECT trigger, record_id FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event`;
-  // In ORDER BY, a bare id would be the column that SELECT makes: a text, where 9 is above 10.
+  // In ORDER BY, a bare id would be the output column of SELECT: a text, where 9 sorts above 10.
   return {
     text: `WITH looked AS MATERIALIZED (${text}), fitting AS MATERIALIZED (
         SELECT looked.id FROM looked
@@ -56,7 +57,7 @@ export function narrowText(
   };
 }
 
-/** Returns the times whose first deliveries bound the ids of what a narrowing asks for. */
+/** Returns the times whose first deliveries bound the ids that can match a narrowing. */
 export function boundsOf({ createdAfter, createdBefore }: Narrowing): {
   readonly from: Date | undefined;
   readonly to: Date | undefined;

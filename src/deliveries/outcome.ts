@@ -11,38 +11,47 @@ export interface Outcome {
   readonly uuid: string;
   readonly status: DeliveryStatus;
   /**
-   * Attempts made before. The fence: nothing is written when another process has made an attempt
-   * since.
+   * Number of attempts before this one. Part of the fence: nothing is written when another process
+   * has made an attempt since.
    */
   readonly attemptsBefore: number;
-  /** Time until the next attempt; undefined when there is none. */
+  /** Time until the next attempt; undefined when there is no next attempt. */
   readonly delayMs?: number;
   readonly lastError?: string;
   /** Undefined when no POST was made. */
   readonly result?: AttemptResult;
-  /** What made the attempt; default: its schedule. */
+  /** Cause of the attempt. Default: its schedule. */
   readonly trigger?: AttemptTrigger;
-  /** Where it went. Default: where the delivery was to go. */
+  /** URL of the POST. Default: the URL stored with the delivery. */
   readonly url?: string;
 }
 
 /** A delivery that goes back to the queue without an attempt. */
 export interface RequeuedDelivery {
   readonly id: string;
-  /** Undefined: the delivery waits for a slot, or for its subscription to be active. */
+  /**
+   * Wait in the queue; undefined when the delivery waits for a slot, or for its subscription to be
+   * active.
+   */
   readonly delayMs: number | undefined;
-  /** Its UUID, where only other dispatchers have a share of its receiver: they get a message. */
+  /**
+   * UUID of the delivery when only other dispatchers have a share of its receiver: they get a
+   * message.
+   */
   readonly uuidForOthers?: string;
-  /** Whether a person has asked for the attempt. */
+  /** Whether a person has requested the attempt. */
   readonly isHurried?: boolean;
 }
 
-/** Until the next try of a manual retry that has found no slot: a person waits for it. */
+/**
+ * Delay of a manual retry that has found no slot. It is short, because a person waits for the
+ * result.
+ */
 export const urgentMs = 1_000;
 
 /**
- * Describes how a delivery goes back to the queue without an attempt. A manual retry stays one, and
- * never waits for a slot there: the breaker that parks the others lets it pass.
+ * Describes how a delivery goes back to the queue without an attempt. A manual retry stays a manual
+ * retry and always has a due time: the breaker that parks other deliveries lets it pass.
  */
 export function toRequeued(
   { id, trigger }: Pick<TakenDelivery, "id" | "trigger">,
@@ -51,7 +60,10 @@ export function toRequeued(
   return trigger === "manual" ? { id, delayMs: delayMs ?? urgentMs, isHurried: true } : { id, delayMs };
 }
 
-/** The fence: only deliveries that the flight still has are put back. */
+/**
+ * A delivery to put back, with its flight as the fence: it is put back only if the flight still has
+ * it.
+ */
 export interface RequeuedFromFlight extends RequeuedDelivery {
   readonly flightId: string;
 }

@@ -17,39 +17,42 @@ export interface PlaceOptions {
   /** The lane whose slots the attempts take. Default: chosen by the attempts made so far. */
   readonly lane?: Lane;
   /**
-   * Whether one without an attempt is held again: it keeps its place in the order of events. One
-   * whose reader cannot be judged goes into the queue, so that no other waits for it.
+   * Whether a delivery without an attempt is held again, which keeps its place in the order of
+   * events. A delivery whose reader cannot be judged goes into the queue, so that no other waits
+   * for it.
    */
   readonly keepsOrder?: boolean;
   readonly admission: Pick<Admission, "reserve" | "refusalOf" | "hasShareOf" | "inTurn">;
   readonly attempts: Pick<Attempts, "start" | "settle" | "putBack">;
   readonly rates: Pick<Rates, "take" | "waitMs">;
   readonly eligibility: Pick<Eligibility, "judge">;
-  /** Whether the mapping files of this process have the resource. */
+  /** Returns whether the mapping files of this process have the resource. */
   readonly isKnown: (resource: string) => boolean;
   readonly scheduleOf: ScheduleOf;
   readonly log: Pick<Log, "error">;
   readonly metrics: Pick<DeliveryMetrics, "postponed">;
   /** Called with the id of a due delivery that only other dispatchers may attempt. */
   readonly onPassedOn?: (id: string) => void;
-  /** Called when a manual retry comes again in `ms`, which its rate has refused. */
+  /** Called when a rate limit has refused a manual retry, which is tried again in `ms`. */
   readonly onUrgent?: (subscriptionId: number, ms: number) => void;
 }
 
-/** Until the next try, when a rule of access cannot be applied: its table may be away. */
+/**
+ * Delay of a delivery when an access rule cannot be applied, such as when its table is unavailable.
+ */
 const unjudgedMs = 30_000;
-/** The same when the database has not answered. */
+/** Delay of a delivery when the database has not answered. */
 const faultMs = 2_000;
-/** Between manual retries of one subscription that were refused together. */
+/** Gap between manual retries of one subscription that were refused together. */
 const urgentGapMs = 100;
 
 type TakenSubscription = NonNullable<TakenDelivery["subscription"]>;
 
 /**
  * Starts the attempts of deliveries that were taken from the queue, or cancels, fails or puts them
- * back. Rejects when no user can be judged now: all of them are then due again in a moment.
+ * back. Rejects when no user can be judged now: all deliveries are then due again in a moment.
  *
- * @returns How many attempts were started.
+ * @returns Number of attempts that were started.
  */
 export async function placeDeliveries(
   options: PlaceOptions,
@@ -70,7 +73,10 @@ export async function placeDeliveries(
   return ordered.filter((delivery) => place(options, { delivery, flight, judged, grants, urgent })).length;
 }
 
-/** Undefined when the rate limits cannot be asked: those without one must not wait for them. */
+/**
+ * Returns the grants of the rate limits. Undefined when they cannot be read: deliveries without a
+ * limit must not wait for them.
+ */
 async function grantsOf(
   { rates, log }: PlaceOptions,
   limited: ReturnType<typeof limitedOf>,
@@ -83,7 +89,7 @@ async function grantsOf(
   }
 }
 
-/** Puts a delivery back, to wait in its place among the held ones or for so long in the queue. */
+/** Puts a delivery back: into its place among the held ones, or into the queue for `delayMs`. */
 function putBack(
   { attempts, keepsOrder }: PlaceOptions,
   { delivery, flight }: Pick<Placed, "delivery" | "flight">,
@@ -95,8 +101,8 @@ function putBack(
 }
 
 /**
- * Judges the users again, as at the fan-out: a user who has lost the right to an event since gets
- * nothing.
+ * Judges again, as at the fan-out, who may read the events. A user who has lost the right to an
+ * event gets nothing.
  */
 async function eligibleOf(
   { eligibility }: PlaceOptions,
@@ -125,7 +131,7 @@ async function eligibleOf(
   };
 }
 
-/** Undefined when it cannot be decided now. */
+/** Returns whether the subscriber may read the event; undefined when this cannot be decided now. */
 type Judged = (delivery: TakenDelivery) => boolean | undefined;
 
 function limitedOf(
@@ -144,11 +150,14 @@ interface Placed {
   readonly flight: Flight;
   readonly judged: Judged;
   readonly grants: Grants | undefined;
-  /** By subscription: how many manual retries were refused. */
+  /** Number of refused manual retries, by subscription. */
   readonly urgent: Map<number, number>;
 }
 
-/** Returns whether an attempt was started. */
+/**
+ * Starts the attempt of one delivery, or settles or puts it back. Returns whether an attempt was
+ * started.
+ */
 function place(options: PlaceOptions, placed: Placed): boolean {
   const { delivery, flight, judged, grants } = placed;
   const { admission, attempts } = options;
@@ -164,7 +173,8 @@ function place(options: PlaceOptions, placed: Placed): boolean {
   };
   if (!subscription.isActive) return hold();
   const verdict = judged(delivery);
-  // Other dispatchers may know who reads an unknown resource; this one knows the owners alone.
+  // Other dispatchers may know the access rules of an unknown resource; this one only knows the
+  // owners.
   if (verdict === undefined || (!verdict && !options.isKnown(delivery.resource))) {
     attempts.putBack({ flight }, toRequeued(delivery, unjudgedMs));
     return false;
@@ -210,7 +220,7 @@ function postponeOrFail(options: PlaceOptions, placed: Placed, request: SlotRequ
   metrics.postponed(reason);
   if (!admission.hasShareOf(request.url)) {
     if (request.isUrgent) {
-      // It stays due. If it waited for a slot, it would wait for the breaker too.
+      // The manual retry stays due. If it waited for a slot, it would also wait for the breaker.
       onPassedOn?.(id);
       return attempts.putBack({ flight }, { ...toRequeued(delivery, 0), uuidForOthers: uuid });
     }
@@ -227,8 +237,9 @@ function postponeOrFail(options: PlaceOptions, placed: Placed, request: SlotRequ
 }
 
 /**
- * Returns after how long a manual retry is tried again that was refused a slot, or by its rate.
- * Those of one subscription come one after the other: thousands must not be taken each second.
+ * Returns the delay of a manual retry that was refused a slot, or by its rate limit. Retries of one
+ * subscription are spread out, because thousands must not be taken each second. Undefined for other
+ * deliveries.
  */
 function urgentDelayMs(
   { rates, onUrgent }: PlaceOptions,

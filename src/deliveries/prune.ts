@@ -1,6 +1,6 @@
 import type { Sql, Transact } from "../db/sql.ts";
 
-/** How much was deleted, or would be. */
+/** Number of deleted events and deliveries; in a plan, of those that would be deleted. */
 export interface Pruned {
   readonly events: number;
   /** Deleted together with their attempts. */
@@ -17,13 +17,13 @@ interface Page extends Pruned {
 }
 
 /**
- * Part of the SQL text, not parameters: for a parameter the planner expects a tenth of the table,
- * and reads all of it for every page.
+ * These limits are constants in the SQL text. For a parameter the planner expects a tenth of the
+ * table, and reads all of it for every page.
  */
 const eventsPerPage = 500;
 const deliveriesPerPage = 2_000;
 
-/** Key of the advisory lock; any number that nothing else in the project uses. */
+/** Key of the advisory lock: a number that nothing else in the project uses. */
 const pruneLock = 7_001;
 
 /**
@@ -107,7 +107,7 @@ const pruneLargeText = `
  * and 2,000 deliveries has its own transaction. So a prune can be stopped at any time, and run
  * beside the service.
  *
- * @param isPlan Only counts.
+ * @param isPlan Whether to count only, without deleting.
  * @param onProgress Called after each page with the totals so far. The next page waits for it.
  */
 export async function pruneEvents({
@@ -121,7 +121,10 @@ export async function pruneEvents({
   readonly olderThanMs: number;
   readonly isPlan: boolean;
   readonly onProgress: (pruned: Pruned) => void | Promise<void>;
-  /** Asked in the transaction of each page before it is read; default: it goes on to the end. */
+  /**
+   * Called in the transaction of each page before it is read. The prune ends when it returns false.
+   * Default: the prune runs to the end.
+   */
   readonly mayGoOn?: (sql: Sql) => Promise<boolean>;
 }): Promise<Pruned> {
   let pruned: Pruned = { events: 0, deliveries: 0 };
@@ -131,7 +134,9 @@ export async function pruneEvents({
     await onProgress(pruned);
   }
 
-  /** Returns undefined where it may not go on. */
+  /**
+   * Runs the statement of a page in a transaction. Returns undefined when the prune may not go on.
+   */
   async function run<R extends Record<string, unknown>>(text: string, event: string): Promise<R | undefined> {
     return transact(async (sql) => {
       if (mayGoOn !== undefined && !(await mayGoOn(sql))) return undefined;

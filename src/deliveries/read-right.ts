@@ -12,16 +12,16 @@ interface Options {
 /** Decides who may read the record of a delivery, by the present rules. */
 export interface ReadRight {
   /**
-   * Returns whether the subscriber may. True when that cannot be said now: the attempt is judged
-   * again. True too for a user who was deleted: the subscription is gone with it, and a retry says
-   * so.
+   * Returns whether the subscriber may read the record. True when this cannot be decided now,
+   * because the attempt is judged again. Also true for a deleted user: the subscription is gone
+   * too, and a retry reports that.
    *
-   * @param which With `previous`: the old row of the update.
+   * @param which With `previous`, judges the old row of the update.
    */
   ofSubscriber(delivery: DeliveryRow, which?: SnapshotColumn): Promise<boolean>;
   /**
-   * Returns whether the caller may, the old row too where the delivery shows it. False when that
-   * cannot be said now.
+   * Returns whether the caller may read the record, and the old row when the delivery shows it.
+   * False when this cannot be decided now.
    */
   of(caller: Caller, delivery: DeliveryRow): Promise<boolean>;
 }
@@ -29,7 +29,7 @@ export interface ReadRight {
 const userText = `SELECT id, name, email, is_admin AS "isAdmin" FROM svc.users WHERE id = $1`;
 const ownerText = `SELECT owner_id AS "ownerId" FROM svc.events WHERE id = $1`;
 
-/** Asks as the fan-out and each attempt do. */
+/** Creates a read right that judges by the same rules as the fan-out and each attempt. */
 export function createReadRight({ sql, eligibility }: Options): ReadRight {
   async function verdictOf(
     user: Caller,

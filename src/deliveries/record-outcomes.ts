@@ -7,7 +7,7 @@ import { recordText, recordWholeText } from "./store-texts.ts";
 export interface Recording {
   readonly outcomes: readonly Outcome[];
   readonly endedFlights: readonly string[];
-  /** Whether the outcomes are those of all deliveries of these flights. */
+  /** Whether the outcomes cover all deliveries of these flights. */
   readonly isWhole?: boolean;
 }
 
@@ -16,7 +16,7 @@ export async function recordOutcomes(
   sql: Sql,
   { outcomes: given, endedFlights, isWhole = false }: Recording,
 ): Promise<ReadonlyMap<string, DeliveryStatus>> {
-  // In the order of ids, in which all statements lock deliveries.
+  // Sorted by id, because all statements lock deliveries in this order.
   const outcomes = given.toSorted((one, other) => Number(one.id) - Number(other.id));
   const written = await sql<{ id: string; status: DeliveryStatus }>(isWhole ? recordWholeText : recordText, [
     outcomes.map(({ id }) => id),

@@ -6,21 +6,21 @@ import { pruneReplays } from "./replay/replay-store.ts";
 
 export interface RetentionOptions {
   readonly transact: Transact;
-  /** 0: nothing is removed. */
+  /** How long finished events are kept; 0 keeps them for ever. */
   readonly keepForMs: number;
   readonly log: Log;
-  /** Between two turns. */
+  /** Time between two turns. */
   readonly intervalMs?: number;
 }
 
-/** Key of the advisory lock of the one process that removes; any number that nothing else uses. */
+/** Key of the advisory lock of the one process that removes: a number that nothing else uses. */
 const retentionLock = 7_002;
 
 /**
- * Removes what is finished and older than the setting says: one process at a time, in pages of a
- * commit each. It rests after each page for as long as the page took, so that others come through.
- * A process that dies leaves the rest to the next turn of any. Replays whose subscription is gone
- * end here too.
+ * Creates the worker that removes finished events older than the setting: one process at a time,
+ * one commit per page. It rests after each page for as long as the page took, so that other work is
+ * not delayed. When a process dies, the next turn of any process continues. This worker also ends
+ * replays whose subscription is gone.
  */
 export function createRetention({ transact, keepForMs, log, intervalMs = 60_000 }: RetentionOptions): Worker {
   return {
@@ -44,7 +44,7 @@ async function turn(
       transact,
       olderThanMs: keepForMs,
       isPlan: false,
-      // A pause within a transaction would lock the embedded database for everybody.
+      // A pause within a transaction would lock the embedded database for all connections.
       onProgress: () => pause(performance.now() - startedAt, signal),
       async mayGoOn(sql) {
         startedAt = performance.now();

@@ -4,15 +4,15 @@ import type { DeliveryStatus } from "./delivery.ts";
 import { findDelivery, type DeliveryRow } from "./delivery-row.ts";
 import { blockPruning } from "./prune.ts";
 
-/** What a manual retry did; the reason of a refusal is for people. */
+/** Result of a manual retry. The reason of a refusal is a text for people. */
 export type RetryAnswer =
   | { readonly kind: "created"; readonly delivery: DeliveryRow }
   /** The delivery itself goes out now; its schedule stays as it is. */
   | { readonly kind: "hurried"; readonly delivery: DeliveryRow }
   | { readonly kind: "refused"; readonly reason: string };
 
-// Locks the root's row: two retries of one chain at the same time would both find room under the
-// limit. The next statement sees what the earlier retry has written.
+// Locks the root's row: otherwise two simultaneous retries of one chain could both pass the limit.
+// The next statement sees what the earlier retry has written.
 const lockChainText = `
   SELECT FROM svc.deliveries
   WHERE id = (SELECT root_delivery_id FROM svc.deliveries WHERE id = $1) FOR NO KEY UPDATE`;
@@ -35,7 +35,7 @@ interface Found extends Record<string, unknown> {
   readonly hasData: boolean;
 }
 
-// The row is only there while no process has the delivery in flight.
+// The row exists only while no process has the delivery in flight.
 const hurryText = `
   UPDATE svc.delivery_queue SET due_at = date_trunc('milliseconds', now()), is_hurried = true WHERE delivery_id = $1 RETURNING 1`;
 
@@ -54,11 +54,12 @@ const againText = `
   SELECT id FROM made`;
 
 /**
- * Makes a new delivery of one at its end, or hurries a retrying one: see `DeliveryHistory.retry`.
- * Part of a transaction.
+ * Makes a new delivery of a finished one, or hurries a retrying one: see `DeliveryHistory.retry`.
+ * Must run in a transaction.
  *
- * @param traceparent Of the request; default: that of the delivery.
- * @param hasPrevious Whether the subscriber may read the old row; default: as before.
+ * @param traceparent The request's trace. Default: that of the delivery.
+ * @param hasPrevious Whether the subscriber may read the old row. Default: as decided for the
+ *   original delivery.
  */
 export async function retryDelivery(
   sql: Sql,

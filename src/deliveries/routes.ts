@@ -24,7 +24,7 @@ export interface DeliveryRoutesOptions {
   /** Limits each user's lists of all kinds together. */
   readonly listTurns: Turns;
   readonly cursors: Cursors;
-  /** For the page links, and the address of what is made. */
+  /** Returns URLs, for the page links and the `Location` of a new delivery. */
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
   readonly readRight: ReadRight;
@@ -52,7 +52,8 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
   router.get("/webhook-deliveries/:id", async (ctx) => {
     const delivery = await findDelivery(ctx.params["id"]);
     if (!isOwn(ctx, delivery)) throw unknownDelivery();
-    // The record of a delivery that was cancelled was never sent, and a right to it may have ended.
+    // The record of a cancelled delivery may never have been sent, and the right to read it may
+    // have ended.
     const isReadable = await options.readRight.of(ctx.state.caller, delivery);
     const [attempts, extraHeaders, payload] = await Promise.all([
       history.attemptsOf(delivery.id),
@@ -70,7 +71,8 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     const delivery = await findDelivery(ctx.params["id"]);
     if (!isOwn(ctx, delivery)) throw unauthorizedError("delivery.forbidden");
     refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
-    // Before the transaction: the embedded database works for one connection at a time.
+    // Checked before the transaction, because the embedded database works for one connection at a
+    // time.
     if (!(await options.readRight.ofSubscriber(delivery)))
       throw new AppError("delivery.forbidden", "The subscriber may no longer see this record.");
     const hasPrevious = await options.readRight.ofSubscriber(delivery, "previous");

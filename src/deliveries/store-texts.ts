@@ -4,8 +4,8 @@ import { erasedReason } from "./delivery.ts";
 /** Time of `event`: UTC, ISO 8601 with microseconds and a trailing `Z`. */
 export const timestampOfEvent = `to_char(event.occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-// By their place, which needs no index: they are locked. A row that another transaction has changed
-// meanwhile stays in the queue.
+// Deletes rows by their `ctid`, which needs no index and is safe because the rows are locked. A row
+// that another transaction has changed meanwhile stays in the queue.
 const fromQueue = {
   gone: `
     DELETE FROM svc.delivery_queue WHERE ctid = ANY(ARRAY(SELECT place FROM found)) RETURNING delivery_id, is_hurried`,
@@ -17,7 +17,8 @@ const fromQueue = {
  * which were put back by mistake.
  *
  * @param ctes The last one is `found`, with the column `place`: the `ctid` of a row that is locked.
- * @param from How they are taken out of where they wait, and the statuses that they have there.
+ * @param from How the deliveries are removed from where they wait, and their possible statuses
+ *   there.
  */
 const takeText = (ctes: string, flightMs: string, { gone, statuses } = fromQueue): string => `
   WITH ${ctes}, gone AS (${gone}
@@ -79,11 +80,12 @@ export const takeParkedText = takeText(
 export const replayedAtOnce = 10;
 
 /**
- * Takes the oldest held delivery of a subscription, where this dispatcher alone sends them. Takes
- * several when the oldest ones are all of replays. The range is that of the index, and the limit a
- * constant. For an equality, or a limit in a parameter, PostgreSQL takes another index and sorts:
- * each take read the 50,000 held deliveries of its subscription, in 140 to 530 ms. A lane that is
- * held for far longer than any is of before the database's clock went back.
+ * Takes the oldest held delivery of a subscription, if no other dispatcher has the lease on its
+ * lane. Takes several when the oldest ones all belong to replays. The range is that of the index,
+ * and the limit a constant. With an equality, or a limit in a parameter, PostgreSQL uses another
+ * index and sorts: each take read the 50,000 held deliveries of its subscription, in 140 to 530 ms.
+ * A lease that ends an hour later than a new one dates from before the database's clock was set
+ * back. It counts as over.
  */
 export const takeHeldText = takeText(
   `leased AS (
@@ -114,7 +116,7 @@ export const takeHeldText = takeText(
   },
 );
 
-// Goes from one subscription to the next by the index, however many deliveries of each wait.
+// Jumps from one subscription to the next by the index, however many deliveries of each wait.
 export const findParkedText = `
   WITH RECURSIVE parked AS (
     (SELECT subscription_id FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id > $1 ORDER BY subscription_id LIMIT 1)
@@ -156,8 +158,8 @@ const endedWholeText = `ended AS (
 
 /**
  * Selects the deliveries of ended flights that are unfinished, and neither in the queue nor in
- * another flight. Their process has died, or a crash of the database has lost its writes: they are
- * due. CASE: the other flights are read once, and only for such deliveries.
+ * another flight. They are due, because their process has died or a crash of the database has lost
+ * its writes. With CASE, the other flights are read once, and only for such deliveries.
  *
  * @param written Selects the ids that the statement itself handles.
  */
@@ -174,18 +176,18 @@ const leftOverText = (written: string): string => `
  */
 const outcomeLockMs = 1000;
 
-/** Selects those of the deliveries that no other transaction has. */
+/** Selects the given deliveries that no other transaction has locked. */
 export const unlockedText = `
   SELECT id FROM svc.deliveries WHERE id = ANY($1::bigint[]) AND ${withoutDiskWait} ORDER BY id FOR NO KEY UPDATE SKIP LOCKED`;
 
 /**
- * Returns the statement for outcomes, without a wait for the disk: after a lost outcome the attempt
- * is made once more, under the same UUID. A delivery that was cancelled during its POST keeps its
- * status, and gets its attempt all the same: without the answer when its record was erased, since a
- * receiver may answer what it was sent.
+ * Returns the statement that writes outcomes. Its commit does not wait for the disk: after a lost
+ * outcome the attempt is made once more, under the same UUID. A delivery that was cancelled during
+ * its POST keeps its status, and its attempt is still stored. When its record was erased, the
+ * answer is left out, since it may repeat the record.
  *
- * @param isWhole Whether the outcomes are those of all deliveries of the ended flights: no delivery
- *   is then left over, which saves 0.1 ms of 0.6. A flight with a delivery that another process has
+ * @param isWhole Whether the outcomes cover all deliveries of the ended flights. No delivery is
+ *   then left over, which saves 0.1 ms of 0.6. A flight with a delivery that another process has
  *   written stays until its time is up.
  */
 const recordingText = (isWhole: boolean): string => `
@@ -225,9 +227,9 @@ export const recordText = recordingText(false);
 export const recordWholeText = recordingText(true);
 
 /**
- * Puts back only what the flight still has. The flight may have ended, and another process may have
- * the delivery in flight. A statement that is repeated, because its answer was lost, may find the
- * delivery taken again.
+ * Puts back only the deliveries that the flight still has. The flight may have ended, and another
+ * process may have the delivery in flight. A statement that is repeated, because its answer was
+ * lost, may find the delivery taken again.
  */
 export const putBackText = `
   WITH held AS MATERIALIZED (
@@ -253,7 +255,8 @@ export const putBackText = `
   )
   SELECT ${withoutDiskWait}`;
 
-// One that ends far later than any is of before the database's clock went back.
+// A flight that ends an hour later than a new one dates from before the database's clock was set
+// back. It counts as overdue.
 export const endFlightsText = `
   WITH over AS MATERIALIZED (
     SELECT id FROM svc.flights
@@ -267,8 +270,8 @@ export const endFlightsText = `
   SELECT count(*)::int AS count FROM due`;
 
 /**
- * Every snapshot has an unfinished delivery in the queue or in a flight; one in neither is due.
- * Looks at the last million deliveries, a page at a time.
+ * Every snapshot shows an unfinished delivery in the queue or in a flight; a delivery in neither is
+ * due. Looks at the last million deliveries, a page at a time.
  */
 export const returnStraysText = `
   WITH page AS MATERIALIZED (
@@ -289,7 +292,8 @@ export const nextDueText = `
   SELECT (extract(epoch FROM due_at - now()) * 1000)::float8 AS ms
   FROM svc.delivery_queue WHERE due_at > now() ORDER BY due_at LIMIT 1`;
 
-// Deliveries in flight too: the attempt's outcome then finds them cancelled. There are few flights.
+// Cancels deliveries in flight too: the attempt's outcome then finds them cancelled. There are few
+// flights.
 export const cancelText = `
   WITH gone AS (
     DELETE FROM svc.delivery_queue WHERE ctid = ANY(ARRAY(

@@ -21,32 +21,32 @@ import {
 } from "./store-texts.ts";
 import { toTaken, type TakenDeliveries, type TakenRow } from "./taken.ts";
 
-/** What the deliveries of an event carry: JSON. */
+/** Payload of an event's deliveries, as JSON. */
 export interface Payload {
   readonly data: string;
-  /** Null where no old row is kept. */
+  /** The record before an update; null when no old row is kept. */
   readonly previous: string | null;
 }
 
 /** A subscription with deliveries that wait for a slot. */
 export interface ParkedSubscription {
   readonly subscriptionId: number;
-  /** Null when it was deleted. */
+  /** Null when the subscription was deleted. */
   readonly url: string | null;
   readonly userId: number | null;
   readonly isActive: boolean;
-  /** Attempts a second; null: no limit. */
+  /** Attempts a second; null for no limit. */
   readonly rateLimit: number | null;
 }
 
-/** How many deliveries of a subscription to take from both ends of its queue. */
+/** Number of a subscription's deliveries to take from each end of its queue. */
 interface Wanted {
   readonly subscriptionId: number;
   readonly oldest: number;
   readonly newest: number;
 }
 
-/** A failed delivery, with what its dead letter carries. */
+/** A failed delivery with the content of its dead letter. */
 export interface DeadDelivery {
   readonly id: string;
   readonly uuid: string;
@@ -58,7 +58,7 @@ export interface DeadDelivery {
   readonly lastError: string | null;
   /** JSON of the record. */
   readonly data: string;
-  /** JSON of the record before an update; null where the body does not show it. */
+  /** JSON of the record before an update; null when the body does not show it. */
   readonly previous: string | null;
 }
 
@@ -71,7 +71,7 @@ export interface DeliveryStore {
   insert(insertion: Insertion): Promise<Inserted>;
   /**
    * Takes due deliveries, the longest due first. With `sinceMs`, only those that became due less
-   * than that time ago. Leaves those out whose ids are in `except`.
+   * than that time ago. Leaves out the deliveries whose ids are in `except`.
    */
   takeDue(options: {
     readonly limit: number;
@@ -93,20 +93,20 @@ export interface DeliveryStore {
   dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, Payload>>;
   /**
    * Writes outcomes and their attempts, and ends flights. Returns the status of each delivery that
-   * was written: one that was cancelled during its POST stays so. Deliveries that an ended flight
-   * still has are due: a crash of the database has lost their earlier writes.
+   * was written: a delivery that was cancelled during its POST stays cancelled. Other deliveries of
+   * an ended flight become due, because a crash of the database has lost their earlier writes.
    */
   record(recording: Recording): Promise<ReadonlyMap<string, DeliveryStatus>>;
-  /** Returns the ids of those that no other transaction has locked. */
+  /** Returns the ids of the deliveries that no other transaction has locked. */
   findUnlocked(ids: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Puts deliveries back into the queue, and ends flights in the same way. */
+  /** Puts deliveries back into the queue, and ends flights like `record`. */
   putBack(options: {
     readonly returns: readonly RequeuedFromFlight[];
     readonly endedFlights: readonly string[];
   }): Promise<void>;
   /**
-   * Makes the deliveries of overdue flights due: the process that took them has died. Returns how
-   * many.
+   * Makes the deliveries of overdue flights due, because the process that took them has died.
+   * Returns their number.
    */
   endOverdueFlights(options: { readonly limit: number; readonly flightMs: number }): Promise<number>;
   /**
@@ -115,7 +115,8 @@ export interface DeliveryStore {
   endAllFlights(): Promise<void>;
   /**
    * Makes unfinished deliveries due that are older than `olderThanMs` and in neither the queue nor
-   * a flight: a safety net. Looks at one page of ids. Returns its last id, undefined at the end.
+   * a flight: a safety net. Reads one page of ids. Returns the last id of the page; undefined at
+   * the end.
    */
   returnStrays(options: {
     readonly after: string | undefined;
@@ -124,7 +125,7 @@ export interface DeliveryStore {
   }): Promise<{ readonly last: string | undefined; readonly count: number }>;
   /** Returns the time in ms until the next delivery is due; undefined when none is scheduled. */
   nextDueInMs(): Promise<number | undefined>;
-  /** Cancels deliveries of a deleted subscription. Returns how many. */
+  /** Cancels deliveries of a deleted subscription. Returns their number. */
   cancelOrphans(options: { readonly subscriptionId: number; readonly limit: number }): Promise<number>;
   /** Returns the ids of deleted subscriptions that have deliveries in the queue. */
   findOrphaned(limit: number): Promise<readonly number[]>;

@@ -7,8 +7,8 @@ import type { Log } from "../telemetry/log.ts";
 import type { AttemptResult } from "./delivery.ts";
 
 /**
- * Keeps what subscriptions show of their receivers (docs/webhooks.md, "States of a subscription").
- * Switches off those whose receiver is gone, or has failed for too long.
+ * Records the state of subscriptions' receivers (docs/webhooks.md, "States of a subscription").
+ * Switches off subscriptions whose receiver is gone, or has failed for too long.
  */
 export interface SubscriptionHealth extends Worker {
   /** Notes the result of an attempt, in memory. Tests of a subscription do not count. */
@@ -21,45 +21,45 @@ export interface SubscriptionHealth extends Worker {
 export interface SubscriptionHealthOptions {
   readonly sql: Sql;
   readonly log: Log;
-  /** Recorded in the audit trail. */
+  /** Actor in the audit trail when a subscription is switched off. */
   readonly actor: Actor;
-  /** A subscription with nothing but failures for so long is switched off. */
+  /** A subscription that only fails for this long is switched off. */
   readonly disableAfterMs: number;
   /** Resolves when no attempt is in flight: an orderly stop writes the last results too. */
   readonly drained: () => Promise<void>;
-  /** In ms, never going back. */
+  /** Monotonic clock, in ms. */
   readonly now: () => number;
 }
 
-/** What is known of one subscription, on the clock of `now`. */
+/** Results of one subscription's attempts. Times are on the clock of `now`. */
 interface Entry {
-  /** Where the last attempt went. */
+  /** URL of the last attempt. */
   url: string;
   isFailing: boolean;
-  /** Time of the last write; undefined: none yet. */
+  /** Time of the last write; undefined before the first. */
   writtenAtMs: number | undefined;
   attemptAtMs: number;
   /** Last success that is not written yet. */
   successAtMs: number | undefined;
-  /** First failure after it, likewise. */
+  /** First failure after the last success that is not written yet. */
   failureAtMs: number | undefined;
   /** URL that answered 410. */
   goneUrl: string | undefined;
 }
 
 interface State extends SubscriptionHealthOptions {
-  /** The latest at the end. An entry that is dropped costs one more write. */
+  /** Entries by subscription, the latest at the end. A dropped entry costs one more write. */
   readonly entries: Map<number, Entry>;
-  /** By subscription: since when what is seen of it is due to be written. */
+  /** Since when the entry of a subscription is due to be written, by subscription. */
   readonly due: Map<number, number>;
 }
 
-/** Without a change between success and failure, the times are written once a minute. */
+/** Interval of the writes of times without a change between success and failure. */
 const writeEveryMs = 60_000;
 const flushEveryMs = 1_000;
 const mostAtOnce = 500;
 const mostEntries = 20_000;
-/** Share of `disableAfter` after which `webhook.failing` is due: a day, by default. */
+/** Share of `disableAfter` after which `webhook.failing` is sent: by default, after a day. */
 const tellShare = 0.2;
 
 export function createSubscriptionHealth(options: SubscriptionHealthOptions): SubscriptionHealth {
@@ -78,7 +78,8 @@ export function createSubscriptionHealth(options: SubscriptionHealthOptions): Su
         await flush(state, Math.floor(state.now()));
       }
       await state.drained();
-      // What is not due yet would be forgotten with this process or configuration.
+      // Also writes entries that are not due yet: they would be lost with this process or
+      // configuration.
       await flush(state, Number.POSITIVE_INFINITY);
     },
   };
@@ -105,7 +106,7 @@ function note(
   entry.url = url;
   entry.isFailing = isFailing;
   entry.attemptAtMs = atMs;
-  // The columns have whole ms too, and keep a failure apart from the success before it.
+  // The columns have whole ms, so a failure is at least 1 ms later than the success before it.
   if (isFailing) entry.failureAtMs ??= Math.max(atMs, (entry.successAtMs ?? -Infinity) + 1);
   else {
     entry.successAtMs = atMs;
@@ -118,9 +119,9 @@ function note(
 }
 
 /**
- * Another process may have seen other results. A success ends the time of failures before it, and
- * the first failure after the last success begins one. Writes ages, since the clocks of processes
- * differ.
+ * Another process may have seen other results. A success ends the period of failures before it, and
+ * the first failure after the last success begins one. The parameters are ages, because the clocks
+ * of processes differ.
  */
 const writeText = `
   WITH ${actingCte("$8")}, given AS (
@@ -153,7 +154,7 @@ const writeText = `
     AND (url = becomes.gone_url OR becomes.failing_since < now() - $6 * interval '1 millisecond')
   RETURNING subscription.id, user_id AS "userId", disabled_reason AS reason`;
 
-/** Writes what is due by then. What cannot be written now stays due. */
+/** Writes the entries that are due by a time. Entries that cannot be written now stay due. */
 async function flush(state: State, dueByMs: number): Promise<void> {
   const { sql, entries, due, log, actor, disableAfterMs, now } = state;
   const all = [...due].filter(([, dueMs]) => dueMs <= dueByMs).map(([id]) => id);
@@ -187,7 +188,7 @@ async function flush(state: State, dueByMs: number): Promise<void> {
   }
 }
 
-/** Forgets what was written, and keeps what was noted in the meantime. */
+/** Clears the values that were written, and keeps those that were noted meanwhile. */
 function forget(entry: Entry, seen: Entry, atMs: number): void {
   entry.writtenAtMs = atMs;
   if (entry.successAtMs === seen.successAtMs) entry.successAtMs = undefined;

@@ -14,13 +14,13 @@ import { createParkedWalk, leaveNextTo, takeParked, type ParkedWalk } from "./ta
 /** The worker that takes due deliveries, and the calls that wake it. */
 export interface Sweep extends Worker {
   /**
-   * Says that a delivery is due in `ms`; undefined: it waits for a slot. Without the call, the next
-   * turn finds it later.
+   * Notes that a delivery is due in `ms`, or waits for a slot when undefined. Without the call, the
+   * next turn finds the delivery later.
    */
   onQueued(ms: number | undefined): void;
-  /** Says that a slot is free again. */
+  /** Notes that a slot is free again. */
   onFree(): void;
-  /** Says that the dispatchers' shares of the slots have changed. */
+  /** Notes that the dispatchers' shares of the slots have changed. */
   onShares(): void;
 }
 
@@ -41,11 +41,14 @@ interface State {
   readonly options: SweepOptions;
   readonly alarm: Alarm;
   readonly walk: ParkedWalk;
-  /** Ids of due deliveries that are for other dispatchers: this one does not take them again. */
+  /**
+   * Ids of due deliveries that only other dispatchers may attempt: this one does not take them
+   * again.
+   */
   readonly passedOn: Set<string>;
-  /** Row id after which the next look for strays begins. */
+  /** Row id after which the next search for strays begins. */
   strayAfter: string | undefined;
-  /** Row id after which the next dead letters begin: the broker may always refuse some. */
+  /** Row id after which the next dead letters begin. The broker may refuse some every time. */
   deadAfter: string;
   /** Dead letters that are being published. */
   publishing: Promise<void> | undefined;
@@ -59,23 +62,24 @@ const batchSize = 200;
 /** Shortest time between two turns, so that deliveries that become due one by one share a turn. */
 const leastGapMs = 10;
 /**
- * A turn looks this far behind the turn before, for deliveries that were committed since. No
- * statement that writes the queue takes longer.
+ * A turn also reads due times up to this long before the previous turn, for deliveries committed
+ * since. No statement that writes the queue takes longer.
  */
 const lookBackMs = 10_000;
 const wholeEveryMs = 30_000;
 const orphansEveryMs = 10_000;
-/** Most dead letters at a time: each may have 15 MB. */
+/** Most dead letters at a time: each may be 15 MB. */
 const mostDead = 4;
-/** Deliveries that one look for strays reads, in the order of their ids. */
+/** Deliveries that one search for strays reads, in the order of their ids. */
 const strayPage = 5_000;
 
 const neverAborted = new AbortController().signal;
 
 /**
- * Takes due deliveries out of the queue and has them attempted: retries, deliveries without a slot
- * at the fan-out, and those of a dead process. Takes no more than there are slots for, in turns
- * over users and receivers. The others stay in the database, where they hold up nothing.
+ * Creates the worker that takes due deliveries out of the queue and starts their attempts. These
+ * are retries, deliveries without a slot at the fan-out, and deliveries of a dead process. It takes
+ * no more than there are slots for, in turns over users and receivers. The others stay in the
+ * database, where they delay nothing.
  */
 export function createSweep(options: SweepOptions): Sweep {
   const { attempts, intervalMs, log } = options;
@@ -128,7 +132,7 @@ export function createSweep(options: SweepOptions): Sweep {
   };
 }
 
-/** Runs one turn. Returns the time in ms until the next delivery is due, as far as is known. */
+/** Runs one turn. Returns the time in ms until the next delivery is due, as far as known. */
 async function turn(state: State, signal: AbortSignal): Promise<number> {
   const { options, walk, alarm } = state;
   const { store, intervalMs } = options;
@@ -157,7 +161,7 @@ async function takeDue(state: State, signal: AbortSignal): Promise<void> {
     hasMore = taken.removed === batchSize;
     found += taken.deliveries.length;
     started += await placeDeliveries(placing, taken);
-    // There are more than this dispatcher has slots for.
+    // More deliveries are due than this dispatcher has slots for.
     if (hasMore && started < found) announce(taken.deliveries, "retry");
   }
   state.dueAtMs = startedAtMs;
@@ -209,7 +213,9 @@ async function returnStrays(state: State): Promise<void> {
     );
 }
 
-/** Publishes dead letters without a wait: the broker may leave each unconfirmed for 10 s. */
+/**
+ * Publishes dead letters without waiting, because the broker may leave each unconfirmed for 10 s.
+ */
 function startDeadLetters(state: State): void {
   state.publishing ??= publishDeadLetters(state)
     .catch((error: unknown) =>
@@ -231,7 +237,7 @@ async function publishDeadLetters(state: State): Promise<void> {
   await store.markDeadLettered(confirmed.map(({ id }) => id));
 }
 
-/** Consumes the messages that announce deliveries. Returns how to stop. */
+/** Consumes the messages that announce deliveries. Returns the function that stops it. */
 async function consumeMessages(state: State): Promise<() => Promise<unknown>> {
   const { broker } = state.options;
   const consumptions = await Promise.all(

@@ -9,29 +9,32 @@ export interface TakeParkedOptions extends PlaceOptions {
   readonly flightMs: number;
 }
 
-/** How far the walk over the subscriptions with parked deliveries has come. */
+/** Progress of the walk over the subscriptions with parked deliveries. */
 export interface ParkedWalk {
   /** Whether deliveries may wait for a slot. */
   mayBeParked: boolean;
-  /** Id of the subscription after which the next look begins. */
+  /** Id of the subscription after which the next page begins. */
   after: number;
   /** Whether this walk has found a subscription that a free slot would serve. */
   isSlotWanted: boolean;
   judgedAtMs: number;
-  /** When a subscription with a rate limit may go on, of those that the last looks have seen. */
+  /** Earliest time when a rate-limited subscription of this walk may have an attempt. */
   rateAtMs: number;
-  /** By user: the subscription that got a place last. */
+  /** The subscription that got the last place, by user. */
   readonly served: Map<number, number>;
-  /** By subscription: until when the next attempt of its rate is that of a manual retry. */
+  /**
+   * Time until which a rate-limited subscription's next attempt is kept for a manual retry, by
+   * subscription.
+   */
   readonly urgentUntilMs: Map<number, number>;
 }
 
 const batchSize = 200;
-/** Most deliveries of one subscription from one look. */
+/** Most deliveries of one subscription in one turn. */
 const mostOfOne = 100;
-/** Users whose last subscription is remembered, and subscriptions with a manual retry. */
+/** Most users whose last subscription is remembered, and most subscriptions with a manual retry. */
 const mostServed = 10_000;
-/** For the write of a manual retry into the queue, and the take from it. */
+/** Extra time for the write of a manual retry into the queue, and its take from the queue. */
 const urgentGraceMs = 200;
 /** How often deliveries of silent receivers are judged by how long they have waited. */
 const judgeEveryMs = 60_000;
@@ -48,7 +51,7 @@ export function createParkedWalk(): ParkedWalk {
   };
 }
 
-/** Leaves the next attempt of a subscription's rate to a manual retry that is due in `ms`. */
+/** Keeps the next attempt of a rate-limited subscription for a manual retry that is due in `ms`. */
 export function leaveNextTo({ urgentUntilMs }: ParkedWalk, subscriptionId: number, ms: number): void {
   setBounded(urgentUntilMs, [subscriptionId, performance.now() + ms + urgentGraceMs], mostServed);
 }
@@ -64,13 +67,13 @@ function waitMsOf(
 
 /**
  * Takes as many deliveries that wait for a slot as there are slots. Users take turns, and so do the
- * subscriptions of each.
+ * subscriptions of each user.
  *
  * @returns Whether to look again at once.
  */
 export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): Promise<boolean> {
   const { store, flightMs } = options;
-  // Cleared before the look, so that a delivery which is parked during the look sets it again.
+  // Cleared before the read, so that a delivery that is parked during the read sets it again.
   walk.mayBeParked = false;
   if (walk.after === 0) walk.rateAtMs = Infinity;
   const found = await store.findParked({ after: walk.after, limit: batchSize });
@@ -81,8 +84,8 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   walk.isSlotWanted ||= found.some(
     (one) => hasShare(options, one) && !silent.includes(one) && !held.includes(one),
   );
-  // With only paused, silent and limited subscriptions, a free slot is no reason for a turn. Nor is
-  // it with those for other dispatchers.
+  // A free slot is no reason for a turn when all subscriptions are paused, silent, rate-limited, or
+  // for other dispatchers.
   if (walk.isSlotWanted || !isLast) walk.mayBeParked = true;
   if (isLast) walk.isSlotWanted = false;
   walk.after = isLast ? 0 : (found.at(-1)?.subscriptionId ?? 0);
@@ -97,7 +100,7 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   );
   noteRates(options, walk, limited);
   if (counts.size === 0) return hasOff || !isLast;
-  // From both ends, so that new deliveries do not wait behind a backlog of hours.
+  // Takes from both ends, so that new deliveries do not wait behind a backlog of hours.
   const wanted = [...counts].map(([subscriptionId, count]) => ({
     subscriptionId,
     oldest: Math.ceil(count / 2),
@@ -120,7 +123,7 @@ async function hold(options: TakeParkedOptions, found: readonly ParkedSubscripti
   return taken.removed > 0;
 }
 
-/** Notes when the first of the subscriptions with a rate limit may go on. */
+/** Notes the earliest time when a rate-limited subscription may have an attempt. */
 function noteRates(
   options: TakeParkedOptions,
   walk: ParkedWalk,
@@ -155,7 +158,7 @@ async function judge(
 }
 
 /**
- * Returns how many deliveries of each subscription there are slots for: one for each user in turn,
+ * Returns the number of slots for each subscription's deliveries. Users get one slot each in turn,
  * until there are none.
  */
 function shareOut(
@@ -166,7 +169,7 @@ function shareOut(
   const places: { readonly leave: () => void }[] = [];
   const counts = new Map<number, number>();
   const lines = groupBy(found.filter(isServed), ({ userId }) => userId);
-  /** Reserves a place for the user's next subscription that can get one. */
+  /** Reserves a place for the user's next subscription that can get a place. */
   const serve = (line: ServedSubscription[]): boolean => {
     for (let one = line.shift(); one !== undefined; one = line.shift()) {
       const { subscriptionId, url, userId, rateLimit } = one;

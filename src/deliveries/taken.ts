@@ -16,31 +16,32 @@ export interface TakenDelivery {
   /** Attempts made so far. */
   readonly attempt: number;
   readonly maxAttempts: number;
-  /** Whether it is a manual retry. */
+  /** Whether the delivery is a manual retry. */
   readonly isManual: boolean;
-  /** What makes the next attempt. */
+  /** Cause of the next attempt. */
   readonly trigger: AttemptTrigger;
-  /** Time since it was created or last attempted. */
+  /** Time since the delivery was created or last attempted. */
   readonly waitedMs: number;
   readonly ownerId: string | null;
   /** Age of the event by the database's clock. */
   readonly eventAgeMs: number;
-  /** W3C `traceparent` of what created the delivery; null when that was not traced. */
+  /** W3C `traceparent` of the operation that created the delivery; null when it was not traced. */
   readonly traceparent: string | null;
   /** Size of the payload's JSON. */
   readonly bytes: number;
-  /** Whether its body shows the old row of the update. */
+  /** Whether the delivery's body shows the old row of the update. */
   readonly hasPrevious: boolean;
   readonly subscriptionId: number;
   /**
-   * The present subscription, so that a corrected URL applies to retries; null when it was deleted.
+   * The subscription as it is now, so that a corrected URL applies to retries; null when it was
+   * deleted.
    */
   readonly subscription: {
     readonly url: string;
     readonly signing: SealedSigning;
-    /** Attempts a second; null: no limit. */
+    /** Attempts a second; null for no limit. */
     readonly rateLimit: number | null;
-    /** False also when its user is disabled. */
+    /** False also when the subscription's user is disabled. */
     readonly isActive: boolean;
     readonly user: {
       readonly id: number;
@@ -60,10 +61,10 @@ export interface TakenDeliveries {
   readonly removed: number;
 }
 
-/** A row of what such a statement answers. */
+/** A result row of a statement that takes deliveries. */
 export interface TakenRow extends Omit<TakenDelivery, "subscription">, SealedSigning {
   readonly removed: number;
-  /** Null, like all that follows, when nothing was taken: the row only counts. */
+  /** Null, like all later columns, when nothing was taken: the row then only carries `removed`. */
   readonly flightId: string | null;
   readonly url: string | null;
   readonly rateLimit: number | null;
@@ -74,7 +75,7 @@ export interface TakenRow extends Omit<TakenDelivery, "subscription">, SealedSig
   readonly isAdmin: boolean;
 }
 
-/** Returns what a statement has taken, from its rows. */
+/** Converts the rows of a statement to the deliveries that it has taken. */
 export function toTaken(rows: readonly TakenRow[]): TakenDeliveries {
   const taken = rows.filter(({ flightId }) => flightId !== null);
   const deliveries = taken.map((row) => {

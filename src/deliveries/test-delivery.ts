@@ -10,20 +10,20 @@ import type { AttemptResult } from "./delivery.ts";
 /** The outcome of a test delivery: an attempt, or why there was none. */
 export type TestAnswer =
   | { readonly kind: "made"; readonly uuid: string; readonly result: AttemptResult }
-  /** One was made a moment ago, or too many are being made: the reason is for people. */
+  /** A test was made a moment ago, or too many are under way. The reason is a text for people. */
   | { readonly kind: "tooMany"; readonly reason: string; readonly retryAfterSeconds: number }
   /** The connections of this process, or the name look-ups of the user, were all in use. */
   | { readonly kind: "unmade"; readonly reason: string }
   | { readonly kind: "unknown" };
 
-/** Sends pings to the receivers of subscriptions, which count nowhere. */
+/** Sends pings to the receivers of subscriptions. Pings count in no statistics. */
 export interface TestDeliveries {
   /** Makes one attempt, whatever the state of the subscription. */
   send(subscriptionId: number): Promise<TestAnswer>;
 }
 
 const gapMs = 1_000;
-/** Pings in flight of one user over all processes, and of all users in this one. */
+/** Most pings in flight: of one user over all processes, and of all users in this process. */
 const mostOfUser = 2;
 const mostOfAll = 64;
 
@@ -41,10 +41,11 @@ const findText = `
   FROM svc.subscriptions AS subscription JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
   WHERE subscription.id = $1`;
 
-// The next statement counts what the tests before it have written.
+// With this lock, the next statement sees the rows of earlier tests.
 const lockText = "SELECT FROM svc.users WHERE id = $1 FOR NO KEY UPDATE";
 
-// One of the future is of before the database's clock went back: the next try finds it gone.
+// A test that starts in the future dates from before the database's clock was set back. It is
+// deleted, and the next try finds it gone.
 const beginText = `
   WITH over AS (
     DELETE FROM svc.tests WHERE user_id = $3 AND (ends_at < now() - interval '1 minute' OR started_at > now() + interval '1 minute')
@@ -56,7 +57,7 @@ const beginText = `
       SELECT FROM svc.tests WHERE user_id = $3 AND subscription_id = $2 AND started_at > now() - interval '${gapMs} milliseconds')
   RETURNING 1`;
 
-// Counts by the same clock: the transaction's.
+// Compares with the time of the transaction, as `beginText` does.
 const underWayText = `
   SELECT count(*)::int AS count, ceil(extract(epoch FROM min(ends_at) - now()))::int AS seconds
   FROM svc.tests WHERE user_id = $1 AND ends_at > now()`;
@@ -100,7 +101,7 @@ export function createTestDeliveries({
         try {
           return await ping(target, send, openSigning);
         } finally {
-          // Otherwise it ends by itself.
+          // If this fails, the row ends at its `ends_at`.
           await sql(endText, [id]).catch(() => undefined);
         }
       } finally {
@@ -110,7 +111,7 @@ export function createTestDeliveries({
   };
 }
 
-/** Says why no test was begun. */
+/** Returns the reason why no test was begun. */
 async function refusal(sql: Sql, userId: number): Promise<TestAnswer> {
   const [underWay] = await sql<{ count: number; seconds: number }>(underWayText, [userId]);
   if (underWay === undefined || underWay.count < mostOfUser)

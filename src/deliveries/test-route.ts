@@ -22,7 +22,7 @@ export function addTestRoute(
     timeoutMs,
   }: {
     readonly tests: TestDeliveries;
-    /** Returns whether there is such a subscription of the user. */
+    /** Returns whether the user has a subscription with this id. */
     readonly isOwn: (id: number, userId: number) => Promise<boolean>;
     readonly bodyLimitBytes: number;
     readonly inTransaction: InTransaction;
@@ -39,7 +39,7 @@ export function addTestRoute(
       inTransaction,
       longestMs: flightMsOf(timeoutMs),
       async act() {
-        // Without the place of the user's requests: the receiver may take its time.
+        // Gives up the user's place for requests meanwhile, because the receiver may be slow.
         const answer = await ctx.state.turn.pause(() => tests.send(id));
         return { status: 200, headers: {}, json: JSON.stringify(shown(answer)) };
       },

@@ -2,12 +2,13 @@ import type { IncomingMessage } from "../broker/broker.ts";
 import { identityOf } from "../events/event-message.ts";
 
 /**
- * The messages that this process has not settled. The relay may publish one again that takes long.
+ * The messages that this process has not settled. The relay may publish a message again when it
+ * takes long.
  */
 export interface Unsettled {
   /**
    * Acknowledges a copy of a message that is not settled yet, and returns undefined. Returns any
-   * other message, to be settled through what is returned.
+   * other message wrapped: the caller must settle the returned message.
    */
   enter(message: IncomingMessage): IncomingMessage | undefined;
 }

@@ -44,9 +44,9 @@ export interface WebhookCommandsOptions {
 }
 
 const shownOnce = "The secret is not shown again: give it to the owner of the receiver.\n";
-/** Together with their borders 99 columns. */
+/** Widths of the columns; with borders, a table is 99 columns wide. */
 const widths = [7, 26, 14, 22, 14];
-/** Longer values go on in the next line. */
+/** Longer values continue on the next line. */
 const widestValue = 68;
 
 /** Adds `webhooks` (docs/svc-admin.md, "Commands"). */
@@ -168,7 +168,7 @@ function addRotation(group: Command, { open, terminal }: WebhookCommandsOptions)
       withOpened(open, async ({ config, database, sql, actor }) => {
         const { url } = await getSubscription(sql, id);
         const secretBox = await openSecretBox(config);
-        // With the key of another service, no process could sign, nor start again.
+        // With the key of another service, no process could sign, or start again.
         await refuseUnknownKeys({ sql, secretBox });
         const secret = await createTransact(database.pool)((transaction) =>
           rotateSecret(transaction, { id, owner: "everybody", graceSeconds: grace, secretBox, actor }),
@@ -215,7 +215,10 @@ function withUser(webhook: OwnSubscription, users: ReadonlyMap<number, User>): O
   return { id, user_id, user_name: name, user_email: email, ...rest };
 }
 
-/** Names only the host of a receiver: the path is often its password. */
+/**
+ * Returns the columns of a webhook. Shows only the receiver's host, because the path often acts as
+ * a password.
+ */
 function summaryOf(webhook: OwnSubscription, users: ReadonlyMap<number, User>): OutputRow {
   const { id, userId, resource, url, disabledReason, failingSince } = webhook;
   return {

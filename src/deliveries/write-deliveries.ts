@@ -26,7 +26,7 @@ export interface WriteOptions {
   readonly log: Pick<Log, "error">;
 }
 
-/** An event as the fan-out has received it. */
+/** An event with its message and its span, as the fan-out received it. */
 export interface Received {
   readonly message: IncomingMessage;
   readonly event: PublishedEvent;
@@ -38,7 +38,7 @@ export interface Written {
   readonly received: Received;
   readonly id: string;
   readonly uuid: string;
-  /** Whether it waits in the queue for a slot. */
+  /** Whether the delivery waits in the queue for a slot. */
   readonly isParked: boolean;
 }
 
@@ -55,11 +55,11 @@ interface Planned {
 /** Most deliveries of one statement. */
 export const portionSize = 500;
 
-/** Who gets the events of a batch. */
+/** Subscribers that get the events of a batch. */
 export interface Recipients {
-  /** Those of each event, in the events' order. */
+  /** Subscribers of each event, in the order of the events. */
   readonly subscribers: readonly (readonly Subscriber[])[];
-  /** When they were read, where that is a while ago. Only for one portion of deliveries. */
+  /** When the subscribers were read, if not just now. Only valid for one portion of deliveries. */
   readonly knownAt?: KnownAt | undefined;
 }
 
@@ -68,8 +68,9 @@ export interface Recipients {
  * written.
  *
  * @returns The new deliveries, and how many of the events were still in the outbox. When the
- *   subscribers may be others since `knownAt`, nothing was written and no slot is held. What their
- *   rate limits have given is then lost: those deliveries wait for the next attempt that may begin.
+ *   subscribers may have changed since `knownAt`, nothing was written and no slot is held. The
+ *   attempts that rate limits granted are then lost: those deliveries wait for the next permitted
+ *   attempt.
  */
 export async function writeDeliveries(
   options: WriteOptions,
@@ -92,7 +93,7 @@ export async function writeDeliveries(
     const portion = planned.slice(start, start + portionSize);
     const isComplete = start + portionSize >= planned.length;
     try {
-      // The last portion counts all of the events.
+      // The count of the last portion covers all events.
       ({ eventCount, isStale } = await writePortion(options, {
         batch,
         portion,
@@ -125,7 +126,7 @@ async function oldReaders(
   );
   if (pairs.length === 0) return () => false;
   const verdicts = await eligibility.judge(pairs, "previous");
-  // The event stays in the outbox, and is tried again.
+  // The error leaves the event in the outbox, and it is tried again.
   if (verdicts.includes(undefined)) throw new Error("Who may read an old row cannot be decided now.");
   const readers = new Set(pairs.flatMap(({ key }, index) => (verdicts[index] === true ? [key] : [])));
   return (event, subscriber) => readers.has(keyOf(event, subscriber));
@@ -152,7 +153,7 @@ function plan(
   };
 }
 
-/** Leaves to the queue what a rate limit does not let begin now. */
+/** Leaves deliveries to the queue that a rate limit does not permit now. */
 async function holdToRates(
   { rates, log }: WriteOptions,
   planned: readonly Planned[],
@@ -161,7 +162,7 @@ async function holdToRates(
     place !== undefined && subscriber.rateLimit !== null;
   if (!planned.some(isLimited)) return planned;
   const subscribers = planned.filter(isLimited).map(({ subscriber }) => subscriber);
-  // Where the rates cannot be asked, the limited ones wait: the others must not.
+  // When the rate limits cannot be read, only the limited deliveries wait.
   const grants = await grantsFor(rates, subscribers).catch((error: unknown) => {
     log.error({ err: error }, "rate limits not asked; deliveries wait in the queue");
     return undefined;

@@ -18,16 +18,20 @@ export interface SlotTarget {
   readonly lane: Lane;
 }
 
-/** A delivery that is to be attempted, as far as slots and breakers are concerned. */
+/** Request of a slot for an attempt, with the data that slots and breakers need. */
 export interface SlotRequest extends SlotTarget {
   /** Size of the body. */
   readonly bytes: number;
-  /** A person waits for the outcome: the first attempt of a manual retry. Breakers let it pass. */
+  /**
+   * Whether a person waits for the outcome: the first attempt of a manual retry. Breakers let it
+   * pass.
+   */
   readonly isUrgent: boolean;
 }
 
 /**
- * The caller calls it once, when the attempt is over; without a result when no attempt was made.
+ * Callback that the caller must call once, when the attempt is over. It gets no result when no
+ * attempt was made.
  */
 export type Done = (result?: AttemptResult) => void;
 
@@ -54,27 +58,27 @@ export interface Admission {
   /** Returns why `reserve` would refuse a small delivery; undefined when it would not. */
   refusalOf(request: SlotTarget): "busy" | "silent" | undefined;
   /**
-   * Returns whether this dispatcher has a share of the receiver's slots. If not, its deliveries are
-   * for others.
+   * Returns whether this dispatcher has a share of the receiver's slots. If not, only other
+   * dispatchers attempt its deliveries.
    */
   hasShareOf(url: string): boolean;
   /** Returns how many small deliveries `reserve` would give places now. */
   roomOf(request: SlotTarget): number;
   /**
-   * Orders items for places: users with the fewest attempts in flight first, and of these the one
-   * who has waited longest.
+   * Orders items for places: users with the fewest attempts in flight first, and among these the
+   * user who has waited longest.
    */
   inTurn<T>(items: readonly T[], userOf: (item: T) => number | undefined): readonly T[];
   breakerCounts(): BreakerCounts;
-  /** Shares the breakers with other dispatchers; none without breakers. */
+  /** Workers that share the breakers with other dispatchers; empty without breakers. */
   readonly workers: readonly Worker[];
 }
 
 export interface AdmissionOptions extends LaneSlotsOptions {
-  /** False: only slots limit receivers that do not answer. */
+  /** Whether there are breakers. Without them, only slots limit receivers that do not answer. */
   readonly hasBreakers: boolean;
   readonly timeoutMs: number;
-  /** Shares breakers by `svc.breakers`. */
+  /** Database of `svc.breakers`, by which breakers are shared. */
   readonly sql: Sql;
   readonly log: Log;
   /** Resolves when no attempt is in flight. */
@@ -87,29 +91,28 @@ interface State extends Pick<AdmissionOptions, "hasBreakers" | "timeoutMs" | "lo
   readonly breakers: SharedBreakers;
   /** Bytes of the bodies of places that are reserved or in use. */
   bytesHeld: number;
-  /** The same by user. */
+  /** `bytesHeld` by user. */
   readonly bytesOfUsers: Map<number, number>;
 }
 
-/**
- * A failure costs little when it took less than this, or less than half the attempt's time limit.
- */
+/** A failure is cheap when it took less than this, or less than half the attempt's time limit. */
 const costlyMs = 1_000;
 
-/** Limit of `bytesHeld`, and of those of one user. A single body may be larger. */
+/** Limits of `bytesHeld` for all users and for one user. A single body may be larger. */
 const mostBytes = { all: 32 * 1024 ** 2, ofUser: 16 * 1024 ** 2 };
 
 /**
- * Keeps users and receivers from holding up one another. Each may use its share of the attempts in
- * flight. A receiver that does not answer gets an attempt now and then.
+ * Creates the admission, which keeps users and receivers from delaying one another. Each may use
+ * its share of the attempts in flight. A receiver that does not answer gets an attempt now and
+ * then.
  *
  * Slots are counted per user and per origin of the URL. A breaker belongs to one user's URL: on a
- * shared host, one path that hangs must not hold up the others. No user can open another user's
+ * shared host, one path that hangs must not delay the others. No user can open another user's
  * breaker.
  */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { hasBreakers, timeoutMs, perReceiver, sharedSlots, sql, log, drained, now, random } = options;
-  // The cost of a receiver that hangs is measured in timeouts, and so is its pause.
+  // A receiver that hangs costs one timeout per attempt, so the first pause is one timeout.
   const own = createBreakers({ firstPauseMs: timeoutMs, now, random });
   const breakers = createSharedBreakers({ own, sql, log, drained, now, random });
   const state: State = {
@@ -183,7 +186,7 @@ function reserve(state: State, request: SlotRequest): Place | undefined {
           }
           begin((result) => {
             letGo();
-            // At least 1 ms: an answer may take 0 ms when rounded, and 0 means no answer.
+            // Reports at least 1 ms: a rounded time may be 0 ms, but 0 means no answer.
             if (result === undefined) release();
             else release(costOf(state, result) === "answered" ? Math.max(result.durationMs, 1) : 0);
             if (hasBreakers) report(state, request, permission.isProbe, result);
@@ -214,7 +217,7 @@ function inTurn<T>(
   });
 }
 
-/** Returns what the user has of both lanes. */
+/** Returns the user's load over both lanes. */
 function loadIn({ first, retry }: LaneSlots, userId: number | undefined): UserLoad {
   if (userId === undefined) return { inUse: 0, servedAt: 0 };
   const [one, other] = [first.loadOf(userId), retry.loadOf(userId)];
@@ -239,7 +242,7 @@ function report(
     cost: costOf(state, result),
   });
   if (change === undefined) return;
-  // Only the host: paths and queries of webhooks can hold secrets.
+  // Logs only the host, because paths and queries of webhooks can hold secrets.
   const receiver = hostOf(request.url);
   if (change === "opened")
     state.log.warn(
@@ -258,7 +261,7 @@ function originOf(url: string): string {
   return parseUrl(url)?.origin ?? url;
 }
 
-/** Returns host and port of a receiver, for people to read. */
+/** Returns host and port of a receiver, for texts that people read. */
 export function hostOf(url: string): string {
   return parseUrl(url)?.host ?? "the receiver";
 }

@@ -1,23 +1,23 @@
 import { setBounded } from "../../kit/bounded-map.ts";
 import type { BreakerCounts } from "../../telemetry/metrics/receivers.ts";
 
-/** What an attempt means to its receiver's breaker. */
+/** Result of an attempt as its receiver's breaker counts it. */
 export type AttemptCost =
   /** A complete answer, whatever its status. */
   | "answered"
   /** No answer, and the attempt held its slot for a while. */
   | "costly"
-  /** No answer, which was known at once. */
+  /** No answer, and the attempt failed at once. */
   | "cheap"
   /** No attempt was made. */
   | "unmade";
 
-/** Whether an attempt may be made. The result of a probe closes the breaker or opens it again. */
+/** Permission for an attempt. The result of a probe closes the breaker or opens it again. */
 type Permission = { readonly kind: "go"; readonly isProbe: boolean } | { readonly kind: "wait" };
 
 /**
  * One breaker per receiver. After `failuresToOpen` costly attempts in a row it opens, and the
- * receiver gets no attempts for a pause. Then one attempt decides, the probe: an answer closes the
+ * receiver gets no attempts for a pause. Then one attempt, the probe, decides: an answer closes the
  * breaker, no answer opens it again for twice as long.
  */
 export interface Breakers {
@@ -25,31 +25,31 @@ export interface Breakers {
   mayAcquire(receiver: string): boolean;
   /** Asks for one attempt. After `go`, the caller must call `report`. */
   tryAcquire(receiver: string): Permission;
-  /** Returns what the attempt did to the breaker, when it opened or closed it. */
+  /** Reports an attempt. Returns whether it opened or closed the breaker; undefined for neither. */
   report(options: {
     readonly receiver: string;
     readonly isProbe: boolean;
     readonly cost: AttemptCost;
   }): "opened" | "closed" | undefined;
-  /** Returns the pause of one that is open or probed; undefined for others. */
+  /** Returns the pause of a breaker that is open or being probed; undefined for others. */
   openOf(receiver: string): OpenBreaker | undefined;
-  /** Takes over one that another process has opened, and whose pause is over. */
+  /** Takes over a breaker that another process has opened, and whose pause is over. */
   adopt(receiver: string, pauseMs: number): void;
-  /** Closes one: another process got an answer. */
+  /** Closes a breaker, because another process got an answer. */
   close(receiver: string): void;
   counts(): BreakerCounts;
 }
 
-/** A breaker that lets no attempt through for now, but for its probe. */
+/** A breaker that lets no attempt through for now, except its probe. */
 export interface OpenBreaker {
   readonly pauseMs: number;
-  /** The end of the pause, or when its probe is over at the latest. */
+  /** The end of the pause, or the latest end of its probe. */
   readonly untilMs: number;
 }
 
 type State =
   | { readonly kind: "closed"; readonly failures: number }
-  /** Half open once the pause is over. */
+  /** Counts as half open once the pause is over. */
   | { readonly kind: "open"; readonly pauseMs: number; readonly untilMs: number }
   | { readonly kind: "probing"; readonly pauseMs: number };
 
@@ -58,14 +58,14 @@ export const failuresToOpen = 10;
 const longestPauses = 20;
 const pauseJitter = 0.1;
 /**
- * A key has at most some 2 KiB, so that this is 20 MiB at worst. A breaker that is dropped is
- * closed, and opens again after the next failures.
+ * A key has at most about 2 KiB, so this is 20 MiB at worst. A dropped breaker counts as closed,
+ * and opens again after the next failures.
  */
 const mostReceivers = 10_000;
 
 /**
  * @param firstPauseMs The longest pause is twenty times as long.
- * @param now In ms, never going back.
+ * @param now Monotonic clock, in ms.
  */
 export function createBreakers({
   firstPauseMs,
@@ -76,7 +76,7 @@ export function createBreakers({
   readonly now: () => number;
   readonly random: () => number;
 }): Breakers {
-  // Only receivers whose last attempt had no answer; the latest failures are at the end.
+  // Contains only receivers whose last attempt had no answer. The latest failures are at the end.
   const breakers = new Map<string, State>();
 
   function remember(receiver: string, state: State): void {
@@ -84,7 +84,7 @@ export function createBreakers({
   }
 
   function openFor(receiver: string, pauseMs: number): void {
-    // With jitter: receivers that failed together, through a fault of this side, are not all probed
+    // With jitter, receivers that failed together through a fault on this side are not all probed
     // at once.
     const jitteredMs = pauseMs * (1 + pauseJitter * (2 * random() - 1));
     remember(receiver, { kind: "open", pauseMs, untilMs: now() + jitteredMs });
@@ -141,7 +141,7 @@ export function createBreakers({
         remember(receiver, { kind: "open", pauseMs, untilMs: now() });
     },
     close(receiver) {
-      // Its own probe decides by itself.
+      // A probe of this process decides by its own result.
       if (breakers.get(receiver)?.kind === "open") breakers.delete(receiver);
     },
     counts: () => countsOf([...breakers.values()], now()),

@@ -12,12 +12,12 @@ export interface LaneSlotsOptions {
   /**
    * Most attempts in flight to one origin, over all dispatchers and both lanes. Undefined: a
    * quarter of `concurrency`, and up to three quarters while the origin answers quickly. A user may
-   * have half, and three quarters likewise.
+   * have half, and up to three quarters while its attempts are answered quickly.
    */
   readonly perReceiver: number | undefined;
   /** Shares `perReceiver` out among the dispatchers. */
   readonly sharedSlots: Pick<SharedSlots, "shareOf" | "usedOf" | "waiting">;
-  /** In ms, never going back. */
+  /** Monotonic clock, in ms. */
   readonly now: () => number;
 }
 
@@ -49,8 +49,8 @@ export function createLaneSlots({ concurrency, perReceiver, sharedSlots, now }: 
 }
 
 /**
- * Retries get a quarter of a receiver's slots at most. New deliveries may have all of them, since a
- * slot of few must not stay empty.
+ * Returns the limit of a lane for each receiver. Retries get at most a quarter of a receiver's
+ * slots. New deliveries may use all of them, so that a receiver with few slots leaves none empty.
  */
 function sharedLimit({
   sharedSlots,

@@ -1,7 +1,7 @@
 import { setBounded } from "../../kit/bounded-map.ts";
 import { withLockWait, withoutDiskWait, type Sql } from "../../db/sql.ts";
 
-/** Attempts of a subscription that has a rate limit. */
+/** Request for attempts of a subscription that has a rate limit. */
 interface RateRequest {
   readonly subscriptionId: number;
   /** The limit, in attempts a second. */
@@ -12,25 +12,29 @@ interface RateRequest {
 /** Enforces the rate limits of subscriptions over all dispatchers. */
 export interface Rates {
   /**
-   * Returns how many attempts of each subscription may begin now. One statement, and none for no
-   * subscriptions.
+   * Returns how many attempts of each subscription may begin now. Runs one statement, and none
+   * without subscriptions.
    */
   take(requests: readonly RateRequest[]): Promise<ReadonlyMap<number, number>>;
   /** Returns the time until a subscription may have an attempt; 0 for now. Runs no statement. */
   waitMs(subscriptionId: number): number;
 }
 
-/** Subscriptions without an attempt left; one that is dropped is asked for once more. */
+/** Most subscriptions without an attempt left. A dropped subscription costs one more statement. */
 const mostWaiting = 10_000;
 
-/** Deliveries without a rate limit wait for the answer, too: a lock must not hold them up. */
+/**
+ * Deliveries without a rate limit wait for this statement too, so a lock must not delay them for
+ * long.
+ */
 const withShortLockWait = withLockWait(1000);
 
 /**
  * Each row says when the next attempt may begin. Time that passes unused adds up to a burst. An
- * attempt that is given out and not made is lost: a rate is never exceeded. The commit does not
- * wait for the disk: a crash of the database may give out the last 0.6 s again. The lowest rate has
- * 10 s between attempts: a time far behind that is of before the database's clock went back.
+ * attempt that is granted and not made is lost, so that a rate is never exceeded. The commit does
+ * not wait for the disk: a crash of the database may grant the attempts of the last 0.6 s again.
+ * The lowest rate has 10 s between attempts: a time far later than that dates from before the
+ * database's clock was set back.
  */
 const takeText = `
   WITH given AS (
@@ -56,7 +60,7 @@ const takeText = `
   SELECT id, count, (extract(epoch FROM next - now) * 1000 + count * gap_ms)::float8 AS "waitMs" FROM granted
   WHERE ${withoutDiskWait}`;
 
-/** Creates the rates, which live in `svc.subscription_state`. */
+/** Creates the rates, whose state is in `svc.subscription_state`. */
 export function createRates({
   sql,
   now,
@@ -64,7 +68,7 @@ export function createRates({
 }: {
   readonly sql: Sql;
   readonly now: () => number;
-  /** Called with the time until a subscription that was asked for may go on. */
+  /** Called with the time until one of the requested subscriptions may have another attempt. */
   readonly onWait: (ms: number) => void;
 }): Rates {
   const untilMs = new Map<number, number>();
@@ -95,9 +99,9 @@ export function createRates({
 }
 
 /**
- * Returns the time between attempts, and how much unused time adds up. From 20 a second on, a
- * twentieth of them may begin together, which batches need. The rest of the second has fewer, so
- * that no second exceeds the limit.
+ * Returns the time between attempts, and how much unused time may add up. From a limit of 20 a
+ * second on, a twentieth of them may begin together, which batches need. The rest of the second has
+ * fewer, so that no second exceeds the limit.
  */
 export function paceOf(rateLimit: number): { readonly gapMs: number; readonly burstMs: number } {
   const burst = burstOf(rateLimit);
@@ -110,13 +114,18 @@ export function burstOf(rateLimit: number): number {
   return Math.max(1, Math.floor(rateLimit / 20));
 }
 
-/** Uses up what `take` has granted, one attempt at a time. */
+/** Attempts that `take` has granted, which are used up one at a time. */
 export interface Grants {
-  /** Returns whether one more attempt of the subscription may begin; always without a limit. */
+  /**
+   * Returns whether one more attempt of the subscription may begin; always true without a limit.
+   */
   use(subscriptionId: number, rateLimit: number | null): boolean;
 }
 
-/** Asks for the attempts of some deliveries; no statement where none of them has a limit. */
+/**
+ * Requests one attempt for each delivery that has a rate limit. Runs no statement when none has a
+ * limit.
+ */
 export async function grantsFor(
   rates: Pick<Rates, "take">,
   deliveries: Iterable<{ readonly subscriptionId: number; readonly rateLimit: number | null }>,

@@ -1,6 +1,6 @@
 /**
- * Frees a slot. Gets the time to the answer in ms: 0 for no answer, undefined when no attempt was
- * made.
+ * Frees a slot. `answeredMs` is the time to the answer: 0 for no answer, undefined when no attempt
+ * was made.
  */
 export type ReleaseSlot = (answeredMs?: number) => void;
 
@@ -12,21 +12,24 @@ export interface SlotPlace {
 }
 
 /**
- * Limits the attempts in flight per user and per receiver, and of all silent receivers together.
- * Those that hang leave slots to the others, however many they are.
+ * Limits the attempts in flight per user, per receiver, and for all silent receivers together.
+ * Receivers that hang leave slots to the others, however many hang.
  */
 export interface ReceiverSlots {
-  /** Returns a place when a slot is free or is likely to be within a moment, else undefined. */
+  /**
+   * Returns a place when a slot is free or is likely to be free within a moment; otherwise
+   * undefined.
+   */
   reserve(holder: SlotHolder): SlotPlace | undefined;
   /** Returns how many places `reserve` would return, one after the other. */
   roomOf(holder: SlotHolder): number;
   loadOf(userId: number): UserLoad;
 }
 
-/** What a user has of the slots. */
+/** Slots of a user. */
 export interface UserLoad {
   readonly inUse: number;
-  /** When it got its latest slot, by `now`; 0: not lately. */
+  /** When the user got its latest slot, by `now`; 0 when that was long ago. */
   readonly servedAt: number;
 }
 
@@ -44,34 +47,34 @@ interface SlotLimits {
   /** Most slots of one receiver. */
   readonly perReceiver: number | SharedLimit;
   /**
-   * While fewer slots than this are in use, a holder usually answered within five seconds may
-   * exceed its limit. The rest stay free for the others, in case that holder begins to hang. 0
-   * turns this off, as a `SharedLimit` needs.
+   * While fewer slots are in use, users and receivers usually answered within five seconds may
+   * exceed their limits. The rest stay free for others, in case these receivers begin to hang. 0
+   * turns this off, which a `SharedLimit` requires.
    */
   readonly livelyLimit: number;
   readonly patienceMs: number;
-  /** In ms, never going back. */
+  /** Monotonic clock, in ms. */
   readonly now: () => number;
 }
 
-/** A limit of each receiver over several lanes, this one among them. */
+/** Limits of each receiver over several lanes, including this lane. */
 export interface SharedLimit {
-  /** Returns what all of the lanes use of a receiver. */
+  /** Returns the usage of a receiver by all lanes. */
   usedOf(origin: string): Used;
   /** Returns the current limits of a receiver: of all lanes together, and of this lane. */
   mostOf(origin: string): { readonly all: number; readonly own: number };
-  /** Callbacks of lanes with attempts that wait. A lane that frees a slot calls them. */
+  /** Callbacks of lanes with waiting attempts. A lane that frees a slot calls them. */
   readonly waiting: Set<() => void>;
 }
 
 /** Slots in use, and places that may take one. */
 export interface Used {
   inUse: number;
-  /** Places that are reserved or wait. */
+  /** Number of places that are reserved or waiting. */
   pending: number;
 }
 
-/** What one user or one receiver uses. */
+/** Usage of one user or one receiver. */
 interface Usage extends Used {
   /**
    * Moving average of the attempts' time. 0 while unknown, and after an attempt without an answer.
@@ -106,17 +109,20 @@ interface Limit {
   readonly used: Used;
   /** Limit while the holder is not known to answer quickly. */
   readonly most: () => number;
-  /** The time of its attempts limits how many may wait. */
+  /** The user or receiver of the limit. The usual time of its attempts limits how many may wait. */
   readonly holder: Usage;
 }
 
 interface State extends SlotLimits {
-  /** Gives free slots to those that wait. */
+  /** Gives free slots to waiting attempts. */
   readonly admit: () => void;
   readonly inFlight: Set<InFlight>;
-  /** Idle entries are kept for their `usualMs`, the latest at the end. */
+  /**
+   * Usage by user and by receiver. Idle entries are kept for their `usualMs`, the latest at the
+   * end.
+   */
   readonly usages: Map<string, Usage>;
-  /** By user and receiver; the next in turn is the first. */
+  /** Lines of waiting attempts, by user and receiver. The first line is the next in turn. */
   readonly lines: Map<string, Waiting[]>;
   inUse: number;
   pending: number;
@@ -124,8 +130,8 @@ interface State extends SlotLimits {
 }
 
 /**
- * This process may be busy for a moment while answers wait to be read: those must not count as
- * none.
+ * Longest wait in a line. This process may be busy for a moment while answers wait to be read.
+ * These must not count as missing.
  */
 const defaultPatienceMs = 1_000;
 /** An attempt that would wait longer stays in the database, where other dispatchers can take it. */
@@ -133,7 +139,7 @@ const longestLineMs = 100;
 /** Longest line in attempts, however quick the receiver is. */
 const longestLine = 200;
 const livelyMs = 5_000;
-/** An attempt that has had no answer for so long makes its receiver silent. */
+/** An attempt without an answer for this long makes its receiver silent. */
 const silentMs = 1_000;
 /** Weight of the latest attempt in the moving average. */
 const weight = 0.2;
@@ -213,13 +219,14 @@ function isLively({ usualMs }: Usage): boolean {
 }
 
 /**
- * Returns how many slots are left for a silent receiver; Infinity for others. Without this limit,
+ * Returns the number of slots left for a silent receiver; Infinity for others. Without this limit,
  * twenty silent receivers would take all slots until their breakers open, which takes minutes.
  *
- * All silent receivers share half of the slots, and those of one user a quarter. A user with
- * nothing in flight gets one more: a receiver that answers again must not wait for those that hang.
+ * All silent receivers share half of the slots, and the silent receivers of one user share a
+ * quarter. A user without attempts in flight gets one more slot: a receiver that answers again must
+ * not wait for receivers that hang.
  *
- * @param reserved Places that the asker has.
+ * @param reserved Places that the user already has reserved.
  */
 function roomOfSilent({ inFlight, slots, now }: State, { user, receiver }: Usages, reserved: number): number {
   const silent = new Set<Usage>();
@@ -304,7 +311,7 @@ function enterLine(state: State, { userId, origin }: SlotHolder, waiting: Waitin
   state.watch ??= setInterval(() => dismissLate(state), patienceMs / 4).unref();
 }
 
-/** Admits one of each line in turn, so that a long line does not hold up the others. */
+/** Admits one attempt of each line in turn, so that a long line does not delay the others. */
 function admitWaiting(state: State): void {
   const { lines, slots } = state;
   for (let isAdmitted = true; isAdmitted && state.inUse < slots;) {

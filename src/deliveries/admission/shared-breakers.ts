@@ -5,8 +5,8 @@ import type { Log } from "../../telemetry/log.ts";
 import type { Breakers, OpenBreaker } from "./breakers.ts";
 
 /**
- * Breakers that all dispatchers share. What one learns about a receiver, the others know a second
- * later.
+ * Breakers that all dispatchers share. What one dispatcher learns about a receiver reaches the
+ * others a second later.
  */
 export interface SharedBreakers
   extends Pick<Breakers, "mayAcquire" | "tryAcquire" | "report" | "counts">, Worker {}
@@ -14,14 +14,14 @@ export interface SharedBreakers
 interface State {
   readonly own: Breakers;
   readonly sql: Sql;
-  /** Breakers that other processes have opened, or probe, by key in hexadecimal digits. */
+  /** Breakers that other processes have opened or probe, by hexadecimal key. */
   others: ReadonlyMap<string, OpenBreaker>;
-  /** Keys of those that this process has opened, with their receivers. */
+  /** Receivers whose breaker this process has opened, by key. */
   readonly opened: Map<string, string>;
-  /** To be written; undefined for one that has closed. */
+  /** Breakers to be written, by key; undefined for a breaker that has closed. */
   readonly changed: Map<string, OpenBreaker | undefined>;
   readonly holder: string;
-  /** How much later than their holder this process probes. */
+  /** Delay of this process's probe after that of the breaker's holder. */
   readonly laterMs: number;
   readonly limit: number;
   readonly now: () => number;
@@ -30,16 +30,16 @@ interface State {
 const pollMs = 1_000;
 const gatherMs = 50;
 /**
- * The process that has opened a breaker probes it first. The others wait for so long, and up to
- * twice that, and learn of the probe in the meantime.
+ * The process that has opened a breaker probes it first. The others wait one to two times as long
+ * as this, and learn of the probe meanwhile.
  */
 const holderFirstMs = 2_000;
 /**
- * How long a row is kept after its pause. An owner who changes the URL of a webhook leaves one that
- * no attempt removes.
+ * How long a row is kept after its pause. When an owner changes the URL of a webhook, no attempt
+ * removes the row of the old URL.
  */
 const keptFor = "interval '1 hour'";
-/** The limit of the process's own breakers. */
+/** Most rows to read: as many as this process's own breakers. */
 const mostRead = 10_000;
 
 const writeText = `
@@ -59,10 +59,10 @@ const readText = `
 
 /**
  * Shares the breakers of this process by the rows of `svc.breakers`. Attempts never wait for the
- * database: without it, a dispatcher uses what it knows already.
+ * database: without it, a dispatcher uses its own knowledge.
  *
- * @param drained Resolves when no attempt is in flight: an orderly stop writes what the last ones
- *   have found out.
+ * @param drained Resolves when no attempt is in flight: an orderly stop also writes the results of
+ *   the last attempts.
  */
 export function createSharedBreakers({
   own,
@@ -78,11 +78,11 @@ export function createSharedBreakers({
   readonly sql: Sql;
   readonly log: Log;
   readonly drained: () => Promise<void>;
-  /** In ms, never going back. */
+  /** Monotonic clock, in ms. */
   readonly now: () => number;
   readonly random: () => number;
   readonly intervalMs?: number;
-  /** Rows that are read. */
+  /** Most rows to read. */
   readonly limit?: number;
 }): SharedBreakers {
   const alarm = createAlarm();
@@ -123,7 +123,7 @@ export function createSharedBreakers({
     tryAcquire(receiver) {
       if (isOpenElsewhere(state, receiver)) return { kind: "wait" };
       const other = state.others.size === 0 ? undefined : state.others.get(keyOf(receiver));
-      // Its pause is over: one attempt decides, here as there.
+      // The other process's pause is over: one attempt decides, as it would there.
       if (other !== undefined) own.adopt(receiver, other.pauseMs);
       const permission = own.tryAcquire(receiver);
       if (permission.kind === "go" && permission.isProbe) note(receiver);
@@ -145,7 +145,10 @@ export function createSharedBreakers({
   };
 }
 
-/** The path of a URL may be a secret. */
+/**
+ * Returns the key of a receiver in `svc.breakers`: a hash, because the path of a URL may be a
+ * secret.
+ */
 function keyOf(receiver: string): string {
   return createHash("sha256").update(receiver).digest("hex");
 }
@@ -156,14 +159,14 @@ function isOpenElsewhere({ others, now }: State, receiver: string): boolean {
   return other !== undefined && now() < other.untilMs;
 }
 
-/** Returns whether there is, or will be, a row of a receiver. */
+/** Returns whether a row of a receiver exists or is about to be written. */
 function isKnown({ others, opened, changed }: State, receiver: string): boolean {
   if (others.size + opened.size + changed.size === 0) return false;
   const key = keyOf(receiver);
   return others.has(key) || opened.has(key) || changed.has(key);
 }
 
-/** Plans to write what has become of a receiver. */
+/** Plans the write of a receiver's changed breaker. */
 function noteChange({ own, opened, changed }: State, receiver: string): void {
   const open = own.openOf(receiver);
   const key = keyOf(receiver);
@@ -173,7 +176,7 @@ function noteChange({ own, opened, changed }: State, receiver: string): void {
 }
 
 async function write({ sql, changed, holder, now }: State): Promise<void> {
-  // In one order, so that two dispatchers that write the same rows never wait for each other.
+  // Sorted, so that two dispatchers that write the same rows never deadlock.
   const planned = [...changed].toSorted(([one], [other]) => (one < other ? -1 : 1));
   if (planned.length === 0) return;
   changed.clear();
@@ -199,8 +202,8 @@ async function read(state: State): Promise<void> {
   type Row = { readonly key: string; readonly pauseMs: number; readonly ms: number; readonly isOwn: boolean };
   const rows = await sql<Row>(readText, [holder, limit]);
   const keys = new Set(rows.map(({ key }) => key));
-  // One that lasts longer than a pause and its probe is of before the database's clock went back:
-  // it is over.
+  // A breaker that lasts longer than a pause and its probe dates from before the database's clock
+  // was set back. It counts as over.
   const others = rows.filter(({ isOwn, key }) => !isOwn && !changed.has(key));
   state.others = new Map(
     others.map(({ key, pauseMs, ms }) => [
@@ -212,7 +215,7 @@ async function read(state: State): Promise<void> {
   if (rows.length === limit) return;
   for (const [key, receiver] of opened) {
     if (keys.has(key) || changed.has(key)) continue;
-    // Another process got an answer.
+    // The row is gone because another process got an answer.
     opened.delete(key);
     own.close(receiver);
   }

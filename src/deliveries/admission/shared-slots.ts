@@ -3,20 +3,20 @@ import { setBounded } from "../../kit/bounded-map.ts";
 import type { Used } from "./receiver-slots.ts";
 
 /**
- * What a dispatcher may use of a number of slots that holds for all dispatchers together. It lives
- * as long as the process: after a reload, attempts of the previous configuration still count.
+ * The share of one dispatcher in slots that are limited over all dispatchers. It lives as long as
+ * the process: after a reload, attempts of the previous configuration still count.
  */
 export interface SharedSlots {
   /**
-   * Sets the ids of the live dispatchers. They include this one's id once the others can read its
-   * row.
+   * Sets the ids of the live dispatchers. They include the id of this dispatcher once the others
+   * can read its row.
    */
   see(ids: readonly string[]): void;
-  /** Returns how many dispatchers live, this one included. */
+  /** Returns the number of live dispatchers, including this one. */
   dispatchers(): number;
-  /** Returns how many of `limit` attempts to an origin are this dispatcher's now. */
+  /** Returns this dispatcher's current share of `limit` attempts to an origin. */
   shareOf(origin: string, limit: number): number;
-  /** Returns what this process uses of an origin's slots. */
+  /** Returns this process's usage of an origin's slots. */
   usedOf(origin: string): Used;
   /** See `SharedLimit`. */
   readonly waiting: Set<() => void>;
@@ -32,24 +32,25 @@ interface State {
   /** Since when the others can see this dispatcher; undefined while they cannot. */
   seenSinceMs: number | undefined;
   isJoined: boolean;
-  /** By origin: how many dispatchers come before this one. */
+  /** Number of dispatchers that come before this one, by origin. */
   readonly positions: Map<string, number>;
-  /** Those of idle origins are kept for a while, the latest at the end. */
+  /** Usage by origin. Idle entries are kept for a while, the latest at the end. */
   readonly used: Map<string, Used>;
 }
 
 const mostKept = 1_000;
 
 /**
- * Shares slots out by a rule that each dispatcher applies for itself: none of them asks for a slot.
+ * Creates the share of a dispatcher. Each dispatcher computes its share itself, and none has to
+ * request a slot.
  *
- * For each origin, a hash puts the dispatchers into an order of its own. The slots are dealt out in
- * that order, one each, until there are none. A longer list of dispatchers therefore never gives a
- * dispatcher more slots. The limit holds while each dispatcher knows all that send. A new
- * dispatcher waits until the others have read its row.
+ * For each origin, a hash gives the dispatchers a different order. The slots are dealt out in that
+ * order, one each, until there are none. A longer list of dispatchers therefore never gives a
+ * dispatcher more slots. The limit holds while each dispatcher knows all dispatchers that send. A
+ * new dispatcher waits until the others have read its row.
  *
- * @param joinAfterMs Within this time, each of the others reads the list.
- * @param now In ms, never going back.
+ * @param joinAfterMs Time within which every other dispatcher reads the list.
+ * @param now Monotonic clock, in ms.
  */
 export function createSharedSlots({
   id,
@@ -92,7 +93,7 @@ export function createSharedSlots({
   };
 }
 
-/** Returns whether the shares have changed. */
+/** Updates the list of dispatchers. Returns whether the shares have changed. */
 function see(state: State, ids: readonly string[]): boolean {
   const { id, joinAfterMs, now, positions, isJoined: wasJoined } = state;
   const isOther = ids.join() !== state.ids.join();

@@ -5,11 +5,11 @@ import type { Outcome } from "../outcome.ts";
 import { recordedTraceOf } from "../../telemetry/tracing.ts";
 
 /**
- * Returns the log line of one attempt. Pure. Names only the host of the receiver: its path, its
+ * Returns the log line of one attempt. Pure. Shows only the receiver's host, because its path, its
  * query and its answer may hold secrets.
  *
  * @param isWritten False when another process has recorded the attempt.
- * @param lagMs From the event to the end of the attempt.
+ * @param lagMs Time from the event to the end of the attempt.
  */
 export function attemptLine({
   delivery,

@@ -31,11 +31,14 @@ export interface Attempts extends Worker {
   /**
    * Makes an attempt when the place has a slot, or puts the delivery back.
    *
-   * @param putBack Puts back a delivery without an attempt. Called before its place is free again.
-   *   Default: into the queue.
+   * @param putBack Puts back a delivery without an attempt. It is called before the delivery's
+   *   place is free again. Default: into the queue.
    */
   start(delivery: DeliveryInFlight, place: Place, putBack?: PutBack): void;
-  /** Writes an outcome that was decided without an attempt. Resolves when that was tried. */
+  /**
+   * Writes an outcome that was decided without an attempt. Resolves after the write, even when it
+   * fails.
+   */
   settle(delivery: Pick<DeliveryInFlight, "flight">, outcome: Outcome): Promise<void>;
   /** Puts a delivery back into the queue. */
   putBack(delivery: Pick<DeliveryInFlight, "flight">, back: RequeuedDelivery): void;
@@ -46,7 +49,7 @@ export interface Attempts extends Worker {
 /**
  * Puts a delivery back for which no attempt was made.
  *
- * @param delayMs How long it is to wait. Undefined: for a slot.
+ * @param delayMs How long the delivery must wait; undefined when it waits for a slot.
  */
 export type PutBack = (delayMs: number | undefined) => void;
 
@@ -54,7 +57,10 @@ export interface AttemptsOptions extends OutcomeWriterOptions {
   readonly broker: Pick<Broker, "publish">;
   readonly store: OutcomeWriterOptions["store"] & Pick<DeliveryStore, "dataOf" | "markDeadLettered">;
   readonly send: Sender["send"];
-  /** Decrypts what the requests carry; throws when it was encrypted with another key. */
+  /**
+   * Decrypts the secrets and own headers of the requests; throws when they were encrypted with
+   * another key.
+   */
   readonly openSigning: (sealed: SealedSigning) => Signing;
   readonly scheduleOf: ScheduleOf;
   readonly jitter: number;
@@ -69,15 +75,18 @@ export interface AttemptsOptions extends OutcomeWriterOptions {
 
 const mostAtOnce = 200;
 /**
- * Most attempts that begin in one turn of the event loop: they take 2 ms. Without a limit, 10,000
- * deliveries a second of one user made each step of another's event take 14 ms.
+ * Most attempts that begin in one turn of the event loop, in about 2 ms. Without a limit, 10,000
+ * deliveries a second of one user made each step of another user's event take 14 ms.
  */
 const begunPerTurn = 8;
 /** Bytes of a body that take about as long as the rest of an attempt. */
 const bytesOfAttempt = 64 * 1024;
 /** Wait after an attempt that could not begin, or that failed for a fault of this process. */
 const unmadeDelayMs = 2_000;
-/** Wait of what no key opens: for another process, or for a start of this one with other keys. */
+/**
+ * Wait of a delivery that no key decrypts: for another process, or a restart of this one with other
+ * keys.
+ */
 const unsignedDelayMs = 30_000;
 
 /**
@@ -92,7 +101,7 @@ interface State {
   readonly options: AttemptsOptions;
   readonly writer: OutcomeWriter;
   readonly data: Batcher<string, PayloadBytes | undefined>;
-  /** Users take turns. */
+  /** Turns of users to begin attempts. */
   readonly turns: FairTurns;
   readonly reportUnsigned: (one: Unsigned) => void;
   isStopping: boolean;
@@ -105,8 +114,8 @@ interface Unsigned {
 }
 
 /**
- * Creates the maker of attempts. Holds no database connection during a POST. When a process dies,
- * its flights end, and their deliveries are due again.
+ * Creates the worker that makes attempts. It holds no database connection during a POST. When a
+ * process dies, its flights end, and their deliveries are due again.
  */
 export function createAttempts(options: AttemptsOptions): Attempts {
   const writer = createOutcomeWriter(options);
@@ -138,8 +147,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
 }
 
 /**
- * Logs deliveries that cannot be signed, several in one line. They are tried again for as long as
- * that takes: with a line for each, 15,000 of them wrote 330 lines a second.
+ * Logs deliveries that cannot be signed, several in one line. They are retried until a process has
+ * the key: with a line for each, 15,000 of them wrote 330 lines a second.
  */
 function createUnsignedReport(log: Log): State["reportUnsigned"] {
   return createCountedReport((deliveries, { subscriptionId, reason }) =>
@@ -168,7 +177,7 @@ function intoQueue({ writer }: State, delivery: DeliveryInFlight): PutBack {
   return (delayMs) => writer.putBack(delivery.flight, toRequeued(delivery, delayMs));
 }
 
-/** A delivery, and what to do with it when no attempt is made. */
+/** A delivery, and the function that puts it back when no attempt is made. */
 interface Started {
   readonly delivery: DeliveryInFlight;
   readonly putBack: PutBack;
@@ -180,7 +189,8 @@ function start(state: State, { delivery, putBack }: Started, place: Place): void
     putBack(0);
     return place.leave();
   }
-  // Before it has a slot, which others of its receiver and its user may be waiting for.
+  // Decrypts before it takes a slot, since other deliveries of the receiver and the user may wait
+  // for one.
   const signing = signingOf(state, delivery);
   if (signing === undefined) {
     putBack(unsignedDelayMs);
@@ -198,7 +208,10 @@ function start(state: State, { delivery, putBack }: Started, place: Place): void
   });
 }
 
-/** Decrypts what the requests of a delivery carry. Undefined when no key opens it. */
+/**
+ * Decrypts the secrets and own headers of a delivery's requests. Undefined when no key decrypts
+ * them.
+ */
 function signingOf(
   { options, reportUnsigned }: State,
   { subscriptionId, subscription }: DeliveryInFlight,
@@ -211,7 +224,7 @@ function signingOf(
   }
 }
 
-/** A delivery, and what it is signed with. */
+/** A delivery with its decrypted secrets and headers. */
 interface Signed extends Started {
   readonly signing: Signing;
 }
@@ -240,7 +253,8 @@ async function attempt(state: State, signed: Signed, done: Done): Promise<void> 
       putBack(unmadeDelayMs);
     }
   } catch (error) {
-    // A fault that is not the database's may last. The other deliveries must not wait for its end.
+    // A fault outside the database may last. The delivery goes into the queue, so that others do
+    // not wait for its end.
     const isPassing = databaseFaultOf(error).kind === "unavailable";
     (isPassing ? putBack : intoQueue(state, delivery))(unmadeDelayMs);
     throw error;
@@ -263,7 +277,10 @@ async function recordErased({ writer }: State, delivery: DeliveryInFlight): Prom
   await writer.record(flight, { id, uuid, attemptsBefore, status: "cancelled", lastError: erasedReason });
 }
 
-/** Decides what follows an attempt, writes it, and reports it to the log, metrics and figures. */
+/**
+ * Decides the next step after an attempt, writes the outcome, and reports it to the log, metrics
+ * and figures.
+ */
 async function recordAttempt(
   { writer, options }: State,
   delivery: DeliveryInFlight,
@@ -290,7 +307,8 @@ async function recordAttempt(
   options.figures.attempted(delivery.subscription.user.id, result.error === undefined);
   options.health.note({ id: delivery.subscriptionId, url: delivery.subscription.url }, result);
   if (step.kind === "retry") onQueued(step.delayMs);
-  // One that was cancelled during its POST has no dead letter: its record may be erased.
+  // A delivery that was cancelled during its POST gets no dead letter, because its record may be
+  // erased.
   if (status === "failed") {
     const lastError = outcome.lastError ?? null;
     await deadLetter(options, deadDeliveryMessage({ ...delivery, lastError, ...payload }), delivery.id);
@@ -303,9 +321,7 @@ interface MadeAttempt {
   readonly payload: PayloadBytes;
 }
 
-/**
- * Why there was no POST: its receiver or name look-up is busy, or there is no record any more.
- */
+/** Reason for no POST: the receiver or its name look-up is busy, or the record was erased. */
 type Unmade = "unmade" | "erased";
 
 /** Signs and POSTs a delivery. */
@@ -334,7 +350,7 @@ function decideStep(
   return decide({ attempt: made + 1, maxAttempts, backoffMs, jitter, result, random });
 }
 
-/** Publishes the dead letter of a failed delivery. The sweep publishes it later when that fails. */
+/** Publishes the dead letter of a failed delivery. If this fails, the sweep publishes it later. */
 async function deadLetter(
   { broker, store, metrics, log }: AttemptsOptions,
   message: ReturnType<typeof deadDeliveryMessage>,

@@ -6,7 +6,7 @@ import type { EventKind } from "../../events/event.ts";
  * bytes, however many. Pure: every attempt has the same bytes.
  *
  * @param data JSON of the record, as the resource's transform returns it.
- * @param previous JSON of the record before an update; undefined where none is kept.
+ * @param previous JSON of the record before an update; undefined when no old row is kept.
  * @param timestamp UTC, ISO 8601 with microseconds and a trailing `Z`.
  */
 export function deliveryBody({

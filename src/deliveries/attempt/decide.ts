@@ -1,20 +1,21 @@
 import type { AttemptResult, NextStep } from "../delivery.ts";
 
-/** Most that a receiver may ask for: a day, unless the schedule itself waits longer. */
+/** Longest wait that a receiver may request: a day, unless the schedule itself waits longer. */
 const maxRetryAfterMs = 24 * 60 * 60 * 1000;
 
 /**
- * Decides what follows an attempt (docs/webhooks.md, "Attempts and retries"). Pure except for the
- * random number.
+ * Decides the next step after an attempt (docs/webhooks.md, "Attempts and retries"). Pure except
+ * for the random number.
  *
- * Treats all failures alike, 4xx too: receivers answer 404 during a deployment. After 410 Gone the
- * subscription is switched off, and the retry waits. Retry-After on 429 and 503 can lengthen a
- * wait, never shorten it.
+ * Treats all failures alike, including 4xx, because receivers answer 404 during a deployment. After
+ * 410 Gone the subscription is switched off, and the retry waits. Retry-After on 429 and 503 can
+ * lengthen a wait, never shorten it.
  *
  * @param attempt 1 for the first POST.
- * @param backoffMs Item n-1 is the wait after attempt n; the last one repeats, none means no wait.
+ * @param backoffMs Item n-1 is the wait after attempt n. The last item repeats; an empty list means
+ *   no wait.
  * @param jitter Share, 0 to 1, by which a wait varies both ways; only upwards when the receiver
- *   named the wait.
+ *   requested the wait.
  * @param random Returns numbers in [0, 1), such as Math.random; called once per retry.
  */
 export function decide({
@@ -43,7 +44,7 @@ export function decide({
 }
 
 /**
- * Returns the wait that the receiver asks for: RFC 9110 defines Retry-After for 503, RFC 6585 for
+ * Returns the wait that the receiver requests: RFC 9110 defines Retry-After for 503, RFC 6585 for
  * 429.
  */
 function askedWaitMs({ statusCode, retryAfterSeconds = 0 }: AttemptResult): number {

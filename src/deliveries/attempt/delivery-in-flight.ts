@@ -12,14 +12,14 @@ export interface DeliveryInFlight extends Omit<
    * database, whose time of day may differ from this machine's.
    */
   readonly happenedAtMs: number;
-  /** Undefined while it is only in the database. */
+  /** Payload; undefined while it is only in the database. */
   readonly payload: PayloadBytes | undefined;
   readonly flight: Flight;
 }
 
-/** What a delivery carries: JSON. */
+/** Payload of a delivery, as JSON. */
 export interface PayloadBytes {
   readonly data: Uint8Array;
-  /** The record before an update; undefined where none is kept. */
+  /** The record before an update; undefined when no old row is kept. */
   readonly previous?: Uint8Array | undefined;
 }

@@ -15,12 +15,15 @@ import { sizeOf } from "./body.ts";
 import { NoTurnError } from "../../outbound/outbound-errors.ts";
 import type { Asker, ConnectionTimes } from "../../outbound/shared-lookup.ts";
 
-/** Most bytes of a response head: Node's default, set here against `--max-http-header-size`. */
+/**
+ * Most bytes of a response head: Node's default, set here so that `--max-http-header-size` cannot
+ * change it.
+ */
 const maxHeadBytes = 16 * 1024;
 /** Most 1xx answers. A receiver that never stops sending them would keep this process busy. */
 const maxInterimAnswers = 16;
 
-/** One delivery request, as it goes over the wire. */
+/** A delivery request as sent to the receiver. */
 export interface Post {
   readonly url: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -28,14 +31,14 @@ export interface Post {
   readonly body: readonly Uint8Array[];
 }
 
-/** How an exchange ended. */
+/** Result of an exchange. */
 export type ExchangeResult =
   /** The whole response was read; the connection can be used again. */
   | { readonly kind: "complete" }
-  /** The body was longer than what is read of it; the connection was destroyed. */
+  /** The body was longer than `maxBodyBytes`; the connection was destroyed. */
   | { readonly kind: "cut" }
   | { readonly kind: "expired"; readonly during: "connect" | "head" | "body" }
-  /** No connection was tried and nothing was sent: the time was not the receiver's. */
+  /** No connection was tried and nothing was sent: the delay was not caused by the receiver. */
   | { readonly kind: "unmade"; readonly waitedFor: "connection" | "look-up" }
   | {
       readonly kind: "broken";
@@ -47,9 +50,9 @@ export type ExchangeResult =
 /** The result of one request. */
 export interface Exchange {
   readonly ending: ExchangeResult;
-  /** Undefined when no complete head came. */
+  /** Head of the response; undefined when no complete head came. */
   readonly head: { readonly statusCode: number; readonly headers: IncomingHttpHeaders } | undefined;
-  /** What was read of the body, at most `maxBodyBytes`. */
+  /** The part of the body that was read, at most `maxBodyBytes`. */
   readonly body: Buffer;
   readonly timings: AttemptTimings;
 }
@@ -58,7 +61,7 @@ export interface ExchangeOptions {
   readonly post: Omit<Post, "url"> & { readonly url: URL };
   readonly userId: number;
   readonly agents: Agents;
-  /** For the whole exchange: DNS, connect, TLS, head and body. */
+  /** Time limit of the whole exchange: DNS, connect, TLS, head and body. */
   readonly timeoutMs: number;
   readonly maxBodyBytes: number;
 }
@@ -85,8 +88,8 @@ interface Progress {
 }
 
 /**
- * Makes one request over one connection: no redirects, no proxies, and the response's body as it
- * comes, compressed or not. Never rejects.
+ * Makes one request over one connection: no redirects, no proxies, and no decompression of the
+ * response body. Never rejects.
  */
 export function exchange({
   post,
@@ -142,7 +145,7 @@ function openRequest(
   const isSecure = url.protocol === "https:";
   const options: RequestOptions & { readonly asker: Asker } = {
     method: "POST",
-    // Without the brackets that a URL puts around an IPv6 address.
+    // Removes the brackets that a URL has around an IPv6 address.
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: url.port,
     path: url.pathname + url.search,
@@ -174,7 +177,7 @@ function listen(progress: Progress): void {
     socket.destroy();
     settle(progress, { kind: "complete" });
   });
-  // Not `once`: an error after the end needs a listener too.
+  // Does not use `once`, because an error after the end needs a listener too.
   request.on("error", (error) => fail(progress, error));
 }
 
@@ -203,7 +206,8 @@ function expire(progress: Progress): void {
 
 function fail(progress: Progress, error: unknown): void {
   const { request, head, response, bytesReadBefore } = progress;
-  // Such as a body behind a 204. The answer came before it, and its end is still to be read.
+  // The error may be about bytes after a complete answer, such as a body after a 204. The end of
+  // the answer is still to be read.
   if (response?.complete === true) return;
   if (error instanceof NoTurnError) return settle(progress, { kind: "unmade", waitedFor: "look-up" });
   const isUnanswered = head === undefined && request.socket?.bytesRead === bytesReadBefore;
@@ -218,8 +222,8 @@ function settle(progress: Progress, ending: ExchangeResult): void {
   const { request, asker, timer, head, chunks, size, maxBodyBytes, resolve } = progress;
   clearTimeout(timer);
   asker.isGone = true;
-  // Also when the answer came before the request was written: a receiver that stops reading would
-  // keep the connection for ever.
+  // Also destroys the request when the answer came before the request was written. A receiver that
+  // stops reading would otherwise keep the connection for ever.
   if (ending.kind !== "complete" || !request.writableFinished) request.destroy();
   const body = Buffer.concat(chunks, Math.min(size, maxBodyBytes));
   resolve({ ending, head, body, timings: timingsOf(progress) });

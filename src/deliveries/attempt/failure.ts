@@ -2,13 +2,13 @@ import { codeOf } from "../../kit/errors.ts";
 import { LookupError, TargetRefusedError } from "../../outbound/outbound-errors.ts";
 import type { AttemptError } from "../delivery.ts";
 
-/** Why an attempt failed, with one line about it for the owner of the subscription. */
+/** The cause of a failed attempt, with one line about it for the owner of the subscription. */
 export interface Failure {
   readonly error: AttemptError;
   readonly detail: string;
 }
 
-/** Reasons that help a user; other codes are shown as they are. */
+/** Readable reasons by code of a look-up; other codes are shown as they are. */
 const lookupReasons: Readonly<Record<string, string>> = {
   ENOTFOUND: "there is no such name",
   ENODATA: "it has no address",
@@ -38,8 +38,8 @@ const tlsCode =
   /^(EPROTO$|ERR_TLS_|ERR_SSL_|CERT_|CRL_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERROR_IN_|INVALID_|PATH_LENGTH_|HOSTNAME_)/;
 
 /**
- * Names what went wrong with a connection. Pure. Shows the text of the error only for refused
- * targets: other texts can hold anything from the receiver, a resolver or OpenSSL.
+ * Returns the cause of a connection error. Pure. Shows the text of the error only for refused
+ * targets. Other texts can hold anything from the receiver, a resolver or OpenSSL.
  *
  * @param host Host and port of the receiver.
  */
@@ -74,7 +74,7 @@ function lookupFailure({ code }: LookupError, host: string): Failure {
 
 /**
  * Returns the error that matters. With several addresses, Node wraps one error for each. The first
- * error that came from a host counts, not that this machine has no IPv6.
+ * error that came from a host counts, rather than this machine's lack of IPv6.
  */
 function rootOf(error: unknown): unknown {
   if (error instanceof AggregateError && error.errors.length > 0) {

@@ -13,7 +13,7 @@ export interface OutcomeWriterOptions {
   readonly store: Pick<DeliveryStore, "record" | "findUnlocked" | "putBack">;
   readonly log: Log;
   /**
-   * Called for everything that went into the queue, with its wait in ms; undefined for what waits
+   * Called for each delivery that went into the queue, with its wait in ms; undefined when it waits
    * for a slot.
    */
   readonly onQueued: (delayMs: number | undefined) => void;
@@ -21,23 +21,24 @@ export interface OutcomeWriterOptions {
 }
 
 /**
- * Writes in batches what happens to deliveries in flight, and ends their flights. While the
- * database is away it repeats a write for as long as the flight lasts: without that, every POST in
+ * Writes the outcomes of deliveries in flight in batches, and ends their flights. While the
+ * database is away, it repeats a write for as long as the flight lasts. Otherwise every POST in
  * flight would be made twice.
  */
 export interface OutcomeWriter {
   /**
-   * Writes an outcome. Returns the status then; undefined when another process has written one.
+   * Writes an outcome. Returns the resulting status; undefined when another process has written an
+   * outcome.
    */
   record(flight: Flight, outcome: Outcome): Promise<DeliveryStatus | undefined>;
   /** Puts a delivery back into the queue, without waiting for it. */
   putBack(flight: Flight, back: RequeuedDelivery): void;
   /**
-   * Keeps the process from ending before `work`. A failure is logged: the delivery is due again
-   * when its flight ends.
+   * Keeps the process running until `work` is done. A failure is only logged, because the delivery
+   * is due again when its flight ends.
    */
   keep(id: string, work: Promise<unknown>): void;
-  /** Resolves when nothing is being written or kept. */
+  /** Resolves when no write and no kept work is pending. */
   drain(): Promise<void>;
   /** Stops repeating writes while the database is away. */
   stop(): void;
@@ -55,11 +56,12 @@ interface State extends OutcomeWriterOptions {
 
 const mostAtOnce = 200;
 /**
- * At 100 deliveries a second, a statement for those of 50 ms takes a tenth off PostgreSQL's CPU.
- * When a process is killed, the attempts of these 50 ms are made again.
+ * At 100 deliveries a second, one statement for the outcomes of 50 ms saves a tenth of PostgreSQL's
+ * CPU. When a process is killed, the attempts of the last 50 ms are made again.
  */
 const recordEveryMs = 50;
-// Less than the 15 s that a flight has after the POST: see `flightMsOf`.
+// How long a write is repeated: less than the 15 s that a flight has after the POST; see
+// `flightMsOf`.
 const recordForMs = 14_000;
 const recordRetryMs = 500;
 
@@ -94,7 +96,10 @@ export function createOutcomeWriter(options: OutcomeWriterOptions): OutcomeWrite
 
 type Recorded = DeliveryStatus | undefined;
 
-/** Another transaction may have one of the deliveries for long: that one alone waits for it. */
+/**
+ * Writes outcomes. When another transaction locks a delivery for long, only that delivery's outcome
+ * waits.
+ */
 async function recordAll(
   state: State,
   writes: readonly Write<Outcome>[],

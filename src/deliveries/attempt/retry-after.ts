@@ -1,8 +1,8 @@
 /**
  * Parses a Retry-After header (RFC 9110, 10.2.3). Pure.
  *
- * @returns Seconds from `now`, 0 for a past date, Infinity for what no number can say; undefined
- *   for a missing or unusable header.
+ * @returns Seconds from `now`: 0 for a past date, Infinity for a number that is too large,
+ *   undefined for a missing or unusable header.
  */
 export function parseRetryAfter(header: string | undefined, now: Date): number | undefined {
   const value = header?.trim() ?? "";

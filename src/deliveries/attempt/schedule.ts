@@ -1,15 +1,15 @@
 /** Number and times of the attempts of a resource's deliveries. */
 export interface Schedule {
-  /** Includes the first attempt. */
+  /** Number of attempts, including the first. */
   readonly maxAttempts: number;
-  /** Item n-1 is the wait before attempt n+1; the last one repeats. */
+  /** Item n-1 is the wait before attempt n+1; the last item repeats. */
   readonly backoffMs: readonly number[];
 }
 
-/** Returns the schedule of a resource: its own, or the one of the settings. */
+/** Returns the schedule of a resource: its own, or the schedule of the settings. */
 export type ScheduleOf = (resource: string) => Schedule;
 
-/** One day, and one more that the receiver may have asked for by Retry-After. */
+/** Two days: one as grace, and one that the receiver may have requested by Retry-After. */
 const graceMs = 2 * 24 * 60 * 60 * 1000;
 
 /**

@@ -13,7 +13,7 @@ import {
   type TargetPolicy,
 } from "../../outbound/targets.ts";
 
-/** Limits of what is stored of an answer, whatever a receiver sends. */
+/** Limits of the stored part of an answer, whatever a receiver sends. */
 const maxBodyBytes = 16 * 1024;
 const maxHeaders = 64;
 const maxHeaderBytes = 8 * 1024;
@@ -27,8 +27,8 @@ const unmadeReasons = {
 export type SendResult =
   | { readonly kind: "made"; readonly result: AttemptResult }
   /**
-   * No attempt was made, for a reason that is not the receiver's. It does not count, and is soon
-   * tried again.
+   * No attempt was made, for a reason on this side. This does not count as an attempt, and the
+   * delivery is soon tried again.
    */
   | { readonly kind: "unmade"; readonly reason: string };
 
@@ -40,11 +40,11 @@ export interface Sender {
    * @param user Owner of the webhook, as of now.
    */
   send(post: Post, user: { readonly id: number; readonly isAdmin: boolean }): Promise<SendResult>;
-  /** Closes every connection, those in use too. Call it when no attempt is in flight. */
+  /** Closes every connection, including those in use. Call it when no attempt is in flight. */
   close(): void;
 }
 
-/** The targets that an attempt may have, and the connections to them. */
+/** Permitted targets of an attempt, and the agents that connect to them. */
 interface Route {
   readonly policy: TargetPolicy;
   readonly kept: Agents;
@@ -54,11 +54,11 @@ interface Route {
 /**
  * Creates a sender that makes one POST per webhook: no redirects, no cookies, no proxy from the
  * environment. It repeats a request only when a kept connection was closed before the receiver can
- * have seen it.
+ * have seen the request.
  *
  * @param timeoutMs Limit of a whole attempt: DNS, connect, TLS, response head and body.
- * @param maxSockets Most connections to one receiver; later attempts wait for one within their
- *   time.
+ * @param maxSockets Most connections to one receiver; later attempts wait for a connection within
+ *   their time limit.
  */
 export function createSender({
   timeoutMs,
@@ -70,7 +70,7 @@ export function createSender({
   readonly maxSockets: number;
   readonly lookup?: AddressLookup;
 }): Sender {
-  // Separate agents per policy: a kept connection is reused without another look at its address.
+  // Separate agents per policy: a kept connection is reused without another check of its address.
   const routeFor = perUser(networks, (allowed): Route => {
     const policy = createTargetPolicy(allowed);
     const shared = { policy, maxSockets, lookup };
@@ -86,7 +86,7 @@ export function createSender({
     const shared = { post: { ...post, url: new URL(post.url) }, userId, maxBodyBytes };
     const first = await exchange({ ...shared, timeoutMs, agents: kept });
     if (first.ending.kind !== "broken" || !first.ending.isStale) return first;
-    // On a new connection, since the other kept ones are as old.
+    // Repeats on a new connection, since the other kept connections are as old.
     const leftMs = timeoutMs - (performance.now() - start);
     return exchange({ ...shared, timeoutMs: Math.max(leftMs, 1), agents: fresh });
   }
@@ -120,7 +120,10 @@ export function createSender({
   };
 }
 
-/** Returns undefined for a 2xx answer, even when its body was cut at the limit. */
+/**
+ * Returns the failure of an exchange; undefined for a 2xx answer, even when its body was cut at the
+ * limit.
+ */
 function failureIn({
   done: { ending, head },
   url,
@@ -144,7 +147,7 @@ function failureIn({
 const isSuccess = (status: number): boolean => status >= 200 && status < 300;
 
 function statusFailure(status: number, host: string): Failure {
-  // Not the receiver's own reason phrase, which could be anything.
+  // Uses Node's reason phrase, because the receiver's own could be any text.
   const answer = `${host} answered ${`${status} ${STATUS_CODES[status] ?? ""}`.trimEnd()}`;
   const isRedirect = status >= 300 && status < 400;
   return { error: "http", detail: isRedirect ? `${answer}; redirects are not followed.` : `${answer}.` };
@@ -155,7 +158,10 @@ type ResponseFields = Pick<
   "statusCode" | "responseHeaders" | "responseBody" | "isResponseTruncated" | "retryAfterSeconds"
 >;
 
-/** Returns the answer, also an incomplete one, which may explain a failure. */
+/**
+ * Returns the fields of the answer. An incomplete answer counts too, since it may explain a
+ * failure.
+ */
 function responseIn({ ending, head, body }: Exchange): ResponseFields {
   if (head === undefined) return { isResponseTruncated: false };
   const retryAfterSeconds = parseRetryAfter(head.headers["retry-after"], new Date());

@@ -4,7 +4,8 @@ import type { Signing } from "../../subscriptions/signing.ts";
 /**
  * Returns the headers of one delivery request (docs/webhooks.md, "The delivery request"). Pure.
  *
- * @param signing The receiver's own headers, none of which has a name of these, and the secrets.
+ * @param signing The receiver's own headers, none of which has the name of a header set here, and
+ *   the secrets.
  * @param body The exact bytes that are sent, in parts; the signatures cover all of them in order.
  * @param sentAt Time of the attempt, which `webhook-signature` covers.
  */

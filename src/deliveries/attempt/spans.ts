@@ -5,7 +5,7 @@ import type { DeliveryInFlight } from "./delivery-in-flight.ts";
 import type { Post } from "./exchange.ts";
 import type { SendResult } from "./send.ts";
 
-/** Begins the span of one event's fan-out, part of the trace of the event's message. */
+/** Begins the span of one event's fan-out, as part of the trace of the event's message. */
 export function beginFanOut(tracing: Tracing, { messageId, routingKey, headers }: IncomingMessage): Span {
   return tracing.begin({
     name: `process ${queues.fanout}`,
@@ -24,8 +24,8 @@ export function beginFanOut(tracing: Tracing, { messageId, routingKey, headers }
 }
 
 /**
- * Makes a POST in a span, part of the trace that made the delivery. The header `traceparent` passes
- * the span to the receiver.
+ * Makes a POST in a span, as part of the trace that made the delivery. The header `traceparent`
+ * passes the span to the receiver.
  */
 export async function sendInSpan({
   tracing,
@@ -62,7 +62,10 @@ type TracedDelivery = Pick<
   readonly url: string;
 };
 
-/** The span names only host, port and scheme of the URL: path and query are often its password. */
+/**
+ * Begins the span of a POST. It names only host, port and scheme of the URL: path and query are
+ * often secret.
+ */
 function beginAttempt(tracing: Tracing, delivery: TracedDelivery): Span {
   const { uuid, eventUuid, resource, attempt, url, traceparent } = delivery;
   const start = { name: "POST webhook", kind: "client", parent: traceparentOf({ traceparent }) } as const;

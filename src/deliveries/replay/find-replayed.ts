@@ -5,32 +5,32 @@ import type { Eligibility } from "../../subscriptions/eligibility.ts";
 import { findFirstSince, slackMs } from "../first-since.ts";
 import type { AskedReplay } from "./replay.ts";
 
-/** A subscription, as far as its replay needs it. */
+/** The parts of a subscription that its replay needs. */
 export interface ReplayedSubscription {
   readonly id: number;
   readonly resource: string;
   readonly events: readonly EventKind[];
-  /** JSON; null: it gets every event. */
+  /** Filter as JSON; null when the subscription gets every event. */
   readonly filter: string | null;
-  /** False also when its user is disabled. */
+  /** False also when the subscription's user is disabled. */
   readonly isActive: boolean;
-  /** Its owner. */
+  /** Owner of the subscription. */
   readonly user: Caller;
 }
 
 /** An event to be delivered again. */
 export interface ReplayedEvent {
-  /** Decimal. */
+  /** Row id, as a decimal string. */
   readonly id: string;
   readonly resource: string;
   readonly owner_id: string | null;
-  /** The newest delivery of it to the subscription; null without one. */
+  /** Id of the event's newest delivery to the subscription; null without one. */
   readonly parentId: string | null;
 }
 
 interface FoundEvents {
   readonly events: readonly ReplayedEvent[];
-  /** Id of the last event that was looked at. */
+  /** Id of the last event that was scanned. */
   readonly last: string;
   readonly isEnd: boolean;
 }
@@ -55,7 +55,7 @@ export async function findReplayedSubscription(
 }
 
 /**
- * Returns the range of ids that holds the events of a time span: after the first, up to the second.
+ * Returns the range of ids that contains the events of a time span: after `after`, up to `untilId`.
  */
 export async function rangeOf(
   sql: Sql,
@@ -69,8 +69,9 @@ export async function rangeOf(
   };
 }
 
-// The limit bounds the events that are read, since few of them may be wanted. OFFSET 0 makes
-// PostgreSQL read the deliveries of each event by its index. What is in the outbox is on its way.
+// The limit bounds the scanned events, because few of them may match. OFFSET 0 makes PostgreSQL
+// read the deliveries of each event by its index. Events in the outbox are left out, because they
+// are still being delivered.
 const lookText = `
   WITH looked AS MATERIALIZED (
     SELECT id, resource, trigger, owner_id, occurred_at FROM svc.events WHERE id > $1 AND id <= $2 ORDER BY id LIMIT $3
@@ -91,7 +92,7 @@ const lookText = `
   SELECT NULL, NULL, NULL, NULL, (SELECT max(id)::text FROM looked), (SELECT count(*)::int FROM looked)
   ORDER BY id`;
 
-/** Looks at the next events for those that a replay asks for, in the order of ids. */
+/** Scans the next events for those that a replay requests, in the order of ids. */
 export async function findReplayed(
   sql: Sql,
   {
@@ -106,7 +107,7 @@ export async function findReplayed(
     readonly subscription: ReplayedSubscription;
     readonly after: string;
     readonly untilId: string;
-    /** Most events that are looked at. */
+    /** Most events that are scanned. */
     readonly look: number;
     /** Most events that are found. */
     readonly take: number;
@@ -120,7 +121,7 @@ export async function findReplayed(
     lookText,
     [after, untilId, look, id, ...time, ...which, take],
   );
-  // The last row only tells how far the look went.
+  // The last row only shows how far the scan went.
   const events = rows.slice(0, -1);
   const end = rows.at(-1);
   if (events.length === take) return { events, last: events.at(-1)?.id ?? after, isEnd: false };
@@ -135,6 +136,6 @@ export async function filterReadable(
   events: readonly ReplayedEvent[],
 ): Promise<readonly ReplayedEvent[]> {
   const verdicts = await eligibility.judge(events.map((event) => ({ event, user })));
-  // What cannot be judged now is judged again before its attempt.
+  // An event that cannot be judged now is judged again before its attempt.
   return events.filter((_, index) => verdicts[index] !== false);
 }

@@ -3,13 +3,16 @@ import type { Eligibility } from "../../subscriptions/eligibility.ts";
 import { findReplayed, rangeOf, filterReadable, type ReplayedSubscription } from "./find-replayed.ts";
 import type { AskedReplay } from "./replay.ts";
 
-/** What a replay would do. */
+/** Plan of a replay. */
 export interface ReplayPlan {
-  /** Ids of the event after which it begins, and of the last one that it reads. */
+  /** Ids of the event after which the replay begins, and of the last event that it reads. */
   readonly after: string;
   readonly untilId: string;
   readonly total: number;
-  /** Whether there were too many events to count, or the webhook's filter leaves some out. */
+  /**
+   * Whether there were too many events to count, or the webhook has a filter that may leave some
+   * out.
+   */
   readonly isEstimate: boolean;
   /** Ids of the first events. */
   readonly eventIds: readonly string[];
@@ -21,10 +24,11 @@ const portion = 2_000;
 const mostShown = 10;
 
 /**
- * Counts what a replay would deliver, and makes nothing. Counts only what the subscription's user
- * may read: the count and the ids would otherwise reveal the records of others.
+ * Counts the events that a replay would deliver, and makes no deliveries. Counts only events that
+ * the subscription's user may read. Otherwise the count and the ids would reveal the records of
+ * others.
  *
- * @param sql With a limit of time for each statement.
+ * @param sql SQL with a time limit for each statement.
  */
 export async function planReplay(
   { sql, eligibility }: { readonly sql: Sql; readonly eligibility: Pick<Eligibility, "judge"> },
@@ -53,7 +57,7 @@ export async function planReplay(
   };
 }
 
-/** Extrapolates from the ids that were read to the rest. */
+/** Extrapolates the total from the scanned ids to the whole range. */
 function estimateOf(
   total: number,
   {

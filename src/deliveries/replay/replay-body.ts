@@ -8,16 +8,16 @@ import { replayedStatuses, type AskedReplay } from "./replay.ts";
 
 const fields = ["since", "until", "status", "events", "resource", "dry_run"];
 
-/** Collects what is wrong with the fields, and reads each. */
+/** A body, and the faults found in its fields so far. */
 interface Reading {
   readonly body: JsonObject;
   readonly faults: Record<string, string[]>;
 }
 
 /**
- * Reads what a replay asks for.
+ * Reads the request of a replay.
  *
- * @param isResource Whether there is such a resource.
+ * @param isResource Returns whether a resource exists.
  * @throws AppError `validation.failed`, with the faults by field.
  */
 export function readReplayBody(
@@ -68,15 +68,15 @@ function readTime({ body, faults }: Reading, name: string): string | undefined {
 }
 
 /**
- * Returns a time with the microseconds of the text that it was read from: events have them too. As
- * ISO 8601 in UTC, whose texts have the order of their times.
+ * Returns a time with the microseconds of the text from which it was parsed, because events have
+ * them too. The format is ISO 8601 in UTC, whose texts sort by time.
  */
 function microsOf(time: Date, text: string): string {
   const micros = /[.,]\d{3}(\d{1,3})/.exec(text)?.[1] ?? "";
   return time.toISOString().replace("Z", `${micros.padEnd(3, "0")}Z`);
 }
 
-/** Reads a list of known words, each once, in the order in which they are known. */
+/** Reads a list of known words, each once, in the order of the known words. */
 function readWords<T extends string>(
   { body, faults }: Reading,
   name: string,

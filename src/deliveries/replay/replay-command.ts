@@ -32,7 +32,9 @@ interface Given {
   readonly json?: boolean;
 }
 
-/** Adds `deliveries replay` and what steers replays (docs/svc-admin.md, "Commands"). */
+/**
+ * Adds `deliveries replay` and the commands that control replays (docs/svc-admin.md, "Commands").
+ */
 export function addReplayCommand(deliveries: Command, options: ReplayCommandOptions): void {
   const { open, terminal } = options;
   const group = deliveries
@@ -47,7 +49,7 @@ export function addReplayCommand(deliveries: Command, options: ReplayCommandOpti
     .option("--dry-run", "only count, before filter and access are judged")
     .option("--json", "print JSON, and do not wait for the end")
     .action((id: number, given: Given, command: Command) => {
-      // Not said of the option: the commands below would require it too.
+      // The option is not marked as required, because the subcommands would then require it too.
       const { since } = given;
       if (since === undefined) return command.error("error: required option '--since <time>' not specified");
       return withOpened(open, async ({ sql, database, actor }) => {
@@ -66,7 +68,7 @@ export function addReplayCommand(deliveries: Command, options: ReplayCommandOpti
   for (const [name, state] of Object.entries(replayMoves)) addMove(group, options, { name, state });
 }
 
-/** Together with their borders 98 columns. */
+/** Widths of the columns; with borders, a table is 98 columns wide. */
 const widths = [5, 8, 10, 17, 6, 16, 14];
 
 function addList(group: Command, { open, terminal }: ReplayCommandOptions): void {
@@ -86,7 +88,10 @@ function addList(group: Command, { open, terminal }: ReplayCommandOptions): void
     );
 }
 
-/** The command above has an option of the same name, and takes it. */
+/**
+ * Returns whether `--json` was given. The parent command has an option of the same name, which
+ * receives it.
+ */
 function isForMachines(command: Command): boolean {
   return command.optsWithGlobals<{ readonly json?: boolean }>().json ?? false;
 }
@@ -175,7 +180,8 @@ async function replay(
     throw new OperatorError(
       `The webhook is off: svc-admin webhooks enable ${subscription.id} sends what is held.`,
     );
-  // The rules of access are in the mapping files, which the processes of the API know.
+  // This command does not read the access rules of the mapping files, so it judges every event as
+  // readable.
   const everything = { judge: async (pairs: readonly unknown[]) => pairs.map(() => true) };
   const plan = await planReplay({ sql: listSql, eligibility: everything }, subscription, asked);
   if (dryRun) {
@@ -198,7 +204,7 @@ async function replay(
 const barWidth = 40;
 const lookEveryMs = 500;
 
-/** Shows how far a replay is, until it ends or is paused. */
+/** Shows the progress of a replay, until it ends or is paused. */
 async function follow(sql: Sql, terminal: Terminal, made: Replay): Promise<Replay> {
   let now = made;
   while (now.state === "running") {

@@ -35,7 +35,7 @@ export const replayShape = fixedShape(
   },
 );
 
-/** Returns the list of a user's replays, newest first; of everybody's for an admin. */
+/** Returns the list of a user's replays, newest first; for an admin, of all users' replays. */
 export function replaysOf({ id, isAdmin }: Pick<Caller, "id" | "isAdmin">): OwnList {
   return {
     name: "webhook-replays",

@@ -6,34 +6,34 @@ import type { ReplayedSubscription } from "./find-replayed.ts";
 import type { ReplayPlan } from "./plan-replay.ts";
 import type { AskedReplay, Replay, ReplayState } from "./replay.ts";
 
-/** An event of which a delivery is to be made. */
+/** An event for which a delivery is to be made. */
 export interface NewReplayed {
   readonly eventId: string;
   readonly parentId: string | null;
-  /** JSON of the record; null: that of the event's other deliveries. */
+  /** JSON of the record; null to use that of the event's other deliveries. */
   readonly data: string | null;
-  /** JSON of the record before an update; null: that of the other deliveries, or none. */
+  /** JSON of the record before an update; null to use that of the other deliveries, or none. */
   readonly previous: string | null;
   /** Whether the subscriber may read the old row. */
   readonly mayReadOld: boolean;
   readonly maxAttempts: number;
 }
 
-/** The statements on replays. */
+/** Statements on replays. */
 export interface ReplayStore {
   find(id: string): Promise<Replay | undefined>;
   /**
-   * Takes a running replay whose receiver is not behind. The user who has waited the longest comes
-   * first. No other process takes it for `leaseMs`. Undefined when there is none.
+   * Takes a running replay whose receiver has no backlog. The user who has waited longest comes
+   * first. No other process takes the replay for `leaseMs`. Undefined when there is none.
    */
   claim(options: { readonly holder: string; readonly leaseMs: number }): Promise<Replay | undefined>;
-  /** Lets other processes take what this one holds. */
+  /** Releases the replays of this process, so that other processes can take them. */
   leave(holder: string): Promise<void>;
   /**
-   * Makes deliveries and moves the cursor on in one commit. Makes nothing when the replay is no
+   * Makes deliveries and advances the cursor in one commit. Makes nothing when the replay is no
    * longer running, or another process has moved its cursor.
    *
-   * @param unmade Events of which no delivery can be made.
+   * @param unmade Number of events for which no delivery can be made.
    */
   advance(
     replay: Replay,
@@ -44,11 +44,11 @@ export interface ReplayStore {
       readonly isEnd: boolean;
     },
   ): Promise<void>;
-  /** Ends a running replay, for a reason of the service's own. */
+  /** Cancels a running replay, for a reason of the service itself. */
   stop(replay: Replay, reason: string): Promise<void>;
 }
 
-/** Deliveries of one webhook that wait, before its replay makes no more. */
+/** Most waiting deliveries of a webhook; its replay then makes no more. */
 const mostWaiting = 200;
 
 const columns = `replay.id, replay.subscription_id AS "subscriptionId", replay.user_id AS "userId", replay.asked, replay.state, replay.reason,
@@ -57,11 +57,12 @@ const columns = `replay.id, replay.subscription_id AS "subscriptionId", replay.u
 
 const findText = `SELECT ${columns} FROM svc.replays AS replay WHERE replay.id = $1`;
 
-// Asked first: nearly always there is none, and the claim waits for locks on the deliveries.
+// Runs before the claim, which waits for locks on the deliveries. There is nearly always no running
+// replay.
 const runningText = "SELECT FROM svc.replays WHERE state = 'running' LIMIT 1";
 
-// Users take turns, however many replays each has. A lease far longer than its length is of before
-// the database's clock went back.
+// Users take turns, however many replays each has. A lease that ends an hour later than a new one
+// dates from before the database's clock was set back. It counts as over.
 const claimText = `
   WITH running AS MATERIALIZED (
     SELECT id AS running_id, max(updated_at) OVER (PARTITION BY user_id) AS user_at FROM svc.replays WHERE state = 'running'
@@ -82,7 +83,8 @@ const claimText = `
 const lockText = `
   SELECT subscription_id FROM svc.replays WHERE id = $1 AND state = 'running' AND cursor = $2 FOR UPDATE`;
 
-// They wait as held ones do, so that they go out in the order of events, beside the fresh ones.
+// The deliveries wait like held ones, so that they go out in the order of events, beside new
+// deliveries.
 const makeText = `
   WITH given AS MATERIALIZED (
     SELECT given.*, event.uuid AS event_uuid, event.resource
@@ -152,10 +154,11 @@ export function createReplayStore({
   };
 }
 
-/** Returns how many deliveries were made: none of an event that is gone, or was erased. */
+/** Makes deliveries. Returns their number, without events that are gone or were erased. */
 async function make(sql: Sql, id: string, events: readonly NewReplayed[]): Promise<number> {
   const eventIds = events.map(({ eventId }) => eventId);
-  // Waits for an erasure of them, which the next statement sees; one that is later sees this.
+  // Waits for a running erasure of the events, which the next statement then sees. A later erasure
+  // sees these deliveries.
   await sql("SELECT FROM svc.events WHERE id = ANY($1::bigint[]) ORDER BY id FOR SHARE", [eventIds]);
   const [row] = await sql<{ count: number }>(makeText, [
     id,
@@ -181,12 +184,12 @@ export async function findReplays(
   );
 }
 
-/** Returns undefined for a replay that is not there. */
+/** Returns the replay with an id; undefined when there is none. */
 export async function findReplay(sql: Sql, id: string): Promise<Replay | undefined> {
   return (await sql<Replay & Record<string, unknown>>(findText, [id]))[0];
 }
 
-/** Finished replays of a webhook are kept for so long, and removed when it gets the next. */
+/** Deletes finished replays of a webhook after 30 days, when it gets the next replay. */
 const dropText = `
   DELETE FROM svc.replays WHERE subscription_id = $1 AND state IN ('done', 'cancelled') AND updated_at < now() - interval '30 days'`;
 
@@ -201,7 +204,10 @@ const pruneText = `
   DELETE FROM svc.replays AS replay WHERE state IN ('done', 'cancelled') AND ${subscriptionIsGone}
     AND updated_at < now() - $1 * interval '1 millisecond'`;
 
-/** Ends the replays whose subscription is gone, and removes those that ended so long ago. */
+/**
+ * Ends the replays whose subscription is gone, and removes replays that ended at least
+ * `olderThanMs` ago.
+ */
 export async function pruneReplays(sql: Sql, olderThanMs: number): Promise<void> {
   await sql(pruneText, [olderThanMs]);
 }
@@ -217,7 +223,7 @@ const createText = `
     jsonb_build_object('replay', id, 'asked', asked)) AS entry
   FROM made`;
 
-/** Starts a replay. Returns undefined when the subscription has one that has not ended. */
+/** Starts a replay. Returns undefined when the subscription has an unfinished replay. */
 export async function createReplay(
   sql: Sql,
   { id, user }: ReplayedSubscription,
@@ -232,10 +238,10 @@ export async function createReplay(
 const unfinishedText = `
   SELECT id::text AS id FROM svc.replays WHERE subscription_id = $1 AND state IN ('running', 'paused')`;
 
-/** Says which replay of a subscription has not ended, for people. */
+/** Returns the name of a subscription's unfinished replay, for messages. */
 export async function describeUnfinished(sql: Sql, subscriptionId: number): Promise<string> {
   const [found] = await sql<{ readonly id: string }>(unfinishedText, [subscriptionId]);
-  // It may have ended meanwhile.
+  // The replay may have ended meanwhile.
   return found === undefined ? "A replay" : `The replay ${found.id}`;
 }
 
@@ -256,8 +262,8 @@ const dropWaitingText = `
   WHERE id = ANY(ARRAY(SELECT id FROM svc.deliveries WHERE held_at IS NOT NULL AND subscription_id = $1 AND replay_id = $2 FOR UPDATE SKIP LOCKED))`;
 
 /**
- * Pauses, resumes or cancels a replay; a cancelled one's deliveries that wait are cancelled too.
- * One that is in the state already stays as it is. Part of a transaction. Returns undefined when
+ * Pauses, resumes or cancels a replay. Cancelling also cancels its waiting deliveries. A replay
+ * that is already in the state stays unchanged. Must run in a transaction. Returns undefined when
  * the replay has ended otherwise.
  */
 export async function moveReplay(
@@ -270,7 +276,7 @@ export async function moveReplay(
     const found = await findReplay(sql, id);
     return found?.state === state ? { replay: found, hasMoved: false } : undefined;
   }
-  // A statement of its own sees what the last portion has made.
+  // A separate statement sees the deliveries of the last portion.
   if (state === "cancelled") await sql(dropWaitingText, [moved.subscriptionId, id]);
   return { replay: moved, hasMoved: true };
 }

@@ -26,13 +26,13 @@ import type { Replay } from "./replay.ts";
 
 export interface ReplayWorkerOptions {
   readonly sql: Sql;
-  /** Reads records: over connections that limit what they hold. */
+  /** Reads records, over connections with a size limit for results. */
   readonly dataSql: Sql;
   readonly store: ReplayStore;
   readonly eligibility: Pick<Eligibility, "judge">;
   readonly filters: Pick<WebhookFilters, "passing">;
   readonly scheduleOf: ScheduleOf;
-  /** Makes the records of events that had no delivery; see `createEventPresenter`. */
+  /** Presents the records of events without a delivery; see `createEventPresenter`. */
   readonly present: (resource: string, events: readonly Captured[]) => Promise<PresentedAll>;
   readonly intervalMs: number;
   readonly log: Log;
@@ -43,22 +43,26 @@ export interface ReplayWorker extends Worker {
   wake(): void;
 }
 
-/** A portion takes less. After it, another process may take a replay whose process has died. */
+/**
+ * Length of a lease, longer than a portion takes. After it, another process may take the replay of
+ * a dead process.
+ */
 const leaseMs = 5_000;
-/** Events that one portion looks at, and deliveries that it makes. */
+/** Most events that one portion scans, and most deliveries that it makes. */
 const portion = { look: 1_000, take: 100 };
-/** Limit of the texts that one portion makes; a single one may be larger. */
+/** Most bytes of the texts of one portion; a single text may be larger. */
 const portionBytes = 4 * 1024 ** 2;
 
 interface Context extends ReplayWorkerOptions {
-  /** How many records fit into a portion, by user. */
+  /** Number of records that fit into a portion, by user. */
   readonly sizes: PageSizes;
 }
 
 /**
- * Makes the deliveries of replays, a portion of one after the other. It rests after each for as
- * long as the portion took. Each commit moves the cursor with its deliveries, so that none is lost
- * or made twice when a process dies. Dispatchers send them like held deliveries, beside new ones.
+ * Creates the worker that makes the deliveries of replays, one portion after the other. It rests
+ * after each for as long as the portion took. Each commit writes deliveries and the cursor, so that
+ * none is lost or made twice when a process dies. Dispatchers send these deliveries like held ones,
+ * beside new ones.
  */
 export function createReplayWorker(given: ReplayWorkerOptions): ReplayWorker {
   const options = { ...given, sizes: createPageSizes() };
@@ -83,7 +87,7 @@ export function createReplayWorker(given: ReplayWorkerOptions): ReplayWorker {
           await pause(intervalMs, signal);
         }
       }
-      // Otherwise another process takes them when the time is up.
+      // If this fails, another process takes the replays when the lease is over.
       await store.leave(holder).catch(() => undefined);
     },
   };
@@ -123,8 +127,7 @@ async function advance(options: Context, replay: Replay): Promise<void> {
   );
 }
 
-// The data of an event with deliveries is made already. Without it, or a snapshot, the record was
-// erased.
+// An event with deliveries already has its data. Without data or a snapshot, the record was erased.
 const dataText = `
   SELECT event.id, event.resource, data.data, CASE WHEN data.data IS NULL THEN event.snapshot END AS snapshot,
     CASE WHEN data.data IS NULL THEN event.previous END AS previous, event.previous IS NOT NULL AS "hasPrevious",
@@ -144,11 +147,14 @@ interface DataRow extends Record<string, unknown> {
 }
 
 interface ReplayedRecord extends Pick<DataRow, "id" | "data" | "hasPrevious"> {
-  /** Undefined where the event has its data already, or none can be made. */
+  /** Undefined when the event already has its data, or no data can be made. */
   readonly presented: PresentedTexts | undefined;
 }
 
-/** Reads the records of the first events, as many as a connection and a portion may hold. */
+/**
+ * Reads the records of the first events, as many as fit into the limits of a connection and a
+ * portion.
+ */
 async function readRecords(
   options: ReplayWorkerOptions,
   events: readonly ReplayedEvent[],
@@ -157,7 +163,7 @@ async function readRecords(
     return await readFitting(events.length, (most) => recordsOf(options, events.slice(0, most)));
   } catch (error) {
     if (databaseFaultOf(error).kind !== "too_large") throw error;
-    // The replay could never go on behind it.
+    // Skips the event, because the replay could otherwise never continue past it.
     const [{ id: eventId, resource } = {}] = events;
     options.log.warn({ event: "replay.unmade", resource, eventId }, "the record of an event is too large");
     return { records: [], size: 1 };
@@ -178,8 +184,8 @@ async function recordsOf(
 }
 
 /**
- * Adds the records to events, and leaves out those that do not pass the webhook's filter. Those
- * without a record cannot be made.
+ * Adds the records to events, and leaves out events that do not pass the webhook's filter. Events
+ * without a record count as unmade.
  */
 async function withRecords(
   options: ReplayWorkerOptions,
@@ -233,7 +239,7 @@ interface PresentedTexts {
 }
 
 /**
- * Returns the JSON of the records by the ids of events. Throws where it is too much: many events
+ * Returns the JSON of the records, by event id. Throws when it is too large, because many events
  * may show one large record.
  */
 async function presentedOf(
@@ -264,7 +270,10 @@ async function presentedOf(
   return records;
 }
 
-/** Leaves out the old row where the two do not fit into a message, as the relay does. */
+/**
+ * Returns the JSON of both rows. Leaves out the old row when the two do not fit into a message,
+ * like the relay.
+ */
 function textsOf(presented: Extract<Presented, { readonly kind: "presented" }>): PresentedTexts {
   const data = JSON.stringify(presented.data);
   const previous = presented.previous === undefined ? "" : JSON.stringify(presented.previous);

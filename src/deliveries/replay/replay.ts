@@ -2,7 +2,7 @@ import type { EventKind } from "../../events/event.ts";
 import { formatDateTime } from "../../kit/date-time.ts";
 
 /**
- * How an event ended for a subscription: the status of its newest delivery, or `never` without one.
+ * Result of an event for a subscription: the status of its newest delivery, or `never` without one.
  */
 export const replayedStatuses = ["failed", "delivered", "cancelled", "never"] as const;
 type ReplayedStatus = (typeof replayedStatuses)[number];
@@ -10,41 +10,41 @@ type ReplayedStatus = (typeof replayedStatuses)[number];
 export const replayStates = ["running", "paused", "done", "cancelled"] as const;
 export type ReplayState = (typeof replayStates)[number];
 
-/** The actions of its owner on a replay, and the state after each. */
+/** Actions of an owner on a replay, with the state after each. */
 export const replayMoves = { pause: "paused", resume: "running", cancel: "cancelled" } as const;
 
-/** What a replay asks for. Times are of the events. */
+/** Conditions of a replay. Times are those of the events. */
 export interface AskedReplay {
   /** ISO 8601. */
   readonly since: string;
-  /** ISO 8601; it is no longer within the time. */
+  /** ISO 8601, exclusive. */
   readonly until: string;
   readonly status: readonly ReplayedStatus[];
-  /** Null: those of the subscription. */
+  /** Events to replay; null for those of the subscription. */
   readonly events: readonly EventKind[] | null;
-  /** Null: that of the subscription. */
+  /** Resource to replay; null for that of the subscription. */
   readonly resource: string | null;
 }
 
 /** A job that makes deliveries again. */
 export interface Replay {
-  /** Decimal, like the ids below. */
+  /** Id, as a decimal string, like the ids below. */
   readonly id: string;
   readonly subscriptionId: number;
   readonly userId: number;
   readonly asked: AskedReplay;
   readonly state: ReplayState;
-  /** Why the service has cancelled it; else null. */
+  /** Reason why the service has cancelled the replay; otherwise null. */
   readonly reason: string | null;
-  /** Id of the last event that was looked at. */
+  /** Id of the last event that was scanned. */
   readonly cursor: string;
-  /** Id of the last event to look at. */
+  /** Id of the last event to scan. */
   readonly untilId: string;
   readonly total: number;
   readonly isEstimate: boolean;
-  /** Events handled; deliveries were made of all but the failed. */
+  /** Number of handled events. All but the failed ones have deliveries. */
   readonly done: number;
-  /** Events of which no delivery could be made. */
+  /** Number of events for which no delivery could be made. */
   readonly failed: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;

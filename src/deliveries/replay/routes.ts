@@ -21,7 +21,7 @@ import { presentReplay, replayMoves, type Replay } from "./replay.ts";
 
 export interface ReplayRoutesOptions extends OwnListOptions {
   readonly sql: Sql;
-  /** With a limit of time for each statement. */
+  /** SQL with a time limit for each statement. */
   readonly listSql: Sql;
   readonly transact: Transact;
   readonly eligibility: Pick<Eligibility, "judge">;
@@ -29,7 +29,7 @@ export interface ReplayRoutesOptions extends OwnListOptions {
   readonly bodyLimitBytes: number;
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
-  /** Called when a replay may go on. */
+  /** Called when a replay may continue. */
   readonly onRunning: () => void;
 }
 
@@ -55,7 +55,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
           const json = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
           return { status: 200, headers: {}, json: JSON.stringify(json) };
         }
-        // Here, since the answer to a request that is sent again comes before.
+        // Checked here, because the kept answer to a repeated request must come first.
         if (!subscription.isActive)
           throw new AppError("replay.refused", inactive, { errors: { webhook: [inactive] } });
         const own = transaction?.sql ?? sql;
