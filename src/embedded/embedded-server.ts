@@ -16,7 +16,7 @@ interface Connection {
   readonly socket: Socket;
   received: Buffer;
   isStarted: boolean;
-  /** Messages of the extended protocol, up to the one that asks for an answer. */
+  /** Messages of the extended protocol, up to the message that requests an answer. */
   batch: Buffer[];
 }
 
@@ -24,7 +24,10 @@ interface Connection {
 interface Turn {
   readonly connection: Connection;
   readonly bytes: Uint8Array;
-  /** False after a Flush: the Sync that ends the batch is still to come. */
+  /**
+   * Whether the batch is complete; false after a Flush, when the Sync that ends the batch is still
+   * to come.
+   */
   readonly isWhole: boolean;
 }
 
@@ -36,7 +39,7 @@ interface State {
   waiting: Turn[];
   /** Undefined until `serve`. */
   database: PGlite | undefined;
-  /** The connection in a transaction, or between Flush and Sync: only its turns run. */
+  /** The connection in a transaction, or between Flush and Sync. Only its turns run. */
   holder: Connection | undefined;
   idleTimer: NodeJS.Timeout | undefined;
   running: Promise<void> | undefined;
@@ -48,12 +51,13 @@ const rollback = Buffer.concat([Buffer.from("S\0\0\0\x04"), Buffer.from("Q\0\0\0
  * Serves one PGlite to many connections of the PostgreSQL protocol on a Unix socket.
  *
  * PGlite is one backend with one unnamed statement and one transaction. A connection therefore
- * holds it from Parse to Sync, and from BEGIN to the end of the transaction. All connections share
- * settings (`SET`) and names of prepared statements. Not `@electric-sql/pglite-socket` 0.2.17: it
- * passes single messages, so connections with parameters above 64 KB run each other's statements.
+ * holds the database from Parse to Sync, and from BEGIN to the end of the transaction. All
+ * connections share settings (`SET`) and names of prepared statements.
+ * `@electric-sql/pglite-socket` 0.2.17 is not used. It passes single messages, so connections with
+ * parameters above 64 KB run each other's statements.
  *
  * @param maxIdleInTransactionMs A connection that holds the database longer without a statement is
- *   closed, since all others wait for it.
+ *   closed, because all others wait for it.
  */
 export async function listenEmbedded({
   socketPath,
@@ -98,7 +102,7 @@ function accept(state: State, socket: Socket): void {
   const connection: Connection = { socket, received: Buffer.alloc(0), isStarted: false, batch: [] };
   state.connections.add(connection);
   socket.on("data", (data) => receive(state, connection, data));
-  // The client went away; `close` follows.
+  // The client has disconnected; `close` follows.
   socket.on("error", () => undefined);
   socket.on("close", () => leave(state, connection));
 }
@@ -164,7 +168,7 @@ function work(state: State): void {
 async function runTurns(state: State, db: PGlite): Promise<void> {
   for (let turn = nextTurn(state); turn !== undefined; turn = nextTurn(state)) {
     await runTurn(state, db, turn);
-    // PGlite blocks the thread while it works: let sockets and timers run in between.
+    // Lets sockets and timers run between turns, because PGlite blocks the thread while it works.
     await new Promise((resolve) => setImmediate(resolve));
   }
 }

@@ -21,27 +21,27 @@ export interface EmbeddedDatabase {
   close(): Promise<void>;
 }
 
-/** The name that clients of PostgreSQL make from a folder and the port 5432. */
+/** Socket name that clients of PostgreSQL derive from a folder and the port 5432. */
 const socketName = ".s.PGSQL.5432";
 /** `sun_path` holds 107 bytes and a NUL on Linux, 103 on macOS. */
 const maxSocketPathBytes = 103;
 const retryMs = 100;
-/** A new database takes 40 MB. */
+/** Free space for a new database, which takes 40 MB. */
 const newDatabaseBytes = 64 * 1024 ** 2;
 
 /**
- * Opens the embedded database of a data dir: the one that a live process runs, else one in this
- * process. Fills a new data dir first, which takes seconds.
+ * Opens the embedded database of a data dir: the database that a live process runs, otherwise one
+ * in this process. Fills a new data dir first, which takes seconds.
  *
  * Commits survive the death of the process, but not a power cut: PGlite never calls fsync. PGlite
  * has no timers, so `statement_timeout` has no effect.
  *
- * @param mustOwn Waits for the end of another process that runs the database, instead of using that
- *   one's.
+ * @param mustOwn Whether to wait for the end of another process that runs the database, instead of
+ *   using its database.
  * @param openTimeoutMs How long to wait for that, or for a process that holds the lock and does not
  *   answer.
  * @param signal Aborts the wait.
- * @throws OperatorError when neither is possible.
+ * @throws OperatorError when the database can neither be used nor opened.
  */
 export async function openEmbedded({
   dataDir,
@@ -84,7 +84,7 @@ export async function openEmbedded({
       continue;
     }
 
-    // Once, and not where another process runs the database: then that process writes.
+    // Runs only once, and not when another process runs the database and writes the data dir.
     if (!hasTriedOut)
       await prepareDataDir(root, { neededBytes: (await isThere(folderIn(root))) ? 0 : newDatabaseBytes });
     hasTriedOut = true;
@@ -120,9 +120,10 @@ async function start({
 }): Promise<EmbeddedDatabase> {
   const startedAt = performance.now();
   const socketPath = path.join(socketDir, socketName);
-  // A killed process left it; the lock shows that no process uses it.
+  // Removes the socket of a killed process. The lock shows that no process uses it.
   await rm(socketPath, { force: true });
-  // Listen before the database is open: a process that starts now waits here instead of polling.
+  // Listens before the database is open, so that a process that starts now waits for it instead of
+  // polling.
   const server = await listenEmbedded({ socketPath, log });
   let db: PGlite;
   try {
@@ -146,8 +147,8 @@ async function start({
 
 async function openPGlite(root: string): Promise<PGlite> {
   const folder = folderIn(root);
-  // Exists until the first start is done: a folder that a killed start left half filled is filled
-  // again.
+  // This file exists until the first start is done. A folder that a killed start left half filled
+  // is filled again.
   const unfinished = path.join(root, "postgres.unfinished");
   if (await isThere(unfinished)) await rm(folder, { recursive: true, force: true });
   const isNew = !(await isThere(folder));
@@ -173,15 +174,18 @@ function folderIn(root: string): string {
   return path.join(root, "postgres");
 }
 
-/** Returns the name of the socket's folder outside of the data dir, the same by whatever path. */
+/**
+ * Returns the name of the socket's folder outside of the data dir. Every path to the data dir gives
+ * the same name.
+ */
 async function farNameOf(root: string): Promise<string> {
   const real = await realpath(root).catch(() => root);
   return `svc-${createHash("sha256").update(real).digest("hex").slice(0, 16)}`;
 }
 
 /**
- * Returns whether a lock's socket is that of this data dir, by whatever path. The lock of a copy
- * names the socket of the original, which may be running.
+ * Returns whether a lock's socket belongs to this data dir, for every path to it. The lock of a
+ * copy names the socket of the original, which may be running.
  */
 async function isSocketOf(root: string, socketDir: string): Promise<boolean> {
   if (path.basename(socketDir) === (await farNameOf(root))) return true;
@@ -192,8 +196,8 @@ async function isSocketOf(root: string, socketDir: string): Promise<boolean> {
 }
 
 /**
- * Makes the folder of the socket: in the data dir, or in the system's temporary folder when that
- * path is too long for a socket.
+ * Creates the folder of the socket in the data dir. When that path is too long for a socket, uses
+ * the system's temporary folder.
  */
 async function prepareSocketDir(root: string): Promise<string> {
   const near = path.join(root, "socket");

@@ -16,7 +16,7 @@ export interface Holder {
 /** The result of taking a lock. */
 export type Acquired =
   | { readonly kind: "acquired"; release(): Promise<void> }
-  /** Undefined while another process takes the lock or gives it up. */
+  /** The holder; undefined while another process takes or releases the lock. */
   | { readonly kind: "held"; readonly holder: Holder | undefined };
 
 const abandonedAfterMs = 5000;
@@ -80,8 +80,8 @@ async function isAlive({ pid, startedAt }: Holder): Promise<boolean> {
 
 async function startOf(pid: number): Promise<string | null> {
   const line = await readText(`/proc/${pid}/stat`);
-  // The command's name, in parentheses, may contain anything; the start time is the 20th item after
-  // it.
+  // The command's name, in parentheses, may contain any character. The start time is the 20th item
+  // after it.
   return line?.slice(line.lastIndexOf(")") + 2).split(" ")[19] ?? null;
 }
 
@@ -90,12 +90,12 @@ function holderOf(text: string | undefined): Holder | undefined {
   try {
     return JSON.parse(text) as Holder;
   } catch {
-    // Created and not written yet, or cut short by a full disk.
+    // The file is created but not written yet, or was cut short by a full disk.
     return undefined;
   }
 }
 
-/** Returns false when the file exists. */
+/** Creates a file. Returns false when it exists. */
 async function createFile(file: string, text: string): Promise<boolean> {
   try {
     await writeFile(file, text, { flag: "wx", mode: 0o600 });

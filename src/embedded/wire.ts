@@ -23,7 +23,7 @@ export interface Message {
 const protocolVersion3 = 3;
 const sslRequest = 80877103;
 const gssRequest = 80877104;
-/** PostgreSQL's own limit. */
+/** Most bytes of a startup message, as in PostgreSQL. */
 const maxStartupBytes = 10_000;
 const kinds: Readonly<Record<string, Message["kind"]>> = {
   Q: "end",
@@ -67,7 +67,7 @@ function startupKind(bytes: Buffer): Message["kind"] {
   return code >> 16 === protocolVersion3 ? "startup" : "unreadable";
 }
 
-/** Makes a fatal ErrorResponse, after which the connection ends. */
+/** Returns a fatal ErrorResponse, after which the connection ends. */
 export function errorResponse({
   code,
   message,
