@@ -62,8 +62,8 @@ END
  *
  * TRUNCATE also removes rows that a REPEATABLE READ or SERIALIZABLE transaction cannot see: those
  * committed after its snapshot. No query can find them, so the function refuses TRUNCATE when any
- * transaction has committed since the snapshot. It looks at every transaction that was running
- * then, and at every later id that has been assigned.
+ * transaction has committed since the snapshot. It checks every transaction that was running at the
+ * snapshot, and every later assigned id.
  */
 export function captureTruncateBody(definition: Definition): string {
   const insert = insertOf({
@@ -122,7 +122,7 @@ function insertOf({
   readonly trigger: Trigger;
   readonly row: string;
   readonly snapshot: string;
-  /** The old row of an update; written where the definition asks for it. */
+  /** The old row of an update; written when the definition has `previous: true`. */
   readonly previous?: string;
 }): string {
   const owner = definition.fields.find(({ name }) => name === definition.ownerColumn);

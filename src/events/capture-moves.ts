@@ -3,13 +3,15 @@ import type { Definition } from "../mapping/definition.ts";
 import { recordIdOf } from "./record-id-sql.ts";
 
 /**
- * Folds the two halves of an UPDATE that moves a row to another partition. PostgreSQL fires the
- * triggers of a DELETE and right after them those of an INSERT.
+ * Returns whether the two halves of an UPDATE that moves a row to another partition are folded into
+ * one event. For this UPDATE, PostgreSQL fires the triggers of a DELETE and then those of an
+ * INSERT.
  *
- * A partitioned table notes in a setting which statement is under way. An INSERT within an UPDATE
- * removes the event of the DELETE before it, and records a change. Only of the same record: one
- * statement may also delete a row and insert another. A writer who forges the setting merges a
- * deletion and a creation of its own transaction. No event is lost.
+ * A trigger of the partitioned table notes the running statement in a setting. An INSERT within an
+ * UPDATE removes the event of the DELETE before it, and records an update. This is only done for
+ * the same record, because one statement may also delete a row and insert another. A writer who
+ * forges the setting can only merge a deletion and a creation of its own transaction. No event is
+ * lost.
  */
 export function foldsMoves({ isManaged, triggers }: Definition): boolean {
   // The tables of the service have no partitions.
@@ -20,27 +22,39 @@ function moveFunction(resource: string): string {
   return `svc.${quoteName(fittingName(`move_${resource}`))}`;
 }
 
-/** Returns the name of the setting: the statements under way, `u` an UPDATE, and `x` a DELETE. */
+/**
+ * Returns the name of the setting that lists the running statements: `u` for an UPDATE, `x` for a
+ * DELETE.
+ */
 function settingOf(resource: string): string {
   return quoteText(`svc.under_way_${Buffer.from(resource).toString("hex")}`);
 }
 
-/** Returns the name of another setting: the event of the last DELETE within such an UPDATE. */
+/**
+ * Returns the name of the setting that holds the event id of the last DELETE within a running
+ * UPDATE.
+ */
 function movedSettingOf(resource: string): string {
   return quoteText(`svc.moved_${Buffer.from(resource).toString("hex")}`);
 }
 
-/** Writes the condition that an UPDATE of a partitioned table is under way, and no DELETE. */
+/**
+ * Returns the SQL condition that the innermost running statement is an UPDATE of a partitioned
+ * table.
+ */
 function isUnderWay(resource: string): string {
   return `current_setting(${settingOf(resource)}, true) LIKE '%u'`;
 }
 
-/** Returns the statements that remove what `createMoves` installs; no-ops without it. */
+/**
+ * Returns the statements that remove the objects of `createMoves`. They are no-ops without these
+ * objects.
+ */
 export function dropMoves({ name }: { readonly name: string }): readonly string[] {
   return [`DROP FUNCTION IF EXISTS ${moveFunction(name)} CASCADE`];
 }
 
-/** Returns the statements that make a partitioned table note what is under way. */
+/** Returns the statements that make a partitioned table note its running statements. */
 export function createMoves({ name, table }: Definition): readonly string[] {
   const call = moveFunction(name);
   const setting = settingOf(name);
@@ -78,7 +92,7 @@ END
   ];
 }
 
-/** Returns what the capture does at an INSERT. */
+/** Returns the PL/pgSQL of the capture for an INSERT. */
 export function unlessMoved(
   definition: Definition,
   {
@@ -87,7 +101,7 @@ export function unlessMoved(
     after,
   }: {
     readonly create: string;
-    /** Uses `svc_after`. */
+    /** Statement that records the update; uses the variable `svc_after`. */
     readonly update: string;
     readonly after: string;
   },
@@ -112,7 +126,10 @@ export function unlessMoved(
     ${create};`;
 }
 
-/** Returns what the capture does behind the event of a DELETE: an INSERT may follow. */
+/**
+ * Returns the PL/pgSQL after the event of a DELETE, which notes the event because an INSERT may
+ * follow.
+ */
 export function noteMoved(definition: Definition): string {
   if (!foldsMoves(definition)) return "";
   return `

@@ -5,14 +5,15 @@ import { captureRowBody, captureTruncateBody } from "./capture-bodies.ts";
 import { createMoves, dropMoves, foldsMoves } from "./capture-moves.ts";
 
 /**
- * SQL that records the changes of one resource in `svc.events`, in the writer's own transaction.
+ * SQL statements that install the capture of one resource. The capture records changes in
+ * `svc.events`, in the writer's own transaction.
  */
 export interface Capture {
-  /** Changes when the statements change. */
+  /** Hash of the statements. */
   readonly hash: string;
   /**
-   * Statements that replace what is installed for the resource. Without triggers they only remove
-   * it.
+   * Statements that replace the installed capture of the resource. For a resource without triggers
+   * they only remove it.
    */
   readonly install: readonly string[];
 }
@@ -36,8 +37,8 @@ export function captureTriggerNames(definition: Definition): readonly string[] {
  *
  * The functions run with the rights of the role that migrates: writers of the table need no rights
  * on `svc`. Their search path is fixed. They send no NOTIFY, which takes a lock over all commits of
- * the database. An UPDATE that leaves every mapped column as it was makes no event. Neither does a
- * session with `session_replication_role = replica` (a restore, a logical replica).
+ * the database. An UPDATE that changes no mapped column makes no event. A session with
+ * `session_replication_role = replica` (a restore, a logical replica) makes no events.
  */
 export function captureOf(definition: Definition): Capture {
   const moves = foldsMoves(definition) ? createMoves(definition) : [];
@@ -47,8 +48,8 @@ export function captureOf(definition: Definition): Capture {
 }
 
 /**
- * Returns the statements that remove a resource's capture from its table. No-ops without a capture
- * or a table.
+ * Returns the statements that remove a resource's capture from its table. They are no-ops without a
+ * capture or a table.
  */
 export function removeCapture({ name }: { readonly name: string }): readonly string[] {
   return [...dropMoves({ name }), ...removeFunctions({ name })];
@@ -68,15 +69,15 @@ function truncateFunction(resource: string): string {
 }
 
 interface CaptureTrigger {
-  /** Not quoted, unlike the name of the function. */
+  /** Name of the trigger; not quoted, unlike that of the function. */
   readonly name: string;
   readonly when: string;
   readonly forEach: "ROW" | "STATEMENT";
   readonly call: string;
   readonly body: string;
-  /** Settings of this function, in addition to those of both. */
+  /** Settings of this function, in addition to the common settings. */
   readonly settings: string;
-  /** SQL condition: whether a table below needs a trigger of its own. */
+  /** SQL condition for a child table that needs its own trigger. */
   readonly isNeededBelow: string;
 }
 
@@ -108,7 +109,8 @@ function triggersOf(definition: Definition): readonly CaptureTrigger[] {
 }
 
 /**
- * Durations, native types and days in ids have texts of several styles, of which the API shows one.
+ * Returns the settings that fix text styles. Durations, native types and days in ids have several
+ * text styles, and the API shows only one.
  */
 function styleOf({ fields, keys }: Definition): string {
   const isStyled =
@@ -134,9 +136,9 @@ function createStatements(definition: Definition): readonly string[] {
 }
 
 /**
- * Returns the statement that adds the missing triggers to every table below the resource's, however
- * deep. PostgreSQL itself adds row triggers to partitions, later ones too. It adds no TRUNCATE
- * triggers to them, and neither kind to children by INHERITS.
+ * Returns the statement that adds missing triggers to every descendant of the resource's table.
+ * PostgreSQL itself adds row triggers to partitions, including later ones. It adds no TRUNCATE
+ * triggers to partitions, and no triggers to children by INHERITS.
  *
  * The argument `below` marks these triggers: they do nothing once their table is detached.
  */

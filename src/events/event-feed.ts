@@ -10,18 +10,18 @@ import { createPageSizes, type PageSizes } from "../mapping/page-sizes.ts";
 import type { EventHorizon } from "./event-horizon.ts";
 import type { Presented, PresentedAll } from "./event-presenter.ts";
 
-/** Which events a caller asks for. */
+/** Filter of the events that a caller requests. */
 export interface FeedQuery {
   /** Resources that the token may read. */
   readonly resources: readonly string[];
-  /** Undefined: all. */
+  /** Triggers to include; undefined for all. */
   readonly triggers?: readonly string[] | undefined;
   readonly recordId?: string | undefined;
 }
 
 /** An event, as people and programs read it. */
 export interface FeedEvent {
-  /** Decimal. */
+  /** Row id, as a decimal string. */
   readonly id: string;
   /** JSON of the event. */
   readonly json: string;
@@ -29,24 +29,29 @@ export interface FeedEvent {
 
 export interface FeedPage {
   readonly events: readonly FeedEvent[];
-  /** Fewer than requested when the events would be too large for one answer. */
+  /** Page size: smaller than requested when the events would be too large for one answer. */
   readonly size: number;
-  /** Id from which the next page continues: of the last event that was read, shown or not. */
+  /**
+   * Id after which the next page continues: the id of the last event that was read, shown or not.
+   */
   readonly next: bigint;
-  /** Whether there may be more there already. */
+  /** Whether more events may exist already. */
   readonly hasMore: boolean;
 }
 
 /** Reads the events that a caller may read (docs/webhooks.md, "Events"). */
 export interface EventFeed {
   /**
-   * Reads events behind an id that the caller may read, oldest first. Looks at 5,000 events at
-   * most: a caller may be able to read few of many.
+   * Reads the events after an id that the caller may read, oldest first. Scans at most 5,000
+   * events, because the caller may be able to read only few of them.
    */
   read(options: ReadOptions & { readonly after: bigint }): Promise<FeedPage>;
-  /** Reads events before an id likewise, newest first; from the newest on without an id. */
+  /**
+   * Reads events before an id in the same way, newest first. Starts at the newest event without an
+   * id.
+   */
   readBack(options: ReadOptions & { readonly before: bigint | undefined }): Promise<FeedPage>;
-  /** Undefined when there is none, or the caller may not read it. */
+  /** Returns an event; undefined when it does not exist, or the caller may not read it. */
   find(uuid: string, caller: Caller, resources: readonly string[]): Promise<FeedEvent | undefined>;
 }
 
@@ -70,7 +75,7 @@ interface EventRow extends Record<string, unknown> {
 export interface EventFeedOptions {
   readonly sql: Sql;
   readonly horizon: EventHorizon;
-  /** Decides who may read an event, as for webhooks. */
+  /** Decides who may read an event, by the same rules as for webhooks. */
   readonly judge: (
     pairs: readonly {
       readonly event: { readonly id: string; readonly resource: string; readonly owner_id: string | null };
@@ -91,14 +96,15 @@ type Order = "ASC" | "DESC";
 
 const portion = 1_000;
 const mostPortions = 5;
-/** Limit of the texts that one page makes: many events may show one large related record. */
+/** Most bytes of text in one page, because many events may show one large related record. */
 const mostTextBytes = 4 * 1024 ** 2;
 
 const columns = `id, uuid, resource, trigger, record_id AS "recordId", owner_id AS "ownerId",
   to_char(occurred_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "occurredAt",
   previous IS NOT NULL AS "hasPrevious"`;
 
-// Bounded by the events looked at, and not by those found: few of many may be of these resources.
+// Bounded by the number of scanned events instead of found ones: few of many may belong to these
+// resources.
 const scanText = (order: Order): string => `
   WITH scan AS MATERIALIZED (
     SELECT * FROM svc.events WHERE id > $1 AND id <= $2 ORDER BY id ${order} LIMIT ${portion}
@@ -111,7 +117,7 @@ const scanText = (order: Order): string => `
   SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, last, looked FROM bounds
   ORDER BY id ${order} NULLS LAST`;
 
-// By the index on (resource, record_id, id): one record has few events.
+// Uses the index on (resource, record_id, id): one record has few events.
 const recordText = (order: Order): string => `
   SELECT ${columns} FROM svc.events
   WHERE resource = ANY($3::text[]) AND record_id = $5 AND ($4::text[] IS NULL OR trigger = ANY($4))
@@ -128,7 +134,7 @@ const dataText = `
 
 interface DataRow extends Record<string, unknown> {
   readonly id: string;
-  /** JSON of the record, and what comes behind it. */
+  /** JSON after `"data":`: the record, and the keys after it. */
   readonly data: string | null;
   readonly snapshot: Readonly<Record<string, unknown>> | null;
   readonly previous: Readonly<Record<string, unknown>> | null;
@@ -184,7 +190,8 @@ async function readPage(
     ({ next, hasMore } = looked);
     span = span.order === "ASC" ? { ...span, above: next } : { ...span, until: next - 1n };
   }
-  // The newest are asked for again and again; another page says nothing of the next one.
+  // The newest page is requested repeatedly, so its size is remembered. Another page says nothing
+  // about the next one.
   const likely = isNewest ? options.pageSizes.likely(caller.id) : undefined;
   const page = readable.slice(0, Math.min(take, likely ?? take));
   const events = await presentFitting(options, page, caller);
@@ -220,13 +227,16 @@ async function lookAt(
     return { rows, next: hasMore ? BigInt(rows.at(-1)?.id ?? end) : end, hasMore };
   }
   const rows = await sql<EventRow & { last: string | null; looked: number }>(scanText(order), values);
-  // The last row only tells how far the scan went.
+  // The last row only shows how far the scan went.
   const bounds = rows.at(-1);
   const hasMore = bounds?.looked === portion;
   return { rows: rows.slice(0, -1), next: hasMore ? BigInt(bounds.last ?? end) : end, hasMore };
 }
 
-/** Throws where it cannot be said now: an event that is passed over would never be shown. */
+/**
+ * Returns the verdicts. Throws when one cannot be decided now, because a skipped event would never
+ * be shown.
+ */
 async function judgeAll(
   { judge }: EventFeedOptions,
   rows: readonly EventRow[],
@@ -243,7 +253,7 @@ async function judgeAll(
   });
 }
 
-/** Presents a page, or as many of its first events as a connection may hold. */
+/** Presents a page, or as many of its first events as fit into a connection's limit. */
 async function presentFitting(
   options: EventFeedOptions,
   rows: readonly EventRow[],
@@ -255,7 +265,7 @@ async function presentFitting(
     return (await readFitting(rows.length, read)).records;
   } catch (error) {
     if (databaseFaultOf(error).kind !== "too_large") throw error;
-    // The list could never go on behind it.
+    // Otherwise the list could never continue past this event.
     return rows.slice(0, 1).map((row) => ({ id: row.id, json: jsonOf(row, tooLarge) }));
   }
 }
@@ -292,7 +302,7 @@ async function present(
   return rows.map((row) => ({ id: row.id, json: jsonOf(row, records.get(row.id) ?? "null") }));
 }
 
-/** What comes after `"data":` where the resource's transform fails; the log has the reason. */
+/** JSON after `"data":` when the resource's transform fails; the log has the reason. */
 const unpresented = 'null,"problem":"The transform of the resource fails for this record."';
 
 const erased = 'null,"problem":"The record was erased."';

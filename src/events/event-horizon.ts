@@ -2,36 +2,38 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Sql } from "../db/sql.ts";
 
 /**
- * Returns the id up to which every event is there: no transaction that is still open can add one.
+ * Returns the id up to which all events are visible: no open transaction can add an event below it.
  * Events get their ids before they are committed. A reader that continues behind the largest id
  * seen would miss the events of a transaction that commits late.
  */
 export type EventHorizon = () => Promise<bigint>;
 
-/** All events up to `last` belong to transactions before `transaction`. */
+/**
+ * A sample of the sequence. All events up to `last` belong to transactions before `transaction`.
+ */
 interface Sample {
   readonly last: bigint;
   readonly transaction: bigint;
 }
 
 /**
- * Reads the sequence first, then takes a transaction id: the scan of the sequence comes before the
- * call. A capture trigger runs when its transaction has an id already. So the transactions of all
- * events up to `last` have smaller ids. `pg_snapshot_xmax` would not do: it may be the id of a
- * transaction that is at work.
+ * Reads the sequence first and then takes a transaction id, because the scan of the sequence comes
+ * before the call. A capture trigger runs when its transaction already has an id. Therefore the
+ * transactions of all events up to `last` have smaller ids. `pg_snapshot_xmax` would be wrong,
+ * because it may be the id of a running transaction.
  */
 const sampleText = `SELECT (last_value - CASE WHEN is_called THEN 0 ELSE 1 END)::text AS last,
   pg_current_xact_id()::text AS transaction FROM svc.events_id_seq`;
 const oldestText = `SELECT pg_snapshot_xmin(pg_current_snapshot())::text AS oldest`;
 
-/** Most samples that wait for the transactions before them: a minute of them, at one a second. */
+/** Most samples that wait for earlier transactions: one minute at one sample a second. */
 const mostSamples = 60;
-/** How long the first answer waits for writers that were there before this process. */
+/** How long the first answer waits for transactions that began before this process. */
 const firstWait = { tries: 40, pauseMs: 25 };
 
 /**
- * Creates the horizon of a process. Each call looks at the database after it was called, in two
- * statements; calls at one time share them.
+ * Creates the horizon of a process. Each call reads the database after the call, in two statements.
+ * Simultaneous calls share them.
  */
 export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon {
   let samples: readonly Sample[] = [];
@@ -44,7 +46,7 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
     if (sample === undefined || answer === undefined) throw new Error("The statement returned no row.");
     const taken: Sample = { last: BigInt(sample.last), transaction: BigInt(sample.transaction) };
     const oldest = BigInt(answer.oldest);
-    // Another server took over, which does not have all events of the first.
+    // Another server has taken over, which does not have all events of the former one.
     if (taken.last < (samples.at(-1)?.last ?? horizon ?? 0n)) [samples, horizon] = [[], undefined];
     const passed = [...samples, taken].filter(({ transaction }) => transaction <= oldest);
     horizon = passed.at(-1)?.last ?? horizon;
@@ -68,10 +70,11 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
   }
 
   return () => {
-    // It has not begun. Beside it, another look could come second with what it read first.
+    // The following read has not begun, so this call can share it. A parallel read could finish
+    // later with older values.
     if (following !== undefined) return following;
     if (underway === undefined) return start();
-    // The one under way may have read the sequence before this call.
+    // The running read may have read the sequence before this call.
     following = underway
       .catch(() => undefined)
       .then(() => {
@@ -82,7 +85,7 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
   };
 }
 
-/** Keeps the oldest, which is passed first, and every second of the others. */
+/** Keeps the oldest sample, which is passed first, and every second of the others. */
 function thinned(samples: readonly Sample[]): readonly Sample[] {
   return samples.length <= mostSamples ? samples : samples.filter((_, index) => index % 2 === 0);
 }

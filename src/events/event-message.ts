@@ -5,21 +5,21 @@ import type { EventEnvelope } from "./event.ts";
 import { holderOf, type OutboxEvent } from "./outbox.ts";
 
 /**
- * An event as the fan-out receives it: the envelope, with the record as the bytes that every
- * delivery carries.
+ * An event as the fan-out receives it: the envelope, with the record as bytes that every delivery
+ * sends unchanged.
  */
 export interface PublishedEvent extends Omit<EventEnvelope, "data" | "previous"> {
   /** Row id, as a decimal string. */
   readonly id: string;
   /** JSON. */
   readonly data: Buffer;
-  /** JSON; undefined where none is kept. */
+  /** JSON of the old record; undefined when no old row is kept. */
   readonly previous?: Buffer;
 }
 
 /**
  * `id`: row id of the event. `data`: offset and length of the record in the body. `seal`: signature
- * over both and the body. `owner`: of the record, where it has one, before the body is looked at.
+ * over both and the body. `owner`: owner of the record, if any, which is readable without the body.
  */
 const headers = {
   id: "x-svc-id",
@@ -29,14 +29,14 @@ const headers = {
 } as const;
 
 /**
- * Characters of an owner in the headers, more than an id has. The client of the broker writes all
- * headers into 64 KiB, and an owner's column may hold any text.
+ * Most characters of an owner in the headers, which is more than an id has. The client of the
+ * broker writes all headers into 64 KiB, and an owner's column may hold any text.
  */
 const mostOfOwner = 200;
 
 /**
- * Returns the message of an event. The record is inserted as it is and found by its offset. So a
- * record of 1 MB is serialised once, and never parsed on its way to the receivers.
+ * Returns the message of an event. The record's JSON is inserted unchanged and found by its offset.
+ * A record of 1 MB is therefore serialised once, and never parsed on its way to the receivers.
  */
 export function eventMessage({
   event,
@@ -79,8 +79,8 @@ export function eventMessage({
 }
 
 /**
- * Returns whose turn a message has: its owner's, or its resource's where records have no owner. It
- * is not sealed, and decides on the turn only.
+ * Returns the holder whose turn a message uses: the owner, or the resource when records have no
+ * owner. The value is not sealed, and only decides about turns.
  */
 export function holderOfMessage({ routingKey, headers: given }: IncomingMessage): string {
   const owner = given[headers.owner];
@@ -88,15 +88,15 @@ export function holderOfMessage({ routingKey, headers: given }: IncomingMessage)
 }
 
 /**
- * Returns what tells the message of an event from others: a repeat has the same. Undefined where it
- * has no seal, and may have any id.
+ * Returns the identity of an event's message, which a repeated message shares. Undefined without a
+ * seal, because such a message may have any id.
  */
 export function identityOf({ messageId, headers: given }: IncomingMessage): string | undefined {
   const seal = given[headers.seal];
   return typeof seal === "string" ? `${messageId} ${seal}` : undefined;
 }
 
-/** Returns the resource of a message, which is not sealed either. */
+/** Returns the resource of a message. The routing key is not sealed. */
 export function resourceOf(routingKey: string): string {
   return routingKey.slice(0, Math.max(0, routingKey.lastIndexOf(".")));
 }
@@ -121,5 +121,5 @@ export function eventOf(message: IncomingMessage, seal: Seal): PublishedEvent | 
   return { ...envelope, id, data: body.subarray(start, end), ...previous };
 }
 
-/** What is between the data and the old row. */
+/** Bytes between the data and the old row. */
 const beforePrevious = /^,"timestamp":"[^"]*","previous":/;

@@ -12,12 +12,12 @@ import { baseQueryOf } from "../resources/query.ts";
 import { createTransform } from "../querying/transform.ts";
 import type { Log } from "../telemetry/log.ts";
 
-/** The record of an event, or why the transform gives none now. */
+/** The record of an event, or the reason why the transform gives none now. */
 export type Presented =
   | {
       readonly kind: "presented";
       readonly data: unknown;
-      /** The old record of an update; undefined where none is kept. */
+      /** The old record of an update; undefined when no old row is kept. */
       readonly previous?: unknown;
     }
   | { readonly kind: "refused"; readonly reason: string };
@@ -27,7 +27,7 @@ export type PresentedAll =
   /** One answer per event, in order. */
   | { readonly kind: "each"; readonly answers: readonly Presented[] }
   /**
-   * No event can be presented. `isPassing`: the database is away, which says nothing about the
+   * No event can be presented. `isPassing`: the database is unavailable, which is no fault of the
    * resource.
    */
   | { readonly kind: "none"; readonly reason: string; readonly isPassing: boolean };
@@ -36,8 +36,8 @@ export type PresentedAll =
  * Turns captured events of one resource into the JSON that the API would answer for the same rows.
  * Relations that the transform names are read now, and are null when they are gone.
  *
- * It throws where they are larger than a connection may hold: fewer events may fit. Those of the
- * relay have no such limit.
+ * It throws when the related records exceed a connection's limit, and fewer events may fit. The
+ * connections of the relay have no such limit.
  */
 export function createEventPresenter({
   definitions,
@@ -48,9 +48,9 @@ export function createEventPresenter({
   readonly definitions: Definitions;
   /** Reads related records: over connections of the relay or of requests. */
   readonly sql: TextSql;
-  /** The same, with arguments of `include` that only Prisma knows. */
+  /** Reads related records whose `include` has arguments that only Prisma supports. */
   readonly delegateOf: ModelsClient["delegate"];
-  /** Gets the old rows that were left out, once for events presented together. */
+  /** Logs the old rows that were left out, once for events presented together. */
   readonly log?: Pick<Log, "warn">;
 }): (resource: string, events: readonly Captured[]) => Promise<PresentedAll> {
   const presenters = new Map(
@@ -86,15 +86,16 @@ export function createEventPresenter({
   };
 }
 
-/** What is presented: the row, and the old row of an update. */
+/** The captured row of an event, and the old row of an update. */
 export type Captured = Pick<OutboxEvent, "snapshot" | "previous">;
 type PresentEvents = (events: readonly Captured[]) => Promise<readonly Presented[]>;
 
 /**
  * Presents the old rows together with the new ones, so that relations are read once. An event whose
- * old row cannot be presented goes without it: an old row never changes, so it would wait forever.
+ * old row cannot be presented is presented without it. An old row never changes, so the event would
+ * otherwise wait for ever.
  *
- * @returns Also why each old row was left out.
+ * @returns The presented events, and the reasons why old rows were left out.
  */
 async function presentBoth(
   present: PresentEvents,
@@ -154,7 +155,10 @@ function createPresenter({
   };
 }
 
-/** Returns whether messages show each captured field as it is: they are no smaller than the row. */
+/**
+ * Returns whether messages show each captured field unchanged. Such messages are not smaller than
+ * the row.
+ */
 export function isShownAsCaptured({ code, transform, fields }: Definition): boolean {
   const isFlat = fields.every(({ type, isList }) => type !== "Json" && !isList);
   return code.transform === undefined && transform === undefined && isFlat;
@@ -183,8 +187,8 @@ function refused(reason: string): Presented {
 }
 
 /**
- * Returns the relations that the transform can use: all for a code module, else those that its
- * paths begin with.
+ * Returns the relations that the transform can use: all for a code module, otherwise those at the
+ * start of its paths.
  */
 function relationsVisible(definition: Definition): readonly Relation[] {
   if (definition.code.transform !== undefined) return definition.relations;
@@ -200,8 +204,8 @@ function relationsVisible(definition: Definition): readonly Relation[] {
 type Args = Readonly<Record<string, unknown>>;
 
 /**
- * Does what `findRelatedRecords` does, through the Prisma client. Runs one statement for all rows
- * where the relation has at most one record.
+ * Finds related records like `findRelatedRecords`, but through the Prisma client. Runs one
+ * statement for all rows when the relation has at most one record.
  *
  * @param args The relation's part of `include`: true, or Prisma's arguments.
  */
@@ -227,7 +231,7 @@ async function findRelated({
 
   const foreign = target.fields.find(({ name }) => name === foreignField) as Field;
   if (kind === "many" && !isUniqueAlone(foreign, target)) {
-    // Not batched, since `take` and `orderBy` of the include apply to each record.
+    // Runs one statement per row, because `take` and `orderBy` of the include apply to each record.
     const findOf = async (value: unknown): Promise<readonly Row[]> =>
       value === null ? [] : delegate.findMany({ ...args, where: whereOf(value) });
     return Promise.all(rows.map((row) => findOf(row[localField])));
@@ -246,7 +250,7 @@ async function findRelated({
   });
 }
 
-/** Adds the field by which the records are matched to their rows. */
+/** Adds the field that matches the related records to their rows. */
 function withField(args: Args, name: string): Args {
   const { select, omit } = args as { readonly select?: Args; readonly omit?: Args };
   return {
@@ -265,7 +269,9 @@ function without(row: Row, name: string): Row {
   return Object.fromEntries(Object.entries(row).filter(([key]) => key !== name));
 }
 
-/** Returns a value that can be compared: two dates, decimals or bytes are never the same object. */
+/**
+ * Returns a value that `===` can compare: two dates, decimals or bytes are never the same object.
+ */
 function comparable(value: unknown): unknown {
   return typeof value === "object" ? JSON.stringify(value) : value;
 }

@@ -13,7 +13,7 @@ export interface EventStreams extends Worker {
   /**
    * Answers with a stream.
    *
-   * @throws AppError `server.overloaded` when there are too many, of the process or of the user.
+   * @throws AppError `server.overloaded` when the process or the user has too many streams.
    */
   open(ctx: ApiContext, from: { readonly query: FeedQuery; readonly after: bigint | undefined }): void;
   /** Looks for new events now. */
@@ -26,19 +26,22 @@ const limits = {
   streams: 100,
   perUser: 10,
   heartbeatMs: 15_000,
-  /** How often a process looks for events that others wrote. */
+  /** How often a process polls for events that other processes wrote. */
   pollMs: 500,
-  /** Least time between two looks. */
+  /** Least time between two polls. */
   leastMs: 50,
-  /** How long a client may take to read what it was sent. */
+  /** How long a client may take to read a part. */
   slowMs: 15_000,
-  /** Ends before the limit of an exchange (server.ts); clients come back by themselves. */
+  /**
+   * Longest life of a stream, below the time limit of an exchange (server.ts). Clients reconnect by
+   * themselves.
+   */
   lifetimeMs: 240_000,
   /** Least time between two checks of a stream's token. */
   recheckMs: 1_000,
-  /** Events read at a time. */
+  /** Most events of one read. */
   page: 50,
-  /** Streams that read at a time, of all users; of each user one. */
+  /** Streams of all users that read at the same time; one for each user. */
   readers: 2,
 };
 
@@ -47,7 +50,7 @@ export interface EventStreamsOptions {
   readonly horizon: EventHorizon;
   /** Returns the caller of a request as of now; undefined when its token is no longer valid. */
   readonly recheck: (ctx: ApiContext) => Promise<Caller | undefined>;
-  /** For tests: other limits. */
+  /** Changed limits, for tests. */
   readonly changes?: Partial<typeof limits>;
 }
 
@@ -56,20 +59,20 @@ interface Stream {
   readonly ctx: ApiContext;
   readonly query: FeedQuery;
   isOver: boolean;
-  /** Wakes a waiting stream with the present horizon; undefined while it works. */
+  /** Wakes a waiting stream with the current horizon; undefined while the stream reads. */
   wake: ((horizon: bigint) => void) | undefined;
 }
 
 interface State extends EventStreamsOptions {
   readonly limits: typeof limits;
   readonly open: Set<Stream>;
-  /** One place per user: otherwise the streams of one would stand before those of all others. */
+  /** One turn per user. Otherwise the streams of one user would delay those of all others. */
   readonly userTurns: Turns;
-  /** The places of all, under one name. */
+  /** Turns of all users together, under one name. */
   readonly turns: Turns<string>;
 }
 
-/** Behind every event: wakes a stream that is over. */
+/** An id after every event, which wakes a stream that is over. */
 const behindAll = 2n ** 63n;
 
 /** Creates the streams of one configuration. They end when the worker stops. */
@@ -90,7 +93,8 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
     async run(signal) {
       while (!signal.aborted) {
         if (state.open.size > 0) await passOn(state);
-        // Every write of this process wakes it: a thousand a second must not cost as many looks.
+        // Every write of this process wakes the worker, but a thousand writes a second must not
+        // cause a thousand polls.
         await pause(all.leastMs, signal);
         await alarm.wait(all.pollMs, signal);
       }
@@ -99,13 +103,16 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
   };
 }
 
-/** Wakes the streams for which there is something new. A database that is away is asked again. */
+/**
+ * Wakes the streams for which there may be new events. When the database is unavailable, the next
+ * poll tries again.
+ */
 async function passOn({ open: streams, horizon }: State): Promise<void> {
   try {
     const reached = await horizon();
     for (const { wake } of streams) wake?.(reached);
   } catch {
-    // The next look is due soon, and every request says what is wrong.
+    // The next poll is due soon, and every request reports the fault.
   }
 }
 
@@ -124,7 +131,7 @@ function open(
     });
   const stream: Stream = { ctx, query, isOver: false, wake: undefined };
   state.open.add(stream);
-  // A piped answer has more than the ten parts that wait for its end before Node.js warns.
+  // Node.js warns about more than ten listeners for the same event, and a piped answer has more.
   ctx.res.setMaxListeners(20);
   ctx.res.once("close", () => {
     state.open.delete(stream);
@@ -140,7 +147,7 @@ function end(stream: Stream): void {
   stream.wake?.(behindAll);
 }
 
-/** Ends a stream whose client does not read, since what it was sent waits in memory. */
+/** Ends a stream whose client does not read, because unread parts wait in memory. */
 async function* guarded(
   { limits: { slowMs } }: State,
   ctx: ApiContext,
@@ -176,14 +183,14 @@ async function* chunks(state: State, stream: Stream, from: bigint | undefined): 
     const before = after;
     after = page.next > after ? page.next : after;
     for (const { id, json } of page.events) yield `id: ${id}\ndata: ${json}\n\n`;
-    // An id without data moves the client on behind events that it may not read.
+    // An id without data moves the client's position past events that it may not read.
     if (page.events.at(-1)?.id !== String(after) && after !== before) yield `id: ${after}\n\n`;
     if (page.hasMore) continue;
     if (!(await reaches(stream, after, all.heartbeatMs))) yield ": heartbeat\n\n";
   }
 }
 
-/** Undefined where it cannot be read now: the client comes back with the last id it has. */
+/** Reads a page. Undefined when it cannot be read now: the client reconnects with its last id. */
 async function readPage(
   { feed, userTurns, turns, limits: { page: take } }: State,
   ctx: ApiContext,
@@ -202,7 +209,7 @@ async function readPage(
   }
 }
 
-/** Waits for an event behind `after`; returns false when it is time for a heartbeat. */
+/** Waits for an event behind `after`; resolves to false when it is time for a heartbeat. */
 function reaches(stream: Stream, after: bigint, heartbeatMs: number): Promise<boolean> {
   if (stream.isOver) return Promise.resolve(true);
   return new Promise((resolve) => {

@@ -1,15 +1,15 @@
 import type { Trigger } from "../mapping/definition.ts";
 
 /**
- * What happens to webhooks and deliveries, as events of the resource `service`
- * (docs/webhooks.md, "Operational events").
+ * Operational events about webhooks and deliveries, of the resource `service` (docs/webhooks.md,
+ * "Operational events").
  */
 export const serviceEvents = ["webhook.failing", "webhook.disabled", "delivery.failed"] as const;
 
-/** The resource that these events name. */
+/** Name of the resource of operational events. */
 export const serviceResource = "service";
 
-/** What an event is about: a trigger of a resource, or an operational event. */
+/** Kind of an event: a trigger of a resource, or an operational event. */
 export type EventKind = Trigger | (typeof serviceEvents)[number];
 
 /** A record change, as published on the exchange `svc.events` (docs/webhooks.md, "RabbitMQ"). */

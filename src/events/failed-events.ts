@@ -3,22 +3,23 @@ export interface FailedEvents {
   has(id: string): boolean;
   isFull(): boolean;
   /**
-   * Records a failure. Returns the wait in ms, which doubles with each failure. That of a lasting
-   * one is the longest.
+   * Records a failure. Returns the wait in ms, which doubles with each failure. A lasting failure
+   * gets the longest wait at once.
    *
-   * @param isOnWay Whether the event itself was shown: the broker refused or lost it.
+   * @param isOnWay Whether the event failed on its way: its record could be presented, but the
+   *   broker refused or lost it.
    */
   add(id: string, options?: { readonly isLasting?: boolean; readonly isOnWay?: boolean }): number;
   /**
-   * Takes the events that are due. The more often they have failed, the fewer at once, down to one.
+   * Takes due events. The more often they have failed, the fewer are taken at once, down to one.
    */
   take(limit: number): readonly string[];
-  /** Makes an event that was taken due again: it was not tried. */
+  /** Makes an event due again that was taken and not tried. */
   giveBack(id: string): void;
   forget(id: string): void;
   /**
-   * Forgets an event that has got through. If it had failed on its way, the way is free again: the
-   * others that failed there are due at once, and many together.
+   * Forgets an event that was published. If it had failed on its way, the broker works again: the
+   * others that failed on their way are due at once, and many are taken together.
    */
   arrived(id: string): void;
 }
@@ -31,10 +32,10 @@ interface FailedEvent {
 }
 
 const mostFailed = 10_000;
-/** A wait that has doubled so often is longer than any. */
+/** After this many doublings, a wait is longer than every longest pause. */
 const mostDoublings = 20;
 
-/** @param now In ms, never going back. */
+/** @param now Monotonic clock, in ms. */
 export function createFailedEvents({
   longestPauseMs,
   now,
@@ -43,7 +44,7 @@ export function createFailedEvents({
   readonly now: () => number;
 }): FailedEvents {
   const events = new Map<string, FailedEvent>();
-  /** Whether an event has failed on its way since one got through. */
+  /** Whether an event has failed on its way since the last one arrived. */
   let isBlocked = false;
   return {
     has: (id) => events.has(id),
@@ -72,7 +73,7 @@ export function createFailedEvents({
     arrived(id) {
       const isFree = events.get(id)?.isOnWay === true;
       events.delete(id);
-      // Once, and not for each of the thousands that may arrive after it.
+      // Runs once, because thousands of events may arrive after this one.
       if (!isFree || !isBlocked) return;
       isBlocked = false;
       for (const event of events.values())

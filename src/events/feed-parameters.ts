@@ -10,28 +10,31 @@ import { triggers } from "../mapping/definition.ts";
 import { textFault } from "../mapping/storable.ts";
 import { idOfUuid, type FeedQuery } from "./event-feed.ts";
 
-/** What a request asks of the feed. */
+/** Parameters of a request to the feed. */
 export interface FeedParameters {
   readonly query: FeedQuery;
-  /** Undefined: from the beginning, or for a stream from now on. */
+  /** Id after which to read. Undefined: from the beginning, or for a stream from now on. */
   readonly after: bigint | undefined;
-  /** Newest first, before this one, or from the newest on. Undefined: oldest first. */
+  /**
+   * Id before which to read, newest first; `newest` starts at the newest event. Undefined: oldest
+   * first.
+   */
   readonly before: bigint | "newest" | undefined;
   readonly perPage: number;
 }
 
 const listNames = ["resource", "event", "record_id", "after", "before", "per_page"];
 const streamNames = ["resource", "event", "record_id", "after"];
-/** Longer than any key that a resource has. */
+/** Longest key to accept, longer than any key of a resource. */
 const longestKey = 4_096;
 
 /**
  * Reads the parameters of `GET /events` and its stream.
  *
  * @param registered Names of all resources.
- * @throws AppError `validation.failed` with all that is wrong.
- * @throws AppError `token.scope` for a resource that the token may not read. Likewise when it may
- *   read none.
+ * @throws AppError `validation.failed` with all faults.
+ * @throws AppError `token.scope` for a resource that the token may not read, or when it may read
+ *   none.
  */
 export function readFeedParameters(
   ctx: ApiContext,
@@ -95,7 +98,7 @@ export function readableResources(
   return readable;
 }
 
-/** Reads the id or the UUID of an event; undefined without one. */
+/** Parses the id or the UUID of an event. Returns its id; undefined for no text. */
 export function readPosition(text: string | undefined): bigint | undefined | "wrong" {
   if (text === undefined || text === "") return undefined;
   if (isUuid(text)) return idOfUuid(text);

@@ -37,7 +37,7 @@ export function addEventRoutes(router: ApiRouter, options: FeedRoutesOptions): v
     const next = before !== undefined || page.next > after ? page.next : after;
     const rest = {
       per_page: page.size,
-      // Nothing is before the first event; there will be events behind the last one.
+      // There is no page before the first event. There will be events after the last one.
       next_cursor: before !== undefined && !page.hasMore ? null : String(next),
       prev_cursor: null,
       next_page_url: page.hasMore ? nextUrl(options, ctx, name, next) : null,

@@ -2,7 +2,7 @@ import type { Sql } from "../db/sql.ts";
 import { countLimit, type OutboxBacklog } from "../telemetry/metrics/backlog-gauges.ts";
 
 // An index or the sequence answers every part, and no part reads more rows than the limit. The
-// oldest event by id: ids follow the order of the changes, except for moments.
+// oldest event is found by id, because ids nearly follow the order of the changes.
 const backlogText = `
   SELECT
     (SELECT last_value - CASE WHEN is_called THEN 0 ELSE 1 END FROM svc.events_id_seq)::float8 AS captured,
@@ -10,7 +10,7 @@ const backlogText = `
     (SELECT extract(epoch FROM clock_timestamp() - occurred_at) * 1000
       FROM svc.events WHERE id = (SELECT event_id FROM svc.outbox ORDER BY event_id LIMIT 1))::float8 AS "oldestMs"`;
 
-/** Reads how many events are in the outbox, and how old they are. The cost is bounded. */
+/** Reads the number of events in the outbox, and the age of the oldest. The cost is bounded. */
 export async function readOutboxBacklog(sql: Sql): Promise<OutboxBacklog> {
   const [row] = await sql<BacklogRow>(backlogText, [countLimit]);
   if (row === undefined) throw new Error("The statement returned no row.");

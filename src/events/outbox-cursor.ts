@@ -13,9 +13,9 @@ export interface Range {
   readonly to: Position;
 }
 
-/** Which transactions are visible at one moment (`pg_current_snapshot`). */
+/** The transactions that are visible at one moment (`pg_current_snapshot`). */
 export interface TransactionSnapshot {
-  /** Transactions from this one on are not visible. */
+  /** Transactions with this id or a later one are not visible. */
   readonly xmax: bigint;
   /** Transactions below `xmax` that are still running. */
   readonly running: ReadonlySet<bigint>;
@@ -25,14 +25,14 @@ export interface TransactionSnapshot {
 export interface Scan {
   readonly resource: string;
   readonly range: Range;
-  /** Whether it looks for new events, and not for those left over. */
+  /** Whether the scan is for new events instead of those left over. */
   readonly isNew: boolean;
 }
 
 /** Result of a scan. */
 export interface Scanned {
   readonly scan: Scan;
-  /** The last event before which none was passed over; undefined when the first one was. */
+  /** Position up to which no event was skipped; undefined when the first event was skipped. */
   readonly last: Position | undefined;
   /** Whether the range may hold more visible events, after `last`. */
   readonly hasMore: boolean;
@@ -41,10 +41,13 @@ export interface Scanned {
 const end: Position = { transaction: 2n ** 62n, event: 2n ** 62n };
 export const beginning: Position = { transaction: 0n, event: 0n };
 
-/** A transaction that runs longer gets a range of its own, which is read once it has ended. */
+/** A transaction that runs for more reads gets its own range, which is read once it has ended. */
 const youngReads = 10;
 const youngTransactions = 5_000n;
-/** More ranges are joined; events that are read twice are recognised by their ids. */
+/**
+ * Most ranges of a resource; more are joined. Events that are read twice are recognised by their
+ * ids.
+ */
 const mostRanges = 8;
 
 /** Parses `xmin:xmax:xip_list`. */
@@ -58,34 +61,36 @@ export function parseSnapshot(text: string): TransactionSnapshot {
 
 /**
  * Plans reads that find every event of the outbox when it becomes visible, in whatever order
- * transactions commit. A read does not pass again over rows that are being published. Nor does it
- * pass over dead row versions, which vacuum cannot remove while any long transaction runs.
+ * transactions commit. A read does not scan again the rows that are being published. It also skips
+ * dead row versions, which vacuum cannot remove while a long transaction runs.
  *
  * A read begins at the `xmax` of the last snapshot. Transactions that were running then are
- * remembered. Young ones are covered by the next reads, which begin at the first of them. An old
- * one gets a range of its own when it has ended.
+ * remembered. The next reads cover the young ones, because they begin at the first of them. An old
+ * one gets its own range when it has ended.
  *
- * Events that a read leaves over become two ranges: the rest of the transaction that it ended in,
- * and later ones. Later reads take from the oldest range and from the newest one. Without that, one
- * statement of 20,000 rows held up a later change by 10 s.
+ * Events that a read leaves over become two ranges: the rest of the last transaction, and later
+ * transactions. Later reads take from the oldest range and from the newest one. Without that, one
+ * statement of 20,000 rows delayed a later change by 10 s.
  */
 export interface OutboxCursor {
-  /** Returns the first transaction that the next read for new events covers. */
+  /** Returns the id of the first transaction that the next read for new events covers. */
   firstNew(): bigint;
-  /** Returns scans of each resource: of new events, and of both ends of those left over. */
+  /**
+   * Returns scans of each resource: one of new events, and scans of both ends of those left over.
+   */
   scans(resources: readonly string[], options?: { readonly withLeftOver: boolean }): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
   /** Returns scans of the oldest and the newest events that earlier reads left over. */
   leftOver(resource: string): readonly Scan[];
-  /** Makes later reads take these events again. */
+  /** Makes later reads take the events of a range again. */
   giveBack(resource: string, range: Range): void;
   /** Returns whether earlier reads left over events of any of these resources. */
   hasLeftOver(resources: readonly string[]): boolean;
 }
 
 interface State {
-  /** Transactions below were visible to an earlier read, except the running ones. */
+  /** Transactions below this id were visible to an earlier read, except the running ones. */
   since: bigint;
   /** Running transactions, with the number of reads during which each was running. */
   readonly running: Map<bigint, number>;
@@ -93,7 +98,7 @@ interface State {
   readonly rests: ReadonlyMap<string, Range[]>;
 }
 
-/** @param all Every resource that the outbox is read for. */
+/** @param all Every resource whose events are read. */
 export function createOutboxCursor(all: readonly string[]): OutboxCursor {
   const state: State = {
     since: 0n,
@@ -140,14 +145,14 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
       ranges.splice(Math.max(place, 0), place === -1 ? 0 : 1, ...left);
     }
   }
-  // Resources that this read did not include.
+  // The ranges of resources that this read did not include are left over.
   for (const resource of rests.keys())
     if (!read.has(resource)) leaveOver(state, resource, { from: lastBefore(first), to: visible });
   noteRunning(state, snapshot, first);
   state.since = snapshot.xmax;
 }
 
-/** Divides what is left at the end of the transaction that was read last. */
+/** Divides the rest of a range at the end of the transaction that was read last. */
 function restOf(from: Position, to: Position): readonly Range[] {
   if (to.transaction <= from.transaction) return [{ from, to }];
   const between = lastBefore(from.transaction + 1n);
@@ -164,8 +169,8 @@ function leftOver({ rests }: State, resource: string): readonly Scan[] {
 }
 
 /**
- * Updates the running transactions. One that has ended, and began before `first`, becomes a range
- * of its own.
+ * Updates the running transactions. A transaction that has ended, and began before `first`, becomes
+ * its own range.
  */
 function noteRunning(state: State, snapshot: TransactionSnapshot, first: bigint): void {
   const { running, rests } = state;

@@ -18,9 +18,9 @@ export interface OutboxEvent {
   readonly trigger: EventKind;
   readonly recordId: string;
   readonly ownerId: string | null;
-  /** As the capture trigger encoded it; `rowOfSnapshot` decodes it. */
+  /** The record as the capture trigger encoded it; `rowOfSnapshot` decodes it. */
   readonly snapshot: Readonly<Record<string, unknown>>;
-  /** The old row of an update, in the same form; null where none is kept. */
+  /** The old row of an update, in the same form; null when no old row is kept. */
   readonly previous?: Readonly<Record<string, unknown>> | null;
   /** Time of the event: UTC, ISO 8601 with microseconds and a trailing `Z`. */
   readonly timestamp: string;
@@ -37,22 +37,25 @@ export interface Share {
   /** `application_name` of the relay's process: it publishes the events that this process wrote. */
   readonly name: string;
   /**
-   * The other running relays, by name. They publish their own events of the resources that they
-   * know; what no such relay wrote is divided among them by its id.
+   * The other running relays, by name. Each publishes the events of its own process for the
+   * resources that it knows. Other events are divided among the relays by id.
    */
   readonly others: readonly OtherRelay[];
 }
 
 export interface OtherRelay {
   readonly name: string;
-  /** Its mapping files may be older or newer; undefined: it counts as knowing all. */
+  /**
+   * Resources of its mapping files, which may be older or newer. Undefined when the relay counts as
+   * knowing all.
+   */
   readonly resources: ReadonlySet<string> | undefined;
 }
 
 /** An event in the outbox. It has no snapshot when its record is too large for a message. */
 export interface FoundEvent extends Omit<OutboxEvent, "snapshot"> {
   readonly snapshot: OutboxEvent["snapshot"] | null;
-  /** Whether an earlier read had left it over. */
+  /** Whether an earlier read had left the event over. */
   readonly isLeftOver?: boolean;
 }
 
@@ -62,16 +65,16 @@ export interface InFlight {
 }
 
 /**
- * How a read divides its room among holders, by dynamic thresholds (Choudhury and Hahne, 1998). A
- * holder may have as much in flight as is free, so that there is always room for another.
+ * Division of a read's room among holders, by dynamic thresholds (Choudhury and Hahne, 1998). A
+ * holder may have as much in flight as is free, so that there is always room for another holder.
  */
 export interface ReadShares {
-  /** What holders have in flight already, by `holderOf`. */
+  /** Events in flight of each holder, by `holderOf`. */
   readonly used: ReadonlyMap<string, InFlight>;
   readonly free: InFlight;
   /**
-   * A holder with as much in flight gets none of the events that earlier reads left over: what is
-   * new does not wait behind its holder's backlog.
+   * A holder with this much in flight gets no events that earlier reads left over. New events
+   * therefore do not wait behind their holder's backlog.
    */
   readonly catchUpBelow: InFlight;
 }
@@ -83,25 +86,27 @@ export function holderOf({ ownerId, resource }: Pick<OutboxEvent, "ownerId" | "r
 
 export interface OutboxRead {
   /**
-   * Tells sessions of the database apart, also those of two lives of one server. In a container,
-   * processes have the same numbers after each start.
+   * Id of the database session, unique across restarts of the server. In a container, processes
+   * have the same numbers after each start.
    */
   readonly session: string;
   readonly snapshot: TransactionSnapshot;
-  /** Each event once. */
+  /** The events, each once. */
   readonly events: readonly FoundEvent[];
   readonly scanned: readonly Scanned[];
 }
 
-/** The events that are not fanned out yet. The fan-out removes them; nothing here writes. */
+/**
+ * The events that are not fanned out yet. The fan-out removes them; the outbox itself never writes.
+ */
 export interface Outbox {
   /**
-   * Reads all scans in one snapshot. Takes events of all holders in turn, so that a backlog of one
-   * holds up no other.
+   * Reads all scans in one snapshot. Takes events of all holders in turn, so that the backlog of
+   * one holder delays no other.
    *
    * @param known Ids to leave out.
-   * @param shares Undefined: a holder may have all.
-   * @param maxBytes Limit of the snapshots' sizes; a larger first event is read all the same.
+   * @param shares Division among holders; undefined when a holder may have all.
+   * @param maxBytes Most bytes of all snapshots; a larger first event is still read.
    */
   read(options: {
     readonly scans: readonly Scan[];
@@ -114,7 +119,8 @@ export interface Outbox {
   /**
    * Returns the events with these ids that are still in the outbox, oldest first.
    *
-   * @param maxBytes Limit of their sizes, default: none; a larger first event is read all the same.
+   * @param maxBytes Most bytes of all snapshots; a larger first event is still read. Default: no
+   *   limit.
    */
   find(ids: readonly string[], maxBytes?: number): Promise<readonly FoundEvent[]>;
   /** Returns the ids that are still in the outbox. */
@@ -124,18 +130,18 @@ export interface Outbox {
 }
 
 /**
- * Above this size, a record that is shown as it was captured makes no message. JSONB takes more
- * than its text only for numbers: some 12 bytes of each field.
+ * Above this size, a record whose fields are shown unchanged is too large for a message. JSONB
+ * takes more space than its text only for numbers: about 12 bytes per field.
  */
 const surelyTooLarge = maxMessageBytes + 64 * 1024;
 /**
  * Reads the event of a row, without a record that is surely too large: one of 17 MB took 100 ms of
  * the relay's only thread. An old row in `previous` counts too, and may be left out of the message.
  *
- * Its `LIMIT` keeps PostgreSQL from making a join of it. A join that was
- * planned while the table was empty read all events for each row: 80 ms with 4,000 of them.
+ * `LIMIT` keeps PostgreSQL from turning it into a join. A join that was planned while the table was
+ * empty read all events for each row: 80 ms with 4,000 of them.
  *
- * @param shownAsCaptured Parameter with the names of such resources.
+ * @param shownAsCaptured Parameter with the names of resources whose fields are shown unchanged.
  */
 function eventOf(row: string, shownAsCaptured: string): string {
   const isRead = `${row}.bytes <= ${surelyTooLarge} OR ${row}.bytes <= ${mostReadBytes} AND (event.previous IS NOT NULL OR event.resource <> ALL(${shownAsCaptured}::text[]))`;
@@ -146,14 +152,13 @@ function eventOf(row: string, shownAsCaptured: string): string {
 }
 
 /**
- * New events that a scan looks at, in 3 ms for each 1,000. Among so many, the few of one owner are
- * found behind the many of another, such as batches of 1,000. More than that of new ones are left
- * over, with what follows.
+ * Most new events that a scan reads, in 3 ms for each 1,000. This many reach the few events of one
+ * owner after the many of another, such as batches of 1,000. Further new events are left over.
  */
 const mostLookedAt = 3_000;
 
-// Positions and not "id > last": ids and transaction ids are given out in another order than
-// commits happen (see outbox-cursor.ts).
+// Uses positions instead of "id > last". Ids and transaction ids are not in the order of commits
+// (see outbox-cursor.ts).
 const readText = `
   WITH scan AS (
     SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $14::boolean[], $22::int[]) WITH ORDINALITY
@@ -194,11 +199,11 @@ interface ReadRow extends Omit<FoundEvent, "uuid"> {
   readonly uuid: string | null;
   readonly readIn: string;
   readonly session: string;
-  /** How many events each scan found. */
+  /** Number of events that each scan found. */
   readonly foundIn: readonly number[] | null;
   /** Number of the scan, from 1; null when nothing was taken. */
   readonly number: number | null;
-  /** Among the events that the scan found, from 1. */
+  /** Place among the events that the scan found, from 1. */
   readonly place: number;
 }
 
@@ -216,7 +221,7 @@ const waitingText = `
   SELECT entry.event_id AS id FROM unnest($1::bigint[]) AS asked (id)
   CROSS JOIN LATERAL (SELECT event_id FROM svc.outbox WHERE ${byKey("event_id", "asked.id")}) AS entry`;
 
-// Goes from one resource to the next by the index, however many events each has.
+// Jumps from one resource to the next by the index, however many events each has.
 const resourcesText = `
   WITH RECURSIVE waiting AS (
     (SELECT resource FROM svc.outbox ORDER BY resource LIMIT 1)
@@ -229,7 +234,7 @@ const resourcesText = `
 const endless: InFlight = { events: 2 ** 31 - 1, bytes: Number.MAX_SAFE_INTEGER };
 const unlimited: ReadShares = { used: new Map(), free: endless, catchUpBelow: endless };
 
-/** @param shownAsCaptured Names of resources of which messages show each field as it is. */
+/** @param shownAsCaptured Names of resources whose messages show each field unchanged. */
 export function createOutbox({
   sql,
   shownAsCaptured = [],
@@ -291,7 +296,7 @@ async function read(
     const own = found.filter(({ number }) => number === index + 1);
     return { scan, ...endOf(own, { found: first.foundIn?.[index] ?? 0, looked: lookedAt(scan, limit) }) };
   });
-  // An event that was deleted by hand has no row.
+  // An outbox entry whose event was deleted by hand has no row.
   const present = found.flatMap((row) => (row.uuid === null ? [] : [{ ...row, uuid: row.uuid }]));
   const events = [...new Map(present.map((row) => [row.id, row])).values()];
   return { session: first.session, snapshot: parseSnapshot(first.readIn), events, scanned };
@@ -302,9 +307,9 @@ function lookedAt({ isNew }: Scan, limit: number): number {
 }
 
 /**
- * Returns where a scan ended.
+ * Returns the position at which a scan ended.
  *
- * @param own The rows that were taken of the scan.
+ * @param own The rows that were taken from the scan.
  */
 function endOf(
   own: readonly ReadRow[],

@@ -16,17 +16,17 @@ export interface PublishOptions {
   readonly metrics: EventMetrics;
 }
 
-/** An event with its record, as the resource's transform gave it. */
+/** An event with its record, as the resource's transform returned it. */
 export interface PresentedEvent {
   readonly event: OutboxEvent;
   readonly data: unknown;
-  /** Undefined where none is kept. */
+  /** The old record; undefined when no old row is kept. */
   readonly previous?: unknown;
 }
 
 interface ReadyEvent {
   readonly event: OutboxEvent;
-  /** Undefined where no message may hold the event. */
+  /** Undefined when the event is too large for a message. */
   readonly message: OutgoingMessage | undefined;
   readonly bytes: number;
   readonly span: Span;
@@ -79,7 +79,7 @@ function toReady(
   const json = JSON.stringify(data ?? null);
   const old = previous === undefined ? undefined : JSON.stringify(previous);
   const bytes = Buffer.byteLength(json);
-  // Found before the message is made and signed, which would take tens of ms.
+  // Checked before the message is made and signed, which would take tens of ms.
   if (bytes > maxMessageBytes) return { event, span, bytes, message: undefined };
   const parts = { event, data: json, traceparent: span.traceparent, seal };
   const both = eventMessage({ ...parts, previous: old });
@@ -88,7 +88,10 @@ function toReady(
   return { event, span, bytes: length, message: length > maxMessageBytes ? undefined : message };
 }
 
-/** Such a message would make the broker close the channel, and lose everything that is on it. */
+/**
+ * Logs and counts an event that is too large for a message. The message would make the broker close
+ * the channel, and everything on the channel would be lost.
+ */
 export function refuseTooLarge(
   { metrics, log }: Pick<PublishOptions, "metrics" | "log">,
   { uuid, resource }: Pick<OutboxEvent, "uuid" | "resource">,

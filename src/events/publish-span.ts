@@ -3,8 +3,8 @@ import { traceparentOf, unsampledTraceparent, type Span, type Tracing } from "..
 import type { OutboxEvent } from "./outbox.ts";
 
 /**
- * Begins the span of one event's publish: part of the writer's trace, or a new trace when the
- * writer is not traced.
+ * Begins the span of one event's publish, in the writer's trace. An untraced writer gets a new
+ * trace.
  */
 export function beginPublish(
   tracing: Tracing,

@@ -3,41 +3,44 @@ import { holderOf, type InFlight, type OutboxEvent, type ReadShares } from "./ou
 type WindowedEvent = Pick<OutboxEvent, "id" | "uuid" | "transaction" | "resource" | "ownerId" | "bytes">;
 
 /**
- * Events in flight: being published, or published and not known to be fanned out. The others stay
- * in the outbox, where they take no memory of the broker and the dispatchers.
+ * The events in flight: being published, or published and not known to be fanned out. Other events
+ * stay in the outbox, where they use no memory of the broker and the dispatchers.
  */
 export interface PublishWindow {
   has(id: string): boolean;
   get(id: string): WindowedEvent | undefined;
   ids(): readonly string[];
-  /** Returns the ids of events that have not been seen to have left the outbox. */
+  /** Returns the ids of events that are still in the outbox as far as known. */
   idsInFlight(): readonly string[];
-  /** Returns the ids of events in flight, and of those of this transaction or a later one. */
+  /**
+   * Returns the ids of events in flight, and of all windowed events of this transaction or a later
+   * one.
+   */
   idsKnown(transaction: bigint): readonly string[];
   hasRoom(): boolean;
   /**
    * Returns whether there is room for events that earlier reads left over. Most of the window is
-   * for new ones, which would wait behind a backlog in the broker's one queue.
+   * reserved for new events, which would wait behind a backlog in the broker's one queue.
    */
   hasRoomToCatchUp(): boolean;
-  /** Returns how the next read has to divide the room. */
+  /** Returns how the next read must divide the room. */
   shares(): ReadShares;
   /**
-   * Returns how many more events of the resource fit. Those of a costly resource have a part of
-   * their own: the fan-out may take long over them, and the others do not wait for that.
+   * Returns how many more events of the resource fit. A costly resource has its own part: the
+   * fan-out may take long for its events, and others must not wait.
    */
   roomOf(resource: string): number;
   enter(event: WindowedEvent & { readonly isLeftOver?: boolean }): void;
   leave(id: string): void;
   /**
-   * Records which of the asked events are still in the outbox. Removes events that have been out of
-   * it for long enough, and returns their ids.
+   * Records which of the checked events are still in the outbox. Removes events that left the
+   * outbox long enough ago, and returns their ids.
    */
   note(asked: ReadonlySet<string>, waiting: ReadonlySet<string>): readonly string[];
   /**
    * Returns the ids of events that are still in the outbox after this time.
    *
-   * @param costlyMs For those of costly resources.
+   * @param costlyMs The same time for events of costly resources.
    */
   olderThan(ms: number, costlyMs: number): readonly string[];
 }
@@ -45,14 +48,14 @@ export interface PublishWindow {
 interface Entry {
   readonly event: WindowedEvent;
   readonly transaction: bigint;
-  /** Whether an earlier read had left it over. */
+  /** Whether an earlier read had left the event over. */
   readonly isLeftOver: boolean;
   readonly sinceMs: number;
-  /** When the event was seen to have left the outbox; from then on it takes no room. */
+  /** When the event was first missing in the outbox; from then on it takes no room. */
   readonly goneSinceMs: number;
 }
 
-/** Room of what is in flight together. */
+/** Count and size of a part of the events in flight. */
 interface Part {
   count: number;
   bytes: number;
@@ -60,19 +63,20 @@ interface Part {
 
 const mostEvents = 1_000;
 const mostBytes = 4 * 1024 ** 2;
-/** With so much in flight, events that earlier reads left over wait. */
+/** With this many left-over events in flight, further left-over events wait. */
 const catchUpBelow = { events: mostEvents / 20, bytes: mostBytes / 8 };
 /** Room of each costly resource, however many there are. */
 const leastOwnEvents = 10;
 /**
- * A crash of the database can bring an event back: the commit that removed it may not be on disk.
- * Without `synchronous_commit` that takes three times `wal_writer_delay`, 0.6 s.
+ * How long an event must have left the outbox to be removed from the window. A crash of the
+ * database can bring it back, because the commit that removed it may not be on disk. Without
+ * `synchronous_commit`, it is on disk after three times `wal_writer_delay`, 0.6 s.
  */
 const sureAfterMs = 2_000;
 
 /**
  * @param costly Names of the resources whose events may take long at the fan-out.
- * @param now In ms, never going back.
+ * @param now Monotonic clock, in ms.
  */
 export function createPublishWindow({
   costly = [],
@@ -82,7 +86,7 @@ export function createPublishWindow({
   readonly now: () => number;
 }): PublishWindow {
   const inFlight = new Map<string, Entry>();
-  /** Those that have left the outbox, until that is sure. */
+  /** Events that have left the outbox, for `sureAfterMs`. */
   const gone = new Map<string, Entry>();
   const entryOf = (id: string): Entry | undefined => inFlight.get(id) ?? gone.get(id);
   const { shared, leftOver, own, used, roomOf, countIn } = createParts(costly);
@@ -106,7 +110,7 @@ export function createPublishWindow({
     get: (id) => entryOf(id)?.event,
     ids: () => [...inFlight.keys(), ...gone.keys()],
     idsInFlight: () => [...inFlight.keys()],
-    // Asked before each read of the outbox, with up to 2 s of published events in the window.
+    // Called before each read of the outbox, with up to 2 s of published events in the window.
     idsKnown(least) {
       const found = [...inFlight.keys()];
       for (const [id, { transaction }] of gone) if (transaction >= least) found.push(id);
@@ -152,11 +156,11 @@ export function createPublishWindow({
 
 interface Parts {
   readonly shared: Part;
-  /** Those of `shared` that earlier reads had left over. */
+  /** The events of `shared` that earlier reads had left over. */
   readonly leftOver: Part;
-  /** Those of costly resources. */
+  /** Parts of costly resources, by resource. */
   readonly own: ReadonlyMap<string, Part>;
-  /** By holder. */
+  /** Events in flight, by holder. */
   readonly used: ReadonlyMap<string, InFlight>;
   readonly roomOf: PublishWindow["roomOf"];
   readonly countIn: (entry: Entry, direction: 1 | -1) => void;
@@ -176,7 +180,7 @@ function createParts(costly: readonly string[]): Parts {
     roomOf(resource) {
       const part = own.get(resource);
       if (part === undefined) return Infinity;
-      // Not one by one: each read looks at more events than it may take.
+      // Opens only when half is free, because each read scans more events than it may take.
       const isOpen = part.count <= mostOwn / 2 && part.bytes < mostBytes / 4;
       return isOpen ? mostOwn - part.count : 0;
     },

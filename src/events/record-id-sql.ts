@@ -1,7 +1,10 @@
 import { quoteName } from "../db/names.ts";
 import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 
-/** Writes the id of a row as `idOf` of resources/record-id.ts does. */
+/**
+ * Returns the SQL expression of a row's id, with the same result as `idOf` of
+ * resources/record-id.ts.
+ */
 export function recordIdOf({ key, keys }: Definition, row: string): string {
   const textOf = (field: Field): string => keyText(field, `${row}.${quoteName(field.column)}`);
   if (keys.length === 1) return textOf(key);
@@ -13,15 +16,18 @@ export function recordIdOf({ key, keys }: Definition, row: string): string {
 }
 
 /**
- * Writes a day. Other programs may write `infinity`, of which `to_char` makes NULL, and days before
- * the year 1. Events then have the text of PostgreSQL.
+ * Returns the SQL expression of a day. Other programs may write days before the year 1, or
+ * `infinity`, for which `to_char` returns NULL. Events then have the text of PostgreSQL.
  */
 function dayOf(column: string): string {
   const isDay = `isfinite(${column}) AND ${column} >= '0001-01-01'`;
   return `CASE WHEN ${isDay} THEN to_char(${column}, 'YYYY-MM-DD') ELSE ${percentEncoded(`${column}::text`)} END`;
 }
 
-/** Writes a value as answers show it, so that the id of an event is that of an address. */
+/**
+ * Returns the SQL expression of a key as answers show it. The id in an event then equals the id in
+ * a URL.
+ */
 function keyText({ type, native, scale = 0 }: Field, value: string): string {
   // A cast to text adds the mask to an `inet`.
   if (native !== undefined) return `format('%s', ${value})`;
@@ -37,10 +43,10 @@ function keyText({ type, native, scale = 0 }: Field, value: string): string {
   return `${value}::text`;
 }
 
-/** Types whose texts have no character that an id would encode. */
+/** Types whose texts contain no character that an id would encode. */
 const plainTypes: readonly FieldType[] = ["Int", "BigInt", "Uuid"];
 
-/** Writes what `encodeURIComponent` makes of a text, byte by byte. */
+/** Returns the SQL expression that encodes a text like `encodeURIComponent`, byte by byte. */
 function percentEncoded(text: string): string {
   const kept = `one COLLATE "C" ~ '[A-Za-z0-9_.!~*''()-]'`;
   const escaped = `regexp_replace(upper(encode(convert_to(one, 'UTF8'), 'hex')), '(..)', '%\\1', 'g')`;

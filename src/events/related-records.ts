@@ -7,11 +7,11 @@ import { rowOf, selectionOf, type Raw } from "../querying/selection.ts";
 import { scalarParameter } from "../querying/values.ts";
 
 /**
- * Returns for each row what `include` would have put under the relation's name, read by one
- * statement. The rows need not be in the table any more.
+ * Returns for each row the related records that `include` would give, read by one statement. The
+ * rows themselves may have been deleted.
  *
  * @param args The relation's part of `include`: true, or Prisma's arguments.
- * @returns Undefined for arguments that only Prisma knows.
+ * @returns The related records; undefined for arguments that only Prisma supports.
  */
 export async function findRelatedRecords(
   sql: TextSql,

@@ -1,24 +1,25 @@
-/** Says how long the relay gathers new events before it reads the outbox again. */
+/** Decides how long the relay gathers new events before it reads the outbox again. */
 export interface RelayPace {
   /** Records a read that found this many new events. */
   note(events: number): void;
-  /** In ms; 0 for at once. */
+  /** Returns the wait in ms; 0 to read at once. */
   waitMs(): number;
 }
 
 /**
- * A read costs some 0.5 ms of CPU here and in PostgreSQL, whether it finds one event or fifty. From
- * 200 events a second on, one read in 8 ms takes what has come. Below, each event is read at once.
+ * A read costs about 0.5 ms of CPU here and in PostgreSQL, whether it finds one event or fifty.
+ * From 200 events a second on, the relay reads once in 8 ms. Below this rate, it reads each event
+ * at once.
  */
 const gathering = { fromPerSecond: 200, everyMs: 8 };
 
 /** Time over which the rate is measured. */
 const measuredMs = 100;
 
-/** @param now In ms, never going back. */
+/** @param now Monotonic clock, in ms. */
 export function createRelayPace({ now }: { readonly now: () => number }): RelayPace {
   let readAt = now();
-  /** Events of the last `measuredMs`; earlier ones count ever less. */
+  /** Number of events in about the last `measuredMs`; older events count ever less. */
   let recent = 0;
   const recentAt = (at: number): number => recent * Math.exp((readAt - at) / measuredMs);
   return {

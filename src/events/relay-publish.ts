@@ -8,7 +8,7 @@ import { now, restResource, retryLater, type RelayState } from "./relay-state.ts
  * failing.
  */
 const failingFrom = 10;
-/** After this time, an event that was read is looked for in the outbox again. */
+/** After this time, the relay checks again that an event it has read is still in the outbox. */
 const freshForMs = 100;
 
 /** Presents and publishes events of one resource, without waiting for it. */
@@ -95,8 +95,8 @@ async function publish(state: RelayState, group: Group): Promise<void> {
 }
 
 /**
- * Leaves out the events that have left the outbox since they were read: their record may be erased.
- * Runs no statement for events that were read less than `freshForMs` ago.
+ * Leaves out the events that have left the outbox since they were read, because their record may be
+ * erased. Runs no statement for events that were read less than `freshForMs` ago.
  */
 async function stillWaiting(
   { window, failed, options }: RelayState,
@@ -113,7 +113,7 @@ async function stillWaiting(
   });
 }
 
-/** Returns whether events that were all refused mean that their resource fails as a whole. */
+/** Returns whether a group of refused events means that their resource fails as a whole. */
 function isFailing({ failed }: RelayState, { events, presented, isProbe }: Group): boolean {
   return isProbe || presented.kind === "none" || events.length >= failingFrom || failed.isFull();
 }

@@ -1,10 +1,10 @@
 import type { Sql } from "../db/sql.ts";
 import type { Share } from "./outbox.ts";
 
-/** Announces a running relay, and divides the outbox among all that run. */
+/** Announces a running relay, and divides the outbox among all running relays. */
 export interface RelayShares {
   /**
-   * Renews the announcement, and returns the relay's present share. Call it at least once a second.
+   * Renews the announcement, and returns the relay's current share. Call it at least once a second.
    */
   beat(): Promise<Share>;
   /** Gives the share to the other relays at once. */
@@ -13,7 +13,8 @@ export interface RelayShares {
 
 /**
  * A relay that is silent for this long has died, is stopped, or has no broker: the others publish
- * its events too. So has one that was seen in the future, when the database's clock went back.
+ * its events too. The same holds for a relay last seen in the future, before the database's clock
+ * was set back.
  */
 const lifeSeconds = 4;
 
@@ -31,16 +32,16 @@ const beatText = `
 const leaveText = `DELETE FROM svc.relays WHERE name = $1`;
 
 /**
- * Creates shares on a lease in a table, not on an advisory lock. A stopped process (SIGSTOP) would
- * hold such a lock until it continues, and session locks do not work behind PgBouncer.
+ * Creates shares by a lease in a table instead of an advisory lock. A stopped process (SIGSTOP)
+ * would hold such a lock until it continues, and session locks do not work behind PgBouncer.
  *
  * Two relays that disagree for a moment publish an event twice or late. Both are harmless: the
  * fan-out takes an event once, and a relay reads the whole outbox when its share changes.
  *
  * @param name `application_name` of the connections through which this process writes records; it
  *   marks their events.
- * @param resources Those that this relay publishes. Events of others are left to relays that know
- *   them: one with older mapping files may run beside for long.
+ * @param resources Resources that this relay publishes. Events of other resources are left to
+ *   relays that know them: a relay with older mapping files may run beside for long.
  */
 export function createRelayShares({
   sql,

@@ -17,7 +17,7 @@ export interface RelayOptions extends PublishOptions {
    * Resources of the mapping files. Events of other resources wait until their resource is back.
    */
   readonly resources: readonly string[];
-  /** Those of which the fan-out may take long over an event. */
+  /** Resources whose events may take long at the fan-out. */
   readonly costly?: readonly string[];
   /** Presents events of one resource. Never rejects. */
   readonly present: (resource: string, events: readonly OutboxEvent[]) => Promise<PresentedAll>;
@@ -28,7 +28,7 @@ export interface RelayOptions extends PublishOptions {
   readonly requeueAfterMs: number;
 }
 
-/** What a relay has in flight, and when its periodic work is due. */
+/** State of a relay: its events in flight, and the times of its periodic work. */
 export interface RelayState {
   readonly options: RelayOptions;
   readonly window: PublishWindow;
@@ -44,12 +44,14 @@ export interface RelayState {
   share: Share | undefined;
   nextBeatMs: number;
   checkedAtMs: number;
-  /** Checks of what is in flight alone, in a row, after which none of it had left the outbox. */
+  /**
+   * Number of successive checks of the events in flight alone that found none gone from the outbox.
+   */
   checksInVain: number;
-  /** When all of the window was checked, also what has left the outbox. */
+  /** When the whole window was last checked, including events that have left the outbox. */
   checkedAllAtMs: number;
   nextDepthMs: number;
-  /** Events that the broker has lost, and that the log does not tell of yet. */
+  /** Number of events that the broker has lost and that are not logged yet. */
   stranded: number;
   nextStrandedMs: number;
   nextUnknownMs: number;
@@ -58,13 +60,13 @@ export interface RelayState {
 
 const longestPauseMs = 300_000;
 /**
- * A crash of the database frees the ids of transactions that were not on disk. Later transactions
- * get those ids, behind the cursor. A new database session hints at such a crash. The whole outbox
- * is read now and then in any case.
+ * How often the whole outbox is read. A crash of the database frees the ids of transactions that
+ * were not on disk. Later transactions get these ids, which the cursor has already passed. A new
+ * database session hints at such a crash and also causes a whole read.
  */
 const wholeEveryMs = 300_000;
 
-/** In ms, never going back. */
+/** Returns the time of a monotonic clock, in ms. */
 export const now = (): number => performance.now();
 
 export function createRelayState(options: RelayOptions): RelayState {
@@ -119,7 +121,7 @@ export function retryLater(
   window.leave(id);
   if (!failed.isFull() || failed.has(id)) failed.add(id, options);
   else if (event !== undefined) {
-    // Too many failed events to plan each by itself: their resource pauses instead.
+    // There are too many failed events to plan each retry, so their resource pauses instead.
     giveBack(state, event);
     resting.rest(event.resource, { isPassing: false });
   }

@@ -16,30 +16,35 @@ import {
 } from "./relay-state.ts";
 
 export interface Relay extends Worker {
-  /** Starts a turn at once. Without it the next poll finds the same events. */
+  /** Starts a turn at once. Without the call, the next poll finds the same events. */
   wake(): void;
 }
 
 const beatMs = 1_000;
 const checkMs = 1_000;
-/** Interval of checks of what is in flight, while something waits for room. */
+/** Interval of checks of the events in flight, while other events wait for room. */
 const urgentCheckMs = 10;
 /**
- * The interval after so many checks in vain: no dispatcher runs. Checks of a thousand events every
- * 10 ms took 0.1 of a core of PostgreSQL, and 0.2 here.
+ * The interval after `idleFrom` checks without a change, which means that no dispatcher runs.
+ * Checks of a thousand events every 10 ms took 0.1 of a core of PostgreSQL, and 0.2 here.
  */
 const [idleCheckMs, idleFrom] = [100, 30];
-/** Limit of one read: an event is in memory as text, record, JSON and message at the same time. */
+/**
+ * Most bytes of one read, because an event is in memory as text, record, JSON and message at once.
+ */
 const mostBytesRead = 1024 ** 2;
-/** With an empty queue of the fan-out, an event still in the outbox after this time was lost. */
+/**
+ * When the fan-out's queue is empty, an event still in the outbox after this time counts as lost.
+ */
 const lostAfterMs = 5_000;
 const unknownEveryMs = 300_000;
 const strandedEveryMs = 60_000;
 
 /**
- * Publishes captured events to the exchange `svc.events`, at least once: reads, transforms,
- * publishes. Writes nothing: the fan-out takes an event out of the outbox when it has written its
- * deliveries. Until then, the relay publishes the event again if the broker has lost it.
+ * Creates the worker that reads captured events, transforms them and publishes them to the exchange
+ * `svc.events`, at least once. It writes nothing: the fan-out removes an event from the outbox when
+ * it has written the deliveries. Until then, the relay publishes the event again if the broker has
+ * lost it.
  *
  * Resources do not wait for one another: each is read, presented and paused on its own.
  */
@@ -86,13 +91,16 @@ async function turn(state: RelayState): Promise<boolean> {
   return (await readNext(state, share)) || hasMoreFailed;
 }
 
-/** Returns whether there is something to read, and no room for it. */
+/** Returns whether events may be waiting for room in the window. */
 function isHeldUp({ window, cursor, resting, options }: RelayState): boolean {
   const awake = options.resources.filter((resource) => !resting.has(resource));
   return !window.hasRoom() || cursor.hasLeftOver(awake);
 }
 
-/** Renews this relay's share of the outbox. A share that has changed is read from its beginning. */
+/**
+ * Renews this relay's share of the outbox. When the share has changed, the whole outbox is read
+ * again.
+ */
 async function beat(state: RelayState): Promise<Share> {
   const before = state.share;
   if (before !== undefined && now() < state.nextBeatMs) return before;
@@ -125,9 +133,9 @@ async function check(state: RelayState): Promise<void> {
   if (now() < state.nextDepthMs || window.olderThan(lostAfterMs, requeueAfterMs).length === 0) return;
   state.nextDepthMs = now() + checkMs;
   const depth = await broker.depth(queues.fanout);
-  // An event of a costly resource may wait for its turn at the fan-out, in no queue.
+  // An event of a costly resource may wait for its turn at the fan-out, outside every queue.
   const lost = window.olderThan(depth === 0 ? lostAfterMs : requeueAfterMs, requeueAfterMs);
-  // While all of them fit into the queue, no dispatcher takes them: more messages would only take
+  // When the queue holds at least as many messages, no dispatcher takes them: more would only use
   // memory.
   if (lost.length === 0 || depth >= lost.length) return;
   state.stranded += lost.length;
@@ -136,8 +144,8 @@ async function check(state: RelayState): Promise<void> {
 }
 
 /**
- * Logs the first loss at once, and what follows it once a minute: a backlog behind an old queue is
- * lost in portions, with a line for each.
+ * Logs the first loss at once, and further losses once a minute. A backlog behind an old queue is
+ * lost in portions, and each would have its own line.
  */
 function reportStranded(state: RelayState): void {
   const { stranded: events } = state;
@@ -151,8 +159,8 @@ function reportStranded(state: RelayState): void {
 }
 
 /**
- * Publishes failed events whose pause is over, as many as a read may have. Returns whether there
- * are more.
+ * Publishes failed events whose pause is over, up to the limit of one read. Returns whether there
+ * may be more.
  */
 async function retryFailed(state: RelayState): Promise<boolean> {
   const { failed, options, window } = state;
@@ -166,7 +174,8 @@ async function retryFailed(state: RelayState): Promise<boolean> {
     events = await options.outbox.find(ids, Math.min(free.bytes, mostBytesRead));
     const found = new Set(events.map(({ id }) => id));
     rest = ids.filter((id) => !found.has(id));
-    // With none found, events were deleted by hand: given back, they would come again at once.
+    // When none is found, events were deleted by hand. If given back, they would be due again at
+    // once.
     waiting = await options.outbox.waiting(events.length === 0 ? [] : rest);
   } catch (error) {
     for (const id of ids) failed.add(id);
@@ -221,7 +230,8 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   const isReadable = (resource: string): boolean =>
     !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
   const readable = options.resources.filter(isReadable);
-  // Also with none readable: the cursor must learn which transactions become visible now.
+  // Reads even without readable resources: the cursor must learn which transactions become visible
+  // now.
   const scans = cursor.scans(readable, { withLeftOver: window.hasRoomToCatchUp() });
   const { session, snapshot, events, scanned } = await options.outbox.read({
     scans,

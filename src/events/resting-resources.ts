@@ -5,14 +5,14 @@ export interface RestingResources {
   due(): readonly string[];
   /**
    * Pauses a resource. Returns the pause in ms: it doubles with each failure. While the database is
-   * away it is one second, which says nothing about the resource.
+   * unavailable, which is no fault of the resource, it is one second.
    */
   rest(resource: string, options: { readonly isPassing: boolean }): number;
-  /** Ends the pause of a resource. Returns whether it had one. */
+  /** Ends the pause of a resource. Returns whether the resource was paused. */
   wake(resource: string): boolean;
 }
 
-/** @param now In ms, never going back. */
+/** @param now Monotonic clock, in ms. */
 export function createRestingResources({
   longestPauseMs,
   now,

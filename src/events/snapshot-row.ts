@@ -18,7 +18,7 @@ export function rowOfSnapshot(
 
 function decodedField({ type, isList }: Field, value: unknown): unknown {
   const decode = (item: unknown): unknown => {
-    // A column of arrays takes arrays of any depth.
+    // A column of arrays accepts arrays of any depth.
     if (isList && Array.isArray(item)) return item.map(decode);
     return item === null ? null : decoders[type](item);
   };

@@ -4,7 +4,7 @@ import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 /** PostgreSQL passes at most 100 arguments to a function, and a pair takes two. */
 const maxPairs = 50;
 
-/** Writes the snapshot of a row as JSON; `rowOfSnapshot` reads it. */
+/** Returns the SQL expression of a row's snapshot as JSON; `rowOfSnapshot` reads it. */
 export function snapshotOf(definition: Definition, row: string): string {
   const pairs = definition.fields.map(
     (field) => `${quoteText(field.name)}, ${encoded(field, `${row}.${quoteName(field.column)}`)}`,
@@ -18,7 +18,7 @@ export function snapshotOf(definition: Definition, row: string): string {
 /**
  * Encoding of a column in the snapshot; the decoders of snapshot-row.ts reverse it. Numbers of
  * arbitrary size are text, since JSON numbers lose digits in JavaScript. JSON documents are text
- * too, since `json` may hold what `jsonb` refuses (`\u0000`), which would fail the writer.
+ * too, because `json` may hold `\u0000`, which `jsonb` refuses: the writer's statement would fail.
  */
 const encodings: Readonly<Record<FieldType, "json" | "text" | "base64">> = {
   Int: "json",
@@ -47,8 +47,8 @@ function encoded({ type, isList, native }: Field, column: string): string {
 }
 
 /**
- * Writes the text that reads give. JSON would show some types in parts, and a cast to text adds the
- * mask to an `inet`.
+ * Returns the SQL expression of the text that reads return. JSON would show some types in parts,
+ * and a cast to text adds the mask to an `inet`.
  */
 function nativeOf(value: string): string {
   return `CASE WHEN ${value} IS NOT NULL THEN format('%s', ${value}) END`;
