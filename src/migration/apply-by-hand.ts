@@ -8,12 +8,12 @@ import { watchRenames } from "./follow-renames.ts";
 import { appliedByHand, handSteps, pendingByHand, titleOf, type HandMigration } from "./hand-migrations.ts";
 
 /**
- * Applies the migrations by hand that a database lacks: each in a transaction of its own, with its
- * record. Two processes at once apply each one once.
+ * Applies the migrations by hand that a database lacks, each with its record in its own
+ * transaction. Two simultaneous processes apply each migration once.
  *
- * @param record Adds a row to the audit trail, in the transaction.
- * @returns Those that were applied.
- * @throws OperatorError for the first one that fails; those before it stay applied.
+ * @param record Adds a row to the audit trail, in the migration's transaction.
+ * @returns The migrations that were applied.
+ * @throws OperatorError for the first migration that fails; earlier ones stay applied.
  */
 export async function applyByHand({
   url,
@@ -43,24 +43,26 @@ export async function applyByHand({
   return done;
 }
 
-/** A setting that only this transaction sees: it is gone when the file has ended it. */
+/**
+ * Name of a setting of this transaction only. It is gone when the file has ended the transaction.
+ */
 const setting = "svc.migration_by_hand";
 
 /**
- * Runs the file, and undoes every SET of it. The embedded database is one session for the whole
- * service. That would else go on without triggers, or as another role.
+ * Runs the file, and undoes every SET in it. The embedded database is one session for the whole
+ * service, which would otherwise continue without triggers or as another role.
  */
 async function run(client: Client, migration: HandMigration): Promise<void> {
   const { rows } = await client.query<{ user: string }>('SELECT session_user AS "user"');
   const user = quoteName(rows[0]?.user ?? "");
-  // PGlite 0.5.14 keeps the user at RESET SESSION AUTHORIZATION.
+  // In PGlite 0.5.14, RESET SESSION AUTHORIZATION does not restore the user.
   const undo = `SET SESSION AUTHORIZATION ${user}; RESET ROLE; RESET ALL; ${valueSettings}`;
   const followRenames = await watchRenames(client);
   const followCaptures = await watchCaptures(client);
   try {
     await runFile(client, migration);
   } catch (error) {
-    // Where the file has ended its transaction, its settings are there to stay.
+    // If the file has ended its transaction, its settings would remain.
     await client.query(`ROLLBACK; ${undo}`).catch(() => undefined);
     throw error;
   }
@@ -75,7 +77,7 @@ async function runFile(client: Client, migration: HandMigration): Promise<void> 
   try {
     if (isInTransaction) await client.query("SELECT set_config($1, $2, true)", [setting, name]);
     await client.query(work?.sql ?? "");
-    // What waits for the commit is to run with the file's settings.
+    // Deferred constraints must be checked with the file's settings.
     if (isInTransaction) await client.query("SET CONSTRAINTS ALL IMMEDIATE");
   } catch (error) {
     throw new OperatorError(`The ${titleOf(migration)} failed${reasonOf(error, isInTransaction)}`, {
@@ -95,7 +97,7 @@ async function runFile(client: Client, migration: HandMigration): Promise<void> 
 const renamedHint =
   " The capture trigger of a table learns of a column's new name when the file is done. Put the writes first, or into another file.";
 
-/** Returns whether a function of the service does not find a column. */
+/** Returns whether a function of the service failed because a column is missing. */
 function isRenamed(error: unknown): boolean {
   const where = error instanceof DatabaseError ? error.where : undefined;
   return codeOf(error) === "42703" && where?.includes("function svc.") === true;

@@ -2,14 +2,17 @@ import type { ClientBase } from "pg";
 import { quoteTable } from "../db/names.ts";
 import type { Clause, Statement } from "./statements.ts";
 
-/** A change that PostgreSQL refuses while something depends on what is dropped or retyped. */
+/** A drop or change of type that PostgreSQL refuses while other objects depend on it. */
 interface Change {
   readonly kind: "column" | "constraint" | "index";
-  /** Text for `to_regclass`: the index, or the table of the column or constraint. */
+  /** Name for `to_regclass`: of the index, or of the table of the column or constraint. */
   readonly place: string;
   readonly name: string;
   readonly isDrop: boolean;
-  /** For `to_regtype`. Null for a drop, and for what is no type of PostgreSQL, as `BIGSERIAL`. */
+  /**
+   * Name of the new type for `to_regtype`. Null for a drop, and for a name that is no type, such as
+   * `BIGSERIAL`.
+   */
   readonly type: string | null;
   /** Completes "depends on". */
   readonly shown: string;
@@ -17,7 +20,7 @@ interface Change {
 }
 
 // Tables that inherit from a changed one change with it. Dependencies that end with the change are
-// left out: those of a check on its columns, or of a column's default on its sequence.
+// left out: of a check on its columns, or of a column's default on its sequence.
 const blockingQuery = `
   WITH RECURSIVE changes AS (
     SELECT at, kind, to_regclass(place)::oid AS relid, name, is_drop, to_regtype(type)::oid AS type, true AS is_named
@@ -105,10 +108,10 @@ const blockingQuery = `
   ORDER BY 1, 2`;
 
 /**
- * Finds what depends on a column that would be dropped or retyped, or on a dropped index or key.
- * PostgreSQL refuses such a change, in the middle of the migration, and names no way out.
+ * Finds the objects that depend on a column to drop or retype, or on an index or key to drop.
+ * PostgreSQL would refuse the change in the middle of the migration, without advice.
  *
- * @returns A sentence for each object: what it depends on, and what to do.
+ * @returns A sentence for each object that names what it depends on, and what to do.
  */
 export async function findBlocking(
   client: ClientBase,
@@ -125,7 +128,7 @@ export async function findBlocking(
     changes.map(({ isDrop }) => isDrop),
     changes.map(({ type }) => type),
   ]);
-  // One sentence for a foreign key, which depends on a column and on its index.
+  // Only one sentence for a foreign key, which depends on a column and on its index.
   const byObject = new Map(rows.toReversed().map(({ at, object }) => [object, changes[at - 1]]));
   return [...byObject]
     .toReversed()

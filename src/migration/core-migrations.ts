@@ -8,7 +8,7 @@ import { root } from "../kit/root.ts";
 
 /** One or more SQL statements, and their purpose. */
 export interface Step {
-  /** For messages: `orders: capture trigger`. */
+  /** Title for messages: `orders: capture trigger`. */
   readonly title: string;
   readonly sql: string;
 }
@@ -25,12 +25,12 @@ export type AppliedMigrations = Readonly<Record<string, string>>;
 
 const coreFolder = new URL("prisma/migrations/", root);
 
-/** An advisory lock that all processes take which migrate; any number that no other lock uses. */
+/** Key of the advisory lock of all processes that migrate: a number that no other lock uses. */
 const lockKey = 7_382_914_405;
 
 /**
- * A change of a table waits for the transactions that use it, and all later ones wait behind the
- * change.
+ * Longest wait for a lock. A change of a table waits for the transactions that use it, and all
+ * later ones wait behind the change.
  */
 const lockTimeoutMs = 30_000;
 
@@ -43,7 +43,7 @@ export async function loadCoreMigrations(): Promise<readonly CoreMigration[]> {
   return Promise.all(
     names.toSorted().map(async (name) => {
       const sql = await readFile(new URL(`${name}/migration.sql`, coreFolder), "utf8");
-      // A checkout with other line ends has the same migration.
+      // Normalises line ends, because a checkout with other line ends has the same migration.
       const checksum = createHash("sha256").update(sql.replaceAll("\r\n", "\n")).digest("hex");
       return { name, sql, checksum };
     }),
@@ -53,8 +53,8 @@ export async function loadCoreMigrations(): Promise<readonly CoreMigration[]> {
 /**
  * Returns the migrations that a database lacks.
  *
- * @throws OperatorError when the database has one that this version does not know, or another text
- *   under a known name.
+ * @throws OperatorError when the database has an unknown migration, or another text under a known
+ *   name.
  */
 export function pendingMigrations(
   known: readonly CoreMigration[],
@@ -78,8 +78,8 @@ export function pendingMigrations(
 
 /** Returns the steps that apply and record core migrations. */
 export function coreSteps(pending: readonly CoreMigration[]): readonly Step[] {
-  // Not the Prisma engine's applyMigrations: it records in `public._prisma_migrations`, where an
-  // application that uses Prisma has its own records.
+  // Does not use the Prisma engine's applyMigrations, which records in `public._prisma_migrations`.
+  // An application that uses Prisma has its own records there.
   return pending.map(({ name, sql, checksum }) => ({
     title: `core migration ${name}`,
     sql: `${sql.trim()}\nINSERT INTO svc.migrations (name, checksum) VALUES ('${name}', '${checksum}')`,
@@ -87,14 +87,15 @@ export function coreSteps(pending: readonly CoreMigration[]): readonly Step[] {
 }
 
 /**
- * Runs `work` in one transaction on a connection of its own, and commits unless it throws.
+ * Runs `work` in one transaction on its own connection, and commits unless it throws.
  *
- * Only one such transaction runs at a time. On PostgreSQL an advisory lock of the transaction holds
- * this; a lock of the session would be lost behind a pooler such as PgBouncer. On the embedded
- * database all sockets are one session, where an advisory lock excludes nothing. Its transactions
- * run one after another.
+ * Only one such transaction runs at a time. On PostgreSQL, an advisory lock of the transaction
+ * ensures this; a lock of the session would be lost behind a pooler such as PgBouncer. On the
+ * embedded database, all sockets are one session, where an advisory lock excludes nothing. Its
+ * transactions run one after another.
  *
- * @param isReadOnly For a plan: waits for no other transaction, and cannot change anything.
+ * @param isReadOnly Whether the transaction is for a plan: it waits for no other one, and cannot
+ *   change anything.
  */
 export async function inMigrationTransaction<T>({
   url,
@@ -107,7 +108,7 @@ export async function inMigrationTransaction<T>({
 }): Promise<T> {
   return withClient(url, async (client) => {
     await client.query(isReadOnly ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" : "BEGIN");
-    // A role or database may have limits for requests, and another search path.
+    // The role or the database may set limits for requests, and another search path.
     await client.query(`
       SET LOCAL statement_timeout = 0;
       SET LOCAL idle_in_transaction_session_timeout = 0;
@@ -124,8 +125,8 @@ export async function inMigrationTransaction<T>({
 }
 
 /**
- * Runs `work` on a connection of its own without a transaction, while no other migration runs: for
- * statements that no transaction can have.
+ * Runs `work` on its own connection without a transaction, while no other migration runs. This is
+ * for statements that cannot run in a transaction.
  */
 export async function inMigrationSession<T>({
   url,
@@ -141,7 +142,10 @@ export async function inMigrationSession<T>({
   });
 }
 
-/** The end of the connection rolls back what was not committed, and gives back the lock. */
+/**
+ * Runs `work` on a new connection. The end of the connection rolls back uncommitted work, and
+ * releases the lock.
+ */
 async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ connectionString: url, application_name: "svc migrate", keepAlive: true });
   // A lost connection fails the current query; without a listener it would also end the process.
@@ -151,7 +155,7 @@ async function withClient<T>(url: string, work: (client: Client) => Promise<T>):
     await client.query(valueSettings);
     return await work(client);
   } finally {
-    // A lost connection has failed the query before.
+    // A lost connection has already failed the query.
     await client.end().catch(() => undefined);
   }
 }
@@ -159,15 +163,15 @@ async function withClient<T>(url: string, work: (client: Client) => Promise<T>):
 const lockWaitMs = 100;
 
 /**
- * Waits for the other migrations. Asks again and again: `CREATE INDEX CONCURRENTLY` waits for every
- * statement that is under way, also for one that waits for this lock.
+ * Waits for other migrations. Polls, because `CREATE INDEX CONCURRENTLY` waits for every running
+ * statement, including one that waits for this lock.
  */
 async function takeLock(
   client: Client,
   take: "pg_try_advisory_xact_lock" | "pg_try_advisory_lock",
 ): Promise<void> {
   for (;;) {
-    // Without parameters: the portal of an extended query would keep its snapshot.
+    // Uses no parameters, because the portal of an extended query would keep its snapshot.
     const { rows } = await client.query<{ isTaken: boolean }>(`SELECT ${take}(${lockKey}) AS "isTaken"`);
     if (rows[0]?.isTaken === true) return;
     await setTimeout(lockWaitMs);
@@ -177,7 +181,7 @@ async function takeLock(
 /**
  * Runs the steps in order.
  *
- * @param showsValues Whether the error names the values of the row that stands in the way.
+ * @param showsValues Whether the error shows the values of the row that prevents the step.
  * @throws OperatorError naming the step that failed; the caller's transaction is then lost.
  */
 export async function runSteps(

@@ -3,7 +3,7 @@ import type { LiveObject } from "./live-objects.ts";
 import type { Statement } from "./statements.ts";
 import { partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
 
-/** Columns whose values are to be unique together. */
+/** Columns whose values must be unique together. */
 interface UniqueColumns {
   readonly table: string;
   readonly columns: readonly string[];
@@ -13,9 +13,9 @@ interface UniqueColumns {
 const uniqueClause = /^(?:CREATE UNIQUE INDEX|ADD CONSTRAINT "[^"]+" PRIMARY KEY) .*\(([^()]+)\)$/s;
 
 /**
- * Counts the values that new unique indexes and keys would refuse, so that a plan tells of them.
+ * Counts the values that new unique indexes and keys would refuse, so that a plan reports them.
  *
- * @param warnings Those of the engine, which does not look at the rows.
+ * @param warnings Warnings of the engine, which does not read the rows.
  */
 export async function findDuplicates({
   client,
@@ -58,7 +58,7 @@ function isAbout(warning: string, { table, columns }: UniqueColumns): boolean {
   );
 }
 
-/** Names two rows by their keys, and not by the values, which may be secrets. */
+/** Describes duplicates by the keys of two rows, because the values may be secrets. */
 async function duplicatesOf(
   client: ClientBase,
   { table, columns }: UniqueColumns,
@@ -79,7 +79,7 @@ async function duplicatesOf(
   return `The ${what} of the table ${table} must be unique, and ${occur} more than once${example}. Change the values first.`;
 }
 
-/** Returns SQL for a text that names a row by its key; undefined for a table without one. */
+/** Returns an SQL expression that names a row by its key; undefined for a table without a key. */
 export function rowNameOf(table: string, objects: readonly LiveObject[]): string | undefined {
   const key = objects.find((one) => one.table === table && one.what === "primary key")?.columns ?? [];
   if (key.length === 0) return undefined;

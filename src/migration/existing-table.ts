@@ -15,7 +15,7 @@ export interface TableFindings {
 
 const text = ["text", "varchar", "bpchar", "citext", "name", "enum"];
 
-/** The column types that Prisma reads and writes as a field's type, without loss. */
+/** Column types that Prisma reads and writes as each field type, without loss. */
 const columnTypes: Readonly<Record<FieldType, readonly string[]>> = {
   Int: ["int4", "int2"],
   BigInt: ["int8", "int4", "int2"],
@@ -37,10 +37,10 @@ const columnTypes: Readonly<Record<FieldType, readonly string[]>> = {
 /**
  * Compares the mapping of an existing table (`managed: false`) with the table.
  *
- * @param relations Every table, view and foreign table of the schema; the definition's may be
+ * @param relations Every table, view and foreign table of the schema; the definition's own may be
  *   missing.
  * @param columns Columns of the table.
- * @param uniques Its unique indexes.
+ * @param uniques Unique indexes of the table.
  */
 export function checkExistingTable({
   definition,
@@ -106,7 +106,7 @@ function viewFaultOf(
     : undefined;
 }
 
-/** Returns whether no two rows have the same values there. */
+/** Returns whether a unique index ensures that no two rows have the same values in the columns. */
 function isUnique(columns: readonly string[], uniques: readonly LiveUnique[]): boolean {
   return uniques.some((unique) => unique.columns.every((name) => columns.includes(name)));
 }
@@ -137,7 +137,7 @@ function missing(field: Field, columns: readonly LiveColumn[]): string {
   return `there is no column "${field.column}"${question} (the columns are ${names.join(", ")})`;
 }
 
-/** Refuses to write what PostgreSQL computes. */
+/** Returns a fault when the API would write a column that PostgreSQL computes. */
 function generatedFault(
   { name, isGenerated, default: given }: Field,
   column: LiveColumn,
@@ -148,7 +148,7 @@ function generatedFault(
   return isLeft ? undefined : 'the database always computes the column: say "generated: true"';
 }
 
-/** Returns whether the column is of the type of PostgreSQL that the field names. */
+/** Returns whether the column has the PostgreSQL type that the field names. */
 function isNative(native: string, { type, baseType, ownType }: LiveColumn): boolean {
   const [last = ""] = plainType(native).split(".").toReversed();
   return [plainType(type), baseType, ownType].some((name) => name === last || name === plainType(native));
@@ -159,7 +159,9 @@ function plainType(name: string): string {
   return name.replace(/\(.*\)|\[\]$/g, "").toLowerCase();
 }
 
-/** Returns whether a `numeric` has only whole numbers of 64 bits, as keys of other makers have. */
+/**
+ * Returns whether a `numeric` holds only whole numbers of 64 bits, as in keys from other databases.
+ */
 function isWholeNumber({ baseType, type }: LiveColumn): boolean {
   const [, digits] = /^numeric\((\d+),0\)/.exec(type) ?? [];
   return baseType === "numeric" && digits !== undefined && Number(digits) <= 18;
@@ -209,7 +211,8 @@ function notesOn(definition: Definition, columns: readonly LiveColumn[]): readon
 }
 
 /**
- * Returns whether the table must fill the field: a number or UUID that the service does not make.
+ * Returns whether the table must fill the field: a number or UUID that the service does not
+ * generate.
  */
 function isLeftToTable(
   { name, default: given }: Field,

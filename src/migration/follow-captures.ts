@@ -11,7 +11,8 @@ interface Captured {
   readonly table: string;
 }
 
-// Partitions and children have triggers of the same functions, and other numbers of columns.
+// Leaves out partitions and children: their triggers have the same functions, but other column
+// numbers.
 const capturedQuery = `
   SELECT trg.tgfoid::text AS id, att.attnum AS number, att.attname AS column, ${tableSql("cls")} AS "table"
   FROM pg_trigger AS trg
@@ -23,9 +24,9 @@ const capturedQuery = `
 /**
  * Notes the columns of the captures, before a migration by hand.
  *
- * @returns Writes the names that they have by then into the captures. Without it, all writes to the
- *   tables fail until the mapping files have the new names. Marks the captures, so that the next
- *   migration makes them again from the files.
+ * @returns A function that writes the columns' later names into the captures. Without it, all
+ *   writes to the tables fail until the mapping files have the new names. It also marks the
+ *   captures, so that the next migration creates them again from the files.
  */
 export async function watchCaptures(client: Client): Promise<() => Promise<void>> {
   const readCaptured = async (): Promise<readonly Captured[]> =>
@@ -36,7 +37,8 @@ export async function watchCaptures(client: Client): Promise<() => Promise<void>
     const after = new Map((await readCaptured()).map((one) => [keyOf(one), one.column]));
     const renamed = before.filter((one) => {
       const now = after.get(keyOf(one)) ?? one.column;
-      // Names with an apostrophe are not followed: the capture of TRUNCATE has them within a text.
+      // Names with an apostrophe are not followed, because the capture of TRUNCATE has them within
+      // a text.
       return now !== one.column && !`${now}${one.column}`.includes("'");
     });
     if (renamed.length === 0) return;
@@ -60,10 +62,12 @@ function keyOf({ id, number }: Captured): string {
   return `${id} ${number}`;
 }
 
-/** How captures name a row, before the quoted name of a column. Those have no quotes in them. */
+/**
+ * Row names in captures, before the quoted name of a column. The column names contain no quotes.
+ */
 const rows = ["NEW.", "OLD.", "svc_row."];
 
-/** Gives the columns in the text of a capture their new names, all at once: two may be swapped. */
+/** Replaces the column names in the text of a capture, all at once because two may be swapped. */
 function withNames(text: string, names: ReadonlyMap<string, string>): string {
   const parts = text.split('"');
   return parts

@@ -3,7 +3,7 @@ import { keyOfObject } from "./live-objects.ts";
 import { readMade, type MadeObject } from "./made.ts";
 import { quoteTable, tableSql } from "../db/names.ts";
 
-/** A part of a table as PostgreSQL has it. A rename leaves its id as it is. */
+/** A part of a table in PostgreSQL. A rename does not change its id. */
 interface Part extends Pick<MadeObject, "table" | "kind" | "name" | "definition"> {
   readonly id: string;
 }
@@ -26,10 +26,10 @@ const partsQuery = `
   FROM tables JOIN parts ON parts.relid = tables.oid`;
 
 /**
- * Notes which parts of tables the service made, before a migration by hand.
+ * Notes the parts of tables that the service made, before a migration by hand.
  *
- * @returns Writes the names that they have by then into the record. Without it, a renamed part
- *   counts as somebody else's, and its old name as missing.
+ * @returns A function that writes the parts' later names into the record. Without it, a renamed
+ *   part counts as made by others, and its old name as missing.
  */
 export async function watchRenames(client: Client): Promise<() => Promise<void>> {
   const made = await readMade(client);
@@ -46,7 +46,7 @@ export async function watchRenames(client: Client): Promise<() => Promise<void>>
       const was = before.get(keyOfObject(one));
       const is = after.get(`${was?.kind} ${was?.id}`);
       if (was === undefined || is === undefined) return [];
-      // With a column, the text of its indexes and constraints changes.
+      // When a column is renamed, the text of its indexes and constraints changes.
       const definition = one.definition === was.definition ? is.definition : one.definition;
       const next = { ...one, table: is.table, name: is.name, definition };
       return JSON.stringify(next) === JSON.stringify(one) ? [] : [{ one, next }];

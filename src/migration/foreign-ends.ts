@@ -3,11 +3,13 @@ import { quoteTable } from "../db/names.ts";
 import { referenceOf } from "./orphans.ts";
 import type { Clause, Statement } from "./statements.ts";
 
-/** The tables that statements lock, as text for `to_regclass`. */
+/** The tables that statements lock, as names for `to_regclass`. */
 export interface Ends {
-  /** Tables that change, and those at the other end of a foreign key that goes or is made again. */
+  /**
+   * Tables that change, and tables at the other end of a foreign key that is dropped or recreated.
+   */
   readonly changed: readonly string[];
-  /** Tables to which a new foreign key leads. They may be read meanwhile. */
+  /** Tables that a new foreign key references. They may be read meanwhile. */
   readonly referred: readonly string[];
 }
 
@@ -20,7 +22,10 @@ const endsQuery = `
     OR (con.conrelid = att.attrelid AND att.attnum = ANY(con.conkey))
     OR (con.confrelid = att.attrelid AND att.attnum = ANY(con.confkey))`;
 
-/** Finds what statements lock: PostgreSQL has triggers of a foreign key at both ends. */
+/**
+ * Finds the tables that statements lock, including both ends of foreign keys, where PostgreSQL has
+ * triggers.
+ */
 export async function foreignEnds(client: ClientBase, statements: readonly Statement[]): Promise<Ends> {
   const clauses = statements.flatMap(({ table, clauses: own }) =>
     table === undefined ? [] : own.map((clause) => ({ table, place: quoteTable(table), clause })),
@@ -36,7 +41,7 @@ export async function foreignEnds(client: ClientBase, statements: readonly State
   return { changed: [...new Set(changed)], referred: [...new Set(referred)].map(quoteTable) };
 }
 
-/** Returns whether a clause ends a foreign key, or makes it again for another type. */
+/** Returns whether a clause drops a foreign key, or recreates it for another type. */
 function endsKey({ action, kind, part, sql }: Clause): boolean {
   if (kind === "column") return action === "drop" || part === "type";
   return kind === "constraint" && sql.startsWith("DROP ");

@@ -13,7 +13,10 @@ export interface HandMigration {
   readonly name: string;
   readonly sql: string;
   readonly checksum: string;
-  /** False: one statement, such as CREATE INDEX CONCURRENTLY, that no transaction can have. */
+  /**
+   * Whether the file runs in a transaction. Otherwise it is one statement that cannot, such as
+   * CREATE INDEX CONCURRENTLY.
+   */
   readonly isInTransaction: boolean;
 }
 
@@ -22,7 +25,7 @@ const fileName = /^(\d{1,9})_[A-Za-z0-9_-]{1,100}\.sql$/;
 const directive = /^-- svc: *(.*?) *$/;
 
 /**
- * Reads the migrations by hand, in the order of their numbers. None without the folder.
+ * Reads the migrations by hand, in the order of their numbers. Returns none without the folder.
  *
  * @param configDir Absolute path of the configuration folder.
  * @throws OperatorError that lists every fault of the files.
@@ -61,11 +64,11 @@ async function namesIn(path: string): Promise<readonly string[]> {
   }
 }
 
-/** Returns the fault of the file instead, where it has one. */
+/** Parses a file. Returns a fault as text when the file has one. */
 function migrationOf(file: string, given: string): HandMigration | string {
-  // A checkout with other line ends has the same migration.
+  // Normalises line ends, because a checkout with other line ends has the same migration.
   const text = given.replaceAll("\r\n", "\n");
-  // The byte order mark with which some editors begin. It stays in the checksum.
+  // Removes the byte order mark that some editors write. It stays in the checksum.
   const sql = text.replace(/^\uFEFF/, "");
   const [first = ""] = sql.split("\n", 1);
   const [, word] = directive.exec(first) ?? [];
@@ -76,7 +79,9 @@ function migrationOf(file: string, given: string): HandMigration | string {
   return { name: file.replace(/\.sql$/, ""), sql, checksum, isInTransaction: word === undefined };
 }
 
-/** Reads what was applied; nothing in a database of a version that knew no migrations by hand. */
+/**
+ * Reads the applied migrations. Returns none in a database of a version without migrations by hand.
+ */
 export async function appliedByHand(client: ClientBase | Pool): Promise<AppliedMigrations> {
   if (!(await hasTable(client, "svc.hand_migrations"))) return {};
   const { rows } = await client.query<{ name: string; checksum: string }>(
@@ -86,10 +91,11 @@ export async function appliedByHand(client: ClientBase | Pool): Promise<AppliedM
 }
 
 /**
- * Returns the migrations that a database lacks. One that was applied and has no file any more is no
- * fault: it may be newer than these files, or its work may be part of every database by now.
+ * Returns the migrations that a database lacks. An applied migration without a file is no fault: it
+ * may be newer than these files, or every database may have its work by now.
  *
- * @throws OperatorError when a file was changed after it was applied, or comes before one that was.
+ * @throws OperatorError when a file was changed after it was applied, or comes before an applied
+ *   one.
  */
 export function pendingByHand(
   known: readonly HandMigration[],
@@ -113,7 +119,7 @@ export function pendingByHand(
   return pending;
 }
 
-/** Returns what the migration is called in plans, reports and the audit trail. */
+/** Returns the title of the migration in plans, reports and the audit trail. */
 export function titleOf({ name }: HandMigration): string {
   return `migration by hand ${name}`;
 }

@@ -12,7 +12,7 @@ export interface InstalledResource {
   readonly hash: string;
 }
 
-/** What migrations have installed in a database. */
+/** Migrations, resources and triggers that are installed in a database. */
 export interface Installed {
   readonly migrations: AppliedMigrations;
   readonly resources: readonly InstalledResource[];
@@ -31,8 +31,8 @@ export interface InstalledTrigger {
   readonly missing: readonly {
     readonly table: string;
     /**
-     * Whether it is a partition without such a trigger: PostgreSQL adds no TRUNCATE trigger to a
-     * new one.
+     * Whether this is a partition that lacks the trigger, because PostgreSQL adds no TRUNCATE
+     * trigger to a new partition.
      */
     readonly isNew: boolean;
   }[];
@@ -75,15 +75,15 @@ const installedQuery = `
     ) AS triggers`;
 
 /**
- * Reads what is installed, in one query. Fails with `undefined_table` or `invalid_schema_name`
- * where the service's tables do not exist yet.
+ * Reads what is installed, in one query. Fails with `undefined_table` or `invalid_schema_name` when
+ * the service's tables do not exist yet.
  */
 async function readInstalled(client: ClientBase | Pool): Promise<Installed> {
   const { rows } = await client.query<Installed>(installedQuery);
   return rows[0] ?? nothingInstalled;
 }
 
-/** Returns what is installed, in one query; nothing where the service's tables do not exist. */
+/** Returns what is installed, in one query; nothing when the service's tables do not exist. */
 export async function findInstalled(pool: Pool): Promise<Installed> {
   try {
     return await readInstalled(pool);
@@ -95,7 +95,7 @@ export async function findInstalled(pool: Pool): Promise<Installed> {
 
 const unmigratedCodes: readonly string[] = ["42P01", "3F000"];
 
-/** Does the same inside a transaction, which an error would end. */
+/** Returns the same inside a transaction, which an error would abort. */
 export async function findInstalledInTransaction(client: ClientBase): Promise<Installed> {
   return (await hasTable(client, "svc.migrations")) ? readInstalled(client) : nothingInstalled;
 }

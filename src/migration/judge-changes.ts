@@ -3,7 +3,7 @@ import { keyOf, keyOfObject, type LiveObject, type OwnedSequence } from "./live-
 import { type ColumnWish, isSame, type MadeObject } from "./made.ts";
 import { type Clause, type Statement, withClauses } from "./statements.ts";
 
-/** A table that the mapping files ask for. */
+/** A table that the mapping files require. */
 export interface WantedTable {
   readonly table: string;
   readonly columns: readonly { readonly name: string; readonly wish: ColumnWish }[];
@@ -19,9 +19,9 @@ export interface WantedTable {
 /** The part of the engine's changes that may be made. */
 export interface ChangePlan {
   readonly statements: readonly Statement[];
-  /** By `keyOf`: what is dropped, by itself or together with a column. */
+  /** Keys (`keyOf`) of the objects that are dropped, directly or together with a column. */
   readonly dropped: ReadonlySet<string>;
-  /** By `keyOf`: the table of each added object. */
+  /** The table of each added object, by `keyOf`. */
   readonly added: ReadonlyMap<string, string>;
   /** The tables that any change touches. */
   readonly touched: ReadonlySet<string>;
@@ -40,19 +40,20 @@ export interface ObjectChange {
   readonly object: LiveObject | undefined;
 }
 
-/** Where an object comes from, by the record. */
+/** Origin of an object according to the record. */
 type Origin = "made" | "found" | "remade" | "theirs";
 
 /**
  * Decides on the changes of the schema engine. Pure.
  *
- * Where the mapping file did not change its wish for a column, a change by hand stays. Where it
- * did, the change is made. Of indexes and constraints, only those of the service are dropped or
+ * When the mapping file did not change its wish for a column, a change by hand stays. When it did,
+ * the change is made. Of indexes and constraints, only those of the service are dropped or
  * replaced.
  *
  * @param objects Objects of the managed tables.
  * @param sequences Sequences that belong to their columns.
- * @param again By `keyOf`: what is made again where it goes together with a column.
+ * @param again Keys (`keyOf`) of the objects that are recreated when they are dropped together with
+ *   a column.
  */
 export function judgeChanges({
   statements,
@@ -121,7 +122,7 @@ export function judgeChanges({
   };
 }
 
-/** What the engine does with an index or a foreign key whose columns were renamed. */
+/** Clauses of the engine for an index or a foreign key whose columns were renamed. */
 const renaming = /^(?:RENAME CONSTRAINT|ALTER INDEX) /;
 
 function objectChangeOf(
@@ -136,7 +137,7 @@ function objectChangeOf(
     objects.find(
       ({ kind, name, table: of }) =>
         kind === "index" &&
-        // The new name of a renamed index is of no table yet.
+        // The new name of a renamed index belongs to no table yet.
         statement.clauses.some((one) => one.name === name) &&
         partsOfTable(of).schema === statement.schema,
     )?.table ??
@@ -149,7 +150,7 @@ function objectChangeOf(
   return { statement, clause, table, key, object: live.get(key) };
 }
 
-/** Returns the changes that are not done, since they would undo a change by hand. */
+/** Returns the changes that are left out, because they would undo a change by hand. */
 function leftOf({
   changes,
   tables,
@@ -174,7 +175,8 @@ function leftOf({
     return last !== false && last[part] === wish[part];
   };
   const columns = changes.filter(isAskedBefore);
-  // The parts that the engine drops and makes again together with such a column.
+  // The columns whose indexes and constraints the engine drops and recreates together with the
+  // column.
   const whole = columns.filter(({ clause }) => clause.action === "drop");
   const parts = changes.filter(
     ({ clause, table, object }) =>
@@ -185,7 +187,8 @@ function leftOf({
   const counters = changes.filter(({ clause }) => {
     if (clause.kind !== "sequence") return false;
     if (clause.action !== "drop") {
-      // Made and then given to its column: `ALTER SEQUENCE a_id_seq OWNED BY "a"."id"`.
+      // A sequence is created and then assigned to its column: `ALTER SEQUENCE a_id_seq OWNED BY
+      // "a"."id"`.
       const giving = changes.find((one) => one.clause.action === "other" && one.clause.name === clause.name);
       return columns.some(
         (one) => giving?.clause.sql.endsWith(` OWNED BY "${one.table}"."${one.clause.name}"`) === true,
@@ -248,7 +251,7 @@ function refusalOf({
       ? dropped.has(key)
       : origin === "made" || (origin === "found" && clause.action === "alter");
   if (isFine) return undefined;
-  // A statement behind it makes the dropped object again, in the form of the file.
+  // A later statement recreates the dropped object, in the form of the file.
   const again = kept.find((one) => one !== change && one.key === key && one.clause.action === "add");
   const sql = [change, ...(again === undefined ? [] : [again])].map(sqlByHand).join("; ");
   return (
@@ -288,7 +291,7 @@ function secondKeys(
 }
 
 /**
- * Returns a sentence for each table of others that would be changed.
+ * Returns a sentence for each table of other owners that would be changed.
  *
  * @param touched The tables that any change touches.
  */

@@ -10,14 +10,17 @@ export interface LiveObject {
   /** `index` includes primary keys and unique constraints, which have one. */
   readonly kind: ObjectKind;
   readonly name: string;
-  /** For people: `unique index`. Has "invalid" and "deferrable", which `definition` lacks. */
+  /**
+   * Kind in messages: `unique index`. Includes "invalid" and "deferrable", which `definition`
+   * lacks.
+   */
   readonly what: string;
-  /** In PostgreSQL's own words. */
+  /** PostgreSQL's own text of the object. */
   readonly definition: string;
-  /** Columns of the same table that it uses; it is dropped with them. */
+  /** Columns of the same table that the object uses; it is dropped with them. */
   readonly columns: readonly string[];
   readonly comment: string | null;
-  /** Whether it is a column that must have a value and has no default. */
+  /** Whether the object is a column that must have a value and has no default. */
   readonly isNeeded: boolean;
   /**
    * Whether the schema engine sees the whole object. The engine ignores the predicate, collation
@@ -32,7 +35,7 @@ export function keyOf(kind: ObjectKind | "table", table: string, name: string): 
   return JSON.stringify([kind, table, name]);
 }
 
-/** Returns the key of an object, of a live one or one on record. */
+/** Returns the key of an object, either live or on record. */
 export function keyOfObject({
   kind,
   table,
@@ -41,7 +44,8 @@ export function keyOfObject({
   return keyOf(kind, table, name);
 }
 
-// A foreign key to a partitioned table has one more for each partition, with it as the parent.
+// A foreign key to a partitioned table has a child constraint for each partition, with itself as
+// the parent.
 const liveQuery = `
   WITH tables AS (
     SELECT cls.oid, ${tableSql("cls")} AS name FROM pg_class AS cls
@@ -109,10 +113,10 @@ export async function readObjects(
 }
 
 /**
- * Reads what has one of the names. Tables, indexes, sequences and views of a schema share one set
- * of names.
+ * Reads the relations with the given names. Tables, indexes, sequences and views of a schema share
+ * one namespace.
  *
- * @param names Each with its schema where that is not `public`, as tables have it.
+ * @param names Names, each with its schema unless that is `public`, as for tables.
  */
 export async function readRelations(
   client: ClientBase,
@@ -129,7 +133,7 @@ export async function readRelations(
   return rows;
 }
 
-/** A sequence and the column that owns it, as with a serial column. */
+/** A sequence and the column that owns it, such as a serial column. */
 export interface OwnedSequence {
   readonly name: string;
   readonly table: string;

@@ -3,9 +3,9 @@ import { quoteTable, tableSql, tablesSchema } from "../db/names.ts";
 
 /** A table, view or foreign table in a schema of the resources. */
 export interface LiveRelation {
-  /** As mapping files write it: with its schema where that is not `public`. */
+  /** Name as in mapping files: with its schema unless that is `public`. */
   readonly name: string;
-  /** `table` includes partitioned ones. */
+  /** Kind; `table` includes partitioned tables. */
   readonly kind: "table" | "view" | "foreign table";
 }
 
@@ -13,22 +13,22 @@ export interface LiveRelation {
 export interface LiveColumn {
   readonly table: string;
   readonly name: string;
-  /** As a person would write it: `character varying(40)`. */
+  /** Type as in SQL: `character varying(40)`. */
   readonly type: string;
   /**
-   * Name of the type: `varchar`. A list has its items' type, a domain its base type, every enum
-   * `enum`.
+   * Name of the type: `varchar`. For a list, the type of its items; for a domain, its base type;
+   * for every enum, `enum`.
    */
   readonly baseType: string;
   readonly isList: boolean;
   readonly isNullable: boolean;
-  /** Whether it has a default, is an identity, or is generated. */
+  /** Whether the column has a default, is an identity, or is generated. */
   readonly isFilled: boolean;
-  /** Whether PostgreSQL refuses values for it: generated, or an identity that is always so. */
+  /** Whether PostgreSQL refuses values for the column: it is generated, or an identity `ALWAYS`. */
   readonly isGenerated: boolean;
-  /** Name of the type itself, or of a list's items: of the domain, of the enum. */
+  /** Name of the type itself, or of a list's items, such as a domain or an enum. */
   readonly ownType: string;
-  /** Whether it is the primary key, or one of its columns. */
+  /** Whether the column is the primary key, or a part of it. */
   readonly isPrimary: boolean;
 }
 
@@ -43,15 +43,16 @@ export async function hasTable(client: ClientBase | Pool, table: string): Promis
 /** The tables, views and enums in the schemas of the resources. */
 export interface LiveSchema {
   readonly relations: readonly LiveRelation[];
-  /** Tables with a dot in their names, which no mapping file can name; with their schemas. */
+  /** Tables with a dot in their names, which no mapping file can name, with their schemas. */
   readonly dotted: readonly string[];
   /** Names of the enum types, with their schemas. */
   readonly enums: readonly string[];
-  /** The schemas that are there, of those that were asked for. */
+  /** The requested schemas that exist. */
   readonly schemas: readonly string[];
 }
 
-// The name of a table in `public` may have a dot, which mapping files read as that of a schema.
+// The name of a table in `public` may contain a dot. Mapping files read it as the end of a schema's
+// name.
 const schemaQuery = `
   SELECT ${tableSql("cls")} AS name, nsp.nspname AS schema,
     CASE WHEN relkind IN ('r', 'p') THEN 'table' WHEN relkind = 'f' THEN 'foreign table' ELSE 'view' END AS kind, strpos(relname, '.') > 0 AS "hasDot"
@@ -84,7 +85,7 @@ export async function readSchema(client: ClientBase, schemas: readonly string[])
   };
 }
 
-/** The type under a domain, however many domains are one on another. */
+/** Returns SQL for the base type of a domain, through any number of nested domains. */
 const plainTypeOf = (type: string): string => `(
     WITH RECURSIVE under AS (
       SELECT oid, typtype, typbasetype FROM pg_type WHERE oid = ${type}
@@ -133,7 +134,7 @@ const uniquesQuery = `
   WHERE cls.oid = ANY(SELECT to_regclass(given) FROM unnest($1::text[]) AS given)
     AND ind.indisunique AND ind.indisvalid AND ind.indpred IS NULL AND ind.indexprs IS NULL`;
 
-/** Reads what is unique in the named tables. */
+/** Reads the unique indexes of the named tables. */
 export async function readUniques(
   client: ClientBase,
   tables: readonly string[],

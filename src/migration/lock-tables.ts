@@ -3,34 +3,37 @@ import type { ClientBase } from "pg";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 import type { Step } from "./core-migrations.ts";
 
-/** Shorter than `deadlock_timeout` (1 s), after which PostgreSQL fails a statement. */
+/**
+ * Time of one try: shorter than `deadlock_timeout` (1 s), after which PostgreSQL fails a statement
+ * in a deadlock.
+ */
 const tryMs = 500;
-/** The pause between two tries. Statements that waited behind the first run in it. */
+/** Pause between two tries, in which statements run that waited behind the first. */
 const breakMs = 200;
 const patienceMs = 30_000;
 
 const [statementTimeout, deadlock] = ["57014", "40P01"];
 
-/** Returns the service's tables that core migrations name, as text for `to_regclass`. */
+/** Returns the service's tables that core migrations name, as names for `to_regclass`. */
 export function coreTablesOf(steps: readonly Step[]): readonly string[] {
   const named = steps.flatMap(({ sql }) => sql.match(/\bsvc\.[a-z_]+/g) ?? []);
-  // Each step notes itself in svc.migrations, which programs read that start.
+  // Each step records itself in svc.migrations, which starting programs read.
   return [...new Set(named)].filter((name) => name !== "svc.migrations");
 }
 
 /**
- * Locks the tables that a migration changes, before its first step. So it holds none while it waits
- * for another. Statements that have one of the two and want the other are in a deadlock with it.
- * The processes of the version before run such statements all the time.
+ * Locks the tables that a migration changes, before its first step. It then holds no table while it
+ * waits for another. Otherwise a statement that holds one table and waits for the other would
+ * deadlock with it. Processes of the previous version run such statements all the time.
  *
- * Several short tries, since all others wait behind each. A long wait, as behind a `pg_dump`, would
- * stop the whole service meanwhile.
+ * Makes several short tries, because all other statements wait behind each try. A long wait, such
+ * as behind a `pg_dump`, would stop the whole service meanwhile.
  *
- * @param tables As text for `to_regclass`. Those that are not there yet, and those that the role
- *   may not lock, are left out.
+ * @param tables Names for `to_regclass`. Leaves out tables that do not exist yet, and those that
+ *   the role may not lock.
  * @param options.referred Tables that may be read meanwhile, in the same form.
- * @param options.patience Milliseconds after which there is no other try.
- * @throws OperatorError naming those who have the tables; then none is locked.
+ * @param options.patience Time in ms after which there is no other try.
+ * @throws OperatorError that names the sessions which hold the tables; no table is then locked.
  */
 export async function lockTables(
   client: ClientBase,
@@ -53,7 +56,7 @@ export async function lockTables(
   );
   if (rows.length === 0) return;
   const ids = rows.flatMap((row) => row.ids);
-  // First those that may be read meanwhile: the others hold up more.
+  // Locks the tables first that may be read meanwhile, because the other locks block more.
   const statements = rows.map(({ statement }) => statement).join(";");
   const endsAt = performance.now() + patience;
   while (!(await tryLock(client, statements, await tryMsFor(client, ids)))) {
@@ -63,8 +66,8 @@ export async function lockTables(
 }
 
 /**
- * Returns how long a try waits: longer while a VACUUM has one of the tables. Autovacuum gives way
- * to a statement that has waited for `deadlock_timeout`, and otherwise takes minutes.
+ * Returns how long a try waits: longer while a VACUUM holds one of the tables. Autovacuum yields to
+ * a statement that has waited for `deadlock_timeout`, and otherwise takes minutes.
  */
 async function tryMsFor(client: ClientBase, ids: readonly string[]): Promise<number> {
   const { rows } = await client.query<{ ms: number }>(
@@ -78,7 +81,8 @@ async function tryMsFor(client: ClientBase, ids: readonly string[]): Promise<num
 async function tryLock(client: ClientBase, statements: string, timeoutMs: number): Promise<boolean> {
   await client.query(`SAVEPOINT lock_tables; SET LOCAL statement_timeout = ${timeoutMs}`);
   try {
-    // The time-out is that of all the locks of a mode, and `lock_timeout` would be that of each.
+    // `statement_timeout` limits all locks of a mode together; `lock_timeout` would limit each
+    // lock.
     await client.query(statements);
   } catch (error) {
     if (codeOf(error) !== statementTimeout && codeOf(error) !== deadlock) throw error;
@@ -89,7 +93,7 @@ async function tryLock(client: ClientBase, statements: string, timeoutMs: number
   return true;
 }
 
-// Prepared transactions have no process.
+// Prepared transactions have no process id, so their `pid` is null.
 const heldByOthers = `
   locktype = 'relation' AND granted AND relation::text = ANY($1) AND pid IS DISTINCT FROM pg_backend_pid()
     AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;

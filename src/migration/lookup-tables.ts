@@ -5,18 +5,18 @@ import type { Definition, Definitions } from "../mapping/definition.ts";
 import { lookupColumnOf } from "../validation/compile.ts";
 import { parseRules } from "../validation/syntax.ts";
 
-/** The target of a rule `unique` or `exists`: a resource, or else a table. */
+/** The target of a rule `unique` or `exists`: a resource, or otherwise a table. */
 interface TableLookup {
   readonly table: string;
   readonly column: string;
-  /** Makes a sentence that names the place of the rule. */
+  /** Returns a sentence with the place of the rule. */
   readonly remark: (message: string) => string;
 }
 
 /**
  * Finds faults in the tables that the rules `unique` and `exists` name instead of a resource. Each
  * is a sentence that names the place in the mapping file. Queries the database only when there are
- * such rules. Rules of a code module are known only when it runs.
+ * such rules. Rules of a code module are only known when it runs.
  */
 export async function lookupFaults(
   client: ClientBase | Pool,

@@ -5,10 +5,10 @@ import { partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { ColumnPart } from "./statements.ts";
 
 /**
- * A row of `svc.made`: the record of what the service made in the managed tables. The service
- * changes nothing else.
+ * A row of `svc.made`, the record of the objects that the service made in the managed tables. The
+ * service changes no other objects.
  *
- * The key is the name, since object ids and column numbers change with pg_dump and restore. The
+ * The key is the name, because object ids and column numbers change with pg_dump and restore. The
  * definition shows that an index or a constraint was replaced by hand. A column that was replaced
  * by hand cannot be recognised.
  */
@@ -16,7 +16,7 @@ export interface MadeObject {
   readonly table: string;
   readonly kind: ObjectKind | "table";
   readonly name: string;
-  /** False for an object of others that equals the mapping file: used, and never dropped. */
+  /** False for an object of others that equals the mapping file. It is used and never dropped. */
   readonly isMade: boolean;
   /** PostgreSQL's definition of an index or constraint; the `ColumnWish` of a column, as JSON. */
   readonly definition: string;
@@ -25,7 +25,7 @@ export interface MadeObject {
 /** The wish of the mapping file for a column, part by part. The texts are only compared. */
 export type ColumnWish = Readonly<Record<ColumnPart, string>>;
 
-/** Reads the whole record. Empty in a database of a version that kept none. */
+/** Reads the whole record. Empty in a database of a version without a record. */
 export async function readMade(client: ClientBase): Promise<readonly MadeObject[]> {
   if (!(await hasTable(client, "svc.made"))) return [];
   const { rows } = await client.query<MadeObject>(
@@ -41,7 +41,7 @@ export function byKey(made: readonly MadeObject[]): ReadonlyMap<string, MadeObje
 
 /**
  * Returns whether a live object is the one on record. A check is also recognised by its comment,
- * since its wording follows the type of its column.
+ * because its text depends on the type of its column.
  */
 export function isSame(object: LiveObject, made: MadeObject): boolean {
   return object.kind === "column" || object.definition === made.definition || isSigned(object);

@@ -32,7 +32,7 @@ import { type ChecksPlan, findUnlisted, planValueChecks, type ValueCheck } from 
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
 import { withWayOn } from "./ways-on.ts";
 
-/** The steps that bring the managed tables to the models, and the objections. */
+/** The steps that adapt the managed tables to the models, and the objections. */
 export interface TablesPlan {
   readonly steps: readonly Step[];
   readonly ends: Ends;
@@ -53,13 +53,13 @@ export interface TablesPlan {
 const harmless = /^(A unique constraint covering|The primary key for)/;
 
 /**
- * Plans the changes of the managed tables. Hides from the engine what the service did not make, in
- * them or beside them.
+ * Plans the changes of the managed tables. Hides from the engine all objects that the service did
+ * not make.
  *
- * @param wanted Tables that may be made and changed.
+ * @param wanted Tables that may be created and changed.
  * @param limits Limits for the values of their columns.
  * @param checks Values that their enum columns may have.
- * @param indexes What `indexes` asks for.
+ * @param indexes Indexes that the key `indexes` requires.
  */
 export async function planTables({
   client,
@@ -78,7 +78,8 @@ export async function planTables({
   readonly checks: readonly ValueCheck[];
   readonly indexes: readonly WantedIndex[];
 }): Promise<TablesPlan> {
-  // A policy that hides rows would make a full column look empty. PostgreSQL refuses to count then.
+  // A policy that hides rows would make a full column look empty. With this setting, PostgreSQL
+  // refuses to count instead.
   await client.query("SET LOCAL row_security = off");
   const record = await readMade(client);
   const made = byKey(record);
@@ -140,7 +141,7 @@ export async function planTables({
   };
 }
 
-/** Looks at the rows where the engine, which does not, only warns. */
+/** Checks the rows for changes about which the engine only warns, because it does not read rows. */
 async function judgeRows({
   client,
   limits,
@@ -169,7 +170,7 @@ async function judgeRows({
   };
 }
 
-/** Finds the tables on record that are not there any more, in whatever schema they were. */
+/** Finds the tables on record that no longer exist, in any schema. */
 async function findGone(
   client: Client,
   record: readonly MadeObject[],
@@ -285,9 +286,9 @@ function changesOf({ statements }: ChangePlan): readonly ColumnChange[] {
 }
 
 /**
- * Returns whether a sentence of the engine stays: it is not only about clauses that do not run. The
- * sentences name no schema. So one may be about two tables, of which only one is changed. There a
- * sentence about NULLs does not stay, since PostgreSQL itself refuses them.
+ * Returns a filter of the engine's sentences. It drops sentences that are only about clauses that
+ * do not run. The sentences name no schema, so one may be about two tables of which only one
+ * changes. It then drops a sentence about NULLs, because PostgreSQL itself refuses them.
  */
 function concernsOf(changePlan: ChangePlan): (text: string) => boolean {
   const changes = changesOf(changePlan).filter(({ clause }) => clause.part !== "nullability");
@@ -312,7 +313,7 @@ function isAbout(text: string, { clause, table }: ColumnChange): boolean {
   });
 }
 
-/** Finds indexes to make whose name is taken. */
+/** Finds indexes to create whose name is taken. */
 async function findTaken(
   client: Client,
   { added }: ChangePlan,
@@ -320,7 +321,7 @@ async function findTaken(
 ): Promise<readonly string[]> {
   const names = [...added].flatMap(([key, table]) => {
     const [kind, , name] = JSON.parse(key) as [string, string, string];
-    // Either refused before, or dropped first.
+    // An existing object of this key was refused before, or is dropped first.
     const isThere = objects.some((one) => keyOfObject(one) === key);
     const place = shortTable(`${partsOfTable(table).schema}.${name}`);
     return kind === "index" && !isThere ? [{ name, place, table }] : [];
@@ -335,7 +336,7 @@ async function findTaken(
   });
 }
 
-/** Finds columns of others that must have a value and that no record of the API can fill. */
+/** Finds columns of others that must have a value but that the API cannot fill. */
 function inTheWay(
   wanted: readonly WantedTable[],
   objects: readonly LiveObject[],
@@ -360,15 +361,16 @@ function qualified(table: string): string {
   return `${schema}.${name}`;
 }
 
-/** Returns the SQL in one line, without the columns of a new table. */
+/** Returns the SQL as one line, without the columns of a new table. */
 function titleOf(sql: string): string {
   const line = sql.replace(/\s+/g, " ");
   return /^CREATE TABLE (?:"(?:[^"]|"")*"\.?)+/.exec(line)?.[0] ?? line;
 }
 
 /**
- * Repairs the change of a counting Int key to BigInt, and back. The engine writes `SET DATA TYPE
- * BIGSERIAL` or `SERIAL`, to which no column can change. It also leaves the limit of the sequence.
+ * Repairs the change of an auto-increment Int key to BigInt, or back. The engine writes `SET DATA
+ * TYPE BIGSERIAL` or `SERIAL`, which are no types of a column. It also does not change the limit of
+ * the sequence.
  */
 function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedSequence[]): string {
   const changes = clauses.flatMap(({ name, sql: clause }) => {

@@ -30,7 +30,10 @@ export function nextRecord({
   readonly wanted: readonly WantedTable[];
   readonly objects: readonly LiveObject[];
   readonly made: ReadonlyMap<string, MadeObject>;
-  /** By `keyOf`: the parts that the comparison saw. Those that it left equal the mapping file. */
+  /**
+   * Keys (`keyOf`) of the parts that the comparison saw. Parts that it did not change equal the
+   * mapping file.
+   */
   readonly seen: ReadonlySet<string>;
   readonly changePlan: ChangePlan;
   readonly valueChecks: ChecksPlan;
@@ -48,7 +51,7 @@ export function nextRecord({
       notes.push(
         `The table ${table} was made by a version of svc that kept no record of its parts: parts that equal the mapping file count as made by svc, and all others as made by somebody else.`,
       );
-    // One note for a table that was found as a whole.
+    // A table that was found as a whole gets only one note.
     const wholeTable = found.filter(({ kind }) => kind === "table");
     notes.push(
       ...(wholeTable.length > 0 ? wholeTable : found).map(({ kind, name }) => foundNote(table, kind, name)),
@@ -90,7 +93,7 @@ function rowsOf({
   const parts: readonly Row[] = live
     .filter((object) => (object.kind === "index" && !isTableIndex(object)) || object.what === "foreign key")
     .map(({ kind, name, definition, isPlain }) => {
-      // A part that is not plain was replaced by hand, under the name of one of the service's.
+      // A part that is not plain was replaced by hand, under the name of a part of the service.
       return { kind, name, isMade: isPlain && isMade(kind, name), definition };
     });
   const added = [...changePlan.added].flatMap(([key, of]) => {
@@ -125,8 +128,8 @@ function foundNote(table: string, kind: Row["kind"], name: string): string {
 }
 
 /**
- * Returns whether the record of a table must be written: it changes, or the plan touches what its
- * definitions describe.
+ * Returns whether the record of a table must be written: it changes, or the plan touches the
+ * objects of its definitions.
  */
 function isDue({
   table,

@@ -4,7 +4,7 @@ import type { LiveObject } from "./live-objects.ts";
 import type { Clause, Statement } from "./statements.ts";
 import { quoteName, quoteTable, shortTable } from "../db/names.ts";
 
-/** A column that is to have a foreign key, and where it leads. */
+/** A column that is to have a foreign key, and the referenced table and column. */
 interface Reference {
   readonly table: string;
   readonly column: string;
@@ -16,7 +16,7 @@ const referenceClause =
   /^ADD CONSTRAINT "[^"]+" FOREIGN KEY \("([^"]+)"\) REFERENCES ((?:"[^"]+"\.)?"[^"]+")\("([^"]+)"\)/;
 
 /**
- * Counts the rows that new foreign keys would refuse, so that a plan tells of them.
+ * Counts the rows that new foreign keys would refuse, so that a plan reports them.
  *
  * @returns A sentence for each foreign key with such rows.
  */
@@ -33,7 +33,7 @@ export async function findOrphans({
   const clauses = statements.flatMap((statement) =>
     statement.clauses.map((clause) => ({ statement, clause })),
   );
-  // Such a column comes back without values.
+  // A column that is dropped and added again has no values.
   const isDropped = ({ table, column }: Reference): boolean =>
     clauses.some(
       ({ statement, clause: { action, kind, name } }) =>
@@ -56,7 +56,8 @@ export function referenceOf(table: string | undefined, { sql }: Clause): Referen
   return { table, column, target: shortTable(place.replaceAll('"', "")), targetColumn };
 }
 
-// Types of one kind compare, as texts of all lengths do. Two of others may not, while one changes.
+// Types of one category can be compared, such as texts of all lengths. Types of two categories may
+// not, while one of them changes.
 const endsQuery = `
   SELECT to_regclass($3) IS NULL AS "isNew", own.attname IS NOT NULL AS "isThere",
     own.atttypid = ref.atttypid OR (mine.typcategory = theirs.typcategory AND mine.typcategory IN ('N', 'S')) AS "isComparable"
@@ -66,7 +67,7 @@ const endsQuery = `
   LEFT JOIN pg_type AS mine ON mine.oid = own.atttypid
   LEFT JOIN pg_type AS theirs ON theirs.oid = ref.atttypid`;
 
-/** Names one row by its key, and not by the value, which may be a secret. */
+/** Describes orphans by the key of one row, because the value may be a secret. */
 async function orphansOf(
   client: ClientBase,
   { table, column, target, targetColumn }: Reference,

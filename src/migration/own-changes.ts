@@ -7,15 +7,16 @@ import { readStatement, topLevelParts, type Statement, withQuotedSequences } fro
 /** The changes that the schema engine would make to the parts that it may see. */
 export interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"> {
   readonly statements: readonly Statement[];
-  /** By `keyOf`: the parts that it saw. */
+  /** Keys (`keyOf`) of the parts that the engine saw. */
   readonly seen: ReadonlySet<string>;
 }
 
 /**
  * Compares the managed tables with the models.
  *
- * The engine sees what the service made. It also sees what has the name of a wanted object: only
- * the engine can tell whether the two are equal. Everything else is hidden, and stays as it is.
+ * The engine sees the objects that the service made. It also sees objects with the name of a wanted
+ * object, because only the engine can compare the two. All other objects are hidden, and stay as
+ * they are.
  */
 export async function compareOwn({
   client,
@@ -37,10 +38,10 @@ export async function compareOwn({
 }): Promise<OwnChanges> {
   const compare = async (shown: readonly LiveObject[]): Promise<OwnChanges> => {
     const visible = visiblePartsOf(managed, shown);
-    // Loaded when something is to be compared: most starts have nothing to migrate.
+    // Loaded only for a comparison, because most starts have nothing to migrate.
     const { compareSchema } = await import("../db/prisma-internals/schema-engine.ts");
     const change = await compareSchema({ client, schemaText, externalTables, externalEnums, visible });
-    // The schemas have a step of their own.
+    // The schemas have their own step.
     const scripts = withQuotedSequences(change.statements).filter((sql) => !sql.startsWith("CREATE SCHEMA "));
     const statements = scripts.flatMap((script) => topLevelParts(script, ";")).map(readStatement);
     const seen = new Set(shown.filter((object) => isSeen(object, visible)).map(keyOfObject));
@@ -82,7 +83,7 @@ function visiblePartsOf(managed: readonly string[], shown: readonly LiveObject[]
   return {
     column,
     index: (table, name) => !managed.includes(table) || isWhole("index", table, name),
-    // The engine refuses foreign keys into schemas that no model is in, also those of other tables.
+    // The engine refuses foreign keys into schemas without a model, even those of other tables.
     foreignKey: (table, name) => managed.includes(table) && isWhole("constraint", table, name),
   };
 }

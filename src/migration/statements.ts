@@ -1,7 +1,7 @@
 import type { ObjectKind } from "./live-objects.ts";
 import { partsOfTable, quoteName, quoteText, shortTable } from "../db/names.ts";
 
-/** What a clause of the schema engine's statements does, and to which object. */
+/** A clause of a schema engine's statement: its action and its object. */
 export interface Clause {
   readonly sql: string;
   readonly action: "add" | "drop" | "alter" | "other";
@@ -19,7 +19,7 @@ export interface Statement {
   readonly sql: string;
   /** Undefined for `DROP INDEX` and sequences, whose statements name no table. */
   readonly table: string | undefined;
-  /** The schema of what it changes. */
+  /** The schema of the changed object. */
   readonly schema: string;
   /** The statement up to its first clause; only `ALTER TABLE` has more than one. */
   readonly head: string;
@@ -30,10 +30,10 @@ type Reading = readonly [RegExp, (...groups: string[]) => readonly Omit<Clause, 
 
 /** Names of tables and fields contain no quotes: the JSON Schema of mapping files refuses them. */
 const named = '"([^"]+)"';
-/** A table, or an index in a DROP: with its schema where that is not `public`. */
+/** A table, or an index in a DROP, with its schema unless that is `public`. */
 const placed = '((?:"[^"]+"\\.)?"[^"]+")';
 
-/** Returns a table or an index as mapping files write tables, from the engine's statement. */
+/** Converts a table or index name of the engine's statement to the form of mapping files. */
 function unquoted(text: string | undefined): string {
   return shortTable((text ?? "").replaceAll('"', ""));
 }
@@ -42,7 +42,7 @@ function schemaOf(text: string | undefined): string {
   return partsOfTable(unquoted(text)).schema;
 }
 
-/** The schema is known from the table. */
+/** Returns a name without its schema, which is known from the table. */
 function lastOf(text: string): string {
   return partsOfTable(unquoted(text)).name;
 }
@@ -65,7 +65,7 @@ const clauseReadings: readonly Reading[] = [
     new RegExp(`^ADD CONSTRAINT ${named} (PRIMARY|UNIQUE|FOREIGN)`),
     (name = "", kind = "") => [{ action: "add", kind: kind === "FOREIGN" ? "constraint" : "index", name }],
   ],
-  // The table shows whether it is of an index or of a foreign key.
+  // The objects of the table show whether this is about an index or a foreign key.
   [new RegExp(`^DROP CONSTRAINT ${named}$`), (name = "") => [{ action: "drop", kind: "constraint", name }]],
   [
     new RegExp(`^RENAME CONSTRAINT ${named} TO ${named}$`),
@@ -103,7 +103,7 @@ const statementReadings: readonly Reading[] = [
 /**
  * Reads a statement of the schema engine.
  *
- * @throws Error for a statement of another form: it must not run, since its effect is unknown.
+ * @throws Error for a statement of another form, which must not run because its effect is unknown.
  */
 export function readStatement(sql: string): Statement {
   const [altered, given] = new RegExp(`^ALTER TABLE ${placed}\\s+`).exec(sql) ?? [];
@@ -143,7 +143,7 @@ function readClause(sql: string, readings: readonly Reading[]): readonly Clause[
   throw new Error(`The schema engine gave a statement of a form that is not known: ${sql}`);
 }
 
-/** Returns the statement with these clauses only; undefined without any. */
+/** Returns the statement with only the given clauses; undefined without any. */
 export function withClauses(statement: Statement, clauses: readonly Clause[]): Statement | undefined {
   if (clauses.length === 0) return undefined;
   if (clauses.length === statement.clauses.length) return statement;
@@ -151,7 +151,7 @@ export function withClauses(statement: Statement, clauses: readonly Clause[]): S
   return { ...statement, clauses, sql: statement.head + parts.join(",\n") };
 }
 
-/** Quotes the sequences of counting columns, which the engine names without quotes. */
+/** Quotes the sequences of auto-increment columns, which the engine names without quotes. */
 export function withQuotedSequences(scripts: readonly string[]): readonly string[] {
   const names = scripts.flatMap((script) =>
     [...script.matchAll(/^CREATE SEQUENCE ([^"\n]+?);?$/gm)].map(([, name = ""]) => name),
@@ -173,7 +173,7 @@ export function topLevelParts(sql: string, separator = ","): readonly string[] {
   const parts: string[] = [];
   let start = 0;
   let depth = 0;
-  // Quoted names, texts with backslashes, texts, or one character.
+  // Matches quoted names, texts with backslashes, other texts, or one character.
   for (const { 0: token, index } of sql.matchAll(/"[^"]*"|\bE'(?:[^'\\]|\\.|'')*'|'(?:[^']|'')*'|[^]/g)) {
     if (token === "(" || token === "[") depth++;
     if (token === ")" || token === "]") depth--;

@@ -5,19 +5,22 @@ import { keyOf, type LiveObject } from "./live-objects.ts";
 import { isSame, type MadeObject } from "./made.ts";
 import type { ChecksPlan } from "./value-checks.ts";
 
-/** An index that `indexes` of a mapping file asks for. */
+/** An index that the key `indexes` of a mapping file requires. */
 export interface WantedIndex {
   readonly table: string;
   readonly name: string;
-  /** What stands behind the table in CREATE INDEX. */
+  /** The SQL after the table in CREATE INDEX. */
   readonly content: string;
 }
 
 const ending = "_svc_idx";
-/** PostgreSQL rewrites conditions, so that each index has what was asked for as its comment. */
+/**
+ * Start of an index's comment, which holds the requested definition because PostgreSQL rewrites
+ * conditions.
+ */
 const sign = "svc index: ";
 
-/** Returns the indexes of a definition, each under a name that follows from its fields. */
+/** Returns the indexes of a definition, each with a name derived from its fields. */
 export function tableIndexesOf({ table, fields, indexes }: Definition): readonly WantedIndex[] {
   const taken = new Map<string, number>();
   return indexes.map(({ fields: names, where, type }) => {
@@ -34,16 +37,16 @@ export function tableIndexesOf({ table, fields, indexes }: Definition): readonly
   });
 }
 
-/** Returns whether an index is of this kind. The schema engine knows nothing of such indexes. */
+/** Returns whether an index comes from `indexes`. The schema engine does not know these indexes. */
 export function isTableIndex({ kind, name, comment }: LiveObject): boolean {
   return kind === "index" && (comment?.startsWith(sign) === true || /_svc_idx(?:_\d+)?$/.test(name));
 }
 
 /**
- * Plans the indexes of the managed tables, as `planValueChecks` plans their checks.
+ * Plans the indexes of the managed tables like `planValueChecks` plans their checks.
  *
- * @param dropped By `keyOf`: also what goes together with a column that is dropped, and comes back
- *   with the column.
+ * @param dropped Keys (`keyOf`) of dropped objects, including those dropped together with a column
+ *   that is added again.
  */
 export function planTableIndexes({
   indexes,
@@ -87,7 +90,7 @@ export function planTableIndexes({
         `COMMENT ON INDEX ${placeOf(table, name)} IS ${quoteText(comment)}`,
     })),
     losses: ended
-      // An index of renamed columns is made again under another name.
+      // An index of renamed columns is created again under another name, which is no loss.
       .filter(({ table, definition }) =>
         comes.every((index) => index.table !== table || columnsIn(index.content) !== columnsIn(definition)),
       )
@@ -110,7 +113,7 @@ export function planTableIndexes({
   };
 }
 
-/** The kind and the columns of an index, as PostgreSQL and `content` write them. */
+/** Returns the type and the columns of an index, from PostgreSQL's definition or from `content`. */
 function columnsIn(text: string): string | undefined {
   const from = text.indexOf("USING ");
   return from < 0 ? undefined : text.slice(from, text.indexOf(")", from) + 1).replaceAll('"', "");
@@ -120,7 +123,7 @@ function placeOf(table: string, name: string): string {
   return quoteTable(`${partsOfTable(table).schema}.${name}`);
 }
 
-/** Returns two plans as one. */
+/** Merges two plans. */
 export function joinedPlans(one: ChecksPlan, other: ChecksPlan): ChecksPlan {
   return {
     before: [...one.before, ...other.before],

@@ -13,7 +13,7 @@ export interface ValueCheck {
   readonly values: readonly string[];
 }
 
-/** The changes of the CHECK constraints of enum columns, or of indexes. */
+/** Planned changes of the CHECK constraints of enum columns, or of indexes. */
 export interface ChecksPlan {
   /** Steps before the columns change. */
   readonly before: readonly Step[];
@@ -21,7 +21,7 @@ export interface ChecksPlan {
   readonly after: readonly Step[];
   readonly losses: readonly string[];
   readonly impossible: readonly string[];
-  /** The checks and indexes of the mapping files as they are in the end. */
+  /** The checks and indexes of the mapping files after the plan. */
   readonly checks: readonly {
     readonly kind: "constraint" | "index";
     readonly table: string;
@@ -29,7 +29,7 @@ export interface ChecksPlan {
     readonly isMade: boolean;
     readonly isNew: boolean;
   }[];
-  /** By `keyOf`: the dropped checks. */
+  /** Keys (`keyOf`) of the dropped checks. */
   readonly dropped: ReadonlySet<string>;
 }
 
@@ -38,11 +38,11 @@ const ending = "_svc_values";
 /**
  * Plans the CHECK constraints. PostgreSQL changes the wording of a condition, so each constraint
  * has its condition as a comment. The comment also marks the service's checks in a database of a
- * version that kept no record.
+ * version without a record.
  *
  * @param objects Objects of every managed table: a check of the service that is no longer wanted is
  *   dropped.
- * @param unrecorded The tables of a version that kept no record.
+ * @param unrecorded The tables of a version without a record.
  */
 export function planValueChecks({
   checks,
@@ -93,7 +93,7 @@ export function planValueChecks({
         `COMMENT ON CONSTRAINT ${quoteName(name)} ON ${quoteTable(table)} IS ${quoteText(condition)}`,
     })),
     losses: ended
-      // A renamed column has a check of another name again.
+      // A renamed column gets a check of another name, which is no loss.
       .filter(({ table, columns }) =>
         comes.every((check) => check.table !== table || !columns.includes(check.column)),
       )
@@ -123,11 +123,11 @@ function nameOf({ table, column }: ValueCheck): string {
   return fittingName(`${partsOfTable(table).name}_${column}`, ending);
 }
 
-/** What a column of texts, and of lists of them, is in PostgreSQL's words. */
+/** Types of columns of texts in PostgreSQL's words; `lists` matches lists of texts. */
 const texts = /^(?:text|character varying(?:\(\d+\))?)(?: |$)/;
 const lists = /^text\[\](?: |$)/;
 
-/** Counts the rows that the new checks would refuse, so that a plan tells of them. */
+/** Counts the rows that the new checks would refuse, so that a plan reports them. */
 export async function findUnlisted({
   client,
   checks,

@@ -3,13 +3,16 @@ import type { Definition, Field } from "../mapping/definition.ts";
 import { partsOfTable, quoteName, quoteTable } from "../db/names.ts";
 import type { LiveObject } from "./live-objects.ts";
 
-/** What PostgreSQL's cast of a column to its new type does to the values. */
+/** Effect of PostgreSQL's cast of a column to its new type on the values. */
 interface Cast {
   /** Completes "the column is to hold ...". */
   readonly expected: string;
-  /** An SQL condition on `value` that is true where the cast fails, or cuts a text. */
+  /** An SQL condition on `value` that is true when the cast fails, or cuts a text. */
   readonly broken?: string | undefined;
-  /** An SQL condition on `value` that is true where the cast forgets something. */
+  /**
+   * An SQL condition on `value` that is true when the cast loses something, and the name of the
+   * loss.
+   */
   readonly lost?: { readonly condition: string; readonly what: string };
   /** Whether the cast changes no value that is not `broken`. */
   readonly isLossless: boolean;
@@ -19,7 +22,7 @@ interface Cast {
 export interface ValueLimit {
   readonly table: string;
   readonly column: string;
-  /** @param from The present type in PostgreSQL's words, without the `[]` of a list. */
+  /** @param from The current type in PostgreSQL's words, without the `[]` of a list. */
   readonly castFrom: (from: string) => Cast | undefined;
   readonly isList: boolean;
 }
@@ -37,7 +40,10 @@ export function valueLimitsOf({ table, fields }: Definition): readonly ValueLimi
 const numbers = /^(?:smallint|integer|bigint|numeric|real|double precision)/;
 const moments = /^timestamp/;
 
-/** Undefined where every value has its like in the new type, and where there is no such cast. */
+/**
+ * Returns the cast to a field's type. Undefined when every value fits the new type, or there is no
+ * such cast.
+ */
 function castOf(field: Field, from: string): Cast | undefined {
   const { type, native, length } = field;
   if (native !== undefined) return undefined;
@@ -53,7 +59,7 @@ function castOf(field: Field, from: string): Cast | undefined {
 }
 
 function numberCast({ type, precision, scale }: Field, from: string): Cast | undefined {
-  // NaN is greater than every number, and no integer.
+  // NaN is greater than every number and no integer: the conditions of integer types refuse it.
   if (type === "Int")
     return {
       expected: "whole numbers of 32 bits",
@@ -63,7 +69,7 @@ function numberCast({ type, precision, scale }: Field, from: string): Cast | und
   if (type === "BigInt")
     return {
       expected: "whole numbers of 64 bits",
-      // A float is compared as a float: as a number it would have 15 digits only.
+      // A float is compared as a float, because as a `numeric` it would only have 15 digits.
       broken: "round(value) >= 9223372036854775808 OR round(value) < -9223372036854775808",
       isLossless: false,
     };
@@ -74,7 +80,7 @@ function numberCast({ type, precision, scale }: Field, from: string): Cast | und
       isLossless: false,
     };
   if (type !== "Decimal") return undefined;
-  // Prisma's own, where the file has none.
+  // Prisma's defaults, when the file has no precision.
   const digits = precision === undefined ? { precision: 65, scale: 30 } : { precision, scale: scale ?? 0 };
   const whole = digits.precision - digits.scale;
   return {
@@ -84,7 +90,10 @@ function numberCast({ type, precision, scale }: Field, from: string): Cast | und
   };
 }
 
-/** The engine takes these for casts that lose nothing, and warns of none. */
+/**
+ * Returns a cast between dates and times. The engine takes these for lossless casts, and does not
+ * warn.
+ */
 function temporalCast({ type }: Field, from: string): Cast | undefined {
   if (type === "Date" && moments.test(from))
     return {
@@ -95,7 +104,7 @@ function temporalCast({ type }: Field, from: string): Cast | undefined {
   if (type === "Time" && moments.test(from))
     return {
       expected: "times of day",
-      // PostgreSQL makes NULL of them.
+      // PostgreSQL would turn infinite values into NULL.
       broken: "NOT isfinite(value)",
       lost: { condition: "value IS NOT NULL", what: "a day" },
       isLossless: false,
@@ -109,7 +118,7 @@ function temporalCast({ type }: Field, from: string): Cast | undefined {
   return undefined;
 }
 
-/** Counts the rows whose value cannot be cast, and those whose value loses something. */
+/** Counts the rows whose value cannot be cast, and the rows whose value loses something. */
 async function countRows(
   client: ClientBase,
   { table, column, isList }: ValueLimit,
@@ -128,9 +137,9 @@ const castWarning =
   /^You are about to alter the column `([^`]+)` on the `([^`]+)` table,.* will be cast from /s;
 
 /**
- * Checks the values of columns whose type changes. Some values cannot be cast, with any flag. The
- * engine warns of most casts to a narrower type, whatever the values are; where all fit, nothing is
- * lost. The warning names no schema, so it may be about several tables.
+ * Checks the values of columns whose type changes. Some values cannot be cast, whatever flag is
+ * given. The engine warns of most casts to a narrower type, whatever the values are; when all fit,
+ * nothing is lost. The warning names no schema, so it may be about several tables.
  *
  * @param changed The columns whose type changes.
  * @param objects Objects of their tables.
@@ -192,7 +201,7 @@ async function castResultOf({
   const cast = limit?.isList === type.endsWith("[]") ? limit.castFrom(type.replace(/\[\]$/, "")) : undefined;
   if (limit === undefined || cast === undefined) return { table, column, isLossless: false };
   const given = { table, column, isLossless: cast.isLossless };
-  // A wider text needs no look at the rows, of which there may be many.
+  // A wider text needs no scan of the rows, of which there may be many.
   if (cast.broken === undefined && cast.lost === undefined) return given;
   const { broken, lost } = await countRows(client, limit, cast);
   const start = `The column ${column} of the table ${table} is to hold ${cast.expected}`;

@@ -6,10 +6,10 @@ const madeAnew = /^The `[^`]+` column on the `[^`]+` table would be dropped and 
 const nowRequired = /^Made the column `[^`]+` on table `[^`]+` required, but there are \d+ existing NULL/;
 
 /**
- * Adds to a sentence of the schema engine how to keep the values. The engine says only what is
- * lost, or what stands in the way.
+ * Adds advice to a sentence of the schema engine on how to keep the values. The engine only names
+ * the loss or the obstacle.
  *
- * @param statements Those of the plan: a column that they add may be a dropped one under a new
+ * @param statements Statements of the plan. A column that they add may be a dropped one under a new
  *   name, which the engine cannot know.
  */
 export function withWayOn(sentence: string, statements: readonly Statement[]): string {
