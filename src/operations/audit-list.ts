@@ -2,7 +2,7 @@ import type { OutputRow } from "../kit/cli-output.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import type { Sql } from "../db/sql.ts";
 
-/** Filters rows of `svc.audit`. Every given condition must hold. */
+/** Filter of rows of `svc.audit`. Every given condition must hold. */
 export interface AuditFilter {
   readonly since?: Date | undefined;
   readonly until?: Date | undefined;
@@ -19,7 +19,7 @@ export interface Party {
   readonly id?: string | undefined;
 }
 
-/** Reads `user` or `user:7`. The id may be empty, and contain colons. */
+/** Parses `user` or `user:7`. The id may be empty, and may contain colons. */
 export function readParty(text: string): Party {
   const [kind = "", ...id] = text.split(":");
   return id.length === 0 ? { kind } : { kind, id: id.join(":") };
@@ -41,7 +41,7 @@ export interface AuditRow {
   readonly details: Readonly<Record<string, unknown>>;
 }
 
-/** Rows of a page, so that no statement reaches the time limit or fills the memory. */
+/** Rows of a page: few enough that no statement reaches the time limit or fills the memory. */
 const pageSize = 500;
 
 /** Returns the rows that match, newest first. */
@@ -64,20 +64,20 @@ export async function listAudit({
   }
 }
 
-/** A place in the list, whose order is by time and id. */
+/** A position in the list, which is ordered by time and id. */
 export interface AuditPosition {
   readonly occurredAt: string;
   readonly id: string;
-  /** Whether the rows are wanted that come before it, the newer ones. */
+  /** Whether to read the newer rows, which come before the position. */
   readonly isBackwards: boolean;
 }
 
-/** Returns the place of a row. */
+/** Returns the position of a row. */
 export function positionOf({ occurred_at: at, id }: AuditRow, isBackwards: boolean): AuditPosition {
   return { occurredAt: at.toISOString(), id, isBackwards };
 }
 
-/** Reads rows from a place on, newest first; backwards the oldest first. */
+/** Reads rows from a position on, newest first; backwards the oldest first. */
 export async function readAudit(sql: Sql, page: AuditPage): Promise<readonly AuditRow[]> {
   const { text, values } = queryOf(page);
   return sql<AuditRow & Record<string, unknown>>(text, values);
@@ -124,7 +124,7 @@ export function presentAudit({ id, occurred_at: at, ...row }: AuditRow): OutputR
   return { id: Number(id), occurred_at: formatDateTime(at), ...row };
 }
 
-/** Presents when, what, to what and by whom, for people. */
+/** Presents the time, the action, the object and the actor, for people. */
 export function summaryOf(row: AuditRow): OutputRow {
   const changed = changedNames(row);
   return {
@@ -154,7 +154,7 @@ function changedNames({ details }: AuditRow): string {
     if (typeof count === "number") return `${count} ${name}`;
   }
   const { before, after, resources, settings } = details;
-  // For a created or deleted object it would be every column.
+  // For a created or deleted object, this would be every column.
   const columns = before === undefined ? [] : Object.keys(after ?? {});
   const names = Array.isArray(settings) ? [...Object.values(resources ?? {}).flat(), ...settings] : columns;
   const text = names.map(String).join(", ");

@@ -10,10 +10,10 @@ import { parseAskedDate } from "../validation/dates.ts";
 import { positionOf, presentAudit, readAudit, readParty, type AuditFilter } from "./audit-list.ts";
 import { cursorPagingOf } from "./cursor-paging.ts";
 
-/** Limits an id or a name in a filter. */
+/** Longest id or name in a filter. */
 const longestId = 200;
 
-/** What the list of the audit trail can be asked for. */
+/** Parameters of the list of the audit trail. */
 export const auditShape = fixedShape([], {
   hasGroups: false,
   counts: ["none"],
@@ -38,7 +38,7 @@ function timeFault(name: string, text: string): string | undefined {
     : `The ${name} field must be a date, such as 2026-03-28T14:30:00Z, or a duration, such as 24h.`;
 }
 
-/** A duration is so long ago, as for `svc-admin audit list`. */
+/** Parses a time. A duration means that long ago, as for `svc-admin audit list`. */
 function timeOf(text: string): Date | undefined {
   const ago = durationMsOf(text);
   return ago === undefined ? parseAskedDate(text) : new Date(Date.now() - ago);

@@ -2,10 +2,10 @@ import { validationError } from "../kit/errors.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 
 /**
- * Returns the cursor and the page size that are asked for, of a list without numbered pages. An
- * empty cursor stands for the first page.
+ * Returns the requested cursor and page size of a list without numbered pages. An empty cursor
+ * means the first page.
  *
- * @throws AppError `validation.failed` for a number.
+ * @throws AppError `validation.failed` for a page number.
  */
 export function cursorPagingOf({ paging, given }: Pick<ListParameters, "paging" | "given">): {
   readonly cursor: string;

@@ -10,7 +10,7 @@ import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { cursorPagingOf } from "./cursor-paging.ts";
 
-/** What the list can be asked for. */
+/** Parameters of the list of dead letters. */
 export const deadLetterShape = fixedShape([], {
   hasGroups: false,
   counts: ["none"],
@@ -26,7 +26,7 @@ const confirmedText = `
   SELECT id, user_id AS "userId", dead_lettered_at AS "at" FROM svc.deliveries WHERE id = ANY($1::bigint[])`;
 
 /**
- * Reads a page of deliveries whose attempts are spent, the newest first: each is a message of
+ * Reads a page of deliveries without attempts left, the newest first. Each is a message on
  * `svc.dead` once the broker has confirmed it.
  */
 export async function readDeadLetters(

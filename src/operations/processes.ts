@@ -24,7 +24,7 @@ export interface ProcessRow {
   readonly configuration: string;
   readonly reloadsAsked: number;
   readonly reloadsAnswered: number;
-  /** Why the last reload was refused; empty when it was not. */
+  /** Faults for which the last reload was refused; empty when it was not. */
   readonly reloadFaults: readonly string[];
 }
 
@@ -32,20 +32,23 @@ export interface ProcessRow {
  * Registers the process in `svc.processes`, renews its `seen_at`, and answers the requests there.
  */
 export interface Registration extends Worker {
-  /** Records the outcome of a reload that a signal asked for. */
+  /** Records the outcome of a reload that a signal requested. */
   note(outcome: ReloadOutcome): Promise<void>;
   /** Deletes the row of the process. */
   remove(): Promise<void>;
 }
 
-/** How often each process reads its row, and the list of dispatchers. */
+/** Interval at which each process reads its row and the list of dispatchers. */
 export const processPollMs = 2_000;
 /** A process that was not seen for this long is dead, or has no database. */
 const liveForSeconds = 15;
 const writeEverySeconds = 5;
 const mostListed = 100;
 
-/** A row of the future is of before the database's clock went back. Its process renews it soon. */
+/**
+ * SQL condition that a process is alive. A time in the future dates from before the database's
+ * clock was set back. The process renews it soon.
+ */
 const isLive = `seen_at BETWEEN now() - interval '${liveForSeconds} seconds' AND now() + interval '${liveForSeconds} seconds'`;
 
 const registerText = `
@@ -56,7 +59,8 @@ const registerText = `
 // A killed process leaves its row.
 const forgetText = `DELETE FROM svc.processes WHERE seen_at < now() - interval '1 hour'`;
 
-// One statement, which writes at most every third time. It sees the rows as they were before.
+// One statement, which writes at most every third time. It reads the rows as they were before its
+// own write.
 const pollText = `
   WITH beat AS (
     UPDATE svc.processes SET seen_at = now()
@@ -79,7 +83,7 @@ const removeText = `DELETE FROM svc.processes WHERE id = $1`;
 const columns = `id, program, host, pid, configuration, reloads_asked AS "reloadsAsked",
   reloads_answered AS "reloadsAnswered", reload_faults AS "reloadFaults"`;
 
-// The same statement writes the audit trail, and only when there is a process.
+// The statement also writes the audit trail, but only when there is a process.
 const askText = `
   WITH ${actingCte("$1")}, asked AS (
     UPDATE svc.processes SET reloads_asked = reloads_asked + 1
@@ -105,12 +109,12 @@ interface PollRow {
  * Creates the registration of this process. Costs one statement every 2 s; every third one writes
  * the row.
  *
- * @param id Of this process.
+ * @param id Id of this process.
  * @param reload Reloads the configuration; never rejects.
  * @param hash Returns the hash of the configuration in use.
- * @param onDispatchers Gets the ids of the dispatchers that live, from each poll. This one's is
- *   missing when its own row was too old: the others took it for dead.
- * @param onRegistered Called once, with the first row: what was asked for before is not in it.
+ * @param onDispatchers Gets the ids of the live dispatchers from each poll. The id of this process
+ *   is missing when its row was too old: the others took it for dead.
+ * @param onRegistered Called once, with the first row, which contains no earlier requests.
  */
 export function createRegistration({
   id,
@@ -150,13 +154,16 @@ export function createRegistration({
     await sql(noteText, [id, outcome.hash, lastFaults, answered]);
   }
 
-  /** The poll does not wait for it: a process that makes a large change is still alive. */
+  /**
+   * Reloads, and records the outcome. The poll does not wait for it, because a process that applies
+   * a large change is still alive.
+   */
   async function answer(asked: number): Promise<void> {
     const outcome = await reload();
     try {
       await note(outcome, asked);
     } catch (error) {
-      // The next poll asks again: a second reload of the same files is harmless.
+      // The next poll starts the request again. A second reload of the same files is harmless.
       taken = 0;
       log.warn({ reason: messageOf(error) }, "the outcome of a reload could not be recorded");
     }
@@ -164,7 +171,7 @@ export function createRegistration({
 
   async function poll(): Promise<void> {
     let row = await readOwn(sql, id);
-    // Deleted as dead, or not registered yet.
+    // The row was deleted as dead, or is not registered yet.
     if (row === undefined) {
       taken = 0;
       await register();
@@ -182,7 +189,7 @@ export function createRegistration({
       name: "processes",
       intervalMs,
       turn: poll,
-      // At debug level, since the parts that need the database log its loss.
+      // Logs at debug level, because the parts that need the database log its loss.
       onError: (error) =>
         log.debug({ reason: messageOf(error) }, "the process could not renew its row in svc.processes"),
     }),
@@ -202,9 +209,9 @@ const listText = `
   SELECT ${columns}, version, started_at AS "startedAt", seen_at AS "seenAt", loaded_at AS "loadedAt" FROM svc.processes
   WHERE ${isLive} ORDER BY program, host, pid LIMIT ${mostListed}`;
 
-/** A live process, as admins see it. */
+/** A live process as shown to admins. */
 export interface LiveProcess extends ProcessRow {
-  /** Null for a version before the column. */
+  /** Null for a version from before this column. */
   readonly version: string | null;
   readonly startedAt: Date;
   readonly seenAt: Date;
@@ -237,7 +244,7 @@ export async function askForReload(sql: Sql, actor: Actor): Promise<readonly Pro
   return sql<ProcessRow & Record<string, unknown>>(askText, [actorText(actor)]);
 }
 
-/** Returns the rows of these processes, without those that ended. */
+/** Returns the rows of the given processes, without those that have ended. */
 export async function findProcesses(sql: Sql, ids: readonly string[]): Promise<readonly ProcessRow[]> {
   return sql<ProcessRow & Record<string, unknown>>(findText, [ids]);
 }

@@ -15,9 +15,9 @@ export interface Answer {
 const lookEveryMs = 200;
 
 /**
- * Has every live process reload, and waits for their answers; empty when none runs.
+ * Makes every live process reload, and waits for the answers. Returns none when no process runs.
  *
- * @param limitMs How long to wait; those without an answer then have the outcome `no answer`.
+ * @param limitMs Time to wait. Processes without an answer then have the outcome `no answer`.
  */
 export async function reloadAll({
   sql,
@@ -49,14 +49,16 @@ function answerOf(asked: ProcessRow, now: ProcessRow | undefined): Answer {
   return { asked, outcome: faults.length === 0 ? "reloaded" : "refused", configuration, faults };
 }
 
-/** Returns whether every process took the files into use, and there is one; as for the command. */
+/**
+ * Returns whether there are processes, and every one has reloaded or stopped, as for the command.
+ */
 export function haveAllReloaded(answers: readonly Pick<Answer, "outcome">[]): boolean {
   return (
     answers.length > 0 && answers.every(({ outcome }) => outcome === "reloaded" || outcome === "stopped")
   );
 }
 
-/** Names a process for people. */
+/** Returns the name of a process for people. */
 export function placeOf({ asked: { program, host, pid } }: Answer): string {
   return `${program} on ${host}, process ${pid}`;
 }

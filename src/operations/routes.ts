@@ -27,7 +27,7 @@ import { haveAllReloaded, reloadAll, type Answer } from "./reload-all.ts";
 import { faultInFile, faultOf, type ShownFault } from "./shown-fault.ts";
 import { readStats } from "./stats.ts";
 
-/** What the routes of operators need. */
+/** Dependencies of the routes of operators. */
 export interface OperationRoutesOptions {
   /** The configuration in use. */
   readonly configuration: {
@@ -37,7 +37,7 @@ export interface OperationRoutesOptions {
     readonly loadedAt: Date;
   };
   readonly sql: Sql;
-  /** Reads lists by index, with a time limit of its own. */
+  /** Reads lists by index, with its own time limit. */
   readonly listSql: Sql;
   readonly history: Pick<DeliveryHistory, "read">;
   /** Reads the configuration of this host again; throws OperatorError with every fault. */
@@ -48,9 +48,12 @@ export interface OperationRoutesOptions {
     readonly faults: readonly string[];
     readonly actor: Actor;
   }) => Promise<void>;
-  /** The folder that the paths in faults start from. */
+  /** The folder to which the paths in faults are relative. */
   readonly cwd: string;
-  /** How many messages the queue of dead letters holds; rejects while the broker is away. */
+  /**
+   * Returns the number of messages in the queue of dead letters; rejects while the broker is
+   * unavailable.
+   */
   readonly deadDepth: () => Promise<number>;
   readonly listTurns: Turns;
   readonly maxPerPage: number;
@@ -61,10 +64,10 @@ export interface OperationRoutesOptions {
   readonly answerPost: AnswerPost;
 }
 
-/** How long a request waits for the processes to reload; a start of a large change takes longer. */
+/** Time that a request waits for the processes to reload; applying a large change takes longer. */
 const reloadLimitMs = 20_000;
 
-/** Adds what operators look at: figures, audit trail, configuration, dead letters. */
+/** Adds the routes of operators: figures, audit trail, configuration, dead letters. */
 export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOptions): void {
   const { sql, listSql, listTurns, maxPerPage, cursors, history, urlOf, deadDepth } = options;
 
@@ -138,8 +141,7 @@ function shownConfiguration({ configuration }: OperationRoutesOptions): Readonly
 }
 
 /**
- * Returns the faults of this host's files, as `svc-admin reload` looks for them first, and records
- * them.
+ * Returns and records the faults of this host's files, which `svc-admin reload` also checks first.
  */
 async function ownFaults(
   { read, recordRefusal, cwd, configuration }: OperationRoutesOptions,
@@ -158,7 +160,7 @@ async function ownFaults(
   }
 }
 
-/** More would only make the answer long. */
+/** Most faults of an answer; more would only make it long. */
 const mostFaults = 200;
 
 function presentAnswer({ asked, outcome, configuration, faults }: Answer): Readonly<Record<string, unknown>> {

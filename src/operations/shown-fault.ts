@@ -7,24 +7,24 @@ interface Line {
   readonly text: string;
 }
 
-/** A fault of the configuration, and where it is. */
+/** A fault of the configuration, with its place. */
 export interface ShownFault {
   readonly message: string;
-  /** Null for a fault that is in no file, like the next two. */
+  /** File of the fault. Null when it is in no file, like the next two. */
   readonly file: string | null;
   readonly line: number | null;
   readonly column: number | null;
-  /** The lines around it, where the file is on this host; else null. */
+  /** The lines around the fault when the file is on this host; otherwise null. */
   readonly excerpt: readonly Line[] | null;
 }
 
 const place = /^([^\n:]{1,400}):(\d{1,7}):(\d{1,7}): (.*)$/s;
 const around = 3;
 const longestLine = 300;
-/** As the reader of the files has it. */
+/** Most bytes of a file, as in the reader of the files. */
 const mostBytes = 256 * 1024;
 
-/** Takes a fault apart as `faultText` writes it. Any other text is a message without a place. */
+/** Parses a fault in the format of `faultText`. Any other text is a message without a place. */
 export function faultOf(text: string): ShownFault {
   const [, file, line, column, message = text] = place.exec(text) ?? [];
   return {
@@ -37,10 +37,10 @@ export function faultOf(text: string): ShownFault {
 }
 
 /**
- * Takes a fault apart like `faultOf`, and adds the lines around its place when the file is within
+ * Parses a fault like `faultOf`, and adds the lines around its place when the file is within
  * `configDir`. Shows only the keys of `service.yaml`, which may hold secrets.
  *
- * @param cwd The folder that the paths in faults start from.
+ * @param cwd The folder to which the paths in faults are relative.
  */
 export async function faultInFile(
   text: string,
@@ -64,7 +64,7 @@ export async function faultInFile(
   };
 }
 
-/** Keeps comments on lines of their own and keys, and cuts every value. */
+/** Returns a line without its value. Keeps keys, and comments on their own lines. */
 function keyOf(line: string): string {
   if (/^\s*(#.*)?$/.test(line)) return line;
   const [, key, value = ""] = /^(\s*[\w.-]+:)(.*)$/.exec(line) ?? [];

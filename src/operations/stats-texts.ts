@@ -1,4 +1,4 @@
-/** Most rows that a count reads; a count that reaches it stands for as many or more. */
+/** Most rows that a count reads. A count that reaches this means at least as many. */
 export const countLimit = 1_000;
 /** Most receivers that are listed. */
 const mostReceivers = 20;
@@ -18,7 +18,7 @@ const some = (rows: string, limit: number): string =>
 
 const createdAt = (id: string): string => `(SELECT created_at FROM svc.deliveries WHERE id = (${id}))`;
 
-/** Reads how much waits, of all users. An index answers every part, to its limit. */
+/** Counts the waiting work of all users. Each part reads an index, up to its limit. */
 export const backlogOfAllText = `
   SELECT now() AS now,
     ${some("svc.outbox ORDER BY event_id", countLimit)} AS events,
@@ -29,7 +29,10 @@ export const backlogOfAllText = `
     ${createdAt("SELECT delivery_id FROM svc.delivery_queue ORDER BY delivery_id LIMIT 1")} AS "oldestDeliveryAt",
     ${some("svc.deliveries WHERE held_at IS NOT NULL ORDER BY id", countLimit)} AS held`;
 
-/** Reads how much of one user waits. No index has events that are not fanned out by owner. */
+/**
+ * Counts the waiting work of one user. Leaves out events that are not fanned out, because no index
+ * has them by owner.
+ */
 export const backlogOfUserText = `
   WITH own AS MATERIALIZED (
     SELECT delivery_id, due_at FROM svc.delivery_queue WHERE user_id = $1 ORDER BY delivery_id LIMIT ${countLimit}
@@ -42,9 +45,9 @@ export const backlogOfUserText = `
 
 /**
  * Lists receivers that fail, are off or wait. `failing`, `off` and `parked` each read a bounded
- * number of rows. One that was switched off for failing keeps its time; the newest are read first,
- * since those that are on have failed for a shorter time. OFFSET 0: one row by its key for each,
- * whatever the planner expects.
+ * number of rows. A receiver that was switched off for failing keeps its time. The newest are read
+ * first, because receivers that are on have failed for a shorter time. OFFSET 0 makes PostgreSQL
+ * look up one row by its key for each, whatever the planner expects.
  */
 const receiversText = (failing: string, off: string, parked: string): string => `
   WITH RECURSIVE failing AS MATERIALIZED (${failing}

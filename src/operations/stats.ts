@@ -48,11 +48,11 @@ interface ReceiverRow extends Record<string, unknown> {
 }
 
 /**
- * Reads the figures of all users for an admin, else those of one user. Every statement reads a
+ * Reads the figures of all users for an admin, otherwise those of one user. Every statement reads a
  * bounded number of rows, whatever the history.
  *
- * @param sql Uses indexes only.
- * @param showsWebhooks Whether the token may see them; else `receivers` is null.
+ * @param sql SQL that uses only indexes.
+ * @param showsWebhooks Whether the token may see webhooks; otherwise `receivers` is null.
  */
 export async function readStats(
   sql: Sql,
@@ -84,7 +84,7 @@ export async function readStats(
   };
 }
 
-/** Lays rows out as lists of equal length, the oldest first. The last item is still growing. */
+/** Converts rows to lists of equal length, the oldest first. The last item is still growing. */
 function seriesOf(
   rows: readonly FigureRow[],
   now: Date,
@@ -131,7 +131,7 @@ function presentReceiver(row: ReceiverRow): Readonly<Record<string, unknown>> {
   return {
     webhook_id: webhookId,
     user_id: userId,
-    // A path may hold a secret, which the webhook itself shows.
+    // Leaves out the path, which may contain a secret. The webhook itself shows it.
     receiver: parseUrl(url)?.origin ?? null,
     resource,
     state,
