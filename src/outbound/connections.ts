@@ -8,7 +8,7 @@ import { TargetRefusedError } from "./outbound-errors.ts";
 import { createSharedLookup, type Asker, type AddressLookup, type ConnectionTimes } from "./shared-lookup.ts";
 import type { TargetPolicy } from "./targets.ts";
 
-/** Agents for requests that name their `asker` in the options; without one the asker is user 0. */
+/** Agents for requests that name their `asker` in the options. The default asker is user 0. */
 export interface Agents {
   readonly http: HttpAgent;
   readonly https: HttpsAgent;
@@ -30,14 +30,14 @@ const addressAttemptMs = 2000;
  * Creates agents that connect only to addresses which the policy allows. Node looks up names only,
  * so `send` vets addresses in URLs with the same policy first.
  *
- * Not `request-filtering-agent`, for four reasons. Its rule differs from the one for saved
- * subscriptions. It lets through what ipaddr.js calls unicast outside 2000::/3 (`::7f00:1`). It
+ * `request-filtering-agent` is not used, for four reasons. Its rule differs from that for saved
+ * subscriptions. It allows addresses outside 2000::/3 that ipaddr.js calls unicast (`::7f00:1`). It
  * refuses a name for one bad address among good ones. It prints a warning for every allowed network
  * of the other address family.
  *
  * @param maxSockets Most connections to one receiver; later requests wait while their deadline
  *   runs.
- * @param lookup May be shared with other agents.
+ * @param lookup Look-up, which may be shared with other agents.
  */
 export function createAgents({
   policy,
@@ -57,7 +57,7 @@ export function createAgents({
     autoSelectFamily: true,
     autoSelectFamilyAttemptTimeout: addressAttemptMs,
   };
-  // Explicit, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn it off for webhooks.
+  // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn verification off for webhooks.
   const https = new HttpsAgent({ ...options, rejectUnauthorized: true });
   const vet = (asker: Asker): LookupFunction => createVettedLookup({ policy, lookup, asker });
   return { http: withLookup(new HttpAgent(options), vet), https: withLookup(https, vet) };
@@ -87,7 +87,7 @@ function withLookup<T extends HttpAgent | HttpsAgent>(
   return agent;
 }
 
-/** Notes when the parts of the asker's new connection end. */
+/** Records when the phases of the asker's new connection end. */
 function recordTimes(socket: Duplex, asker: Asker): void {
   const times: ConnectionTimes = { beganAt: performance.now() };
   asker.connection = times;
@@ -122,8 +122,8 @@ function createVettedLookup({
 }
 
 /**
- * The message leaves out the address, which would show subscribers how names resolve inside the
- * network.
+ * Returns the error of a refused name. The message leaves out the address, which would show
+ * subscribers how names resolve inside the network.
  */
 function refusal(hostname: string, addresses: readonly LookupAddress[], policy: TargetPolicy): Error {
   const reason = policy.refusalOf(addresses[0]?.address ?? "");

@@ -12,7 +12,7 @@ export interface NameFiles {
   readonly hosts: ReadonlyMap<string, readonly string[]>;
   /** Domains that are appended to short names, in order. */
   readonly search: readonly string[];
-  /** Names with at least this many dots are tried as they are first. */
+  /** Names with at least this many dots are tried unchanged first. */
   readonly ndots: number;
 }
 
@@ -31,8 +31,8 @@ export function parseHosts(text: string): NameFiles["hosts"] {
 
 /**
  * Parses the search list and `ndots` in the text of /etc/resolv.conf as glibc does
- * (resolv.conf(5)). The last `search` or `domain` line counts. Without one, the domain is what
- * follows the first dot of the machine's name. Pure.
+ * (resolv.conf(5)). The last `search` or `domain` line counts. Without one, the domain is the part
+ * of the machine's name after the first dot. Pure.
  */
 export function parseResolvConf(text: string, machine: string): Pick<NameFiles, "search" | "ndots"> {
   const dot = machine.indexOf(".");
@@ -54,7 +54,7 @@ export function parseResolvConf(text: string, machine: string): Pick<NameFiles, 
 
 /**
  * Returns the full names to try for a name, in the order of glibc, without a final dot. A name with
- * a dot at its end stands only for itself. Pure.
+ * a final dot has no other candidates. Pure.
  */
 export function candidatesOf(
   name: string,
@@ -71,8 +71,8 @@ function wordsOf(line: string): readonly string[] {
 }
 
 /**
- * Long enough that a burst of look-ups reads the files once, short enough to see a replaced file:
- * Kubernetes and DHCP replace them in place.
+ * How long the files are cached. A burst of look-ups reads them once, but a replaced file is soon
+ * seen: Kubernetes and DHCP replace them in place.
  */
 const keptMs = 5_000;
 
@@ -87,7 +87,7 @@ export function createNameFiles({
 }: {
   readonly hosts?: string;
   readonly resolvConf?: string;
-  /** In ms, never going back. */
+  /** Monotonic clock, in ms. */
   readonly now?: () => number;
 } = {}): () => Promise<NameFiles> {
   let kept: { readonly files: Promise<NameFiles>; readonly untilMs: number } | undefined;

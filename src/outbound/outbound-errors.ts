@@ -6,7 +6,7 @@ export class TargetRefusedError extends Error {
   }
 }
 
-/** A name could not be looked up; the code is that of c-ares, such as ENOTFOUND. */
+/** Thrown for a name that could not be looked up. The code is that of c-ares, such as ENOTFOUND. */
 export class LookupError extends Error {
   readonly code: string;
 
@@ -17,7 +17,7 @@ export class LookupError extends Error {
   }
 }
 
-/** The look-up never began: the user's other look-ups took too long. */
+/** Thrown for a look-up that never began, because the user's other look-ups took too long. */
 export class NoTurnError extends Error {
   constructor() {
     super("Other names of the same user were being looked up for too long.");

@@ -7,8 +7,8 @@ import { candidatesOf, createNameFiles, type NameFiles } from "./name-files.ts";
 
 export interface ResolvedName {
   /**
-   * Not empty, IPv4 first: a machine without one of the families finds no route and tries the other
-   * at once.
+   * At least one address, IPv4 first. A machine without one of the families finds no route and
+   * tries the other at once.
    */
   readonly addresses: readonly LookupAddress[];
   /** Time to live of the answer; may be 0. */
@@ -19,17 +19,20 @@ export interface ResolvedName {
 export type ResolveName = (name: string) => Promise<ResolvedName>;
 
 /**
- * Time until a query is repeated. c-ares doubles it with each round of the servers; `limitMs` ends
- * it all.
+ * Time until a query is repeated. c-ares doubles it with each round of the servers; `limitMs`
+ * limits the whole look-up.
  */
 const repeatMs = 1_000;
-/** Time for the other family once one has addresses: some servers never answer queries for IPv6. */
+/**
+ * Time for the other address family once one has addresses, because some servers never answer
+ * queries for IPv6.
+ */
 const otherFamilyMs = 500;
 /** Time to live of addresses from a file. */
 const fileTtlMs = 1_000;
 
 /**
- * Failures of one server. c-ares as Node configures it takes them for the answer; glibc asks the
+ * Failures of one server. c-ares, as Node configures it, takes them as the answer; glibc asks the
  * next server.
  */
 const serverFailures = ["ESERVFAIL", "ENOTIMP", "EREFUSED"];
@@ -38,7 +41,7 @@ const silences = ["ETIMEOUT", "ECONNREFUSED", "ECANCELLED"];
 
 /**
  * Resolves names as `getaddrinfo` does, from /etc/hosts and by the search list of /etc/resolv.conf,
- * but without a thread: queries to dead name servers hold up nothing else.
+ * but without a thread: queries to dead name servers delay nothing else.
  *
  * Each look-up has its own c-ares channel (30 us), for four reasons: only a whole channel can be
  * cancelled; a channel reads the name servers only when it is made, and would not know a restarted
@@ -49,7 +52,8 @@ const silences = ["ETIMEOUT", "ECONNREFUSED", "ECANCELLED"];
  * `dns`.
  *
  * @param limitMs Limit of a look-up with all its queries.
- * @param servers Replaces those of resolv.conf; with a port after a colon when it is not 53.
+ * @param servers Name servers instead of those of resolv.conf, with a port after a colon when it is
+ *   not 53.
  */
 export function createNameResolver({
   limitMs = 5_000,
@@ -82,8 +86,8 @@ export function createNameResolver({
 }
 
 /**
- * Returns the addresses of /etc/hosts, and always those of localhost (RFC 6761), for which no name
- * server is asked.
+ * Returns the addresses of /etc/hosts. Always returns those of localhost (RFC 6761), for which no
+ * name server is asked.
  */
 function localAddresses(name: string, { hosts }: NameFiles): readonly LookupAddress[] {
   const bare = name.toLowerCase().replace(/\.$/, "");
@@ -93,7 +97,7 @@ function localAddresses(name: string, { hosts }: NameFiles): readonly LookupAddr
   return addresses.map((address) => ({ address, family: isIP(address) }));
 }
 
-/** The channels of one look-up: each asks all servers, beginning with a different one. */
+/** The channels of one look-up. Each asks all servers, beginning with a different one. */
 interface Channels {
   readonly count: number;
   beginningWith(server: number): promises.Resolver;
@@ -125,8 +129,8 @@ function openChannels(servers: readonly string[] | undefined): Channels {
 }
 
 /**
- * Returns the addresses of the first form of the name that has any. Of several failures, throws
- * that of the name as it is written.
+ * Returns the addresses of the first candidate name that has any. Of several failures, throws that
+ * of the name as written.
  */
 async function search(channels: Channels, name: string, files: NameFiles): Promise<ResolvedName> {
   let failure: LookupError | undefined;
@@ -147,7 +151,7 @@ async function resolve(channels: Channels, name: string): Promise<ResolvedName |
   }
 }
 
-/** Queries both families at the same time. */
+/** Queries both address families at the same time. */
 async function ask(channel: promises.Resolver, name: string): Promise<ResolvedName | LookupError> {
   const found: { readonly address: string; readonly family: 4 | 6; readonly ttl: number }[] = [];
   const codes: string[] = [];
@@ -175,7 +179,7 @@ async function ask(channel: promises.Resolver, name: string): Promise<ResolvedNa
 }
 
 /**
- * Returns the code that says most. A missing address of one family says little while the other
+ * Returns the most informative code. A missing address of one family says little while the other
  * family is unknown.
  */
 function mostTellingCode(codes: readonly string[]): string {

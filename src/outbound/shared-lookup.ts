@@ -4,21 +4,22 @@ import { setBounded } from "../kit/bounded-map.ts";
 import { NoTurnError } from "./outbound-errors.ts";
 import { createNameResolver, type ResolveName } from "./resolve-name.ts";
 
-/** One request that needs an address. */
+/** A request that needs an address. */
 export interface Asker {
-  /** User whose webhook it is. */
+  /** User who owns the webhook. */
   readonly userId: number;
-  /** Set by the look-up: it has not begun, because the user's other look-ups go first. */
+  /** Set by the look-up while it has not begun, because the user's other look-ups go first. */
   isWaiting: boolean;
   /**
-   * Set by the asker: the answer is no longer needed. A look-up that has not begun does not begin.
+   * Set by the asker when the answer is no longer needed. A look-up that has not begun then does
+   * not begin.
    */
   isGone: boolean;
-  /** Set by the connection that is made for it: times of `performance.now()`. */
+  /** Set by the connection for this request: times of `performance.now()`. */
   connection?: ConnectionTimes;
 }
 
-/** When the parts of a new connection ended; undefined while they have not. */
+/** Times when the phases of a new connection ended; undefined before. */
 export interface ConnectionTimes {
   readonly beganAt: number;
   lookedUpAt?: number;
@@ -32,7 +33,10 @@ export type AddressLookup = (name: string, asker: Asker, answer: Answer) => void
 
 const shortestMs = 1_000;
 const longestMs = 60_000;
-/** Long enough for the names of a burst, short enough that a repaired name is soon found. */
+/**
+ * How long a failure is kept: long enough for a burst, short enough that a repaired name is soon
+ * found.
+ */
 const failureMs = 2_000;
 
 interface Known {
@@ -53,23 +57,23 @@ interface State {
   readonly patienceMs: number;
   readonly maxNames: number;
   readonly now: () => number;
-  /** The name used last is at the end. */
+  /** Answers by name. The most recently used name is at the end. */
   readonly kept: Map<string, Known>;
   readonly underway: Map<string, Answer[]>;
   readonly users: Map<number, User>;
 }
 
 /**
- * Looks up names so that no user can hold up another. A name has one look-up at a time, however
- * many requests wait for it. Answers are kept for their TTL, between 1 s and 60 s, failures for 2
- * s. Each user has few look-ups at a time, so that only that user waits for dead name servers.
+ * Creates a look-up of names in which no user can delay another. A name has one look-up at a time,
+ * however many requests wait for it. Answers are kept for their TTL, between 1 s and 60 s, failures
+ * for 2 s. Each user has few look-ups at a time, so that dead name servers only delay that user.
  * There are never more look-ups than attempts.
  *
  * @param perUser Most look-ups of a user at a time.
  * @param patienceMs A look-up that waits longer for its turn fails with a `NoTurnError`. Look-ups
  *   take milliseconds: one that waits is behind dead servers, and holds an attempt's slot.
- * @param maxNames Most answers kept; the ones used last stay.
- * @param now In ms, never going back.
+ * @param maxNames Most answers that are kept. The least recently used are dropped first.
+ * @param now Monotonic clock, in ms.
  */
 export function createSharedLookup({
   resolve = createNameResolver(),

@@ -7,35 +7,36 @@ const maxUrlLength = 2048;
 /** The addresses that webhooks may be sent to. */
 export interface TargetPolicy {
   /**
-   * Returns why an address must not be connected to: "a private address, which is outside the
-   * allowed networks". Returns undefined when it may.
+   * Returns why a connection to an address is refused: "a private address, which is outside the
+   * allowed networks". Returns undefined when it is allowed.
    */
   refusalOf(address: string): string | undefined;
   /**
-   * Returns why a URL cannot be a subscription's, as a sentence; undefined when it can. Vets hosts
-   * that are addresses, in any spelling. Names are vetted at each connection, since their addresses
-   * change.
+   * Returns why a subscription cannot have a URL, as a sentence; undefined when it can. Vets hosts
+   * that are addresses, in any notation. Names are vetted at each connection, because their
+   * addresses change.
    */
   refusalOfUrl(url: string): string | undefined;
 }
 
 /**
- * Creates the one rule of where webhooks may go, for saving a subscription and for connecting:
- * public unicast addresses, and `allowedNetworks`.
+ * Creates the single rule for the targets of webhooks, for saving a subscription and for
+ * connecting: public unicast addresses, and `allowedNetworks`.
  *
  * @param allowedNetworks CIDRs; throws on any other text, so check settings first.
  */
 export function createTargetPolicy(allowedNetworks: readonly string[]): TargetPolicy {
   const networks = allowedNetworks.map((network) => ipaddr.parseCIDR(network));
 
-  /** Returns the kind of an address that may not be connected to. */
+  /** Returns the kind of a refused address; undefined for an allowed one. */
   function refusedKind(address: Address | undefined): string | undefined {
     const own = networks.filter(
       ([network, bits]) => network.kind() === address?.kind() && address.match(network, bits),
     );
     if (address === undefined || own.length === 0) return specialKind(address);
     const translated = translatedHost(address);
-    // The whole prefix stands for every IPv4 host, those of the operator's network too.
+    // An allowed network of the whole prefix would allow every IPv4 host, including those of the
+    // operator's network. The IPv4 host is therefore judged too.
     const isWhole = own.every(([, bits]) => bits <= translatedPrefixBits);
     return translated !== undefined && isWhole ? refusedKind(translated) : undefined;
   }
@@ -68,8 +69,8 @@ export interface ReceiverNetworks {
 }
 
 /**
- * Makes a value for the networks of each kind of user: one for all, and another for admins when
- * they have more networks.
+ * Creates a value for the networks of each kind of user: one for all users, and another for admins
+ * when they have more networks.
  */
 export function perUser<T>(
   { allowedNetworks, adminNetworks }: ReceiverNetworks,
@@ -80,10 +81,7 @@ export function perUser<T>(
   return ({ isAdmin }) => (isAdmin ? admins : everybodys);
 }
 
-/**
- * Returns the addresses that a host of a parsed URL means without a look-up; none for an ordinary
- * name.
- */
+/** Returns the addresses of a parsed URL's host that need no look-up; none for an ordinary name. */
 function literalAddresses(hostname: string): readonly string[] {
   const host = hostname.replace(/^\[|\]$/g, "");
   if (isIP(host) !== 0) return [host];
@@ -110,8 +108,8 @@ function parseAddress(address: string): Address | undefined {
 }
 
 /**
- * Returns the kind of a special address; undefined for public unicast. An address that ipaddr.js
- * has no name for is public only in IPv4 and in 2000::/3 (RFC 4291).
+ * Returns the kind of a special address; undefined for public unicast. An address for which
+ * ipaddr.js has no name is only public in IPv4 and in 2000::/3 (RFC 4291).
  */
 function specialKind(address: Address | undefined): string | undefined {
   if (address !== undefined && metadataAddresses.has(address.toString())) return "a cloud metadata address";
@@ -132,8 +130,8 @@ const metadataAddresses: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Common names. The other ranges are for documentation and tests, or tunnels that can hide a
- * private IPv4 address.
+ * Common names of ranges. The other ranges are for documentation and tests, or tunnels that can
+ * hide a private IPv4 address.
  */
 const commonKinds: Readonly<Record<string, string>> = {
   private: "private",
