@@ -15,7 +15,7 @@ export async function checkEvents(
   resource: string,
   triggersOf: (resource: string) => readonly EventKind[] | undefined,
 ): Promise<FieldErrors> {
-  // The rule `array` takes objects too.
+  // The rule `array` also accepts objects.
   if (!Array.isArray(given))
     return { events: [messageFor({ rule: "array", field: "events", sizeKind: "array" })] };
   const events = triggersOf(resource);
@@ -35,7 +35,10 @@ export async function checkEvents(
   );
 }
 
-/** Returns a sentence about the events that the resource has, to follow a message about another. */
+/**
+ * Returns a sentence about the events of the resource, which follows a message about an unknown
+ * event.
+ */
 function eventsOf(resource: string, allowed: readonly string[] | undefined): string {
   if (allowed === undefined) return `The resource ${resource} is not in the mapping files any more.`;
   if (allowed.length === 0)

@@ -11,18 +11,23 @@ import { readHeaders } from "./own-headers.ts";
 import type { NewSubscription, SubscriptionChanges } from "./subscription.ts";
 import { trimmedText } from "./trimmed-text.ts";
 
-/** What the checks need to know of the resources and the settings. */
+/** Rules of the checks that depend on the resources and the settings. */
 export interface SubscriptionRules {
   /**
    * Returns the events that a resource, or `*`, can have. Undefined when no such resource is
    * registered.
    */
   readonly triggersOf: (resource: string) => readonly EventKind[] | undefined;
-  /** Returns what is wrong with a filter, by place: see `WebhookFilters`. */
+  /** Returns the faults of a filter, by place: see `WebhookFilters`. */
   readonly filterFaults: (filter: unknown, of: Pick<FilterUse, "resource" | "events">) => JsonFilterFaults;
-  /** Returns why no webhook may go to a URL, as a sentence; undefined when one may. */
+  /**
+   * Returns the reason why no webhook may go to a URL, as a sentence; undefined when webhooks may.
+   */
   readonly refusalOfUrl: (url: string) => string | undefined;
-  /** Returns why a webhook of the user would never fire, as a sentence; undefined when it may. */
+  /**
+   * Returns the reason why a webhook of the user would never fire, as a sentence; undefined when it
+   * may fire.
+   */
   readonly refusalOfResource: (resource: string) => string | undefined;
 }
 
@@ -33,7 +38,7 @@ export type Checked<T> =
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** The rules of a new subscription. They hold for the fields of a change, too. */
+/** The rules of a new subscription. They also hold for the fields of a change. */
 export const subscriptionRules = {
   url: "bail|required|string|max:2048|url:http,https",
   resource: "bail|required|string|exists:resources,name",
@@ -46,7 +51,7 @@ export const subscriptionRules = {
 /** A rule for new subscriptions only. */
 export const secretRule = "nullable|bail|string|min:24|max:128";
 
-/** Every field that a body can set, in the order of the faults. */
+/** Every field that a body can set, in the order of their errors. */
 const fields = [
   "url",
   "resource",
@@ -59,7 +64,7 @@ const fields = [
   "description",
 ];
 const changeable = fields.filter((name) => name !== "resource" && name !== "secret");
-/** Fields of the answers that a body may send back, and that it cannot set. */
+/** Fields of the answers that a body may send back but cannot set. */
 const readOnly = [
   "id",
   "user_id",
@@ -108,8 +113,8 @@ export async function checkNewSubscription(
 }
 
 /**
- * Checks the body of a PUT: the fields that it has, by the rules of a POST. A client may send back
- * what it has read, but not another resource.
+ * Checks the present fields of a PUT body by the rules of a POST. A client may send back all that
+ * it has read, but must not change the resource.
  *
  * @param stored The subscription as it is.
  */
@@ -130,7 +135,7 @@ export async function checkSubscriptionChanges(
 
 const secretMessage = "A secret is changed with POST /webhooks/{id}/rotate-secret only.";
 
-/** What a check needs of the subscription that is changed. */
+/** The parts of the stored subscription that the check of a change needs. */
 interface Stored {
   readonly events: readonly string[];
   readonly filter: unknown;
@@ -193,7 +198,7 @@ async function errorsIn({
 /** Most characters of a filter as JSON. */
 const longestFilter = 16_384;
 
-/** Checks the filter with the events that it is for, when the body has one of the two. */
+/** Checks the filter together with the events, when the body has either. */
 function filterErrors({
   body,
   resource,
@@ -220,14 +225,14 @@ function placeOf(name: string): number {
   return fields.findIndex((field) => field === name.split(".")[0]);
 }
 
-/** Refuses half a surrogate pair, which the rule `url` takes and the database cannot store. */
+/** Refuses half a surrogate pair, which the rule `url` accepts but the database cannot store. */
 function urlFault(text: string): string | undefined {
   return textFault(text) === undefined
     ? undefined
     : messageFor({ rule: "url", field: "url", sizeKind: "string" });
 }
 
-/** Returns the values of a body without errors, as far as it has them. */
+/** Returns the values of the present fields of a body without errors. */
 function changesIn(body: Body, { headerNames }: Stored): SubscriptionChanges {
   const isActive = body["is_active"];
   const rateLimit = body["rate_limit"];
@@ -258,7 +263,7 @@ function hasValue(body: Body, name: string): boolean {
 /**
  * Adds an error for each unknown field.
  *
- * @param others Known fields that have an error of their own here.
+ * @param others Known fields that have their own message here.
  */
 function addUnknown(
   errors: Errors,

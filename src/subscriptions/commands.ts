@@ -8,7 +8,7 @@ import { loadSecretKey } from "../config/secret-key.ts";
 import { createSecretBox, keyIdOf, type SecretBox } from "./secret.ts";
 import { reencryptSecrets, replaceUnreadable, type UnreadableSecret } from "./stored-secrets.ts";
 
-/** What the commands open and write to. */
+/** The database and the terminal of the commands. */
 export interface SubscriptionCommandsOptions {
   readonly open: () => Promise<{
     readonly config: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">;
@@ -21,7 +21,7 @@ export interface SubscriptionCommandsOptions {
 }
 
 const batchSize = 500;
-/** Most that a message names; `--json` lists all. */
+/** Most subscriptions that a message names; `--json` lists all. */
 const mostNamed = 20;
 
 /**
@@ -84,7 +84,7 @@ export function addSubscriptionCommands(
     );
 }
 
-// A process renews its row every 6 s. One that was not seen for 15 s has ended.
+// A process renews its row every 6 s. A process that was not seen for 15 s has ended.
 const runningText = `
   SELECT count(*)::int AS count, min(started_at) AS since FROM svc.processes WHERE seen_at > now() - interval '15 seconds'`;
 
@@ -109,14 +109,14 @@ interface Options {
   readonly json?: boolean;
 }
 
-/** Opens the box of the webhook secrets, as the settings of `svc-admin` give its key. */
+/** Creates the box of the webhook secrets with the key in the settings of `svc-admin`. */
 export async function openSecretBox({
   dataDir,
   database,
   previousSecretKeys,
   secretKey,
 }: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">): Promise<SecretBox> {
-  // Only for the embedded database does the service create a key, in the data folder.
+  // The service creates a key, in the data folder, only for the embedded database.
   if (secretKey === undefined && database.url !== undefined)
     throw new OperatorError(
       "Set SVC_SECRET_KEY to the key that the webhook secrets are to be encrypted with.",

@@ -13,7 +13,7 @@ import type { Log } from "../telemetry/log.ts";
 
 /** The part of an event that decides who may get it. */
 export interface JudgedEvent extends Pick<EventEnvelope, "resource" | "owner_id"> {
-  /** Row id, as a decimal string; a filter finds the snapshot by it. */
+  /** Row id, as a decimal string, by which a filter finds the snapshot. */
   readonly id?: string;
 }
 
@@ -39,7 +39,7 @@ export interface ReaderSelector {
   /**
    * Returns groups that together include every user who gets any of these events.
    *
-   * @param places Of the events, in the order in which they were given.
+   * @param places Indexes of the events in the given list.
    */
   groupsOf(places: readonly number[]): readonly UserGroup[];
   /** Judges users of these groups, each user once. */
@@ -48,25 +48,31 @@ export interface ReaderSelector {
 
 /**
  * Decides who gets an event (docs/webhooks.md, "Who gets an event"): the admins of its resource,
- * and those who may read its record. `access.read` of the mapping file decides on the record as it
- * was then. No other place knows this rule: the fan-out asks for many events at once, the sweep
+ * and users who may read its record. `access.read` of the mapping file applies to the record as it
+ * was then. This rule is only implemented here: the fan-out asks for many events at once, the sweep
  * before each later attempt. Never rejects for a fault of a code module.
  */
 export interface Eligibility {
   /**
-   * Whether an event of the resource may take long: its cost grows with the subscriptions, or with
-   * what a filter looks up.
+   * Returns whether an event of the resource may take long: its cost grows with the subscriptions,
+   * or with the rows that a filter looks up.
    */
   isCostly(resource: string): boolean;
-  /** Whether statements of their own find the readers of the resource's events. */
+  /**
+   * Returns whether the resource has a filter, so that separate statements find the readers of its
+   * events.
+   */
   hasFilter(resource: string): boolean;
-  /** Creates the selector of some events of one resource. A filter takes a statement. */
+  /**
+   * Creates the selector of some events of one resource. Runs a statement for a resource with a
+   * filter.
+   */
   readerSelectorOf(resource: string, events: readonly JudgedEvent[]): Promise<ReaderSelector>;
   /**
-   * Returns for each pair whether the user gets the event; undefined when the filter fails, so that
-   * it cannot be said now.
+   * Returns for each pair whether the user gets the event; undefined when the filter fails and this
+   * cannot be decided now.
    *
-   * @param which With `previous`: whether the user may read the old row of the update.
+   * @param which With `previous`, judges whether the user may read the old row of the update.
    */
   judge(
     pairs: readonly { readonly event: JudgedEvent; readonly user: Caller }[],
@@ -74,7 +80,7 @@ export interface Eligibility {
   ): Promise<readonly (boolean | undefined)[]>;
 }
 
-/** What the decision needs. */
+/** Options of `createEligibility`. */
 export interface EligibilityOptions {
   readonly definitions: Definitions;
   readonly access: Pick<AccessConditions, "readFilter">;
@@ -86,11 +92,11 @@ export interface EligibilityOptions {
 /** Creates the decision of one configuration. */
 export function createEligibility(options: EligibilityOptions): Eligibility {
   const { definitions, access } = options;
-  /** By resource: until when its filter is not applied, after it took too long. */
+  /** Time until which a resource's filter is not applied after a failure, by resource. */
   const resting = new Map<string, number>();
   const ruleOf = (resource: string): AccessRule["kind"] =>
     definitions.get(resource)?.access.read.kind ?? "owner";
-  /** Undefined for a resource whose rule is no filter. */
+  /** Returns the filter of a resource; undefined when its rule is not a filter. */
   const filterOf = (resource: string): ReadFilter | undefined => {
     const definition = definitions.get(resource);
     const condition = definition && access.readFilter(definition);
@@ -161,7 +167,7 @@ function groupsOf(
   return [...admins, ...[...ids].map((userId): UserGroup => ({ kind: "owner", userId }))];
 }
 
-/** Returns for each event the owner, where it is one of the users. */
+/** Returns for each event its owner, if the owner is among the users. */
 function ownersAmong(
   users: readonly Caller[],
   events: readonly JudgedEvent[],
@@ -173,7 +179,7 @@ function ownersAmong(
   });
 }
 
-/** Leaves out those who are not among the users: they get every event anyway, or none. */
+/** Leaves out readers who are not among the users: they get every event anyway, or none. */
 function keepUsers(readers: EventReaders, users: readonly Caller[]): EventReaders {
   if (readers === "everybody") return readers;
   const ids = new Set(readers);
@@ -184,7 +190,7 @@ const ownersBeforeText = `
   SELECT event.id, event.previous ->> given.field AS owner
   FROM unnest($1::bigint[], $2::text[]) AS given (id, field) JOIN svc.events AS event ON event.id = given.id`;
 
-/** Returns the pairs with the owners of the old rows; null where that was no user's. */
+/** Returns the pairs with the owners of the old rows; null when an old row had no owner. */
 async function withOwnersBefore<P extends { readonly event: JudgedEvent }>(
   { definitions, sql }: EligibilityOptions,
   pairs: readonly P[],
@@ -223,7 +229,8 @@ function isAdminOf(
   try {
     return isAdminFor(definition, user);
   } catch (error) {
-    // Counts as no: the fault of one code module must not hold up the events of all resources.
+    // Counts as false, because the fault of one code module must not delay the events of all
+    // resources.
     log.error({ err: error, resource }, "isAdmin failed");
     return false;
   }
@@ -232,7 +239,7 @@ function isAdminOf(
 function adminGroupsOf(definitions: Definitions, resource: string): readonly UserGroup[] {
   const definition = definitions.get(resource);
   if (definition === undefined) return [];
-  // Only the code module knows its answer: every user may be an admin.
+  // Only the code module can decide, so every user may be an admin.
   if (definition.code.isAdmin !== undefined) return [{ kind: "everybody" }];
   const rule = definition.isAdmin;
   if (rule.kind === "flag") return [{ kind: "flag" }];
@@ -246,9 +253,7 @@ function ownerGroupsOf(events: readonly JudgedEvent[]): readonly UserGroup[] {
   return [...ids].map((userId) => ({ kind: "owner", userId }));
 }
 
-/**
- * Returns the id of the user who may be this owner; undefined for an owner that cannot be a user.
- */
+/** Returns the user id of an owner; undefined when the text cannot be a user id. */
 export function userIdOf(ownerId: string | null): number | undefined {
   return idOf(ownerId ?? undefined);
 }

@@ -5,64 +5,64 @@ import { createSlices } from "../kit/slices.ts";
 import { createJudgedRecord, type JudgedRecord, type Steps } from "../querying/judged-record.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 
-/** An event with its record, as far as a filter needs them. */
+/** The parts of an event that a filter needs. */
 export interface FilteredEvent {
   readonly resource: string;
   /** The record, or the bytes of its JSON. */
   readonly data?: unknown;
 }
 
-/** A subscription, as far as filters need it. */
+/** The parts of a subscription that filters need. */
 export interface Filtered {
-  /** JSON; null: every event. */
+  /** JSON of the filter; null for every event. */
   readonly filter: string | null;
   readonly user: Pick<Caller, "id">;
 }
 
 /**
- * Steps that one filter may take for one event: some 12 ms at worst. A text of 1.3 MB can be looked
- * through once, one of 100 KB 38 times.
+ * Most steps of one filter for one event: about 12 ms at worst. A text of 1.3 MB can be searched
+ * once, one of 100 KB 38 times.
  */
 const mostStepsOfFilter = 4_000_000;
-/** Steps that all filters of one user may take for one event. */
+/** Most steps of all filters of one user for one event. */
 const mostStepsOfUser = 2 * mostStepsOfFilter;
 /**
- * Least cost of an evaluation without a result, in steps: the exceptions of its conditions take
- * time.
+ * Least cost of an evaluation without a result, in steps, because the exceptions of its conditions
+ * take time.
  */
 const stepsOfUnjudged = 20_000;
 /**
- * Steps of the filters of all users in one dispatcher: a tenth of a core. Without it, 50 costly
- * filters of one user stopped the fan-out at 40 events a second.
+ * Most steps of the filters of all users in one dispatcher: a tenth of a core. Without it, 50
+ * costly filters of one user stopped the fan-out at 40 events a second.
  */
 export const stepsOfDispatcher: Pick<FairBudgetOptions, "perSecond" | "burst"> = {
   perSecond: 16_000_000,
   burst: mostStepsOfUser,
 };
 
-/** How filters are judged, and how much that may take. */
+/** Options of `filterAnswers`: how filters are judged, and at what cost. */
 export interface FilterAnswersOptions {
-  /** Returns undefined when the steps do not suffice to tell. */
+  /** Returns whether the event passes; undefined when the steps do not suffice. */
   readonly judge: (
     event: { readonly resource: string; readonly record: JudgedRecord },
     filter: string,
     steps: Steps,
   ) => boolean | undefined;
   readonly log: Pick<Log, "warn">;
-  /** Steps over time, by user; undefined: as many as the events take. */
+  /** Budget of steps over time, by user; undefined without a limit. */
   readonly budget?: FairBudget | undefined;
-  /** In ms, never going back. */
+  /** Monotonic clock, in ms. */
   readonly now?: (() => number) | undefined;
 }
 
 /**
  * Leaves out the subscriptions whose filter an event does not pass. Each filter text is evaluated
  * once for an event, however many subscriptions have it. A record is parsed once, and only for an
- * event that meets a filter. An event passes a filter that takes more steps than it may. It also
- * does where its user has too few left, for this event or in the budget.
+ * event that meets a filter. An event passes a filter that needs more steps than allowed. It also
+ * passes when the user has too few steps left, for this event or in the budget.
  *
  * @param events Read one at a time. When they end early, the filters of the rest are not applied.
- * @param answers Of each event, in the events' order.
+ * @param answers Subscriptions of each event, in the events' order.
  */
 export async function filterAnswers<C extends Filtered>(
   events: Iterable<FilteredEvent>,
@@ -92,7 +92,7 @@ export async function filterAnswers<C extends Filtered>(
       let verdict = filter === null || verdicts.get(filter);
       if (verdict === undefined && filter !== null) {
         await whenFree();
-        // Parsed by the first filter for which there are steps.
+        // The first filter with steps left parses the record.
         const event = { resource, record: () => (record ??= createJudgedRecord(parsed(data))) };
         verdict = judged({ judge, budget }, event, {
           filter,
@@ -124,7 +124,7 @@ function freshSteps(): Steps {
   return { left: mostStepsOfUser };
 }
 
-/** Takes the steps of one evaluation from the total, and from the budget. */
+/** Evaluates one filter, and takes its steps from the total and from the budget. */
 function judged(
   { judge, budget }: Pick<FilterAnswersOptions, "judge" | "budget">,
   { resource, record }: { readonly resource: string; readonly record: () => JudgedRecord },

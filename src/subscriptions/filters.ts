@@ -16,18 +16,19 @@ import { everyResource } from "./subscription.ts";
 import { isService, serviceShape } from "./service-events.ts";
 import type { Log } from "../telemetry/log.ts";
 
-/** Filters of subscriptions (docs/webhooks.md, "Filters"), by the resources that they judge. */
+/** Checks and applies the filters of subscriptions (docs/webhooks.md, "Filters"). */
 export interface WebhookFilters {
   /**
-   * Returns what is wrong with a filter; empty for nothing. A filter of every resource must fit
-   * each one with one of the events that the user may read.
+   * Returns the faults of a filter; empty without faults. A filter of every resource must fit each
+   * readable resource that has one of the events.
    */
   faultsOf(filter: unknown, of: FilterUse): JsonFilterFaults;
   /**
    * Leaves out the subscriptions whose filter an event does not pass: see `filterAnswers`. An event
-   * passes where the filter does not fit the resource any more: what cannot be judged is not lost.
+   * passes when the filter no longer fits the resource: an event that cannot be judged must not be
+   * lost.
    *
-   * @param answers Of each event, in the events' order.
+   * @param answers Subscriptions of each event, in the events' order.
    */
   passing<C extends Filtered>(
     events: Iterable<FilteredEvent>,
@@ -35,24 +36,27 @@ export interface WebhookFilters {
   ): Promise<readonly (readonly C[])[]>;
 }
 
-/** What a filter is for. */
+/** The resource, the events and the reader of a filter. */
 export interface FilterUse {
   readonly resource: string;
   readonly events: readonly string[];
-  /** Messages must not name what other resources show. */
+  /**
+   * Returns whether the user may read a resource. Messages must not name the fields of other
+   * resources.
+   */
   readonly mayRead: (resource: string) => boolean;
 }
 
 /**
- * Characters of the compiled filters of one process, which take up to 60 bytes each. One that is
- * dropped is compiled again.
+ * Most characters of the compiled filters of one process, which take up to 60 bytes each. A dropped
+ * filter is compiled again.
  */
 const mostCompiled = 1_500_000;
-/** Memory of a compiled filter whatever its length, counted as characters. */
+/** Fixed memory of a compiled filter, counted as characters. */
 const charactersOfEach = 200;
 /**
- * Steps for compiling a character. The real cost is higher, but at the start all 50 of a user's
- * longest filters must be compiled.
+ * Steps for compiling a character. The real cost is higher, but at the start all 50 filters of a
+ * user must compile, even the longest.
  */
 const stepsOfCharacter = 8;
 
@@ -66,7 +70,7 @@ export function createWebhookFilters({
 }: {
   readonly definitions: Definitions;
   readonly log: Pick<Log, "warn">;
-  /** What `passing` may take over time; undefined: as much as the events take. */
+  /** Budget of `passing` over time; undefined without a limit. */
   readonly budget?: FairBudget;
 }): WebhookFilters {
   const shapes = new Map<string, ListShape | undefined>();
@@ -123,8 +127,8 @@ export function createWebhookFilters({
 }
 
 /**
- * Returns what the resource shows, also where `filterable` narrows its lists: an event is judged in
- * memory, by what its receiver is sent. Undefined with a transform in code.
+ * Returns the shape of what the resource shows, even if `filterable` narrows its lists: an event is
+ * judged in memory, by the record that its receiver gets. Undefined with a transform in code.
  */
 function shownShape(definition: Definition, definitions: Definitions): ListShape | undefined {
   if (definition.code.transform !== undefined) return undefined;
@@ -133,9 +137,9 @@ function shownShape(definition: Definition, definitions: Definitions): ListShape
 }
 
 /**
- * Keeps values by texts. Those used last stay.
+ * Creates a cache of values by text. It drops the least recently used values first.
  *
- * @param mostCharacters Of the texts together; a single one may be longer.
+ * @param mostCharacters Most characters of all texts together; a single text may be longer.
  */
 function createCache<Value>(mostCharacters: number): {
   readonly get: (text: string, make: () => Value) => Value;

@@ -3,19 +3,19 @@ import type { Subscriber } from "./subscriber.ts";
 import type { MatchedEvent } from "./match.ts";
 import { everyResource } from "./subscription.ts";
 
-/** A subscription that is off, and is still to get deliveries. */
+/** A subscription that is off but still gets deliveries. */
 export type OffSubscriber = Subscriber & { readonly resource: string; readonly events: readonly string[] };
 
 /**
- * SQL of the time since which `subscription`, of the user `subscriber`, is off. Null while it is
- * on.
+ * SQL expression of the time since which `subscription`, of the user `subscriber`, is off. Null
+ * while it is on.
  */
 export const offSince = "least(subscription.disabled_at, subscriber.disabled_at)";
 
 /**
- * The columns of `svc.possible_subscribers`, of subscriptions that are off: their owner has paused
- * them, a dispatcher has switched them off, or their user is disabled. OFFSET 0 keeps the order,
- * and the array reads subscriptions once at most, whatever the statistics say.
+ * Selects subscriptions that are off, with the columns of `svc.possible_subscribers`. Their owner
+ * has paused them, a dispatcher has switched them off, or their user is disabled. OFFSET 0 keeps
+ * the join order, and the array reads subscriptions at most once, whatever the statistics say.
  */
 export const offText = (holdForMs: string, resources: string): string => `
   ${withUsersText(`
@@ -39,7 +39,7 @@ const withUsersText = (ids: string): string => `
   CROSS JOIN LATERAL (SELECT * FROM svc.subscriptions WHERE id = given.id OFFSET 0) AS subscription
   CROSS JOIN LATERAL (SELECT * FROM svc.users WHERE id = subscription.user_id OFFSET 0) AS subscriber`;
 
-/** A subscription that has been off since before this time gets no more deliveries. */
+/** SQL expression of a time: a subscription that is off since before it gets no more deliveries. */
 const endOf = (holdForMs: string): string => `now() - ${holdForMs} * interval '1 millisecond'`;
 
 /** Most pairs that are judged together. */
@@ -47,7 +47,7 @@ const mostPairs = 10_000;
 
 /**
  * Returns the subscriptions that would get each event if they were on, in the events' order. Each
- * pair is judged for itself: a `ReaderSelector` knows active subscriptions only.
+ * pair is judged separately, because a `ReaderSelector` only knows active subscriptions.
  */
 export async function matchOff<S extends OffSubscriber>({
   events,
@@ -70,7 +70,7 @@ export async function matchOff<S extends OffSubscriber>({
       portion.map(({ event, subscriber }) => ({ event, user: subscriber.user })),
     );
     portion.forEach(({ index, subscriber }, place) => {
-      // What cannot be judged now is judged again before its attempt.
+      // A pair that cannot be judged now is judged again before its attempt.
       if (verdicts[place] !== false) answers[index]?.push(subscriber);
     });
   }

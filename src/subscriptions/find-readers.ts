@@ -7,10 +7,10 @@ import type { Condition } from "../querying/condition.ts";
 import { bindToUsers } from "../querying/user-values.ts";
 import { snapshotRow } from "./snapshot-row.ts";
 
-/** Who reads an event: ids of users, or every user. */
+/** Readers of an event: ids of users, or every user. */
 export type EventReaders = readonly number[] | "everybody";
 
-/** The events of one resource whose readers are looked for. */
+/** The events of one resource whose readers are to be found. */
 interface ReaderQuery {
   readonly sql: Sql;
   readonly definition: Definition;
@@ -20,13 +20,13 @@ interface ReaderQuery {
 
 interface FoundReader {
   readonly eventId: string;
-  /** Null: every user. */
+  /** Null for every user. */
   readonly userId: number | null;
 }
 
 /**
- * A resource with at most this many subscriptions has their users judged one by one. The users that
- * a record names may be a million.
+ * With at most this many subscriptions to a resource, their users are judged one by one. A record
+ * may name a million users.
  */
 const mostJudgedFirst = 20;
 /** Most pairs of an event and a user in one statement: each may look up related rows. */
@@ -34,11 +34,11 @@ const mostPairs = 20_000;
 
 /**
  * Finds the users who read events and have an active subscription to them, by the rule
- * `access.read`. The rule is applied to the snapshot, with the related rows as they are.
+ * `access.read`. The rule is applied to the snapshot, with the related rows as they are now.
  *
- * One statement goes from the snapshots to the users that they lead to, and reads no more than
- * these: the number of subscriptions does not matter. The alternatives in which each user has to be
- * judged take one more for 20,000 pairs.
+ * One statement goes from the snapshots to the users that they lead to, and reads only these: the
+ * number of subscriptions does not matter. Alternatives that must judge each user take one more
+ * statement for every 20,000 pairs.
  */
 export async function findReaders(
   query: ReaderQuery,
@@ -98,7 +98,10 @@ async function findDirectReaders(
   );
 }
 
-/** Goes from the row `t` to the users that it leads to, and keeps those for whom `when` holds. */
+/**
+ * Returns the SQL query that goes from the row `t` to its users, and keeps those for whom `when`
+ * holds.
+ */
 function placeText(
   { links, field, by }: UserPlace,
   when: Condition,
@@ -119,15 +122,18 @@ function placeText(
     WHERE NOT (SELECT are_few FROM size) AND (${conditionText(bindToUsers(when, "u"), "t", parameters)})`;
 }
 
-/** A text that is no id, or too large, names no user. */
+/**
+ * Returns the SQL condition that a value names a user. A text that is no id, or too large, names
+ * none.
+ */
 function sameUser(type: string, by: UserPlace["by"]): string {
   if (by === "email") return "lower(email) = lower(given.named)";
   if (type !== "String") return "id = given.named";
   return "id = CASE WHEN given.named ~ '^[1-9][0-9]{0,9}$' THEN given.named::bigint END";
 }
 
-// OFFSET 0 keeps the order: one look-up for each user that is named, whatever the statistics say.
-// With LIMIT 1 the planner may hope to meet the row soon, and reads all subscriptions.
+// OFFSET 0 keeps the join order: one look-up for each named user, whatever the statistics say. With
+// LIMIT 1, the planner may expect to find the row soon, and read all subscriptions.
 function userText(condition: string, resource: string): string {
   return `CROSS JOIN LATERAL (
     SELECT id, email FROM svc.users WHERE ${condition} AND disabled_at IS NULL OFFSET 0
@@ -138,7 +144,7 @@ function userText(condition: string, resource: string): string {
   ) AS wanted`;
 }
 
-/** Asks each user with a subscription, as many in one statement as make 20,000 pairs. */
+/** Judges each user with a subscription, with up to 20,000 pairs in one statement. */
 async function* findJudgedReaders(
   { sql, definition, eventIds }: ReaderQuery,
   when: Condition,

@@ -16,14 +16,14 @@ type Found = Candidate & Subscriber & { readonly filter: string | null };
 interface FoundRow extends Omit<Found, "user" | "signing">, Omit<Caller, "id">, SealedSigning {
   readonly userId: number;
 }
-/** An answer without a subscription has one row, which says when it was read. */
+/** A row of an answer. An answer without subscriptions has one row, with the time of the read. */
 type AnswerRow = KnownAt & (FoundRow | { readonly subscriptionId: null });
 
 const columns = `subscription_id AS "subscriptionId", resource, events, url, encrypted_secret AS "encryptedSecret",
     user_id AS "userId", name, email, is_admin AS "isAdmin",
     encrypted_headers AS "encryptedHeaders", encrypted_previous AS "encryptedPrevious", rate_limit AS "rateLimit", filter`;
-// One statement, and so one snapshot: with two, a subscription that is switched on or off between
-// them is in neither, and its event is lost.
+// One statement has one snapshot. With two, a subscription that is switched on or off between them
+// would be in neither. Its event would be lost.
 const findText = `
   SELECT ${columns}, true AS "isActive" FROM svc.possible_subscribers($1, $2, $3, $4, $5)
   UNION ALL
@@ -46,46 +46,47 @@ type CandidateQuery = readonly [
 
 type FinderEvent = MatchedEvent & FilteredEvent;
 
-/** Who gets each event of a batch: in the events' order, and each answer by id. */
+/** Subscribers of each event of a batch, in the events' order. Each list is sorted by id. */
 type Subscribers = readonly (readonly Subscriber[])[];
 
 /** Finds who gets events. */
 export interface SubscriberFinder {
-  /** Asks the database, and keeps what it answers for `findKnown`. */
+  /** Reads the subscribers from the database, and caches the answer for `findKnown`. */
   find(events: readonly FinderEvent[]): Promise<Subscribers>;
   /**
-   * Answers from memory, without a statement; undefined where it cannot. The caller's write must
-   * check that no subscription has changed since `knownAt`.
+   * Finds the subscribers in memory, without a statement; undefined when they are not known. The
+   * caller's write must check that no subscription has changed since `knownAt`.
    *
-   * @param most Gives no answer with more subscribers than this, before their filters.
+   * @param most Most subscribers of an answer, before their filters are applied.
    */
   findKnown(
     events: readonly FinderEvent[],
     most: number,
   ): Promise<{ readonly subscribers: Subscribers; readonly knownAt: KnownAt } | undefined>;
-  /** Drops what is in memory: something has changed. */
+  /** Clears the memory after a change. */
   forget(): void;
 }
 
-/** What a finder needs. */
+/** Options of `createSubscriberFinder`. */
 export interface SubscriberFinderOptions {
   readonly sql: Sql;
   readonly eligibility: Pick<Eligibility, "isCostly" | "hasFilter" | "readerSelectorOf" | "judge">;
   readonly filters: Pick<WebhookFilters, "passing">;
   /** How long a subscription that is off still gets deliveries. */
   readonly holdForMs: number;
-  /** In ms, never going back. */
+  /** Monotonic clock, in ms. */
   readonly now: () => number;
 }
 
 /**
- * Finds the subscriptions that get each event of a batch. One statement narrows: it goes from the
- * distinct owners, readers and admins to their subscriptions. That takes 3 to 10 ms for 200 users,
- * however many users subscribe to the resource. `matchEvents` then decides. A resource with a
- * filter in `access.read` takes two more, see `findReaders` and `offBefore`.
+ * Creates the finder of the subscriptions that get each event of a batch. One statement finds
+ * candidates, from the distinct owners, readers and admins to their subscriptions. It takes 3 to 10
+ * ms for 200 users, however many users subscribe to the resource. `matchEvents` then decides. A
+ * resource with a filter in `access.read` takes two more statements, see `findReaders` and
+ * `offBefore`.
  *
- * Where code decides who is an admin, and where everyone reads, the statement reads all active
- * subscriptions to the triggers. That takes 1 to 3 s for 100,000. Such answers are not kept.
+ * When code decides who is an admin, or everyone may read, the statement reads all active
+ * subscriptions to the triggers. This takes 1 to 3 s for 100,000. These answers are not cached.
  */
 export function createSubscriberFinder(options: SubscriberFinderOptions): SubscriberFinder {
   const { sql, eligibility, holdForMs, now } = options;
@@ -130,7 +131,7 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
       const answer = known.find(keys);
       if (answer === undefined) return undefined;
       const matched = await match(options, { events, selectors, found: answer.rows });
-      // Filters are the costly part, and their results would not be used.
+      // Skips the filters, which are costly, because their results would not be used.
       if (sum(matched.map(({ length }) => length)) > most) return undefined;
       return { subscribers: await options.filters.passing(events, matched), knownAt: answer.knownAt };
     },
@@ -191,7 +192,7 @@ async function match(
     readonly events: readonly FinderEvent[];
     readonly selectors: ReadonlyMap<string, ReaderSelector>;
     readonly found: readonly Found[];
-    /** Those that were off before. */
+    /** Subscriptions that were off before the readers were found. */
     readonly off?: readonly Found[];
   },
 ): Promise<readonly (readonly Found[])[]> {
@@ -210,8 +211,8 @@ const queryKey = (query: CandidateQuery): string => JSON.stringify(query);
 const inactiveKey = (resource: string): string => JSON.stringify(["off", resource]);
 
 /**
- * Returns the candidates of each query, and the ones that are off of each resource. Compares as
- * `matchEvents` does, so that it leaves out none that would be chosen.
+ * Yields the candidates of each query, and the subscriptions of each resource that are off.
+ * Compares like `matchEvents`, so that it leaves out no candidate that would be chosen.
  */
 function* candidatesByQuery(
   queries: readonly CandidateQuery[],
@@ -273,7 +274,8 @@ function candidateQueries(
     const own = events.filter((event) => event.resource === resource);
     return [...new Set(own.map(({ event }) => event))].flatMap((trigger) => {
       const places = own.flatMap(({ event }, place) => (event === trigger ? [place] : []));
-      // The function takes `service` for operational events, which those to all do not get.
+      // The name `service` means operational events here, which subscriptions to all resources do
+      // not get.
       const names = resource === serviceResource ? [resource, everyResource] : [resource];
       return selector.groupsOf(places).flatMap((group) => {
         const userId = group.kind === "owner" ? group.userId : null;

@@ -1,6 +1,9 @@
-/** When the database gave an answer: what a later statement needs to see whether it still holds. */
+/**
+ * Snapshot and time of a database answer. A later statement uses them to check whether the answer
+ * still holds.
+ */
 export interface KnownAt {
-  /** The answer's snapshot, as PostgreSQL writes one. */
+  /** The answer's snapshot, in the text format of PostgreSQL. */
   readonly snapshot: string;
   /** The database's time of day before the snapshot, in ms since 1970. */
   readonly readAtMs: number;
@@ -18,30 +21,30 @@ export interface KnownRows<Row> {
  * bytes.
  */
 export interface KnownSubscribers<Row> {
-  /** Returns the rows of all answers, each once; undefined where an answer is not known. */
+  /** Returns the rows of all answers, each once; undefined when an answer is missing. */
   find(keys: readonly string[]): KnownRows<Row> | undefined;
   /**
-   * Keeps the answers that are small.
+   * Caches the small answers.
    *
-   * @param askedAtMs By the clock of this process, before the database was asked.
+   * @param askedAtMs Time before the database was asked, by the clock of this process.
    */
   keep(
     answers: Iterable<readonly [key: string, rows: readonly Row[]]>,
     given: { readonly knownAt: KnownAt; readonly askedAtMs: number },
   ): void;
-  /** Forgets all answers, and keeps none for a moment: more changes may follow. */
+  /** Drops all answers, and returns none for a moment, because more changes may follow. */
   forget(): void;
 }
 
 /**
- * The write makes sure that no subscription and no user has changed. It does not see that a time
- * limit has passed: of a previous secret, or of holding deliveries. Both last hours, so that a
- * second does not matter.
+ * How long an answer is kept. The write checks that no subscription and no user has changed. It
+ * does not see that a time limit has passed: of a previous secret, or of holding deliveries. Both
+ * last hours, so a second does not matter.
  */
 const keepForMs = 1_000;
 /**
- * Time after a change for which nothing is kept. Without it, a user who keeps changing webhooks
- * would make each write of all users fail once.
+ * Time after a change for which no answer is returned. Without it, a user who keeps changing
+ * webhooks would make each write of all users fail once.
  */
 const restMs = 100;
 const mostRows = 100;
@@ -58,7 +61,9 @@ interface Entry<Row> {
   readonly endsAtMs: number;
 }
 
-/** Creates an empty cache for one configuration, since another one makes other queries. */
+/**
+ * Creates an empty cache for one configuration, because another configuration makes other queries.
+ */
 export function createKnownSubscribers<Row>({
   idOf,
   bytesOf,
@@ -67,10 +72,10 @@ export function createKnownSubscribers<Row>({
   readonly idOf: (row: Row) => number;
   /** Returns the approximate bytes of a row in memory. */
   readonly bytesOf: (row: Row) => number;
-  /** In ms, never going back. */
+  /** Monotonic clock, in ms. */
   readonly now: () => number;
 }): KnownSubscribers<Row> {
-  // An answer that is read again goes to the end: the first are the oldest.
+  // An answer that is read again from the database moves to the end: the first are the oldest.
   const entries = new Map<string, Entry<Row>>();
   let bytes = 0;
   let restsUntilMs = -Infinity;
@@ -125,19 +130,19 @@ export function createKnownSubscribers<Row>({
 interface SnapshotAge {
   /** The first transaction that had not begun. */
   readonly end: bigint;
-  /** How many of those before it were running. */
+  /** Number of earlier transactions that were running. */
   readonly running: number;
 }
 
-/** @param snapshot As PostgreSQL writes it: `10:20:10,14,15`. */
+/** @param snapshot Snapshot in the text format of PostgreSQL: `10:20:10,14,15`. */
 function ageOf(snapshot: string): SnapshotAge {
   const [, end = "0", running = ""] = snapshot.split(":");
   return { end: BigInt(end), running: running === "" ? 0 : running.split(",").length };
 }
 
 /**
- * Compares snapshots of one database. The older sees a part of what the other sees, since fewer
- * transactions have ended for it. Its end is lower, or more of those below the end were running.
+ * Compares snapshots of one database. The older one sees a part of what the other sees, because
+ * fewer transactions had ended. Its end is lower, or more transactions below the end were running.
  */
 function isOlder(one: SnapshotAge, other: SnapshotAge): boolean {
   return one.end === other.end ? one.running > other.running : one.end < other.end;

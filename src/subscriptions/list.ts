@@ -7,15 +7,15 @@ import { subscriptionShape, type OwnerScope } from "./own-subscriptions.ts";
 import { presentSubscription, type OwnSubscription } from "./subscription.ts";
 
 /**
- * Parameters that ask for pages. Without one, the answer holds all subscriptions, for old clients.
+ * Parameters that request pages. Without any, the answer holds all subscriptions, for old clients.
  */
 const paging = ["page", "per_page", "count", "cursor"];
 
 /**
- * Makes the answer to a list.
+ * Returns the answer to a list request.
  *
- * @param found All that there are.
- * @param url URL of the request, for the links.
+ * @param found All subscriptions that match.
+ * @param url URL of the request, for the page links.
  */
 export function subscriptionList(
   found: readonly OwnSubscription[],
@@ -56,8 +56,8 @@ export function subscriptionList(
 }
 
 /**
- * Returns the rows from a position on. A position is an id and its place: when that subscription is
- * gone, the next one has moved up to the place.
+ * Returns the rows from a position on. A position is an id and its index: when the subscription is
+ * gone, the next one has moved up to the index.
  */
 function from(
   found: readonly OwnSubscription[],

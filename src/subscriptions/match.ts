@@ -28,8 +28,8 @@ interface Listeners<C> {
 }
 
 /**
- * Returns the candidates that get each event, in the events' order and each by id: they name its
- * resource, list its trigger, and belong to a user who may get the event.
+ * Returns the candidates that get each event, in the events' order; each list is sorted by id. They
+ * name the event's resource, list its trigger, and belong to a user who may get it.
  *
  * Takes time linear in the events, the candidates and the answers. Equal events share an answer.
  */
@@ -40,7 +40,7 @@ export function matchEvents<C extends Candidate>({
 }: {
   readonly events: readonly MatchedEvent[];
   readonly candidates: readonly C[];
-  /** By resource; made of its events in the same order. */
+  /** Selectors by resource, each made of the resource's events in the same order. */
   readonly selectors: ReadonlyMap<string, Pick<ReaderSelector, "choose">>;
 }): readonly (readonly C[])[] {
   const answers: (readonly C[])[] = events.map(() => []);
@@ -51,7 +51,7 @@ export function matchEvents<C extends Candidate>({
   const named = groupBy(candidates, (candidate) => candidate.resource);
   const ofEvery = named.get(everyResource) ?? [];
   for (const [resource, judged] of eventsOf) {
-    // Operational events have names of their own, which a subscription to all cannot list.
+    // Operational events have their own names, which a subscription to all resources cannot list.
     const own = mergeById(named.get(resource) ?? [], ofEvery);
     if (own.length === 0) continue;
     const users = [...new Map(own.map(({ user }) => [user.id, user])).values()];

@@ -2,12 +2,15 @@ import { isObject } from "../kit/is-object.ts";
 import type { OwnHeaders } from "./signing.ts";
 
 /**
- * Headers as a body gives them, by the names as written. `keep` stands for the stored value: a
- * client that sends back what it read must not overwrite a password with asterisks.
+ * Headers of a request body, by name as written. `keep` stands for the stored value: a client that
+ * sends back what it read must not overwrite a password with asterisks.
  */
 export type GivenHeaders = ReadonlyMap<string, { readonly value: string } | "keep">;
 
-/** Shown in place of every value. Even its length or its end would tell too much of a short one. */
+/**
+ * Text shown in place of every value. Even the length or the end would reveal too much of a short
+ * value.
+ */
 export const maskedHeader = "****";
 
 /** Most headers of one subscription. */
@@ -17,12 +20,14 @@ const mostValueBytes = 1024;
 
 /** A token of RFC 9110, 5.6.2. */
 const nameForm = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/;
-/** Visible ASCII, with blanks within: a blank at an end does not reach the receiver. */
+/**
+ * Visible ASCII with blanks inside only, because a blank at either end does not reach the receiver.
+ */
 const valueForm = /^[!-~](?:[ -~]*[!-~])?$/;
 
 const isSet = "the service or the connection sets it";
 
-/** Names that a webhook may not have, and why. */
+/** Header names that a webhook must not set, with the reasons. */
 const reserved: readonly (readonly [names: RegExp, reason: string])[] = [
   [
     /^(?:host|connection|keep-alive|transfer-encoding|te|trailer|upgrade|expect|http2-settings|content-.*|proxy-.*)$/,
@@ -31,7 +36,8 @@ const reserved: readonly (readonly [names: RegExp, reason: string])[] = [
   [/^(?:user-agent|traceparent|tracestate|x-service-.*|webhook-.*)$/, isSet],
   [/^(?:forwarded|via|x-forwarded-.*|x-real-ip)$/, "networks trust what it says of who sends"],
   [/^(?:metadata|metadata-flavor|x-aws-ec2-metadata-.*)$/, "it opens the metadata of a cloud"],
-  // Frameworks take method or path from them; CGI programs take the proxy of their own requests.
+  // Frameworks take the method or the path from these headers. CGI programs take the proxy of their
+  // own requests from them.
   [
     /^(?:proxy|x-original-url|x-rewrite-url|x-http-method|x-http-method-override|x-method-override)$/,
     "it would make another request of a delivery",
@@ -74,7 +80,8 @@ function nameFault(name: string, seen: ReadonlySet<string>): string | undefined 
   if (!nameForm.test(name)) return "The name of a header has letters, digits and -.";
   const lower = name.toLowerCase();
   if (seen.has(lower)) return `The header ${name} is there twice: names are the same in any case.`;
-  // CGI, WSGI and PHP read `_` and `-` as one: a receiver would take the user's value for ours.
+  // CGI, WSGI and PHP read `_` and `-` as one: a receiver would take the user's value for the
+  // service's.
   const spelled = lower.replaceAll("_", "-");
   const [, reason] = reserved.find(([names]) => names.test(spelled)) ?? [];
   return reason && `The header ${name} is reserved: ${reason}.`;
@@ -107,7 +114,7 @@ export function mergeHeaders(given: GivenHeaders, stored: OwnHeaders): OwnHeader
   );
 }
 
-/** Returns the headers as they are shown. */
+/** Returns the headers as answers show them, with masked values. */
 export function maskHeaders(names: readonly string[]): Readonly<Record<string, string>> {
   return Object.fromEntries(names.map((name) => [name, maskedHeader]));
 }

@@ -6,7 +6,10 @@ import { fixedShape } from "../querying/fixed-shape.ts";
 import { orderText, type OrderItem } from "../querying/order.ts";
 import type { OwnSubscription } from "./subscription.ts";
 
-/** A user has few subscriptions, so that no filter or sort needs an index of its own. */
+/**
+ * Fields that lists can filter and sort by. A user has few subscriptions, so no filter or sort
+ * needs its own index.
+ */
 export const subscriptionShape = fixedShape(
   [
     { name: "id", type: "Int" },
@@ -48,14 +51,17 @@ const columns = `
   CASE WHEN own.previous_until > now() THEN own.previous_until END AS previous_secret_until, own.created_at, own.updated_at`;
 const sources = `svc.subscriptions AS own LEFT JOIN svc.subscription_state AS state ON state.subscription_id = own.id`;
 
-/** A subscription of a disabled user is off for the reason `user`, which its own row lacks. */
+/**
+ * Selects all subscriptions. A subscription of a disabled user is off for the reason `user`, which
+ * its own row lacks.
+ */
 const all = `SELECT ${columns},
     own.is_active AND subscriber.disabled_at IS NULL AS is_active,
     coalesce(own.disabled_at, subscriber.disabled_at) AS disabled_at,
     coalesce(own.disabled_reason, CASE WHEN subscriber.disabled_at IS NOT NULL THEN 'user' END) AS disabled_reason
   FROM ${sources} JOIN svc.users AS subscriber ON subscriber.id = own.user_id`;
 
-/** Names the columns of `t` as `OwnSubscription` has them. */
+/** Columns of `t`, renamed to the keys of `OwnSubscription`. */
 const named = `
   t.id, t.user_id AS "userId", t.url, t.resource, t.events, t.filter, t.header_names AS "headerNames", t.rate_limit AS "rateLimit",
   t.is_active AS "isActive", t.disabled_at AS "disabledAt", t.disabled_reason AS "disabledReason", t.failing_since AS "failingSince",
@@ -84,11 +90,11 @@ export async function findSubscription(
 
 /**
  * Returns a user's subscriptions that match the filter, in the given order or newest first. With
- * `everybody`, those of all users.
+ * `everybody`, returns those of all users.
  *
- * @param sql Reads by index and without statement names (`createIndexSql`): clients make many
- *   shapes of texts.
- * @param limit Undefined: all of them.
+ * @param sql Reads by index and without statement names (`createIndexSql`), because filters make
+ *   many different texts.
+ * @param limit Most subscriptions; undefined for all.
  */
 export async function findSubscriptions(
   sql: Sql,

@@ -16,15 +16,15 @@ interface PreviewOptions {
   readonly listTurns: Turns;
 }
 
-/** Most events that a filter is tried on. */
+/** Most events on which a filter is tried. */
 const mostTried = 20;
 /** Bytes set aside for each event before it is read. */
 const memoryPerEvent = 4096;
 const nothing = `{"data":[]}`;
 
 /**
- * Returns the newest events of the kind that a subscription names, as JSON. Says of each whether it
- * passes the filter (docs/webhooks.md, "Filters").
+ * Returns the newest events that a subscription names, as JSON. Marks for each whether it passes
+ * the filter (docs/webhooks.md, "Filters").
  *
  * @throws AppError `token.scope` when the token may not read the resource; `server.overloaded` when
  *   there is no memory for the answer.
@@ -38,9 +38,9 @@ export async function previewEvents(
   const { caller, memory } = ctx.state;
   await memory.reserve(mostTried * memoryPerEvent);
   const query = { resources, triggers };
-  // Within the turn, so that one user has few evaluations at a time.
+  // Runs within the turn, so that one user has few evaluations at a time.
   return listTurns.run(caller.id, async () => {
-    // Its client may have left in the meantime.
+    // The client may have disconnected meanwhile.
     if (ctx.res.destroyed) return nothing;
     const page = await feed.readBack({ query, caller, before: undefined, take: mostTried });
     const asked = { filter: filter === null ? null : JSON.stringify(filter), user: caller };
@@ -57,7 +57,7 @@ export async function previewEvents(
   });
 }
 
-/** Parses each event in its turn, and none when no one waits for the answer any more. */
+/** Parses one event at a time, and stops when the client has disconnected. */
 function* eventsOf(ctx: ApiContext, events: readonly FeedEvent[]): Iterable<FilteredEvent> {
   for (const { json } of events) {
     if (ctx.res.destroyed) return;
@@ -65,7 +65,7 @@ function* eventsOf(ctx: ApiContext, events: readonly FeedEvent[]): Iterable<Filt
   }
 }
 
-/** Returns none for the operational events, of which there is no list. */
+/** Returns the resources to list; none for the operational events, which have no list. */
 function resourcesOf(ctx: ApiContext, resource: string, registered: readonly string[]): readonly string[] {
   if (resource === everyResource) return readableResources(ctx, undefined, registered);
   return registered.includes(resource) ? readableResources(ctx, resource, registered) : [];

@@ -5,9 +5,9 @@ import type { KnownAt } from "./known-subscribers.ts";
 import { isBeforeSession, sessionCte } from "./session-since.ts";
 
 /**
- * Deletes the changes that a snapshot sees, by index. Skips those that another process deletes.
- * Returns the present snapshot for the next turn. A snapshot from before a crash sees transaction
- * numbers that are given out again.
+ * Deletes the changes that a snapshot sees, by index. Skips rows that another process deletes.
+ * Returns the current snapshot for the next turn. A snapshot from before a crash sees transaction
+ * ids that are assigned again.
  */
 export const pruneChangesText = `
   WITH ${sessionCte}, gone AS (
@@ -22,21 +22,21 @@ export const pruneChangesText = `
   SELECT pg_current_snapshot()::text AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs",
     (SELECT count(*)::int FROM gone) AS count`;
 
-/** What the pruner needs. */
+/** Options of `createChangesPruner`. */
 export interface ChangesPrunerOptions {
   readonly sql: Sql;
   readonly log: Log;
-  /** Between two turns: well above the 5 s for which an insert believes a known answer. */
+  /** Time between two turns: well above the 5 s for which an insert accepts a known answer. */
   readonly intervalMs?: number;
   /** Most rows of one statement. */
   readonly portion?: number;
 }
 
 /**
- * Deletes which transactions have changed subscriptions (`svc.subscription_changes`), when no
- * known answer can lack them any more. Those are the ones that a snapshot of a minute ago sees: an
- * answer of the last seconds sees them too. The age of a row would not do, since the commit may
- * have come long after it.
+ * Creates the worker that prunes `svc.subscription_changes`, the transactions that have changed
+ * subscriptions. It deletes the rows that every known answer includes. These are the rows that a
+ * snapshot of a minute ago sees: an answer of the last seconds sees them too. The age of a row is
+ * no criterion, because its commit may have come much later.
  */
 export function createChangesPruner({
   sql,
@@ -58,7 +58,7 @@ export function createChangesPruner({
 /**
  * Returns the snapshot of the turn's first statement.
  *
- * @param seen That of the turn before; undefined in the first, which deletes nothing.
+ * @param seen Snapshot of the previous turn; undefined in the first turn, which deletes nothing.
  */
 async function prune(
   { sql, portion }: Required<Pick<ChangesPrunerOptions, "sql" | "portion">>,

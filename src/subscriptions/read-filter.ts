@@ -29,8 +29,9 @@ interface ReadFilterOptions {
 }
 
 /**
- * Time for which a rule is not applied after it took too long, as with a lock on its table. The
- * same after it could not read a table. Each try holds up the deliveries of other resources.
+ * Time for which a rule is not applied after a fault of its tables. It took too long, such as with
+ * a lock on its table, or could not read a table. Each try delays the deliveries of other
+ * resources.
  */
 const restMs = 10_000;
 
@@ -51,8 +52,8 @@ export async function filteredReaders(
 }
 
 /**
- * Returns the keys of the pairs that pass the filter of `access.read`; undefined when it fails, and
- * while it rests.
+ * Returns the keys of the pairs that pass the filter of `access.read`; undefined when the filter
+ * fails or rests.
  */
 export async function judgeFilter(
   options: ReadFilterOptions & { readonly resting: Map<string, number> },
@@ -80,22 +81,25 @@ export async function judgeFilter(
 }
 
 /**
- * Codes of PostgreSQL for the tables of one rule, which may last: a foreign server is away (08,
- * HV); a conflict (40); no memory or disk (53); a lock, or a view before its REFRESH (55).
+ * PostgreSQL's codes of faults in the tables of one rule, which may last: a foreign server is
+ * unavailable (08, HV); a conflict (40); no memory or disk (53); a lock, or a view before its
+ * REFRESH (55).
  */
 const codesOfTables = ["08", "HV", "40", "531", "532", "534", "55", "57014"];
 
-/** Returns whether a statement failed for what it reads, and others may work. */
+/**
+ * Returns whether a statement failed because of the tables that it reads, so that others may work.
+ */
 function isOfTables(error: unknown): boolean {
   const code = codeOf(error);
-  // PgBouncer's own faults are of the connection.
+  // 08P01 is PgBouncer's own code for faults of the connection.
   if (code === undefined || code === "08P01") return false;
   return codesOfTables.some((prefix) => code.startsWith(prefix));
 }
 
 /**
- * Asks for all events together, and for ever smaller parts of them when a snapshot no longer fits
- * the table: the type of a column has changed. Only admins read such an event.
+ * Asks for all events together. Halves them when a snapshot no longer fits the table because the
+ * type of a column has changed. Only admins read the events that do not fit.
  */
 async function withoutUnfit<T>(
   { log }: Pick<ReadFilterOptions, "log">,
@@ -119,7 +123,8 @@ async function withoutUnfit<T>(
     return [...(await askFor(some.slice(0, half))), ...(await askFor(some.slice(half)))];
   };
   const answers = await askFor(ids);
-  // Each read of the feed finds them again: a line for each would be thousands a second.
+  // Each read of the feed finds these events again, so one line per event would be thousands a
+  // second.
   if (unfit.length > 0) {
     const { name: resource } = definition;
     log.error(

@@ -2,7 +2,10 @@ import { validationError } from "../kit/errors.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
 import { longestGrace, usualGrace } from "./rotate-secret.ts";
 
-/** Reads the body of a rotation: for how many seconds the present secret goes on signing. */
+/**
+ * Reads the body of a rotation. Returns the number of seconds for which the current secret
+ * continues to sign.
+ */
 export function readGrace(body: Readonly<Record<string, unknown>>): number {
   refuseFields(body, ["grace"]);
   const { grace = usualGrace } = body;

@@ -7,7 +7,7 @@ import type { OwnerScope } from "./own-subscriptions.ts";
 
 /** Longest time in seconds for which a secret signs beside the one that has replaced it: 7 days. */
 export const longestGrace = 604_800;
-/** Applies when a request names no grace period: a day, in seconds. */
+/** Default grace period, in seconds: a day. */
 export const usualGrace = 86_400;
 
 const readText = `
@@ -30,9 +30,9 @@ interface Stored {
 }
 
 /**
- * Gives a subscription a new secret, in a transaction of the caller's. The previous secret signs
- * beside it until the grace period is over, as earlier ones do. Without a grace period, none does:
- * others may know them.
+ * Gives a subscription a new secret, in the caller's transaction. The previous secret signs beside
+ * it until the grace period is over, and so do earlier ones. Without a grace period, no old secret
+ * signs, because others may know them.
  *
  * @returns The new secret in clear text, for the only time. Undefined when there is no such
  *   subscription.
@@ -75,8 +75,8 @@ function previousOf(
 }
 
 /**
- * Creates a secret with another hint. The audit trail records a new secret by its hint, which a
- * change of the key leaves as it is.
+ * Creates a secret with a different hint. The audit trail recognises a new secret by its hint,
+ * which a change of the key does not alter.
  */
 function mintWithNewHint(hint: string): string {
   for (;;) {

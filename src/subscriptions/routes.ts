@@ -29,15 +29,21 @@ import {
   type OwnSubscription,
 } from "./subscription.ts";
 
-/** What the routes of webhooks need. */
+/** Dependencies of the routes of webhooks. */
 export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
-  /** Returns what is wrong with a filter, by place. */
+  /** Returns the faults of a filter, by place. */
   readonly filterFaults: WebhookFilters["faultsOf"];
   /** Tries the filter of a subscription on the last events; see `previewEvents`. */
   readonly preview: (ctx: ApiContext, asked: NewSubscription) => Promise<string>;
-  /** Returns why the user's webhook may not go to a URL, as a sentence; undefined when it may. */
+  /**
+   * Returns the reason why the user's webhook may not go to a URL, as a sentence; undefined when it
+   * may.
+   */
   readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
-  /** Returns why a webhook of the user for the resource would never fire; undefined when it may. */
+  /**
+   * Returns the reason why a webhook of the user for the resource would never fire; undefined when
+   * it may fire.
+   */
   readonly refusalOfResource: (resource: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
   readonly bodyLimitBytes: number;
@@ -45,7 +51,7 @@ export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "trig
   readonly cursors: Cursors;
   readonly inTransaction: InTransaction;
   readonly answerPost: AnswerPost;
-  /** For the page links, and the address of what is made. */
+  /** Returns URLs, for the page links and the `Location` of a new webhook. */
   readonly urlOf: UrlOf;
 }
 
@@ -153,7 +159,7 @@ async function getOwnSubscription(
 }
 
 /**
- * Returns the id in the path; undefined for a text that is none. Throws 405 for
+ * Returns the id in the path; undefined for a text that is no id. Throws 405 for
  * `/webhooks/preview`, which takes POST only.
  */
 function webhookIdOf(ctx: ApiContext & WithParams): number | undefined {
@@ -161,7 +167,7 @@ function webhookIdOf(ctx: ApiContext & WithParams): number | undefined {
   return idOf(ctx.params["id"]);
 }
 
-/** Reads what a preview is for: a subscription without an address. */
+/** Reads the body of a preview: a subscription without a URL. */
 async function readPreview(
   body: Readonly<Record<string, unknown>>,
   rules: SubscriptionRules,
@@ -171,13 +177,13 @@ async function readPreview(
   return valid(await checkNewSubscription({ ...body, url: "https://example.com" }, anyUrl));
 }
 
-/** Most subscriptions in an answer for all users: some 10 MB, which are made in memory. */
+/** Most subscriptions in an answer for all users: about 10 MB, which are built in memory. */
 const mostListed = 10_000;
 const tooManyListed = `There are more than ${mostListed} webhooks; ask for those of one user, or filter them.`;
 
 /**
- * Returns whose subscriptions are requested. Only an admin may request those of another user, or
- * all.
+ * Returns the owner of the requested subscriptions. Only an admin may request those of another
+ * user, or of all users.
  */
 function ownerScopeOf(ctx: ApiContext, userId: string | undefined): OwnerScope {
   const { id, isAdmin, isLimited } = ctx.state.caller;

@@ -20,8 +20,8 @@ export function maskSecret(hint: string): string {
 }
 
 /**
- * Returns a secret in the form of Standard Webhooks, whose libraries take it as their key: the same
- * bytes, in base64.
+ * Returns a secret in the format of Standard Webhooks, which their libraries accept as key: the
+ * same bytes, in base64.
  */
 export function standardSecret(secret: string): string {
   return `whsec_${Buffer.from(secret).toString("base64")}`;
@@ -33,7 +33,7 @@ export interface SecretBox {
   encrypt(secret: string): Uint8Array<ArrayBuffer>;
   /**
    * Throws when none of the keys encrypted the bytes, or when they are damaged; the message says
-   * which.
+   * which case it is.
    */
   decrypt(sealed: Uint8Array): string;
   /** First bytes of what `encrypt` returns, in hex: version and key id. */

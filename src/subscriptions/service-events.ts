@@ -6,7 +6,7 @@ import { fixedShape } from "../querying/fixed-shape.ts";
 import type { Eligibility } from "./eligibility.ts";
 import { everyResource } from "./subscription.ts";
 
-/** What filters of operational events may name: the keys of their `data`. */
+/** Fields that filters of operational events may name: the keys of their `data`. */
 export const serviceShape = fixedShape([
   { name: "webhook_id", type: "Int" },
   { name: "user_id", type: "Int" },
@@ -20,29 +20,37 @@ export const serviceShape = fixedShape([
   { name: "attempts", type: "Int", isOptional: true },
 ]);
 
-/** Returns whether a name means the operational events. A resource of that name keeps it. */
+/**
+ * Returns whether a name means the operational events. A resource with this name takes precedence.
+ */
 export function isService(definitions: Definitions, resource: string): boolean {
   return resource === serviceResource && !definitions.has(serviceResource);
 }
 
-/** Returns the events of a resource, or of all of them together; undefined for an unknown one. */
+/**
+ * Returns the events of a resource, or of all resources together; undefined for an unknown
+ * resource.
+ */
 export function eventsOf(definitions: Definitions, resource: string): readonly EventKind[] | undefined {
   if (isService(definitions, resource)) return serviceEvents;
   if (resource !== everyResource) return definitions.get(resource)?.triggers;
   return triggers.filter((one) => [...definitions.values()].some((each) => each.triggers.includes(one)));
 }
 
-/** Returns what a subscription may name as its resource. */
+/** Returns the names that a subscription may have as its resource. */
 export function subscribableIn(definitions: Definitions): readonly string[] {
   return [...new Set([...definitions.keys(), everyResource, serviceResource])];
 }
 
-/** Returns why the user's webhook would get no operational event; undefined when it would. */
+/**
+ * Returns the reason why the user's webhook would get no operational events; undefined when it
+ * would get them.
+ */
 export function refusalOfService({ isAdmin }: Pick<Caller, "isAdmin">): string | undefined {
   return isAdmin ? undefined : "Only admins get the events of service.";
 }
 
-/** Adds the rule of operational events: those with the admin flag get them. */
+/** Adds the rule of operational events: users with the admin flag get them. */
 export function withServiceEvents(definitions: Definitions, own: Eligibility): Eligibility {
   return {
     isCostly: (resource) => !isService(definitions, resource) && own.isCostly(resource),

@@ -1,8 +1,9 @@
 /**
- * The time since which a session of the database is known to exist: that of its first statement
- * with this CTE. After a crash or a fail-over, the database may assign the same transaction ids
- * again. No session survives either. So what was read after that time has ids of the run of the
- * database that the session uses. With PgBouncer, the session is that of the server.
+ * CTE with the time since which the database session is known to exist: the time of its first
+ * statement with this CTE. After a crash or a fail-over, the database may assign the same
+ * transaction ids again. No session survives either. Data that was read after that time therefore
+ * has transaction ids of the session's own run of the database. With PgBouncer, the session is the
+ * server connection.
  */
 export const sessionCte = `
   session AS MATERIALIZED (
@@ -12,8 +13,8 @@ export const sessionCte = `
   )`;
 
 /**
- * Whether something may have been read before the session. A clock that went back must not hold
- * that up for hours: then it counts as read since.
+ * Returns the SQL condition that data may have been read before the session. When the clock was set
+ * back, the data counts as read since, so that work is not blocked for hours.
  *
  * @param readAtMs The database's time of day in ms since 1970.
  */

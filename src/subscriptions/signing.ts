@@ -1,6 +1,6 @@
 import type { SecretBox } from "./secret.ts";
 
-/** What the requests of a subscription are signed and sent with, as it is stored (`SecretBox`). */
+/** Encrypted secrets and headers of a subscription's requests, as stored (`SecretBox`). */
 export interface SealedSigning {
   readonly encryptedSecret: Uint8Array;
   /** Earlier secrets; null when none of them signs any more. */
@@ -12,24 +12,30 @@ export interface SealedSigning {
 /** A secret that was replaced, and signs beside the new one for a while. */
 export interface PreviousSecret {
   readonly secret: string;
-  /** In ms since 1970. */
+  /** When the secret stops signing, in ms since 1970. */
   readonly untilMs: number;
 }
 
 /** The receiver's own headers, by name. */
 export type OwnHeaders = Readonly<Record<string, string>>;
 
-/** What one attempt is signed and sent with, in clear text. */
+/** Secrets and headers of one attempt, in clear text. */
 export interface Signing {
   /** The secrets that are valid now, the newest first. */
   readonly secrets: readonly string[];
   readonly headers: OwnHeaders;
 }
 
-/** With more rotations within one grace period, the oldest secret stops signing. */
+/**
+ * Most previous secrets. With more rotations within one grace period, the oldest secret stops
+ * signing.
+ */
 const mostPrevious = 5;
 
-/** Decrypts what an attempt needs. Throws when a part was encrypted with another key. */
+/**
+ * Decrypts the secrets and headers of an attempt. Throws when a part was encrypted with another
+ * key.
+ */
 export function openSigning(
   box: Pick<SecretBox, "decrypt">,
   { encryptedSecret, encryptedPrevious, encryptedHeaders }: SealedSigning,
@@ -48,7 +54,7 @@ export function openHeaders(box: Pick<SecretBox, "decrypt">, sealed: Uint8Array)
   return JSON.parse(box.decrypt(sealed)) as OwnHeaders;
 }
 
-/** Returns null for no headers, which the database stores as NULL. */
+/** Encrypts headers. Returns null for no headers, which the database stores as NULL. */
 export function sealHeaders(
   box: Pick<SecretBox, "encrypt">,
   headers: OwnHeaders,
@@ -62,8 +68,7 @@ export function openPrevious(box: Pick<SecretBox, "decrypt">, sealed: Uint8Array
 }
 
 /**
- * Returns what to store of the secrets that go on signing, the newest first. Null when there are
- * none.
+ * Encrypts the previous secrets that continue to sign, the newest first. Returns null without any.
  */
 export function sealPrevious(
   box: Pick<SecretBox, "encrypt">,

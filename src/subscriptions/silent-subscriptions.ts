@@ -2,10 +2,10 @@ import type { Sql } from "../db/sql.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { silenceOf } from "../resources/silent-webhooks.ts";
 
-/** Active subscriptions of users that no event of the resource can reach. */
+/** Number of a resource's active subscriptions that no event can reach. */
 export interface SilentSubscriptions {
   readonly resource: string;
-  /** At most 1,000. */
+  /** Number of subscriptions, at most 1,000. */
   readonly count: number;
 }
 
@@ -18,8 +18,8 @@ const countText = `
   ) AS silent`;
 
 /**
- * Finds subscriptions that can never fire: a mapping file or a user has changed since they were
- * made. Leaves out resources whose admins a code module names.
+ * Finds subscriptions that can never fire, because a mapping file or a user has changed since they
+ * were made. Leaves out resources whose admins a code module names.
  */
 export async function findSilentSubscriptions(
   sql: Sql,

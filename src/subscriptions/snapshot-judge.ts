@@ -19,10 +19,10 @@ export function pairKey(eventId: string, userId: number): string {
 }
 
 /**
- * Applies the rule `access.read` to the snapshots of events, as if each were the row: so it holds
- * for deleted records too, with the related rows as they are. One statement for all pairs. Nothing
- * passes for an erased event, nor without an old row: a rule such as "not private" would hold for a
- * row of nulls.
+ * Applies the rule `access.read` to the snapshots of events as if they were rows, in one statement
+ * for all pairs. The rule therefore also applies to deleted records, with the related rows as they
+ * are now. No pair passes for an erased event, or without the old row that `which` requires. A rule
+ * such as "not private" would otherwise hold for a row of nulls.
  *
  * @returns The keys of the pairs that pass.
  */
@@ -41,8 +41,8 @@ export async function judgeSnapshots(
     `${parameters.add(pairs.map(({ user }) => user.email))}::text[]`,
   ].join(", ");
   const condition = bindToUsers(filter, "u");
-  // With few events, PostgreSQL may join the pairs last. It then makes rows of all events that it
-  // reads, and those of other resources may not fit.
+  // With few events, PostgreSQL may join the pairs last. It then converts the snapshots of all
+  // events that it reads, and those of other resources may not fit.
   const text = `SELECT u.event_id AS "eventId", u.id AS "userId"
     FROM unnest(${given}) AS u (event_id, id, email)
     JOIN svc.events AS e ON e.id = u.event_id

@@ -2,14 +2,15 @@ import { quoteTable, quoteText } from "../db/names.ts";
 import type { Definition, Field } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
 
-/** Which row of an event: as it became, or as it was before an update. */
+/** Column of an event's row: as it became, or as it was before an update. */
 export type SnapshotColumn = "snapshot" | "previous";
 
 /**
- * Writes the snapshot of the event `e` as a row of the resource's table, `t`: so a condition holds
- * for deleted records too. It has the columns that the conditions ask for.
+ * Returns the SQL that turns the snapshot of the event `e` into a row `t` of the resource's table.
+ * A condition can then apply to deleted records too. The row has the columns that the conditions
+ * use.
  *
- * @param which The old row of an update is in `previous`.
+ * @param which Column to read; the old row of an update is in `previous`.
  */
 export function snapshotRow(
   definition: Definition,
@@ -22,8 +23,8 @@ export function snapshotRow(
 }
 
 /**
- * Writes a field of the snapshot, whose keys are names of fields, as JSON that its column takes.
- * PostgreSQL would take base64 for the bytes themselves.
+ * Returns the SQL of a snapshot field as JSON that its column accepts. The keys of the snapshot are
+ * names of fields. PostgreSQL would take base64 for the bytes themselves.
  */
 function valueText({ name, type, native, isList }: Field, which: SnapshotColumn): string {
   const key = quoteText(name);

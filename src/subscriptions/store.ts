@@ -17,7 +17,7 @@ import type { NewSubscription, OwnSubscription, SubscriptionChanges } from "./su
  * false. The audit trail records the actor.
  */
 export interface SubscriptionStore {
-  /** All that meet the filter; newest first where nothing else is asked for. */
+  /** Returns all subscriptions that match the filter, newest first by default. */
   list(
     owner: OwnerScope,
     query: {
@@ -28,10 +28,10 @@ export interface SubscriptionStore {
   ): Promise<readonly OwnSubscription[]>;
   find(id: number, userId: number): Promise<OwnSubscription | undefined>;
   /**
-   * Creates the secret too, and returns it in clear text for the only time.
+   * Creates a subscription and its secret. Returns the secret in clear text, for the only time.
    *
-   * @param transaction The transaction that it becomes a part of; by default one of its own.
-   * @throws AppError when the user has the most that are allowed.
+   * @param transaction Transaction to join. Default: a new one.
+   * @throws AppError when the user has as many subscriptions as allowed.
    */
   create(
     user: Pick<Caller, "id" | "isAdmin">,
@@ -39,7 +39,7 @@ export interface SubscriptionStore {
     actor: Actor,
     transaction?: Sql,
   ): Promise<{ readonly subscription: OwnSubscription; readonly secret: string }>;
-  /** Leaves `updatedAt` as it is when there is no change. */
+  /** Changes a subscription. `updatedAt` stays when there is no change. */
   update(
     id: number,
     userId: number,
@@ -47,9 +47,10 @@ export interface SubscriptionStore {
     actor: Actor,
   ): Promise<OwnSubscription | undefined>;
   /**
-   * Gives it a new secret, and returns that in clear text for the only time. See `rotateSecret`.
+   * Gives a subscription a new secret, and returns it in clear text for the only time. See
+   * `rotateSecret`.
    *
-   * @param transaction The transaction that it becomes a part of; by default one of its own.
+   * @param transaction Transaction to join. Default: a new one.
    */
   rotate(
     id: number,
@@ -58,8 +59,9 @@ export interface SubscriptionStore {
     transaction?: Sql,
   ): Promise<{ readonly subscription: OwnSubscription; readonly secret: string } | undefined>;
   /**
-   * Cancels unfinished deliveries in the same commit: the first 500, and those in flight, whose
-   * outcome then finds them cancelled. The dispatcher's sweep cancels the rest.
+   * Deletes a subscription, and cancels unfinished deliveries in the same commit: the first 500,
+   * and those in flight, whose outcome then finds them cancelled. The dispatcher's sweep cancels
+   * the rest.
    */
   delete(id: number, userId: number, actor: Actor): Promise<boolean>;
 }
@@ -71,12 +73,12 @@ const createText = `
   SELECT $1, $2, $3, $4, $5, $6, $7, $9, $10::jsonb, $11, $12::text[], CASE WHEN $11::bytea IS NOT NULL THEN now() END, $13::float8 FROM acting
   RETURNING id`;
 
-/** Locks the row, since the headers of a change are merged into the stored ones. */
+/** Locks the row, because the headers of a change are merged into the stored ones. */
 const lockText = `
   SELECT encrypted_headers AS sealed FROM svc.subscriptions WHERE id = $1 AND user_id = $2 FOR NO KEY UPDATE`;
 
-// A range of the index of the queue. For an equality the planner expects few deliveries, then reads
-// and sorts them all.
+// Uses a range of the queue's index. With an equality, the planner expects few deliveries, and then
+// reads and sorts them all.
 const deleteText = `
   WITH ${actingCte("$3")}, gone AS (
     DELETE FROM svc.subscriptions USING acting WHERE id = $1 AND user_id = $2 RETURNING id
@@ -109,7 +111,7 @@ export function createSubscriptionStore({
   readonly transact: Transact;
   /** Reads lists by index (`createIndexSql`). */
   readonly listSql: Sql;
-  /** Limit for users without the admin flag. */
+  /** Most subscriptions of a user without the admin flag. */
   readonly maxPerUser: number;
   readonly secretBox: Pick<SecretBox, "encrypt" | "decrypt">;
 }): SubscriptionStore {
@@ -192,7 +194,9 @@ function createdValues(
   ];
 }
 
-/** Returns what a change writes, by column: text of ours, as no client names a column. */
+/**
+ * Returns the new values by column. The column names come from this code and never from a client.
+ */
 function changedColumns(
   { headers, url, events, description, filter, isActive, rateLimit }: SubscriptionChanges,
   sealed: Uint8Array | null,
@@ -226,8 +230,8 @@ function changedHeaders(
 }
 
 /**
- * Locks the user, so that creations of one user run one after another: two that both count 49 would
- * make 51.
+ * Throws when the user has as many subscriptions as allowed. Locks the user, so that creations of
+ * one user run one after another: two that both count 49 would make 51.
  */
 async function refuseBeyondLimit(
   sql: Sql,

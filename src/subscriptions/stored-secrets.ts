@@ -22,7 +22,10 @@ export interface UnreadableSecret extends StoredSecret {
   readonly opened: DecryptedSecret;
 }
 
-/** The parts in clear text: undefined where no key decrypts one, null where there is none. */
+/**
+ * The parts in clear text. A part is undefined when no key decrypts it, and null when it does not
+ * exist.
+ */
 interface DecryptedSecret {
   readonly secret: string | undefined;
   readonly previous: string | null | undefined;
@@ -34,7 +37,7 @@ export interface Reencryption {
   readonly reencrypted: number;
   /** Secrets that had the current key already. */
   readonly current: number;
-  /** Ordered by id; they are unchanged. */
+  /** Secrets that no known key decrypts, by id. They are unchanged. */
   readonly unreadable: readonly UnreadableSecret[];
 }
 
@@ -59,7 +62,9 @@ const findOthersText = `
   ORDER BY id
   LIMIT $3`;
 
-/** Writes the SQL condition that a part was encrypted with another key than that of the head. */
+/**
+ * Returns the SQL condition that a part was encrypted with another key than the key of the head.
+ */
 function hasOtherKey(head: string): string {
   const parts = ["encrypted_secret", "encrypted_previous", "encrypted_headers"].map(
     (column) => `coalesce(${headOf(column)} <> decode(${head}, 'hex'), false)`,
@@ -67,8 +72,8 @@ function hasOtherKey(head: string): string {
   return `(${parts.join(" OR ")})`;
 }
 
-// Replaces only what was read, so that a second run, or a dispatcher, never sees a half-done
-// change.
+// Replaces a row only if it is still as it was read. A second run or a dispatcher therefore never
+// sees a partial change.
 const replaceText = `
   WITH ${actingCte("$9")}
   UPDATE svc.subscriptions AS subscription
@@ -101,7 +106,8 @@ export async function refuseUnknownKeys({
   const counts = await sql<{ head: string; count: number; ids: number[] }>(countByHeadText);
   const unknown = counts.filter((row) => !secretBox.knownHeads.has(row.head));
   if (unknown.length === 0) return;
-  // Not the sum: a subscription has several parts, and a rotation may have left two keys in them.
+  // Not the sum of the counts: a subscription has several parts, and a rotation may have left two
+  // keys in them.
   const [{ total } = { total: 0 }] = await sql<{ total: number }>(
     "SELECT count(*)::int AS total FROM svc.subscriptions",
   );
@@ -122,7 +128,7 @@ export async function refuseUnknownKeys({
  * each in its own transaction. It can be stopped at any time, run again, and run beside the
  * service.
  *
- * @param actor For the audit trail, which gets a row per batch.
+ * @param actor Actor in the audit trail, which gets a row per batch.
  * @param onProgress Called after each batch with the number of secrets done so far.
  */
 export async function reencryptSecrets({
@@ -161,7 +167,7 @@ export async function reencryptSecrets({
   }
 }
 
-/** Decrypts each part. The reason is that of the first part that no key decrypts. */
+/** Decrypts each part. `reason` is about the first part that no key decrypts. */
 function decryptStored(
   secretBox: Pick<SecretBox, "decrypt">,
   { sealed, previous, headers }: StoredSecret,
@@ -190,7 +196,7 @@ interface ReencryptedSecret extends StoredSecret {
   readonly freshHeaders: Uint8Array | null;
 }
 
-/** Encrypts with the current key what could be opened. */
+/** Encrypts the decrypted parts with the current key. */
 function reencrypt(
   secretBox: Pick<SecretBox, "encrypt">,
   stored: StoredSecret,
@@ -208,17 +214,18 @@ function reencrypt(
 
 /** A subscription that has a new secret, or has lost headers. */
 export interface Replaced extends StoredSecret {
-  /** Undefined: the old one could be read, and stays. */
+  /** The new secret; undefined when the old one could be read and stays. */
   readonly secret: string | undefined;
   /** Names of the headers that no key decrypted. Their values are lost. */
   readonly lostHeaders: readonly string[];
 }
 
 /**
- * Creates a new signing secret for every subscription whose stored one cannot be decrypted, in one
- * statement. Drops headers and earlier secrets that cannot.
+ * Creates a new signing secret for every subscription whose stored secret cannot be decrypted, in
+ * one statement. Drops headers and earlier secrets that cannot be decrypted.
  *
- * @returns The new secrets in clear text, for the only time. Leaves out what has changed since.
+ * @returns The new secrets in clear text, for the only time. Leaves out subscriptions that have
+ *   changed since.
  */
 export async function replaceUnreadable({
   sql,
@@ -227,7 +234,7 @@ export async function replaceUnreadable({
   actor,
 }: {
   readonly sql: Sql;
-  /** Recorded in the audit trail. */
+  /** Actor in the audit trail. */
   readonly actor: Actor;
   readonly secretBox: Pick<SecretBox, "encrypt">;
   readonly unreadable: readonly UnreadableSecret[];

@@ -4,13 +4,13 @@ import type { EventKind } from "../events/event.ts";
 import { maskHeaders, type GivenHeaders } from "./own-headers.ts";
 import { maskSecret, standardSecret } from "./secret.ts";
 
-/** Names a subscription to every resource that its user may read. */
+/** Resource name of a subscription to every resource that its user may read. */
 export const everyResource = "*";
 
 /** Why a subscription gets no attempts (docs/webhooks.md, "States of a subscription"). */
 export type DisabledReason = "owner" | "gone" | "failing" | "user";
 
-/** A subscription as its owner sees it: without anything that is encrypted. */
+/** A subscription as its owner sees it, without the encrypted parts. */
 export interface OwnSubscription {
   readonly id: number;
   readonly userId: number;
@@ -21,7 +21,7 @@ export interface OwnSubscription {
   readonly filter: unknown;
   readonly headerNames: readonly string[];
   readonly rateLimit: number | null;
-  /** False too while its user is disabled. */
+  /** False also while the subscription's user is disabled. */
   readonly isActive: boolean;
   readonly disabledAt: Date | null;
   readonly disabledReason: DisabledReason | null;
@@ -30,13 +30,13 @@ export interface OwnSubscription {
   readonly lastAttemptAt: Date | null;
   readonly description: string | null;
   readonly secretHint: string;
-  /** When the last of the secrets before this one ends; it may have passed. */
+  /** When the last previous secret stops signing; may be in the past. */
   readonly previousUntil: Date | null;
   readonly createdAt: Date;
   readonly updatedAt: Date;
 }
 
-/** A subscription to create, checked. */
+/** A checked subscription to create. */
 export interface NewSubscription {
   readonly url: string;
   readonly resource: string;
@@ -45,19 +45,20 @@ export interface NewSubscription {
   readonly headers: GivenHeaders;
   /** Attempts a second. */
   readonly rateLimit: number | null;
-  /** Undefined: the service makes one. */
+  /** The signing secret; undefined when the service creates one. */
   readonly secret: string | undefined;
   readonly isActive: boolean;
   readonly description: string | null;
 }
 
-/** Changes by the owner; absent fields stay. */
+/** Changes by the owner; absent fields stay as they are. */
 export type SubscriptionChanges = Partial<Omit<NewSubscription, "resource" | "secret">>;
 
 /**
  * Returns the JSON of a subscription (docs/webhooks.md, "Subscriptions").
  *
- * @param secret Replaces the masked secret, only in the answers that show a new one.
+ * @param secret Secret in clear text, only in answers that show a new one. Default: the masked
+ *   secret.
  */
 export function presentSubscription(
   subscription: OwnSubscription,
@@ -88,7 +89,7 @@ export function presentSubscription(
   };
 }
 
-/** Makes the 404 of a webhook that is not there, or is another user's. */
+/** Returns the 404 error of a webhook that does not exist, or belongs to another user. */
 export function unknownSubscription(): AppError {
   return new AppError("webhook.not_found", "The webhook subscription could not be found.");
 }
