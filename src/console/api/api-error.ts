@@ -1,10 +1,10 @@
-/** What went wrong with a request, in words for people. */
+/** Thrown for a failed request, with a message for people. */
 export class ApiError extends Error {
-  /** Status of the answer; 0 when there was none. */
+  /** Status of the answer; 0 when there was no answer. */
   readonly status: number;
-  /** The API's code, such as `record.changed`; "" when there is none. */
+  /** The API's code, such as `record.changed`; "" without a code. */
   readonly code: string;
-  /** Messages by field, of a 422. */
+  /** Messages of a 422, by field. */
   readonly fields: Readonly<Record<string, readonly string[]>>;
   readonly requestId: string | null;
   readonly retryAfterSeconds: number | null;
@@ -27,7 +27,7 @@ export class ApiError extends Error {
   }
 }
 
-/** A file of the console could not be loaded. */
+/** Thrown when a file of the console could not be loaded. */
 export class LoadError extends Error {
   constructor(cause: unknown) {
     const why = "The service does not answer, or has another version since the console was opened.";
@@ -35,26 +35,28 @@ export class LoadError extends Error {
   }
 }
 
-/** Code of the console's own: no answer came within its time limit. */
+/** The console's own code for a request without an answer within the time limit. */
 export const tooSlow = "console.too_slow";
 
-/** Returns whether the request timed out. It is not retried: a retry adds to the load. */
+/** Returns whether the request timed out. It is not retried, because a retry adds to the load. */
 export function isTooSlow(error: unknown): boolean {
   return error instanceof ApiError && error.code === tooSlow;
 }
 
-/** Returns whether the service did not answer, or could not: a later try may succeed. */
+/** Returns whether the service did not answer, or could not. A later try may succeed. */
 export function isAway(error: unknown): boolean {
   if (!(error instanceof ApiError) || isTooSlow(error)) return false;
   return error.status === 0 || error.status >= 502;
 }
 
-/** Statuses of a request that another one of the same key may still do, or has done. */
+/**
+ * Statuses after which another request with the same key may still do the write, or has done it.
+ */
 const undecided: ReadonlySet<number> = new Set([401, 408, 409, 429]);
 
 /**
- * Returns whether a write may be done in spite of its error, or still be at work. A repeated
- * request then needs the same `Idempotency-Key`.
+ * Returns whether a failed write may still have been done, or be running. A repeated request then
+ * needs the same `Idempotency-Key`.
  */
 export function mayBeDone(error: unknown): boolean {
   if (!(error instanceof ApiError)) return true;
@@ -65,12 +67,12 @@ export function isStatus(error: unknown, status: number): error is ApiError {
   return error instanceof ApiError && error.status === status;
 }
 
-/** Returns whether the record of the request is no longer there. */
+/** Returns whether the record of the request no longer exists. */
 export function isGone(error: unknown): boolean {
   return error instanceof ApiError && error.code === "record.not_found";
 }
 
-/** Makes an error of an answer that is none of the 2xx. */
+/** Converts an answer other than 2xx to an error. */
 export async function toApiError(response: Response): Promise<ApiError> {
   const body = await readFault(response);
   const retryAfter = Number(response.headers.get("Retry-After") ?? Number.NaN);
@@ -94,12 +96,12 @@ async function readFault(response: Response): Promise<FaultBody> {
   try {
     return (await response.json()) as FaultBody;
   } catch {
-    // A proxy in between answers in its own way.
+    // A proxy in between may answer in another format.
     return {};
   }
 }
 
-/** Sentences for what the API says in one word. */
+/** Sentences for codes whose message in the API is too short. */
 const sentences: Readonly<Record<string, string>> = {
   "token.missing": "A token is needed.",
   "token.invalid": "The token is not valid here.",
@@ -111,7 +113,7 @@ const sentences: Readonly<Record<string, string>> = {
   "record.changed": "Somebody changed the record in the meantime. Nothing was written.",
 };
 
-/** Returns the API's own sentence, or a clearer one where it says too little. */
+/** Returns the API's own sentence, or a clearer sentence when that says too little. */
 function sentenceOf(status: number, code: string | undefined, message: string | undefined): string {
   if (status >= 502) return "The service cannot answer at the moment.";
   if (status >= 500) return "The service had a fault. Its log says why, under the id of the request.";

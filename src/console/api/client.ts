@@ -7,17 +7,17 @@ const tooSlowMessage = `No answer came within ${timeLimit / 1_000} seconds.`;
 
 export interface RequestOptions {
   readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Is sent as JSON. */
+  /** Body, which is sent as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal;
-  /** Whether the answer is a stream without an end. Its reader has a timeout of its own. */
+  /** Whether the answer is an endless stream. Its reader has its own timeout. */
   readonly isEndless?: boolean;
-  /** Another token than that of the session: to try one before it is taken. */
+  /** Token to use instead of the session's, to try it before it is accepted. */
   readonly token?: string;
 }
 
-/** An answer with what is in its head. */
+/** An answer with its status and entity tag. */
 export interface Answer<T> {
   readonly data: T;
   readonly etag: string | null;
@@ -25,15 +25,15 @@ export interface Answer<T> {
 }
 
 /**
- * Requests `path` below the API's prefix, and gives the JSON of the answer.
+ * Requests `path` below the API's prefix, and returns the JSON of the answer.
  *
- * @throws {ApiError} For every answer but 2xx, and for none.
+ * @throws {ApiError} For every answer other than 2xx, and without an answer.
  */
 export async function api<T>(path: string, options: RequestOptions = {}): Promise<T> {
   return (await apiAnswer<T>(path, options)).data;
 }
 
-/** Does what `api` does, and gives status and entity tag, too. */
+/** Requests like `api`, and also returns the status and the entity tag. */
 export async function apiAnswer<T>(path: string, options: RequestOptions = {}): Promise<Answer<T>> {
   const response = await apiResponse(path, options);
   const text = await response.text().catch(noAnswer);
@@ -44,7 +44,7 @@ export async function apiAnswer<T>(path: string, options: RequestOptions = {}): 
   };
 }
 
-/** Returns the whole answer, for streams. A 401 ends the session, and the sign-in opens. */
+/** Returns the raw response, for streams. A 401 ends the session, and the sign-in opens. */
 export async function apiResponse(path: string, options: RequestOptions = {}): Promise<Response> {
   const token = options.token ?? currentToken();
   if (token === null) throw new ApiError({ status: 401, message: "You are signed out." });
@@ -60,7 +60,7 @@ export async function apiResponse(path: string, options: RequestOptions = {}): P
   const again = await send(path, options, renewed);
   if (again.ok) return again;
   const refusal = await toApiError(again);
-  // Of a user that is disabled, another token is refused too.
+  // For a disabled user, the renewed token is refused too.
   if (again.status === 401) endSession(renewed, refusal.message);
   throw refusal;
 }
@@ -84,14 +84,17 @@ async function send(path: string, options: RequestOptions, token: string): Promi
   }
 }
 
-/** Holds for the head of an answer, and for all of its body. */
+/**
+ * Returns the abort signal of a request. Its time limit covers the head and the whole body of the
+ * answer.
+ */
 function signalOf({ signal, isEndless = false }: RequestOptions): AbortSignal | null {
   if (isEndless) return signal ?? null;
   const limit = AbortSignal.timeout(timeLimit);
   return signal === undefined ? limit : AbortSignal.any([signal, limit]);
 }
 
-/** Throws what it means that an answer, or the rest of one, did not come. */
+/** Throws the error for an answer that did not arrive, or only in part. */
 function noAnswer(error: unknown): never {
   if (error instanceof DOMException && error.name === "AbortError") throw error;
   if (error instanceof DOMException && error.name === "TimeoutError")
@@ -107,13 +110,16 @@ function parseJson(text: string): unknown {
   }
 }
 
-/** Makes a key for the header `Idempotency-Key`. Plain http has no `crypto.randomUUID`. */
+/**
+ * Creates a key for the header `Idempotency-Key`. `crypto.randomUUID` does not exist over plain
+ * http.
+ */
 export function newIdempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-/** Makes a query string of what is defined; "" when nothing is. */
+/** Returns a query string of the defined parameters; "" without any. */
 export function queryString(parameters: Readonly<Record<string, string | number | undefined>>): string {
   const search = new URLSearchParams();
   for (const [name, value] of Object.entries(parameters))

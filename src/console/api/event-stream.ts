@@ -1,11 +1,11 @@
-/** One message of Server-Sent Events. Without data, it only says how far the stream is. */
+/** One message of Server-Sent Events. Without data, it only gives the position of the stream. */
 export interface StreamMessage {
   readonly id: string | null;
   readonly data: string | null;
 }
 
 /**
- * Reads the messages of a stream as they come. EventSource is no help here: it cannot send a
+ * Reads the messages of a stream as they arrive. Does not use EventSource, which cannot send a
  * token.
  */
 export async function* readMessages(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamMessage> {
@@ -26,7 +26,10 @@ export async function* readMessages(body: ReadableStream<Uint8Array>): AsyncGene
   }
 }
 
-/** Reads the lines of one message. Comments, which keep the connection open, have neither. */
+/**
+ * Parses the lines of one message. Comments, which keep the connection open, have neither id nor
+ * data.
+ */
 function toMessage(text: string): StreamMessage {
   const lines = text.split("\n");
   const of = (name: string): string[] =>

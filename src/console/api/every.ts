@@ -1,9 +1,9 @@
 import { isAway } from "./api-error.ts";
 
-/** How often a service that is away is asked again, as the pages say. */
+/** Interval of retries while the service is unavailable, which the pages name. */
 export const retryMilliseconds = 3_000;
 
-/** Asks again every `ms`; while the service is away as often as the page then says. */
+/** Returns a refetch interval: `ms`, or `retryMilliseconds` while the service is unavailable. */
 export function every(ms: number): (query: { readonly state: { readonly error: Error | null } }) => number {
   return ({ state: { error } }) => (isAway(error) ? retryMilliseconds : ms);
 }

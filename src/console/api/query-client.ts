@@ -3,8 +3,8 @@ import { isAway } from "./api-error.ts";
 import { retryMilliseconds } from "./every.ts";
 
 /**
- * Keeps answers for a moment. A service that is away is asked again by itself; other errors are
- * shown at once, since they would come again.
+ * Caches answers for a moment. Retries automatically while the service is unavailable. Other errors
+ * are shown at once, because they would recur.
  */
 export const queryClient = new QueryClient({
   defaultOptions: {

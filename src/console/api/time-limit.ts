@@ -1,5 +1,5 @@
 /**
- * How long an answer may take, in ms. A list may take less (`http.listTimeout`), and proxies give
- * up after 60 s: their answers say more, and come first.
+ * Time limit of an answer, in ms. Lists have a shorter limit (`http.listTimeout`), and proxies give
+ * up after 60 s. Their answers say more, and arrive first.
  */
 export const timeLimit = 90_000;

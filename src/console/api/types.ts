@@ -54,7 +54,7 @@ export interface ServiceEvent {
   readonly problem?: string;
 }
 
-/** The series of one span of time, oldest first. */
+/** Series of counts over one time span, oldest first. */
 export interface Series {
   readonly step_seconds: number;
   readonly from: string;
@@ -66,7 +66,7 @@ export interface Series {
 export interface ReceiverState {
   readonly webhook_id: number;
   readonly user_id: number;
-  /** Scheme and host; null where the URL is none. */
+  /** Scheme and host; null when the URL is not valid. */
   readonly receiver: string | null;
   readonly resource: string;
   readonly state: string;
@@ -83,7 +83,7 @@ export interface ProcessState {
   readonly version: string | null;
   readonly configuration: string;
   readonly loaded_at: string | null;
-  /** What keeps the process from taking the configuration as it is on disk. */
+  /** Faults that keep the process from using the configuration on disk. */
   readonly reload_faults: readonly string[];
   readonly started_at: string;
   readonly seen_at: string;
@@ -96,15 +96,15 @@ export interface Stats {
   readonly caller: { readonly is_admin: boolean; readonly scopes: readonly string[] };
   readonly rates: { readonly hour: Series; readonly day: Series; readonly week: Series };
   readonly backlog: {
-    /** Changes that are not given to deliveries yet; null for a user's own figures. */
+    /** Changes that have no deliveries yet; null for a user's own figures. */
     readonly events: number | null;
     readonly oldest_event_at: string | null;
     readonly deliveries: number;
     readonly oldest_delivery_at: string | null;
-    /** Retries that wait for their time. */
+    /** Retries that are scheduled for later. */
     readonly scheduled: number;
     readonly held: number;
-    /** Whether there may be more: counts end at 1,000. */
+    /** Whether there may be more, because counts end at 1,000. */
     readonly is_estimate: boolean;
   };
   /** Null for a token without the scope webhooks. */

@@ -2,7 +2,7 @@ import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { api } from "./client.ts";
 import type { ResourceEntry } from "./types.ts";
 
-/** Reads the resources that are served, once a minute at most. */
+/** Reads the served resources, at most once a minute. */
 export function useResources(): UseQueryResult<readonly ResourceEntry[]> {
   return useQuery({
     queryKey: ["resources"],

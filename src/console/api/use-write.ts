@@ -2,8 +2,8 @@ import { useMutation, type UseMutationOptions, type UseMutationResult } from "@t
 import { useRef } from "react";
 
 /**
- * Does a write as `useMutation` does, once however often it is pressed. `isPending` is shown a
- * moment later only: a double click in between would make two webhooks.
+ * Runs a write like `useMutation`, but only once at a time. `isPending` changes a moment later, so
+ * that a double click could otherwise make two webhooks.
  */
 export function useWrite<Data, Input = void>(
   options: UseMutationOptions<Data, Error, Input>,
@@ -23,7 +23,7 @@ export function useWrite<Data, Input = void>(
       isAtWork.current = true;
       mutation.mutate(...given);
     },
-    // A write that still runs must not hold up the next one.
+    // A write that still runs must not block the next one.
     reset: () => {
       isAtWork.current = false;
       mutation.reset();

@@ -1,6 +1,6 @@
 import type { Delivery, Json, ServiceEvent } from "./types.ts";
 
-/** Why a webhook is off; null while it is active. */
+/** Reason why a webhook is off; null while it is active. */
 export type DisabledReason = "owner" | "gone" | "failing" | "user";
 
 export interface Webhook {
@@ -25,7 +25,7 @@ export interface Webhook {
   readonly updated_at: string;
 }
 
-/** A webhook with its secret, as the answer that makes one shows it. */
+/** A webhook with its secret, as in the answer that creates the secret. */
 export interface WebhookWithSecret extends Omit<Webhook, "masked_secret"> {
   readonly secret: string;
   readonly standard_secret: string;
@@ -52,13 +52,13 @@ export interface TestedAttempt extends Attempt {
   readonly delivery_id: string;
 }
 
-/** What every attempt of a delivery sends. */
+/** The request of every attempt of a delivery. */
 export interface DeliveryRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | null;
 }
 
-/** A delivery by itself. */
+/** A delivery with its details. */
 export interface DeliveryDetail extends Delivery {
   readonly parent_delivery_id: number | null;
   readonly root_delivery_id: number;
@@ -84,14 +84,14 @@ export interface Replay {
   readonly updated_at: string;
 }
 
-/** What a dry run of a replay counts. */
+/** Result of a dry run of a replay. */
 export interface ReplayCount {
   readonly count: number;
   readonly is_estimate: boolean;
   readonly event_ids: readonly number[];
 }
 
-/** An event that a filter was tried on. */
+/** An event on which a filter was tried. */
 export interface TriedEvent extends ServiceEvent {
   readonly passes: boolean;
 }

@@ -3,7 +3,7 @@ import { api } from "../api/client.ts";
 import { every } from "../api/every.ts";
 import type { Caller, Stats } from "../api/types.ts";
 
-/** Reads who is signed in. */
+/** Reads the user who is signed in. */
 export function useCaller(): UseQueryResult<Caller> {
   return useQuery({ queryKey: ["whoami"], queryFn: () => api<Caller>("/whoami"), staleTime: 60_000 });
 }
@@ -17,16 +17,16 @@ export function useStats(): UseQueryResult<Stats> {
   });
 }
 
-/** What the token may do, as far as it is known. */
+/** Rights of the token, as far as known. */
 export interface Rights {
   readonly isAdmin: boolean;
-  /** Whether the token has the scope, or one that holds it. */
+  /** Returns whether the token has the scope, or one that includes it. */
   readonly has: (scope: string) => boolean;
 }
 
 /**
- * Returns what the caller may do, so that nothing is offered that would be refused. The API
- * decides. While it is not known, all but the part for admins is offered.
+ * Returns the rights of the caller, so that the console offers no action that would be refused. The
+ * API decides. While the rights are unknown, all but the part for admins is offered.
  */
 export function useRights(): Rights {
   const caller = useStats().data?.caller;
@@ -37,7 +37,7 @@ export function useRights(): Rights {
   };
 }
 
-/** `orders:read` is held by `read`. */
+/** Returns the kind of a scope, which includes it: `read` includes `orders:read`. */
 function kindOf(scope: string): string {
   return scope.slice(scope.lastIndexOf(":") + 1);
 }

@@ -7,8 +7,7 @@ interface State {
 }
 
 /**
- * Keeps a fault of one page from taking the whole console away. React has no other way for this
- * than a class.
+ * Keeps a fault of one page from removing the whole console. React supports this only in a class.
  */
 export class FaultBoundary extends Component<{ readonly children: ReactNode }, State> {
   override state: State = { error: null };

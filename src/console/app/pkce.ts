@@ -1,24 +1,24 @@
 import { timeLimit } from "../api/time-limit.ts";
 import { place, type JwtPlace } from "./place.ts";
 
-/** What the issuer gave for a code. */
+/** Tokens that the issuer returned for a code. */
 export interface IssuedTokens {
   readonly token: string;
   readonly refreshToken: string | null;
 }
 
-/** Where the issuer sends the browser back to, below the path of the console. */
+/** Path below the console's to which the issuer redirects the browser. */
 export const returnPath = "/signed-in";
 
 const key = "svc-console.sign-in";
 const channelName = "svc-console.sign-in";
-/** A sign-in in a window of its own, so that the page it is for stays as it is. */
+/** Start of the `state` of a sign-in in its own window, which leaves the page as it is. */
 const popupState = "popup.";
 
 interface Pending {
   readonly state: string;
   readonly verifier: string;
-  /** Where to go on afterwards. */
+  /** Path to open after the sign-in. */
   readonly path: string;
 }
 
@@ -28,7 +28,7 @@ interface Returned {
   readonly error: string | null;
 }
 
-/** Leaves the page for the issuer, and comes back to `path`. */
+/** Redirects to the issuer, which returns to `path`. */
 export async function signInByRedirect(path: string): Promise<void> {
   const pending: Pending = { state: randomText(), verifier: randomText(), path };
   sessionStorage.setItem(key, JSON.stringify(pending));
@@ -36,12 +36,12 @@ export async function signInByRedirect(path: string): Promise<void> {
 }
 
 /**
- * Signs in within a window of its own. Throws when the issuer refuses, or at the abort; a window
- * that is closed is not noticed, since the issuer may cut it off from this page.
+ * Signs in within a separate window. Throws when the issuer refuses, or on abort. A closed window
+ * is not noticed, because the issuer may cut it off from this page.
  */
 export async function signInByWindow(signal: AbortSignal): Promise<IssuedTokens> {
   const pending: Pending = { state: popupState + randomText(), verifier: randomText(), path: "/" };
-  // At once, while the click still allows it.
+  // Opens the window at once, while the browser still allows it because of the click.
   const opened = window.open("about:blank", "_blank", "popup,width=520,height=680");
   if (opened === null) throw new Error("The browser did not open the window. Allow it, and try again.");
   signal.addEventListener("abort", () => opened.close());
@@ -63,8 +63,8 @@ export async function signInByWindow(signal: AbortSignal): Promise<IssuedTokens>
 }
 
 /**
- * Completes a sign-in with what the issuer has sent back here. Gives the path to go on with and the
- * tokens; null in a window of its own, which hands the code to its opener and closes.
+ * Completes a sign-in with the parameters that the issuer has sent back. Returns the tokens and the
+ * next path. Returns null in a separate window, which passes the code to its opener and closes.
  */
 export async function finishSignIn(): Promise<(IssuedTokens & { readonly path: string }) | null> {
   const search = new URLSearchParams(location.search);
@@ -87,7 +87,7 @@ export async function finishSignIn(): Promise<(IssuedTokens & { readonly path: s
   return { ...(await redeem(returned, pending)), path: pending.path };
 }
 
-/** Asks the issuer for a new token. */
+/** Requests new tokens from the issuer. */
 export async function refreshTokens(refreshToken: string): Promise<IssuedTokens> {
   return await requestTokens({ grant_type: "refresh_token", refresh_token: refreshToken });
 }
@@ -121,7 +121,10 @@ async function authorizationUrl({ state, verifier }: Pending): Promise<string> {
   return url.href;
 }
 
-/** Names the API: `resource` by RFC 8707, which takes URIs only; others ask for `audience`. */
+/**
+ * Returns the parameters that name the API: `resource` of RFC 8707, which accepts only URIs, and
+ * `audience` for other issuers.
+ */
 function audienceOf({ audience }: JwtPlace): Readonly<Record<string, string>> {
   if (typeof audience !== "string") return {};
   return URL.canParse(audience) ? { audience, resource: audience } : { audience };
@@ -150,7 +153,7 @@ interface Discovery {
 
 let discovery: Promise<Discovery> | null = null;
 
-/** Returns the issuer's discovery document, which is read once; after a failure again. */
+/** Returns the issuer's discovery document, which is read once, and again after a failure. */
 async function discover(): Promise<Discovery> {
   discovery ??= readDiscovery().catch((error: unknown) => {
     discovery = null;
@@ -173,12 +176,12 @@ async function readDiscovery(): Promise<Discovery> {
   return { authorization_endpoint: authorization, token_endpoint: token };
 }
 
-/** Asks the issuer, for as long as the service is asked. */
+/** Sends a request to the issuer, with the same time limit as for the service. */
 async function ask(url: string, more: RequestInit = {}): Promise<Response> {
   return await fetch(url, { credentials: "omit", signal: AbortSignal.timeout(timeLimit), ...more });
 }
 
-/** Returns an empty object for an answer that is no JSON. */
+/** Reads an answer as JSON. Returns an empty object when it is not JSON. */
 async function readJson(response: Response): Promise<Readonly<Record<string, string | undefined>>> {
   const body = (await response.json().catch(() => null)) as Readonly<Record<string, string>> | null;
   return body ?? {};

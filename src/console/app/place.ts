@@ -1,4 +1,4 @@
-/** Says where the console and the API are, as the server wrote it into the page. */
+/** Paths of the console and the API, which the server wrote into the page. */
 export interface Place {
   /** Path of the console, without a slash at its end; "" at the root. */
   readonly basePath: string;

@@ -2,7 +2,7 @@ import { lazy, type ComponentType } from "react";
 import { LoadError } from "../api/api-error.ts";
 import type { IconName } from "../parts/icon.tsx";
 
-/** A section of the console: its pages are loaded when they are needed. */
+/** A section of the console. Its pages are loaded on first use. */
 export interface Section {
   readonly path: string;
   readonly title: string;

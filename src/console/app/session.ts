@@ -2,13 +2,13 @@ import { useSyncExternalStore } from "react";
 import { queryClient } from "../api/query-client.ts";
 import { refreshTokens, type IssuedTokens } from "./pkce.ts";
 
-/** Who is signed in, for this tab. */
+/** Session of the user who is signed in, for this tab. */
 export interface Session {
   readonly token: string | null;
   readonly refreshToken: string | null;
-  /** Why the last session ended; null when there was none, or it was left. */
+  /** Reason why the last session ended; null without one, or after a sign-out. */
   readonly ended: string | null;
-  /** Counts the users of this page, so that nothing that one has typed is left for the next. */
+  /** Count of the page's users so far, so that the input of one user is not left for the next. */
   readonly user: number;
 }
 
@@ -38,7 +38,7 @@ export function currentToken(): string | null {
   return session.token;
 }
 
-/** Returns a number that changes at each sign-out. */
+/** Returns the number of the current user, which changes at each sign-out. */
 export function currentUser(): number {
   return session.user;
 }
@@ -50,8 +50,8 @@ export function startSession(tokens: IssuedTokens, isOther = false): void {
 }
 
 /**
- * Ends the session of `token`, which the API no longer takes. What is on the page stays, and the
- * sign-in opens over it.
+ * Ends the session of `token`, which the API no longer accepts. The page stays, and the sign-in
+ * opens over it.
  */
 export function endSession(token: string | null, reason: string): void {
   // A 401 for an older token does not end the session of a newer one.
@@ -59,15 +59,15 @@ export function endSession(token: string | null, reason: string): void {
   set({ ...session, token: null, refreshToken: null, ended: reason });
 }
 
-/** Signs out: nothing of the session is left, on the page either. */
+/** Signs out. Nothing of the session remains, not even on the page. */
 export function leaveSession(): void {
   set({ ...none, user: session.user + 1 });
   queryClient.clear();
 }
 
 /**
- * Returns the token to use after `token` was refused: a refreshed one, or that of a sign-in
- * meanwhile. Null: the user has to sign in.
+ * Returns the token to use after `token` was refused: a refreshed token, or that of a later
+ * sign-in. Null when the user must sign in.
  */
 export async function renewToken(token: string | null): Promise<string | null> {
   if (session.token !== token) return session.token;
@@ -77,7 +77,7 @@ export async function renewToken(token: string | null): Promise<string | null> {
     .then((tokens) => {
       // The user has signed out since the renewal began.
       if (session.user !== user) return null;
-      // An issuer that sends no other refresh token means the one that it was asked with.
+      // When an issuer sends no new refresh token, the old one stays valid.
       startSession({ ...tokens, refreshToken: tokens.refreshToken ?? refreshToken });
       return tokens.token;
     })

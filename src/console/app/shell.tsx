@@ -37,7 +37,7 @@ function Frame(): JSX.Element {
   useEffect(() => {
     if (last.current === path) return;
     last.current = path;
-    // A new page is read from its beginning.
+    // Moves the focus to the start of the new page.
     main.current?.focus({ preventScroll: true });
     window.scrollTo(0, 0);
   }, [path]);
@@ -47,7 +47,7 @@ function Frame(): JSX.Element {
         className="skip"
         href="#main"
         onClick={(event) => {
-          // The page has a base, so the link by itself would lead to another page.
+          // The page has a base URL, so the plain link would lead to another page.
           event.preventDefault();
           main.current?.focus();
         }}
@@ -69,7 +69,7 @@ function Frame(): JSX.Element {
           <Suspense fallback={<Loading />}>
             <Switch>
               {sections.map(({ path: at, component: Section }) => (
-                // No `*?`: it stops at a line feed, which a key may have.
+                // Does not use `*?`, which stops at a line feed, because a key may contain one.
                 <Route key={at} path={at === "/" ? at : new RegExp(`^${at}(/|$)`)}>
                   <Section />
                 </Route>

@@ -13,7 +13,7 @@ import { place } from "./place.ts";
 import { currentUser, leaveSession, startSession } from "./session.ts";
 import "./sign-in.css";
 
-/** Asks for a token before there is a page. */
+/** Shows the sign-in before there is a page. */
 export function SignInPage(): JSX.Element {
   useEffect(() => {
     document.title = "Sign in · svc";
@@ -33,12 +33,12 @@ export function SignInPage(): JSX.Element {
   );
 }
 
-/** Asks again over the page, which keeps what was typed. */
+/** Shows the sign-in over the page, which keeps its input. */
 export function SignInAgain({ reason }: { readonly reason: string }): JSX.Element {
   const last = useRef<AbortController>(undefined);
   useEffect(() => () => last.current?.abort(), []);
   const signInAside = async (): Promise<void> => {
-    // The earlier window may be closed already, of which no event tells.
+    // Aborts the earlier window's sign-in. No event reports whether that window is closed.
     last.current?.abort();
     const controller = new AbortController();
     last.current = controller;
@@ -64,7 +64,7 @@ export function SignInAgain({ reason }: { readonly reason: string }): JSX.Elemen
   );
 }
 
-/** Ends a sign-in at the issuer, which has sent the browser back. */
+/** Completes a sign-in after the issuer has redirected the browser back. */
 export function SignedIn({ onDone }: { readonly onDone: (path: string) => void }): JSX.Element {
   const [error, setError] = useState<unknown>(null);
   const begun = useRef(false);
@@ -99,7 +99,7 @@ function SignInForm({
   isAside = false,
 }: {
   readonly onIssuer: () => Promise<void>;
-  /** The issuer is visited in another window: the form stays as it is meanwhile. */
+  /** Whether the issuer opens in another window, so that the form stays meanwhile. */
   readonly isAside?: boolean;
 }): JSX.Element {
   const [token, setToken] = useState("");
@@ -117,7 +117,7 @@ function SignInForm({
   };
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    // Takes a token that was copied with the word `Bearer`, too.
+    // Also accepts a token that was copied with the word `Bearer`.
     const given = token.trim().replace(/^Bearer\s+/i, "");
     if (given !== "") void attempt(() => takeTokens({ token: given, refreshToken: null }));
   };
@@ -151,11 +151,12 @@ function SignInForm({
 }
 
 /**
- * Takes tokens that the API takes, and asks again for what is shown. Another user than before sees
- * nothing of what was shown.
+ * Starts a session with tokens that the API accepts, and reloads the shown data. A different user
+ * sees none of the previous data.
  */
 async function takeTokens(tokens: IssuedTokens): Promise<void> {
-  // No request is sent with other characters, which looks as if the service were away.
+  // The browser sends no request with other characters, which would look as if the service were
+  // unavailable.
   if (!/^[!-~]+$/.test(tokens.token)) throw new Error("That is no token. Copy it again, all of it.");
   const before = queryClient.getQueryData<Caller>(["whoami"]);
   const user = currentUser();

@@ -10,7 +10,7 @@ function read(): Theme {
   return stored === "light" || stored === "dark" ? stored : "system";
 }
 
-/** Shows the theme that was chosen in this browser; without one, that of the system. */
+/** Applies the theme that was chosen in this browser, or the system's theme by default. */
 export function applyTheme(): void {
   const theme = read();
   if (theme === "system") delete document.documentElement.dataset["theme"];

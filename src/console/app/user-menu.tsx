@@ -8,7 +8,7 @@ import { place } from "./place.ts";
 import { leaveSession } from "./session.ts";
 import { setTheme, useTheme } from "./theme.ts";
 
-/** Shows who is signed in; opens the theme, the reference and the way out. */
+/** Shows the user who is signed in. Offers the themes, the API reference and the sign-out. */
 export function UserMenu(): JSX.Element {
   const caller = useCaller().data;
   const { isAdmin } = useRights();
@@ -41,7 +41,8 @@ export function UserMenu(): JSX.Element {
               {
                 title: "API reference",
                 icon: "book" as const,
-                // Without an opener it gets no copy of the session, whose token is for this tab.
+                // Without an opener, the new tab gets no copy of the session, whose token is only
+                // for this tab.
                 act: () => void window.open(docsPath, "_blank", "noopener"),
               },
             ]),

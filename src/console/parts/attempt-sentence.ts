@@ -66,7 +66,7 @@ function whereItHung({
   return dns === null ? "" : "Its name was resolved, and no connection came about.";
 }
 
-/** Writes milliseconds for people: "87 ms", "1.4 s". */
+/** Returns a duration for people: "87 ms", "1.4 s". */
 export function formatMs(ms: number): string {
   return ms < 1_000 ? `${ms} ms` : `${(ms / 1_000).toFixed(ms < 10_000 ? 1 : 0)} s`;
 }

@@ -6,7 +6,7 @@ import { CodeBlock } from "./code.tsx";
 import { TimingBars } from "./timing-bars.tsx";
 import "./attempt.css";
 
-/** Shows one attempt: what became of it, where its time went, and the answer. */
+/** Shows one attempt: its outcome, its phases in time, and the answer. */
 export function AttemptView({ attempt }: { readonly attempt: Attempt }): JSX.Element {
   return (
     <div className="attempt">
@@ -17,7 +17,7 @@ export function AttemptView({ attempt }: { readonly attempt: Attempt }): JSX.Ele
   );
 }
 
-/** Shows the status of the answer, or why there is none. */
+/** Shows the status of the answer, or the reason why there is none. */
 export function AttemptBadge({ attempt }: { readonly attempt: Attempt }): JSX.Element {
   return (
     <Badge tone={attempt.error === null ? "good" : "bad"} hasDot>
@@ -45,7 +45,7 @@ function Answer({ attempt }: { readonly attempt: Attempt }): JSX.Element | null 
   );
 }
 
-/** Writes headers as they stand in a request or an answer. */
+/** Returns headers as the lines of a request or an answer. */
 export function headerLines(headers: Readonly<Record<string, string | readonly string[]>>): string {
   const lines = Object.entries(headers).flatMap(([name, values]) =>
     [values].flat().map((value) => `${name}: ${value}`),

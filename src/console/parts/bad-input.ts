@@ -5,8 +5,8 @@ const wholes: Readonly<Record<string, string>> = {
 };
 
 /**
- * Says what to do with an input that holds half a date, or no number; null for all others. The
- * `value` of such an input is "", as that of an empty one.
+ * Returns advice for an input with an incomplete date, or with no number; null for all others. The
+ * `value` of such an input is "", like that of an empty one.
  */
 export function badInputMessage({ type, validity }: HTMLInputElement): string | null {
   if (!validity.badInput) return null;
@@ -17,13 +17,13 @@ export function badInputMessage({ type, validity }: HTMLInputElement): string | 
 }
 
 /**
- * Goes to the first input of a form that holds half a date, or no number; its `TextField` shows a
- * message. Returns true when there is one, and nothing may be sent.
+ * Moves the focus to the first input of a form with an incomplete date, or with no number; its
+ * `TextField` shows a message. Returns true when there is such an input: the form must not be sent.
  */
 export function goToBadInput(form: HTMLFormElement): boolean {
   for (const input of form.elements)
     if (input instanceof HTMLInputElement && input.validity.badInput) {
-      // It tells the field by the event `invalid`.
+      // This notifies the field by the event `invalid`.
       input.checkValidity();
       input.focus();
       return true;

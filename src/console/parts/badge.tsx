@@ -15,7 +15,7 @@ export function Badge({
   return <span className={`badge ${tone}${hasDot ? " dot" : ""}`}>{children}</span>;
 }
 
-/** The tone of each word that the API uses for a state. A word without one is neutral. */
+/** The tone of each state of the API. A state that is not listed is neutral. */
 const tones: Readonly<Record<string, Tone>> = {
   delivered: "good",
   active: "good",
@@ -54,7 +54,7 @@ const verbs: Readonly<Record<string, string>> = {
   on_delete: "deleted",
 };
 
-/** Shows a trigger as what happened; others in their own word. */
+/** Shows a trigger as a verb; other words unchanged. */
 export function TriggerBadge({ trigger }: { readonly trigger: string }): JSX.Element {
   return <Badge tone={tones[trigger] ?? "neutral"}>{verbs[trigger] ?? trigger}</Badge>;
 }

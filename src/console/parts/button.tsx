@@ -4,7 +4,10 @@ import { Link } from "wouter";
 import { Icon, type IconName } from "./icon.tsx";
 import "./button.css";
 
-/** `primary` is the one thing to do here; `danger` destroys; `quiet` has no frame. */
+/**
+ * Kind of a button. `primary` is the main action; `danger` destroys something; `quiet` has no
+ * frame.
+ */
 export type ButtonKind = "primary" | "plain" | "quiet" | "danger";
 
 interface Look {
@@ -14,7 +17,7 @@ interface Look {
 }
 
 export interface ButtonProps extends Look, Omit<AriaButtonProps, "children" | "className" | "style"> {
-  /** Says that what it does is under way; it cannot be pressed meanwhile. */
+  /** Whether the action is under way. The button cannot be pressed meanwhile. */
   readonly isBusy?: boolean;
 }
 
@@ -26,7 +29,7 @@ export function Button({
   children,
   ...rest
 }: ButtonProps): JSX.Element {
-  // One that is disabled would lose the focus.
+  // A disabled button would lose the focus.
   const quiet = isBusy ? { type: "button" as const, onPress: () => undefined, "data-pending": true } : {};
   return (
     <AriaButton {...rest} {...quiet} className={classOf(kind, children)}>

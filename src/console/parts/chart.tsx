@@ -22,13 +22,13 @@ export interface ChartProps {
 const heightPixels = 220;
 
 /**
- * Draws counts over time. The legend says the values under the pointer; what a screen reader gets
- * is `label`.
+ * Draws counts over time. The legend shows the values under the pointer. A screen reader gets
+ * `label`.
  */
 export function Chart(props: ChartProps): JSX.Element {
   const theme = useTheme();
   const isDark = useSystemDark();
-  // Colours are read once, so another theme is another plot.
+  // Colours are read once, so another theme needs another plot.
   return <Plot key={`${theme} ${isDark}`} {...props} />;
 }
 
@@ -80,7 +80,7 @@ function optionsOf(element: HTMLElement, lines: readonly ChartLine[]): UPlot.Opt
         fill: `color-mix(in srgb, ${colorOf(element, color)} 9%, transparent)`,
         width: 1.75,
         points: { show: false },
-        // Away from the pointer, the legend has the sums.
+        // Without a pointer over the chart, the legend shows the sums.
         value: (_: UPlot, value: number | null) => (value ?? sum(values)).toLocaleString("en"),
       })),
     ],
@@ -94,13 +94,16 @@ function formatTime(at: Date): string {
   return `${day.format(at)}, ${time.format(at)}`;
 }
 
-/** Writes a day at its beginning, and else the time of day. */
+/** Returns the label of a tick: the day at midnight, otherwise the time of day. */
 function tickOf(seconds: number): string {
   const at = new Date(seconds * 1_000);
   return at.getHours() === 0 && at.getMinutes() === 0 ? day.format(at) : time.format(at);
 }
 
-/** Returns what a colour is in this theme: a custom property itself holds both. */
+/**
+ * Returns a colour in the current theme, because a custom property itself holds the colours of both
+ * themes.
+ */
 function colorOf(element: HTMLElement, name: string): string {
   const probe = document.createElement("span");
   probe.style.color = `var(${name})`;

@@ -3,7 +3,7 @@ import type { Json } from "../api/types.ts";
 import { Button } from "./button.tsx";
 import "./code.css";
 
-/** Copies a text. Says that it did. */
+/** Copies a text, and confirms it. */
 export function CopyButton({
   text,
   label = "Copy",
@@ -19,7 +19,7 @@ export function CopyButton({
       await navigator.clipboard.writeText(text);
       setState("copied");
     } catch {
-      // Without https there is no clipboard, save on localhost.
+      // Without https there is no clipboard, except on localhost.
       setState("refused");
     }
     setTimeout(() => setState("ready"), 2_000);
@@ -36,7 +36,7 @@ export function CopyButton({
   );
 }
 
-/** Shows a text as it stands, with a button that copies it. */
+/** Shows a text unchanged, with a button that copies it. */
 export function CodeBlock({ text, label }: { readonly text: string; readonly label: string }): JSX.Element {
   return (
     <div className="code">
@@ -64,16 +64,16 @@ export function JsonView({
 
 const mostShown = 400;
 
-/** Cuts a long text, and shows that it did. */
+/** Cuts a long text, and marks the cut. */
 export function shortened(text: string): string {
   if (text.length <= mostShown) return text;
-  // A character of two halves is not cut in its middle.
+  // Does not cut a surrogate pair in the middle.
   return `${text.slice(0, mostShown).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
 /**
- * Shows a value of a record in one line: texts as they are, each in its own direction, null as a
- * dash, the rest as JSON. `isWhole`: however long it is.
+ * Shows a value of a record in one line: texts unchanged in their own direction, null as a dash,
+ * the rest as JSON. `isWhole` shows it in full length.
  */
 export function Value({
   value,

@@ -10,14 +10,14 @@ export interface Column<Row> {
   readonly key: string;
   readonly title: string;
   readonly render: (row: Row) => ReactNode;
-  /** Path that the API sorts by; without one there is no sorting. */
+  /** Path by which the API sorts; without it the column cannot be sorted. */
   readonly sortBy?: string;
   readonly isNumeric?: boolean;
 }
 
 /**
- * Shows rows. Filters, order and pages are the API's work: a library for them would have nothing
- * to do. The first column is a link to the row, which covers all of it.
+ * Shows rows. The API does the filters, the order and the pages, so a table library would have
+ * nothing to do. The first column is a link to the row, and covers the whole row.
  */
 export function DataTable<Row>({
   label,
@@ -100,7 +100,7 @@ function Head<Row>({
 
 const pageSizes: readonly string[] = ["25", "50", "100"];
 
-/** Says where a list by cursor goes on, and turns its pages. */
+/** Shows the buttons that turn the pages of a list by cursor. */
 export function Pager({
   page,
   url,
@@ -113,7 +113,7 @@ export function Pager({
     readonly prev_cursor: string | null;
   };
   readonly url: UrlState;
-  /** What the foot says of the whole list, such as a count. */
+  /** Text in the foot about the whole list, such as a count. */
   readonly total?: ReactNode;
 }): JSX.Element {
   const turn = (cursor: string | null, button: Element): void => {
@@ -122,7 +122,7 @@ export function Pager({
     goToListHead(button);
   };
   const asked = url.search.get("per_page") ?? "25";
-  // Any other size may be more than the service gives, so the page says it.
+  // Another size may exceed the service's limit, so the size of the answer is shown.
   const size = pageSizes.includes(asked) ? asked : String(page.per_page);
   return (
     <nav className="pager" aria-label="Pages">

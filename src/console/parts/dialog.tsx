@@ -10,7 +10,7 @@ import { ErrorLine, messageOf } from "./state.tsx";
 import { toast } from "./toast.tsx";
 import "./dialog.css";
 
-/** Asks or shows something over the page. Escape closes it, and focus goes back to where it was. */
+/** Shows a dialog over the page. Escape closes it, and the focus returns to its previous place. */
 export function Dialog({
   title,
   isWide = false,
@@ -21,9 +21,9 @@ export function Dialog({
 }: {
   readonly title: string;
   readonly isWide?: boolean;
-  /** Neither Escape nor a click beside it closes it. */
+  /** Whether neither Escape nor a click outside closes the dialog. */
   readonly isRequired?: boolean;
-  /** Asked before Escape or a click beside it closes it, and before its page is left. */
+  /** Question before Escape or a click outside closes the dialog, and before its page is left. */
   readonly question?: string | null;
   readonly onClose: () => void;
   readonly children: ReactNode;
@@ -53,8 +53,8 @@ export function Dialog({
 }
 
 /**
- * Asks before something is done that matters, and says what it will do. What goes wrong is said
- * here, and the dialog stays; a toast shows the error when the dialog is closed by then.
+ * Asks before an important action, and explains its effect. An error is shown in the dialog, which
+ * stays open. A toast shows the error when the dialog is already closed.
  */
 export function ConfirmDialog({
   title,
@@ -66,7 +66,7 @@ export function ConfirmDialog({
 }: {
   readonly title: string;
   readonly children: ReactNode;
-  /** Names the act: "Delete the order". */
+  /** Name of the action: "Delete the order". */
   readonly confirmLabel: string;
   readonly isDangerous?: boolean;
   readonly onConfirm: () => Promise<unknown>;
@@ -101,8 +101,8 @@ export function ConfirmDialog({
 }
 
 /**
- * Asks for the fields of a write, and sends it. What goes wrong is said at its field, or below all
- * of them.
+ * Asks for the fields of a write, and sends it. Errors are shown at their fields, or below all
+ * fields.
  */
 export function FormDialog({
   title,
@@ -114,13 +114,13 @@ export function FormDialog({
   children,
 }: {
   readonly title: string;
-  /** Names the act: "Make the user". */
+  /** Name of the action: "Make the user". */
   readonly submitLabel: string;
   readonly write: { readonly error: unknown; readonly isPending: boolean; readonly mutate: () => void };
   readonly isRequired?: boolean;
   readonly question: string | null;
   readonly onClose: () => void;
-  /** The fields, by the server's messages for each. */
+  /** Renders the fields with the server's messages for each. */
   readonly children: (errors: ApiError["fields"]) => ReactNode;
 }): JSX.Element {
   const errors = error instanceof ApiError ? error.fields : {};

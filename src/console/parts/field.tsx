@@ -3,7 +3,7 @@ import { badInputMessage } from "./bad-input.ts";
 import { Icon } from "./icon.tsx";
 import "./field.css";
 
-/** What the control of a field takes, so that label, hint and messages are its own. */
+/** Properties of the control of a field, which connect it with its label, hint and messages. */
 export interface ControlProps {
   readonly id: string;
   readonly "aria-describedby": string | undefined;
@@ -17,7 +17,10 @@ export interface FieldProps {
   /** Messages of the server, or of the form. */
   readonly errors?: readonly string[] | undefined;
   readonly isRequired?: boolean;
-  /** Whether what is not required is marked as optional; not in a form that changes something. */
+  /**
+   * Whether a field that is not required is marked as optional. Forms that change something have no
+   * mark.
+   */
   readonly hasMark?: boolean;
 }
 
@@ -84,7 +87,7 @@ export function TextField({
   onChange,
   ...rest
 }: FieldProps & Changing & Given<"input">): JSX.Element {
-  // Set when `goToBadInput` comes to it.
+  // Message that is set when `goToBadInput` reaches the field.
   const [bad, setBad] = useState<string | null>(null);
   return (
     <Field
@@ -107,7 +110,7 @@ export function TextField({
             onChange(event.currentTarget.value);
           }}
           onInvalid={(event) => setBad(badInputMessage(event.currentTarget))}
-          // No change tells that half a date was cleared.
+          // No change event reports that an incomplete date was cleared.
           onBlur={(event) => !event.currentTarget.validity.badInput && setBad(null)}
         />
       )}
@@ -115,7 +118,7 @@ export function TextField({
   );
 }
 
-/** Several lines of text; `isCode` for JSON. */
+/** A field with several lines of text; `isCode` for JSON. */
 export function AreaField({
   label,
   hint,
@@ -150,7 +153,7 @@ export interface Option {
   readonly title: string;
 }
 
-/** One of a few. */
+/** A field that chooses one of a few options. */
 export function SelectField({
   label,
   hint,
@@ -183,7 +186,7 @@ export function SelectField({
   );
 }
 
-/** Yes or no. */
+/** A checkbox. */
 export function CheckField({
   label,
   hint,

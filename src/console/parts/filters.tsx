@@ -6,12 +6,12 @@ import "./filters.css";
 
 interface FilterProps {
   readonly label: string;
-  /** Names the parameter in the URL, which is that of the API. */
+  /** Name of the parameter in the URL, as in the API. */
   readonly name: string;
   readonly url: UrlState;
 }
 
-/** Frames the filters of a list, whose state is the URL. */
+/** Frames the filters of a list, whose state is in the URL. */
 export function FilterBar({
   url,
   names,
@@ -22,9 +22,9 @@ export function FilterBar({
   readonly url: UrlState;
   /** Parameters that "Clear" removes. */
   readonly names: readonly string[];
-  /** Filters that are needed less; hidden at first. */
+  /** Less important filters, hidden at first. */
   readonly more?: ReactNode;
-  /** Parameters of these: one that is set is seen. */
+  /** Parameters of these filters. They are shown when one of them is set. */
   readonly moreNames?: readonly string[];
   readonly children: ReactNode;
 }): JSX.Element {
@@ -52,7 +52,7 @@ export function FilterBar({
   );
 }
 
-/** Takes a text; Enter or leaving the field applies it. */
+/** A filter by a text; Enter or leaving the field applies it. */
 export function TextFilter({
   label,
   name,
@@ -72,7 +72,7 @@ export function TextFilter({
   );
 }
 
-/** Takes a local time, and puts it into the URL as UTC; as it is where the API has to refuse it. */
+/** A filter by a local time, which the URL has as UTC; unchanged when the API has to refuse it. */
 export function TimeFilter({ label, name, url }: FilterProps): JSX.Element {
   const given = url.search.get(name) ?? "";
   return (
@@ -90,14 +90,17 @@ function toUtc(local: string): string {
   return Number.isNaN(time.getTime()) ? local : time.toISOString();
 }
 
-/** Writes a time as `datetime-local` takes it; "" for none. */
+/** Returns a time in the format of `datetime-local`; "" for no valid time. */
 export function toLocal(iso: string): string {
   const time = new Date(iso);
   if (Number.isNaN(time.getTime())) return "";
   return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
-/** Takes a text for what is not one parameter of the URL. Enter or leaving the field applies it. */
+/**
+ * A filter by a text that is not a single parameter of the URL. Enter or leaving the field applies
+ * it.
+ */
 export function TypedFilter({
   label,
   type = "search",
@@ -116,13 +119,13 @@ export function TypedFilter({
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(given);
   const [shown, setShown] = useState(given);
-  // Back, or a link, has brought another text.
+  // The browser's Back, or a link, has set another text.
   if (given !== shown) {
     setShown(given);
     setText(given);
   }
   const apply = (): void => {
-    // A time without its hour reads as none, and is not yet one.
+    // A time without its hour has an empty value, and is not complete yet.
     if (input.current?.validity.badInput === true) return;
     if (text.trim() !== given) onApply(text.trim());
   };
@@ -151,7 +154,7 @@ export function TypedFilter({
   );
 }
 
-/** Chooses one of a few, or none. */
+/** A filter that chooses one of a few options, or none. */
 export function SelectFilter({
   label,
   name,
@@ -161,7 +164,7 @@ export function SelectFilter({
   anyTitle = "any",
 }: FilterProps & {
   readonly options: readonly Option[];
-  /** What is chosen, where the parameter says more than that. */
+  /** The chosen option, when the parameter contains more than that. */
   readonly given?: string;
   readonly anyTitle?: string;
 }): JSX.Element {
@@ -188,7 +191,7 @@ export function SelectFilter({
   );
 }
 
-/** Chooses several of a few, which stand in the URL with commas between them. */
+/** A filter that chooses several of a few options, which the URL has with commas between them. */
 export function ChoiceFilter({
   label,
   name,

@@ -1,6 +1,6 @@
 import type { JSX } from "react";
 
-/** The strokes of each icon, on a field of 16 by 16. */
+/** The strokes of each icon, on a grid of 16 by 16. */
 const strokes = {
   overview: "M2 9h2.5l2-5.5 3 9 2-3.5H14",
   resources: "M2.5 3.5h11v9h-11zM2.5 6.5h11M6 6.5v6",
@@ -38,7 +38,7 @@ const strokes = {
 
 export type IconName = keyof typeof strokes;
 
-/** Draws an icon in the colour of the text. It says nothing to a screen reader. */
+/** Draws an icon in the colour of the text. Screen readers skip it. */
 export function Icon({ name, size = 16 }: { readonly name: IconName; readonly size?: number }): JSX.Element {
   return (
     <svg

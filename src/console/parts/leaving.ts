@@ -7,12 +7,12 @@ interface Guard {
 
 /** Pages with input or secrets that leaving would lose. */
 const guards = new Set<Guard>();
-/** The address that is shown; Back has changed that of the browser before it is heard of. */
+/** The address of the shown page. Back changes the browser's address before its event arrives. */
 let here = "";
 
 /**
- * Asks before the page is left, as long as there is a question: by a link, by Back, by closing it.
- * Returns a function after whose call nothing is asked, for a page that is left on purpose.
+ * As long as there is a question, asks before the page is left: by a link, by Back, by closing it.
+ * Returns a function that turns the question off, for a page that is left on purpose.
  */
 export function useLeaveQuestion(question: string | null): () => void {
   const guard = useRef<Guard>(null);
@@ -32,10 +32,13 @@ export function useLeaveQuestion(question: string | null): () => void {
   return release;
 }
 
-/** Is asked before a form is left. */
+/** Question before a form is left. */
 export const formQuestion = "Leave this form? What you have typed in it is lost.";
 
-/** Returns whether what uses it is still shown: an answer may come when the page was left. */
+/**
+ * Returns a function that says whether the component is still shown: an answer may arrive after the
+ * page was left.
+ */
 export function useIsShown(): () => boolean {
   const isShown = useRef(false);
   useEffect(() => {
@@ -62,20 +65,23 @@ export function useWayOn(): (to: string) => void {
   };
 }
 
-/** Whether nothing is lost by leaving, or the user wants to leave all the same. */
+/** Returns whether nothing is lost by leaving, or the user wants to leave anyway. */
 export function mayLeave(): boolean {
   // oxlint-disable-next-line no-alert -- The browser's own question can hold up Back as well.
   return [...guards].every(({ question }) => window.confirm(question));
 }
 
-/** Asks before a link of the console leaves the page; another query is the same page. */
+/** Asks before a link of the console leaves the page. Another query is still the same page. */
 export const askAroundNavigation: AroundNavHandler = (navigate, to, options) => {
   if (!isSamePage(to) && !mayLeave()) return;
   navigate(to, options);
   here = location.href;
 };
 
-/** Has Back ask too. Called before the router listens: who listens first is heard first. */
+/**
+ * Makes Back ask too. Must be called before the router listens, because the first listener is
+ * called first.
+ */
 export function watchBack(): void {
   window.addEventListener("popstate", askAtPop);
 }

@@ -1,6 +1,6 @@
 /**
- * Goes from the foot of a list, where a page is turned, to its head: the next rows are read from
- * the first one. The focus goes too, so that Tab leads into the rows.
+ * Scrolls from the foot of a list, where a page is turned, to its head. The next rows then start at
+ * the top. Moves the focus too, so that Tab leads into the rows.
  */
 export function goToListHead(foot: Element): void {
   const list = foot.closest<HTMLElement>(".card");

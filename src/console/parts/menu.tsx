@@ -11,13 +11,13 @@ export interface MenuAction {
   readonly act: () => void;
 }
 
-/** Opens a list of what can be done below its button. */
+/** A button that opens a list of actions below it. */
 export function Menu({
   trigger,
   label,
   actions,
 }: {
-  /** A button. */
+  /** The button that opens the menu. */
   readonly trigger: ReactNode;
   readonly label: string;
   readonly actions: readonly MenuAction[];

@@ -3,7 +3,7 @@ import { Link } from "wouter";
 import { Card, Page } from "./page.tsx";
 import { Empty } from "./state.tsx";
 
-/** Stands at every address that leads nowhere. */
+/** Shown at every unknown address. */
 export function NoPage(): JSX.Element {
   return (
     <Page title="No such page">

@@ -7,7 +7,7 @@ export interface Crumb {
   readonly href: string;
 }
 
-/** Frames a page: where it is, its title, what can be done. The title is the window's too. */
+/** Frames a page: its breadcrumbs, its title and its actions. The window gets the same title. */
 export function Page({
   title,
   crumbs = [],
@@ -17,7 +17,7 @@ export function Page({
 }: {
   readonly title: string;
   readonly crumbs?: readonly Crumb[];
-  /** Stands beside the title: a badge. */
+  /** Content beside the title, such as a badge. */
   readonly status?: ReactNode;
   readonly actions?: ReactNode;
   readonly children: ReactNode;
@@ -53,7 +53,7 @@ export function Page({
   );
 }
 
-/** A part of a page on a surface of its own. */
+/** A part of a page on its own surface. */
 export function Card({
   title,
   note,
@@ -65,7 +65,7 @@ export function Card({
   /** A sentence below the title. */
   readonly note?: ReactNode;
   readonly actions?: ReactNode;
-  /** Without padding, for tables. */
+  /** Whether the card has no padding, for tables. */
   readonly isFlush?: boolean;
   readonly children: ReactNode;
 }): JSX.Element {
@@ -85,7 +85,7 @@ export function Card({
   );
 }
 
-/** Pairs of a name and a value. */
+/** Shows pairs of a name and a value. */
 export function Facts({
   facts,
 }: {

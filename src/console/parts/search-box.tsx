@@ -4,7 +4,10 @@ import "./search-box.css";
 
 const pauseMilliseconds = 350;
 
-/** Asks for a text, and hands it on after a pause in typing, or at Enter. `/` leads here. */
+/**
+ * A field for a search text, which is applied after a pause in typing, or at Enter. `/` moves the
+ * focus here.
+ */
 export function SearchBox({
   label,
   value,
@@ -18,10 +21,10 @@ export function SearchBox({
   const [given, setGiven] = useState(value);
   const input = useRef<HTMLInputElement>(null);
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
-  // Back, or a link, has brought another text.
+  // The browser's Back, or a link, has set another text.
   if (value !== given) {
     setGiven(value);
-    // A space at its end is typed on the way to a word.
+    // Keeps a space at the end, which is typed before the next word.
     if (value !== text.trim()) setText(value);
   }
   useEffect(() => {

@@ -3,7 +3,7 @@ import { ToggleButton } from "react-aria-components/ToggleButton";
 import { ToggleButtonGroup } from "react-aria-components/ToggleButtonGroup";
 import "./segments.css";
 
-/** Chooses one of a few, all of which are shown. Arrow keys go from one to the next. */
+/** Chooses one of a few options, all of which are shown. Arrow keys go from one to the next. */
 export function Segments<Id extends string>({
   label,
   options,
@@ -23,7 +23,7 @@ export function Segments<Id extends string>({
       disallowEmptySelection
       selectedKeys={[selected]}
       onSelectionChange={(keys) => {
-        // It also tells when the one that is selected is pressed.
+        // The event also fires when the selected option is pressed.
         for (const key of keys) if (key !== selected) onSelect(key as Id);
       }}
     >

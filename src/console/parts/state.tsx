@@ -6,7 +6,7 @@ import { Icon, type IconName } from "./icon.tsx";
 import type { UrlState } from "./url-state.ts";
 import "./state.css";
 
-/** Says that there is nothing, and what to do next. */
+/** Shows that there is no data, and what to do next. */
 export function Empty({
   icon = "search",
   title,
@@ -30,7 +30,7 @@ export function Empty({
   );
 }
 
-/** Says which scope a token lacks, before something is typed that would be refused. */
+/** Shows which scope the token lacks, before the user types something that would be refused. */
 export function ScopeNote({ scope }: { readonly scope: string }): JSX.Element {
   return (
     <Empty icon="key" title="Your token may not do this">
@@ -39,7 +39,7 @@ export function ScopeNote({ scope }: { readonly scope: string }): JSX.Element {
   );
 }
 
-/** Shows what went wrong, in a sentence, with a way out. */
+/** Shows an error as a sentence, with what can be done about it. */
 export function ErrorNote({
   error,
   onRetry,
@@ -47,7 +47,7 @@ export function ErrorNote({
 }: {
   readonly error: unknown;
   readonly onRetry?: () => unknown;
-  /** Asks for the list: without what is wrong in it, there is a list. */
+  /** URL state of a list, whose faulty parameters can be removed. */
   readonly url?: UrlState | undefined;
 }): JSX.Element {
   const { title, text } = describe(error);
@@ -104,12 +104,12 @@ function describe(error: unknown): { readonly title: string; readonly text: stri
   return { title: "That did not work", text };
 }
 
-/** Adds to the sentence of a 429 when to go on. */
+/** Adds to the sentence of a 429 when to try again. */
 function withWait({ message, retryAfterSeconds: seconds }: ApiError): string {
   return `${message} Try again in ${seconds === null ? "a moment" : `${seconds} s`}.`;
 }
 
-/** Names the request where the log of the service says more. */
+/** Shows the id of the request when the service's log says more. */
 function RequestId({ error }: { readonly error: unknown }): JSX.Element | null {
   if (!(error instanceof ApiError) || error.status < 500 || error.requestId === null) return null;
   return (
@@ -119,7 +119,7 @@ function RequestId({ error }: { readonly error: unknown }): JSX.Element | null {
   );
 }
 
-/** Says in one line, above a form or a list, what went wrong. */
+/** Shows an error in one line, above a form or a list. */
 export function ErrorLine({ error }: { readonly error: unknown }): JSX.Element | null {
   if (error === null || error === undefined) return null;
   const text = isAway(error)
@@ -145,7 +145,7 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Holds the place of what is on its way. */
+/** Shows a placeholder while data is loading. */
 export function Loading({ lines = 6 }: { readonly lines?: number }): JSX.Element {
   return (
     <div className="loading" role="status">
@@ -158,8 +158,8 @@ export function Loading({ lines = 6 }: { readonly lines?: number }): JSX.Element
 }
 
 /**
- * Shows the data of a query; until there is data, a placeholder or the error. Shown data stays when
- * a later request fails, since a form in it may hold input.
+ * Shows the data of a query. Until there is data, shows a placeholder or the error. Shown data
+ * stays when a later request fails, because a form in it may contain input.
  */
 export function QueryView<T>({
   query,
@@ -169,7 +169,7 @@ export function QueryView<T>({
 }: {
   readonly query: UseQueryResult<T>;
   readonly lines?: number;
-  /** Holds the page of a list. */
+  /** URL state of a list. */
   readonly url?: UrlState;
   readonly children: (data: T) => ReactNode;
 }): JSX.Element {
@@ -188,7 +188,7 @@ export function QueryView<T>({
           The service does not answer. What you see is from before; it is asked again every 3 seconds.
         </p>
       ) : (
-        // The sign-in stands over the page already.
+        // The sign-in is already shown over the page.
         !isStatus(error, 401) && <ErrorLine error={error} />
       )}
       {children(data)}

@@ -5,7 +5,10 @@ const tickMilliseconds = 10_000;
 let now = Date.now();
 let timer: ReturnType<typeof setInterval> | undefined;
 
-/** Returns the time, and a new one every ten seconds: one timer for all that shows an age. */
+/**
+ * Returns the current time, updated every ten seconds by one timer for all components that show an
+ * age.
+ */
 function useNow(): number {
   return useSyncExternalStore(subscribe, () => now);
 }
@@ -37,20 +40,17 @@ const steps: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: num
   ["second", 1],
 ];
 
-/** Says how long ago, or in how long: "5 min. ago". Beyond 30 days it is the date. */
+/** Returns a relative time: "5 min. ago". Beyond 30 days it returns the date. */
 function relativeTo(from: number, time: Date): string {
   const seconds = (time.getTime() - from) / 1_000;
-  // What came since the last tick is not in the future.
+  // A time since the last tick only seems to be in the future.
   if (seconds >= 0 && seconds * 1_000 <= tickMilliseconds) return "now";
   if (Math.abs(seconds) > 30 * 86_400) return time.toISOString().slice(0, 10);
   const [unit, length] = steps.find(([, step]) => Math.abs(seconds) >= step) ?? ["second", 1];
   return ago.format(Math.trunc(seconds / length), unit);
 }
 
-/**
- * Shows a time by how long ago it was, with the exact time as its title. `isExact` turns the two
- * around.
- */
+/** Shows a time as an age, with the exact time as its title. `isExact` swaps the two. */
 export function Time({
   value,
   isExact = false,
@@ -70,7 +70,7 @@ export function Time({
   );
 }
 
-/** Writes a length of time in its two largest units: "2 h 5 min". */
+/** Returns a duration in its two largest units: "2 h 5 min". */
 export function formatSeconds(total: number): string {
   const seconds = Math.max(0, Math.round(total));
   if (seconds < 60) return `${seconds} s`;

@@ -33,7 +33,7 @@ function phasesOf({
   return phases;
 }
 
-/** Shows where the time of an attempt went, as bars on one scale. */
+/** Shows the durations of an attempt's phases, as bars on one scale. */
 export function TimingBars({ attempt }: { readonly attempt: Attempt }): JSX.Element {
   const total = Math.max(1, attempt.duration_ms);
   const percent = (ms: number): string => `${Math.min(100, (100 * ms) / total)}%`;

@@ -20,7 +20,7 @@ function set(next: readonly Toast[]): void {
   for (const listener of listeners) listener();
 }
 
-/** Says for a few seconds what was done. Errors belong to where they happened. */
+/** Shows a message for a few seconds. Errors belong where they happened. */
 export function toast(text: string, { isBad = false }: { readonly isBad?: boolean } = {}): void {
   const id = ++lastId;
   set([...toasts.slice(-2), { id, text, isBad }]);

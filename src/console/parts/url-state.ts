@@ -1,21 +1,25 @@
 import { useLocation } from "wouter";
 import { usePathname, useSearch } from "wouter/use-browser-location";
 
-/** What stands behind the `?` of the page, and how to change it. */
+/** The query parameters of the page's URL, and functions that change them. */
 export interface UrlState {
   readonly search: URLSearchParams;
-  /** Sets parameters, null removes one. Another list begins at its first page. */
+  /**
+   * Sets parameters; null removes one. Unless only the page changes, the list begins at its first
+   * page.
+   */
   readonly change: (changes: Readonly<Record<string, string | null>>, isPage?: boolean) => void;
   /** Replaces all parameters. */
   readonly replace: (search: URLSearchParams) => void;
 }
 
 /**
- * Holds the state of a list in the URL: a page can be linked, loaded again and come back to.
- * Its parameters have the names of the API.
+ * Holds the state of a list in the URL, so that a page can be linked, reloaded and returned to. Its
+ * parameters have the names of the API.
  */
 export function useUrlState(): UrlState {
-  // Both raw: the router's own are decoded once, and decoded again they are another value.
+  // Uses the raw query and path. The router's own values are already decoded, and a second decoding
+  // would change them.
   const text = useSearch();
   const path = `~${usePathname()}`;
   const [, navigate] = useLocation();
@@ -28,7 +32,7 @@ export function useUrlState(): UrlState {
     search,
     replace,
     change: (changes, isPage = false) => {
-      // What is there now: a search that waits for a pause is behind what was chosen since.
+      // Uses the current URL, because a delayed search would otherwise undo later choices.
       const next = new URLSearchParams(location.search);
       for (const [name, value] of Object.entries(changes))
         if (value === null) next.delete(name);
@@ -39,7 +43,7 @@ export function useUrlState(): UrlState {
   };
 }
 
-/** Writes parameters with their brackets, commas and colons as they are. */
+/** Returns the query string with brackets, commas and colons unescaped. */
 function readable(search: URLSearchParams): string {
   return search
     .toString()

@@ -2,14 +2,14 @@ import { keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react
 import { api } from "../api/client.ts";
 import type { CursorPage } from "../api/types.ts";
 
-/** Parameters of a page that are the console's own. */
+/** Parameters of a page that only the console uses. */
 const own: ReadonlySet<string> = new Set(["columns", "tab", "span"]);
 
 /**
- * Reads a page of a list by cursor, as the URL says it. The previous rows stay until the new ones
+ * Reads the page of a list by cursor that the URL names. The previous rows stay until the new ones
  * arrive.
  *
- * @param path Below the API's prefix, such as `/webhook-deliveries`.
+ * @param path Path below the API's prefix, such as `/webhook-deliveries`.
  */
 export function useList<T>(path: string, search: URLSearchParams): UseQueryResult<CursorPage<T>> {
   const query = listQuery(search);
@@ -20,7 +20,7 @@ export function useList<T>(path: string, search: URLSearchParams): UseQueryResul
   });
 }
 
-/** Returns the query of a list as the API takes it. */
+/** Returns the query of a list for the API. */
 export function listQuery(search: URLSearchParams): string {
   const query = new URLSearchParams(search);
   for (const name of own) query.delete(name);

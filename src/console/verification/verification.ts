@@ -5,7 +5,7 @@ import php from "./verify.php?raw";
 import python from "./verify.py?raw";
 import ruby from "./verify.rb?raw";
 
-/** Code that verifies a delivery, as docs/webhooks.md shows it and the tests run it. */
+/** Code that verifies a delivery, as shown in docs/webhooks.md and run by the tests. */
 export const verification: readonly { readonly id: string; readonly title: string; readonly code: string }[] =
   [
     { id: "js", title: "JavaScript", code: javaScript },

@@ -22,8 +22,8 @@ const parts = [
 ] as const;
 
 /**
- * Shows the work of admins: who may call, who changed what, what is in effect, and what was given
- * up.
+ * Shows the pages of admins: users and tokens, the audit trail, the configuration, and dead
+ * letters.
  */
 export function AdminPage(): JSX.Element {
   const { isAdmin } = useRights();
@@ -35,7 +35,7 @@ export function AdminPage(): JSX.Element {
         <QueryView query={stats}>{() => null}</QueryView>
       </Page>
     );
-  // Everybody has tokens; the rest is for admins.
+  // Every user has tokens; the other pages are for admins.
   if (!isAdmin && path !== "/admin/tokens")
     return (
       <Page title="Admin">

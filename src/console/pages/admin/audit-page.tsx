@@ -99,7 +99,7 @@ function Filters({ url }: { readonly url: UrlState }): JSX.Element {
   );
 }
 
-/** A kind, and perhaps the id of one: `user:7`. */
+/** Filter by an actor or subject: a kind, optionally with an id, such as `user:7`. */
 function Party({
   label,
   name,

@@ -22,7 +22,8 @@ export function DeadLettersPage(): JSX.Element {
   const query = useList<DeadLetter>("/dead-letters", url.search) as UseQueryResult<DeadLetters>;
   const client = useQueryClient();
   const [wanted, setWanted] = useState<readonly DeadLetter[]>([]);
-  // A retry leaves its row here: this page retries each row once, however often it is asked.
+  // A retried delivery stays in the list, so this page remembers it, and retries each row only
+  // once.
   const retried = useRef(new Set<number>());
   const isLeft = ({ id }: DeadLetter): boolean => !retried.current.has(id);
   const rows = query.data?.data ?? [];
@@ -159,8 +160,8 @@ function Queued({ count }: { readonly count: number | null }): JSX.Element {
 }
 
 /**
- * Retries deliveries one after the other. Says how far it is, and what was refused: only that is
- * left for another press.
+ * Retries deliveries one after the other. Shows the progress and the refused retries. Only these
+ * are retried at another press.
  */
 function RetryDialog({
   letters,

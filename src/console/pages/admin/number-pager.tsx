@@ -5,7 +5,7 @@ import { goToListHead } from "../../parts/list-head.ts";
 import type { UrlState } from "../../parts/url-state.ts";
 import type { NumberedPage } from "./types.ts";
 
-/** Turns the pages of a list by number. */
+/** Shows the buttons that turn the numbered pages of a list. */
 export function NumberPager({
   page,
   url,

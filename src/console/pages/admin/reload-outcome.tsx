@@ -101,7 +101,7 @@ function Line({
   column,
 }: {
   readonly shown: { readonly line: number; readonly text: string };
-  /** Null: the fault is in another line. */
+  /** Column of the fault; null when the fault is in another line. */
   readonly column: number | null;
 }): JSX.Element {
   return (

@@ -25,7 +25,7 @@ const lives = [
 
 const leaveQuestion = "The token is shown this once. Leave it without having stored it?";
 
-/** Makes a token, and shows it this once. */
+/** Creates a token, and shows it this once. */
 export function TokenDialog({
   path,
   onMade,
@@ -71,7 +71,7 @@ function TokenForm({
   const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set());
   const [days, setDays] = useState("");
   const write = useWrite({
-    // The answer has a secret, which goes with the page that shows it.
+    // The answer contains a secret, so it is not cached after its page closes.
     gcTime: 0,
     mutationFn: () =>
       api<{ token: string }>(path, {
@@ -87,7 +87,8 @@ function TokenForm({
     onSuccess: ({ token }) => onMade(token),
   });
   const isTyped = name !== "" || !isAll || days !== "";
-  // A token that is made and not shown cannot be used, and stays valid.
+  // Asks before leaving, because a token that was created but not shown cannot be used and stays
+  // valid.
   const question = write.isPending ? leaveQuestion : isTyped ? formQuestion : null;
   return (
     <FormDialog

@@ -16,7 +16,7 @@ import type { Token } from "./types.ts";
 import { useNumbered } from "./use-numbered.ts";
 
 /**
- * Lists tokens, makes and revokes them.
+ * Lists, creates and revokes tokens.
  *
  * @param path `/tokens` of the caller, or those of a user.
  */

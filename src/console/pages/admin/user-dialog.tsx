@@ -6,7 +6,7 @@ import { CheckField, TextField } from "../../parts/field.tsx";
 import { formQuestion } from "../../parts/leaving.ts";
 import type { User } from "./types.ts";
 
-/** Makes a user, or changes one. */
+/** Creates or changes a user. */
 export function UserDialog({
   user,
   onSaved,
@@ -16,7 +16,8 @@ export function UserDialog({
   readonly onSaved: (user: User) => unknown;
   readonly onClose: () => void;
 }): JSX.Element {
-  // As it was when the form was opened: what another admin changes meanwhile is not sent back.
+  // The values when the form was opened. Fields that another admin changes meanwhile are not sent
+  // back.
   const [start] = useState({
     name: user?.name ?? "",
     email: user?.email ?? "",

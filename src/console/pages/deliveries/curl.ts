@@ -1,11 +1,11 @@
 import type { DeliveryDetail } from "../../api/webhook-types.ts";
 
-/** Headers that differ from attempt to attempt, and are made below. */
+/** Headers that differ between attempts. The commands below compute them. */
 const made = /signature|timestamp|^webhook-id$/i;
 
 /**
- * Writes a delivery as commands of a shell that send it again by hand, signed. The secret is not
- * known here: who runs them puts it in.
+ * Returns shell commands that send a delivery again, signed. The console does not know the secret,
+ * so the user must insert it.
  */
 export function curlOf({ url, uuid, request }: Pick<DeliveryDetail, "url" | "uuid" | "request">): string {
   const body = request.body ?? "";
@@ -24,7 +24,7 @@ export function curlOf({ url, uuid, request }: Pick<DeliveryDetail, "url" | "uui
   ].join("\n");
 }
 
-/** Quotes a text for a shell: nothing in it means anything. */
+/** Quotes a text for a shell, so that no character is special. */
 function quoted(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }

@@ -5,7 +5,7 @@ import { DeliveryListPage } from "./delivery-list.tsx";
 import { DeliveryPage } from "./delivery-page.tsx";
 import "./deliveries.css";
 
-/** Shows the section of deliveries: the list, and one by itself. */
+/** Shows the section of deliveries: the list, and a single delivery. */
 export function DeliveriesPage(): JSX.Element {
   return (
     <Switch>

@@ -4,7 +4,7 @@ import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
 import type { Column } from "../../parts/data-table.tsx";
 import { Time } from "../../parts/time.tsx";
 
-/** What happened to which record. */
+/** Column of the event and its record. */
 export const eventColumn: Column<Pick<Delivery, "resource" | "record_id" | "event">> = {
   key: "event",
   title: "Event",

@@ -79,7 +79,7 @@ function Filters({ url }: { readonly url: UrlState }): JSX.Element {
   );
 }
 
-/** What a list of record changes can be narrowed to by its event. */
+/** Options of the filter by event in lists of record changes. */
 export const eventOptions = [
   { value: "on_create", title: "created" },
   { value: "on_update", title: "updated" },

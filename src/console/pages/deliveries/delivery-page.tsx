@@ -20,7 +20,7 @@ import { curlOf } from "./curl.ts";
 import { storyOf } from "./story.ts";
 import { TimeLine } from "./time-line.tsx";
 
-/** Shows one delivery as a time line, with what it sends and what can be done. */
+/** Shows one delivery as a time line, with its request and its actions. */
 export function DeliveryPage({ id }: { readonly id: string }): JSX.Element {
   const query = useQuery({
     queryKey: ["/webhook-deliveries", "one", id],

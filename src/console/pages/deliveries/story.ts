@@ -1,7 +1,7 @@
 import type { DeliveryDetail } from "../../api/webhook-types.ts";
 import { sentenceOf } from "../../parts/attempt-sentence.ts";
 
-/** Returns the outcome of a delivery in a sentence, and why. */
+/** Returns the outcome of a delivery and its reason, in a sentence. */
 export function storyOf(delivery: DeliveryDetail): string {
   const {
     status,

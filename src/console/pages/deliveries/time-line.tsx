@@ -10,7 +10,7 @@ const triggers: Readonly<Record<string, string>> = {
   replay: "by a replay",
 };
 
-/** Shows what happened to a delivery, from the event to its end or its next attempt. */
+/** Shows the steps of a delivery, from the event to its end or its next attempt. */
 export function TimeLine({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Element {
   const { attempts, next_attempt_at: next, status } = delivery;
   return (
@@ -77,7 +77,7 @@ function Step({
   readonly kind: string;
   readonly title: string;
   readonly time?: string;
-  /** Seconds since the step before it. */
+  /** Seconds since the previous step. */
   readonly wait?: number;
   readonly badge?: ReactNode;
   readonly children?: ReactNode;

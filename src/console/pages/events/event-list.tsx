@@ -25,7 +25,7 @@ const columns: readonly Column<ServiceEvent>[] = [
   { key: "data", title: "Record", render: ({ data, problem }) => <Short data={data} problem={problem} /> },
 ];
 
-/** Lists what happened, the newest first, and goes on as it happens. */
+/** Lists events, the newest first, and adds new events live. */
 export function EventListPage(): JSX.Element {
   const url = useUrlState();
   const [isLive, setLive] = useState(true);
@@ -38,7 +38,7 @@ export function EventListPage(): JSX.Element {
         signal,
       }),
     placeholderData: keepPreviousData,
-    // What is new comes by the stream; a second reading would begin the stream again.
+    // New events arrive by the stream; a refetch would restart the stream.
     staleTime: Number.POSITIVE_INFINITY,
     refetchOnMount: "always",
   });
@@ -86,8 +86,8 @@ export function EventListPage(): JSX.Element {
 }
 
 /**
- * Returns the event behind which the stream begins: the newest that is shown. Without one it is the
- * last that was looked at: from the first event on, a stream would read all of them.
+ * Returns the id of the event after which the stream begins: the newest shown event. Without one,
+ * it is the last event that was scanned. From the first event on, a stream would read all events.
  */
 function endOf({ data, next_cursor: looked }: CursorPage<ServiceEvent>): number {
   return data[0]?.id ?? Number(looked ?? 0);
@@ -106,7 +106,7 @@ function Listed({
 }): JSX.Element {
   const all = [...live, ...page.data];
   const rows = all.slice(0, mostShown);
-  // What is not shown any more begins the next page.
+  // The events that are no longer shown are on the next page.
   const older = all.length > mostShown ? String(rows.at(-1)?.id) : page.next_cursor;
   if (rows.length === 0 && page.next_cursor === null)
     return url.search.has("before") || filters.some((name) => url.search.has(name)) ? (

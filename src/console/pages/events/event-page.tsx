@@ -13,7 +13,7 @@ import { Empty, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { deliveryColumns } from "../deliveries/delivery-columns.tsx";
 
-/** Shows one event: the record as it was, and who got it. */
+/** Shows one event: the record at that time, and the webhooks that got it. */
 export function EventPage({ uuid }: { readonly uuid: string }): JSX.Element {
   const query = useQuery({
     queryKey: ["/events", "one", uuid],

@@ -4,7 +4,7 @@ import { NoPage } from "../../parts/no-page.tsx";
 import { EventListPage } from "./event-list.tsx";
 import { EventPage } from "./event-page.tsx";
 
-/** Shows the section of events: the list, live, and one by itself. */
+/** Shows the section of events: the live list, and a single event. */
 export function EventsPage(): JSX.Element {
   return (
     <Switch>

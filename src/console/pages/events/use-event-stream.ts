@@ -4,25 +4,28 @@ import { apiResponse } from "../../api/client.ts";
 import { readMessages } from "../../api/event-stream.ts";
 import type { ServiceEvent } from "../../api/types.ts";
 
-/** What a stream is doing; `refused` does not begin again by itself. */
+/** State of a stream. A `refused` stream does not restart by itself. */
 export type StreamState = "off" | "connecting" | "live" | "away" | "refused";
 
 export interface EventStream {
   readonly state: StreamState;
-  /** Newest first: those that are shown, and one more where there are more. */
+  /** The shown events, newest first, and one more if there are more. */
   readonly events: readonly ServiceEvent[];
   readonly error: unknown;
 }
 
-/** How many events are shown; older ones are on the next page. */
+/** Most events that are shown; older ones are on the next page. */
 export const mostShown = 500;
 const shortestWait = 1_000;
 const longestWait = 15_000;
-/** The service sends a comment every 15 s. */
+/** Longest time without data. The service sends a comment every 15 s. */
 const longestSilence = 45_000;
 
 const nothing: EventStream = { state: "off", events: [], error: null };
-/** The start of each list's stream. The events of another list are dropped by the key. */
+/**
+ * Initial state of a stream. The key shows which events belong to another list, so that they are
+ * dropped.
+ */
 const unfollowed: EventStream & { readonly key: string | null } = {
   ...nothing,
   state: "connecting",
@@ -30,11 +33,11 @@ const unfollowed: EventStream & { readonly key: string | null } = {
 };
 
 /**
- * Follows the events as they happen, behind an event. A stream that ends begins again behind the
- * last event, so that nothing is missed.
+ * Streams new events after an event. A stream that ends restarts after the last event, so that no
+ * event is missed.
  *
  * @param query Filters of the list, as a query string without `?`.
- * @param after Id of the event behind which it begins; null as long as that is not known.
+ * @param after Id of the event after which the stream begins; null while it is unknown.
  */
 export function useEventStream({
   isOn,
@@ -109,7 +112,8 @@ async function follow({
         return;
       }
       onState({ state: "away", error });
-      // While signed out, nothing is sent, and a new token is noticed soon.
+      // While signed out, no request is sent, so short waits are cheap and a new token is noticed
+      // soon.
       wait = isStatus(error, 401) ? shortestWait : Math.min(longestWait, wait * 2);
     } finally {
       silence.end();
@@ -118,7 +122,7 @@ async function follow({
   }
 }
 
-/** Aborts a stream that sends nothing, not even a comment: its connection is lost. */
+/** Aborts a stream that sends nothing, not even a comment, because its connection is lost. */
 function watchSilence(signal: AbortSignal): {
   readonly signal: AbortSignal;
   readonly heard: () => void;

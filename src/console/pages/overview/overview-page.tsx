@@ -12,7 +12,7 @@ import { Receivers } from "./receivers.tsx";
 import { Tiles } from "./tiles.tsx";
 import "./overview.css";
 
-/** Older work is stuck: every wait of the service is shorter than this. */
+/** Age from which waiting work counts as stuck: every wait of the service is shorter. */
 const oldBacklogSeconds = 60;
 
 export function OverviewPage(): JSX.Element {
@@ -34,7 +34,7 @@ export function OverviewPage(): JSX.Element {
   );
 }
 
-/** Shows whether the service is well, or what to do first while nothing has happened. */
+/** Shows the faults of the service, or the first steps while it is unused. */
 function Verdict({ stats }: { readonly stats: Stats }): JSX.Element {
   const { changes, deliveries } = stats.rates.week;
   const isUnused = [...changes, ...deliveries].every((count) => count === 0);
@@ -101,7 +101,7 @@ function faultsOf({ now, backlog, receivers, processes }: Stats): readonly strin
   ];
 }
 
-/** Returns the seconds from a time to a later one; 0 without it. */
+/** Returns the seconds from a time to a later one; 0 without the first. */
 export function secondsBetween(from: string | null, to: string): number {
   return from === null ? 0 : Math.max(0, (Date.parse(to) - Date.parse(from)) / 1_000);
 }

@@ -5,7 +5,7 @@ import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { Card } from "../../parts/page.tsx";
 import { Time } from "../../parts/time.tsx";
 
-/** Lists the processes that run, for admins; what differs between them stands out. */
+/** Lists the running processes, for admins, and highlights differences between them. */
 export function Processes({ processes }: { readonly processes: readonly ProcessState[] }): JSX.Element {
   const versions = new Set(processes.map(({ version }) => version));
   const configurations = new Set(processes.map(({ configuration }) => configuration));

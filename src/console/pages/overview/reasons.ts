@@ -1,4 +1,4 @@
-/** What keeps a receiver from its deliveries, by the words of the API. */
+/** Sentences on why a receiver gets no deliveries, by the API's reason. */
 const reasons: Readonly<Record<string, string>> = {
   owner: "Paused by its owner.",
   gone: "It answered 410: it is gone.",
@@ -8,7 +8,7 @@ const reasons: Readonly<Record<string, string>> = {
   no_slot: "All of its slots are taken.",
 };
 
-/** Says a reason in a sentence. The last error of a receiver that fails is one already. */
+/** Returns a reason as a sentence. The last error of a failing receiver already is a sentence. */
 export function reasonOf(reason: string | null): string {
   return reason === null ? "No reason is known." : (reasons[reason] ?? reason);
 }

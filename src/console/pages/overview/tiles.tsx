@@ -3,7 +3,7 @@ import type { Stats } from "../../api/types.ts";
 import { formatSeconds } from "../../parts/time.tsx";
 import { sum } from "../../parts/sum.ts";
 
-/** Four figures of the last hour and of now. */
+/** Shows four figures of the last hour and of the current state. */
 export function Tiles({ stats: { now, of, rates, backlog } }: { readonly stats: Stats }): JSX.Element {
   const deliveries = sum(rates.hour.deliveries);
   const failures = sum(rates.hour.failures);

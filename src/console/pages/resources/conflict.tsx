@@ -10,11 +10,11 @@ import { valueAt, type FormField } from "./form-fields.ts";
 
 /** Two versions of one record, of which only one can be kept. */
 export interface Conflict {
-  /** As it was when it was opened here. */
+  /** The record when it was opened here. */
   readonly before: JsonRecord;
-  /** With its entity tag, so that nothing newer is overwritten. */
+  /** The stored record with its entity tag, so that no newer version is overwritten. */
   readonly theirs: Answer<JsonRecord>;
-  /** The body that was to be sent. */
+  /** The body that should have been sent. */
   readonly mine: JsonRecord;
 }
 
@@ -88,11 +88,11 @@ interface Difference {
   readonly name: string;
   readonly before: Json | undefined;
   readonly theirs: Json | undefined;
-  /** Undefined where it is not sent. */
+  /** Undefined when the field is not sent. */
   readonly mine: Json | undefined;
 }
 
-/** Lists what is sent, and what they have changed. */
+/** Returns the fields that are sent, and the fields that others have changed. */
 function differencesOf(
   { before, theirs: { data: theirs }, mine }: Conflict,
   fields: readonly FormField[],

@@ -14,7 +14,7 @@ interface Subscription {
   readonly is_active: boolean;
 }
 
-/** Says what a delete does, and which webhooks hear of it, before it is done. */
+/** Asks before a delete. Shows its effect and the webhooks that it notifies. */
 export function DeleteDialog({
   resource,
   id,
@@ -24,14 +24,14 @@ export function DeleteDialog({
 }: {
   readonly resource: string;
   readonly id: string;
-  /** As the page shows it: nothing newer is deleted. */
+  /** The record as the page shows it, with its entity tag, so that no newer version is deleted. */
   readonly answer: Answer<JsonRecord>;
-  /** Called when the record is gone, with what there is to say of it. */
+  /** Called with a message when the record is deleted or already gone. */
   readonly onDone: (said: string) => void;
   readonly onClose: () => void;
 }): JSX.Element {
   const queries = useQueryClient();
-  // The record as others have changed it since. It is deleted only once it is shown.
+  // The record after others have changed it. It is only deleted once it is shown.
   const [changed, setChanged] = useState<Answer<JsonRecord> | null>(null);
   const { data: shown, etag } = changed ?? answer;
   const label = labelOf(shown);

@@ -3,28 +3,28 @@ import type { JsonRecord } from "../../api/types.ts";
 import { bodyOf, bodyOfJson, jsonOf, textsOf, textsOfJson, type Texts } from "./form-body.ts";
 import type { FormField } from "./form-fields.ts";
 
-/** What a form holds before it is sent. */
+/** Unsent content of a form. */
 export interface Draft {
   readonly texts: Texts;
   readonly hasChanges: boolean;
   readonly set: (field: FormField, text: string) => void;
-  /** Begins again with another record. */
+  /** Restarts with another record. */
   readonly reset: (record: JsonRecord | null) => void;
   /** The changes as one JSON text; null while the fields are shown. */
   readonly json: string | null;
   readonly setJson: (json: string) => void;
-  /** Goes on with the changes as JSON. */
+  /** Switches from the fields to the changes as JSON. */
   readonly openJson: () => void;
   /**
-   * Goes on with the JSON in the fields.
+   * Switches from the JSON to the fields.
    *
-   * @throws {JsonTextError} When they cannot show all of it.
+   * @throws {JsonTextError} When the fields cannot show all of the JSON.
    */
   readonly closeJson: () => void;
-  /** Goes back to the fields as they were before the JSON. */
+  /** Switches to the fields as they were before the JSON. */
   readonly discardJson: () => void;
   /**
-   * Returns the body: what has changed, or is there in a new record.
+   * Returns the body: the changes, or the values of a new record.
    *
    * @throws {JsonTextError} When a text is no JSON.
    */
@@ -36,7 +36,7 @@ interface JsonDraft {
   readonly opened: string;
 }
 
-/** Holds the texts of a form. What is left as it was is not sent. */
+/** Holds the texts of a form. Unchanged fields are not sent. */
 export function useDraft(fields: readonly FormField[], record: JsonRecord | null): Draft {
   const [start, setStart] = useState(() => textsOf(fields, record));
   const [texts, setTexts] = useState(start);
@@ -57,7 +57,7 @@ export function useDraft(fields: readonly FormField[], record: JsonRecord | null
       setJson(null);
     },
     json: json?.text ?? null,
-    // Without fields there is nothing but the JSON, which begins as an empty body.
+    // A form without fields only has the JSON, which begins as an empty body.
     setJson: (text) => setJson((before) => ({ text, opened: before?.opened ?? "{}" })),
     openJson: () => {
       const opened = jsonOf(changed, texts);

@@ -7,7 +7,7 @@ import type { UrlState } from "../../parts/url-state.ts";
 import { conditionsOf, oneValue, operatorTitle, parameterOf, takesSeveral } from "./filters.ts";
 import type { FilterShape } from "./shape.ts";
 
-/** Shows the conditions of the list, each to be taken away. */
+/** Shows the conditions of the list, each with a button that removes it. */
 export function Conditions({ url }: { readonly url: UrlState }): JSX.Element | null {
   const conditions = conditionsOf(url.search);
   if (conditions.length === 0) return null;
@@ -35,7 +35,7 @@ export function Conditions({ url }: { readonly url: UrlState }): JSX.Element | n
   );
 }
 
-/** Adds a condition on one of the paths that may be filtered. */
+/** Adds a condition on one of the filterable paths. */
 export function FilterButton({
   filters,
   url,
@@ -125,7 +125,7 @@ function titleOf(operator: string, choice: string): string {
   return choice === "true" ? "yes" : "no";
 }
 
-/** Chooses the columns; the URL names them where they are not the first ones. */
+/** Chooses the columns. The URL names them unless they are the default columns. */
 export function ColumnsButton({
   paths,
   shown,

@@ -1,4 +1,4 @@
-/** A condition of a list, as the URL has it. */
+/** A condition of a list in the URL. */
 export interface Condition {
   /** Name of the parameter: `filter[amount][gte]`. */
   readonly parameter: string;
@@ -30,7 +30,7 @@ export function operatorTitle(operator: string): string {
   return words[operator] ?? operator;
 }
 
-/** Reads the conditions of a URL. A group is shown as it is written. */
+/** Returns the conditions of a URL. A group is shown as written. */
 export function conditionsOf(search: URLSearchParams): readonly Condition[] {
   return [...search]
     .filter(([parameter]) => parameter.startsWith("filter["))
@@ -44,7 +44,7 @@ export function conditionsOf(search: URLSearchParams): readonly Condition[] {
     });
 }
 
-/** Shows one value as it was typed; several as they are written. */
+/** Returns a single value as it was typed; several values as written in the URL. */
 export function shownOf(value: string): string {
   const isOne = /^(?:\\[\\,]|\\(?![\\,])|[^\\,])*$/.test(value);
   return isOne ? value.replaceAll(/\\([\\,])/g, "$1") : value;
@@ -54,7 +54,7 @@ export function parameterOf(path: string, operator: string): string {
   return operator === "eq" ? `filter[${path}]` : `filter[${path}][${operator}]`;
 }
 
-/** Writes one value, and escapes its commas. */
+/** Returns a single value with its commas escaped. */
 export function oneValue(text: string): string {
   return text.replaceAll(/[\\,]/g, String.raw`\$&`);
 }

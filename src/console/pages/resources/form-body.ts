@@ -12,7 +12,7 @@ import {
 /** Texts of the fields of a form, by name. */
 export type Texts = Readonly<Record<string, string>>;
 
-/** Writes a record as the fields show it; null for a new one. */
+/** Returns the texts of the fields of a record; null for a new record. */
 export function textsOf(fields: readonly FormField[], record: JsonRecord | null): Texts {
   return Object.fromEntries(
     fields.map((field) => [field.name, record === null ? "" : toText(field, valueAt(record, field.shownAt))]),
@@ -20,9 +20,9 @@ export function textsOf(fields: readonly FormField[], record: JsonRecord | null)
 }
 
 /**
- * Returns the values of some fields, as they are sent.
+ * Returns the values of some fields in the form of the request body.
  *
- * @throws {JsonTextError} With the name of the field that holds no JSON.
+ * @throws {JsonTextError} With the name of the field that does not contain JSON.
  */
 export function bodyOf(fields: readonly FormField[], texts: Texts): JsonRecord {
   return Object.fromEntries(
@@ -38,8 +38,8 @@ export function bodyOf(fields: readonly FormField[], texts: Texts): JsonRecord {
 }
 
 /**
- * Adds what the rules ask for at each update, as the record has it. A field that the record does
- * not show is left for the server to ask for.
+ * Adds the fields that the rules require in each update, with the record's values. A required field
+ * that the record does not show is left out, and the server reports it.
  */
 export function withRequired(body: JsonRecord, fields: readonly FormField[], record: JsonRecord): JsonRecord {
   const required = fields.filter(({ name, isRequired }) => isRequired && !(name in body));
@@ -50,7 +50,7 @@ export function withRequired(body: JsonRecord, fields: readonly FormField[], rec
   return { ...body, ...Object.fromEntries(shown) };
 }
 
-/** Writes some fields as one JSON text. What is no JSON in a field is a text there. */
+/** Returns some fields as one JSON text. A field's content that is not JSON becomes a string. */
 export function jsonOf(fields: readonly FormField[], texts: Texts): string {
   const entries = fields.map((field) => {
     try {
@@ -63,7 +63,7 @@ export function jsonOf(fields: readonly FormField[], texts: Texts): string {
   return JSON.stringify(Object.fromEntries(entries), null, 2);
 }
 
-/** @throws {JsonTextError} When the text is no JSON object. */
+/** @throws {JsonTextError} When the text is not a JSON object. */
 export function bodyOfJson(json: string): JsonRecord {
   const body = parseJson(json);
   if (typeof body !== "object" || body === null || Array.isArray(body))
@@ -72,10 +72,11 @@ export function bodyOfJson(json: string): JsonRecord {
 }
 
 /**
- * Writes a JSON body as the fields show it. Fields that it does not have are as they were.
+ * Returns the texts of the fields for a JSON body. Fields that are not in the body keep their text.
  *
  * @param start Texts of the form when it was opened.
- * @throws {JsonTextError} When the fields cannot show all of it, so that something would be lost.
+ * @throws {JsonTextError} When the fields cannot show all of the body, so that a part would be
+ *   lost.
  */
 export function textsOfJson(json: string, fields: readonly FormField[], start: Texts): Texts {
   const texts = Object.entries(bodyOfJson(json)).map(([name, value]) => {
@@ -90,14 +91,14 @@ export function textsOfJson(json: string, fields: readonly FormField[], start: T
   return { ...start, ...Object.fromEntries(texts) };
 }
 
-/** Texts that the controls of the browser show; others would not be seen in them. */
+/** Forms of text that the controls of the browser show; other texts would be invisible in them. */
 const shownTexts: Partial<Readonly<Record<FieldKind, RegExp>>> = {
   moment: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/,
   date: /^\d{4}-\d\d-\d\d$/,
   time: /^\d\d:\d\d(:\d\d)?$/,
 };
 
-/** Returns whether a field that holds `text` shows it, and sends `value`. */
+/** Returns whether a field with `text` shows the text and sends `value`. */
 function isRead(field: FormField, text: string, value: Json): boolean {
   if (text !== "" && shownTexts[field.kind]?.test(text) === false) return false;
   if (text !== "" && field.kind === "choice" && !field.choices.includes(text)) return false;

@@ -14,7 +14,7 @@ export type FieldKind =
   | "relation"
   | "json";
 
-/** A field of a form, as the schema of the body has it. */
+/** A field of a form, from the schema of the body. */
 export interface FormField {
   readonly name: string;
   readonly kind: FieldKind;
@@ -23,11 +23,11 @@ export interface FormField {
   /** Whether it may be sent as a number. */
   readonly isNumeric: boolean;
   readonly choices: readonly string[];
-  /** Rules that no schema says, such as unique. */
+  /** Rules that a schema cannot express, such as unique. */
   readonly hint: string | undefined;
   /** The resource that a relation points at. */
   readonly resource: string | undefined;
-  /** Where a record's JSON has the value. */
+  /** Path of the value in a record's JSON. */
   readonly shownAt: string;
 }
 
@@ -59,7 +59,7 @@ function typesOf({ type }: Schema): readonly string[] {
   return type === undefined ? [] : typeof type === "string" ? [type] : type;
 }
 
-/** Returns each way of writing a value, without null unless it is asked for. */
+/** Returns the alternative schemas of a value, without null unless requested. */
 function alternativesOf(schema: Schema, withNull = false): readonly Schema[] {
   const ways =
     schema.anyOf === undefined ? [schema] : schema.anyOf.flatMap((way) => alternativesOf(way, withNull));
@@ -77,7 +77,7 @@ function isNumeric(ways: readonly Schema[]): boolean {
 function kindOf(ways: readonly Schema[], hint: string | undefined): FieldKind {
   const has = (type: string): boolean => hasType(ways, type);
   const choices = ways.find((way) => way.enum !== undefined)?.enum;
-  // `in:0,1` lists the same numbers as `boolean`, but does not take true.
+  // `in:0,1` lists the same numbers as `boolean`, but does not accept true.
   if (has("boolean") || choices?.some((choice) => typeof choice === "boolean") === true) return "boolean";
   if (choices !== undefined) return "choice";
   if (has("array")) return ways.every(isPlainList) ? "list" : "json";
@@ -86,7 +86,7 @@ function kindOf(ways: readonly Schema[], hint: string | undefined): FieldKind {
   const formats: Readonly<Record<string, FieldKind>> = { "date-time": "moment", date: "date", time: "time" };
   const format = ways.find((way) => way.format !== undefined && way.format in formats)?.format;
   if (format !== undefined) return formats[format] ?? "line";
-  // No date control writes a date in the form of `date_format`.
+  // A date control cannot write the format of `date_format`.
   if (hint?.includes("date_format") === true) return "line";
   const longest = Math.max(...ways.map(({ maxLength }) => maxLength ?? Number.POSITIVE_INFINITY));
   return longest <= lineLength || ways.some((way) => way.format !== undefined) ? "line" : "text";
@@ -105,7 +105,7 @@ function hintOf({ description }: Schema): string | undefined {
   return said.length === 0 ? undefined : `Rules: ${said.join(", ")}`;
 }
 
-/** Returns what stands at a path of a record; undefined where there is nothing. */
+/** Returns the value at a path of a record; undefined when there is none. */
 export function valueAt(record: Json | undefined, path: string): Json | undefined {
   let value: Json | undefined = record;
   for (const key of path.split(".")) {
@@ -115,7 +115,7 @@ export function valueAt(record: Json | undefined, path: string): Json | undefine
   return value;
 }
 
-/** Writes a value as the control of its field has it. */
+/** Returns the text of a value for the control of its field. */
 export function toText({ kind }: FormField, value: Json | undefined): string {
   if (value === null || value === undefined) return "";
   if (kind === "json") return JSON.stringify(value, null, 2);
@@ -126,7 +126,7 @@ export function toText({ kind }: FormField, value: Json | undefined): string {
   return String(value);
 }
 
-/** Writes a list one on each line; as JSON where its lines are another list. */
+/** Returns a list with one item per line, or as JSON when these lines would give another list. */
 function listText(list: readonly Json[]): string {
   const lines = list.map(String).join("\n");
   return JSON.stringify(readList(lines)) === JSON.stringify(list) ? lines : JSON.stringify(list, null, 2);
@@ -137,27 +137,30 @@ function readList(text: string): Json {
     const list = JSON.parse(text) as Json;
     if (Array.isArray(list)) return list;
   } catch {
-    // Lines are no JSON.
+    // The text is not JSON but lines.
   }
   return text.split(/[\r\n]+/).filter((line) => line !== "");
 }
 
-/** Writes a moment as the control for local times takes it; one that it cannot show as it is. */
+/**
+ * Returns a moment in the format of the control for local times; unchanged when it is not a valid
+ * time.
+ */
 function toLocal(value: string): string {
   const time = new Date(value);
   if (Number.isNaN(time.getTime())) return value;
   const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
-  // Years beyond 9999 begin with a sign, which the control does not take.
+  // Years beyond 9999 begin with a sign, which the control does not accept.
   return local.toISOString().replace(/^\+0*/, "").replace(/\..*/, "");
 }
 
-/** A text that is no JSON. */
+/** Thrown for a text that is not valid JSON. */
 export class JsonTextError extends Error {}
 
 /**
- * Reads what was typed as the value to be sent.
+ * Converts the text of a field to the value to send.
  *
- * @throws {JsonTextError} For a field of JSON that holds none.
+ * @throws {JsonTextError} For a JSON field whose text is not JSON.
  */
 export function toValue(field: FormField, text: string): Json {
   const { kind, isNullable } = field;
@@ -185,13 +188,16 @@ export function toValue(field: FormField, text: string): Json {
   }
 }
 
-/** Returns a text where a JSON number would have another value: many digits, or "NaN". */
+/**
+ * Converts a text to a number. Returns the text when a JSON number would have another value: many
+ * digits, or "NaN".
+ */
 function toNumber(text: string): number | string {
   const number = Number(text);
   return Number.isFinite(number) && String(number) === text ? number : text;
 }
 
-/** @throws {JsonTextError} With the place of the fault, as the browser says it. */
+/** @throws {JsonTextError} With the browser's description of the fault and its place. */
 export function parseJson(text: string): Json {
   try {
     return JSON.parse(text) as Json;

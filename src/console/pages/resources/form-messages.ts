@@ -1,7 +1,7 @@
 import { ApiError } from "../../api/api-error.ts";
 import type { FormField } from "./form-fields.ts";
 
-/** Returns the server's messages by the field that they belong to: `tags.0` belongs to `tags`. */
+/** Returns the server's messages by field: `tags.0` belongs to `tags`. */
 export function messagesByField(
   error: unknown,
   fields: readonly FormField[],

@@ -29,7 +29,8 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
   ];
   const submit = async (): Promise<void> => {
     const body = draft.body();
-    // Sends the same key again, so that a record that was made after all is not made twice.
+    // Sends the same key again, so that a record is not created twice if the first request
+    // succeeded after all.
     const idempotencyKey = key ?? newIdempotencyKey();
     setKey(idempotencyKey);
     try {

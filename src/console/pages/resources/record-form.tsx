@@ -19,8 +19,8 @@ const modes = [
 ] as const;
 
 /**
- * Edits a record by the rules of its resource. What the server says of a field is at the field;
- * nothing that was typed is lost by an error.
+ * Edits a record by the rules of its resource. The server's messages are shown at their fields.
+ * Input is kept after an error.
  */
 export function RecordForm({
   fields,
@@ -35,17 +35,17 @@ export function RecordForm({
   readonly draft: Draft;
   readonly isNew?: boolean;
   readonly submitLabel: string;
-  /** Stands in place of the error when the record is no longer there. */
+  /** Shown instead of the error when the record no longer exists. */
   readonly gone?: ReactNode;
   readonly onSubmit: () => Promise<void>;
-  /** Stands beside the button that sends. */
+  /** Shown beside the submit button. */
   readonly children?: ReactNode;
 }): JSX.Element {
   const { error, isPending, mutate } = useWrite({ mutationFn: onSubmit });
   const form = useRef<HTMLFormElement>(null);
   useLeaveQuestion(draft.hasChanges ? formQuestion : null);
   useEffect(() => {
-    // The first field that is wrong is the one to go on with.
+    // Moves the focus to the first field with a fault.
     if (error !== null) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
   }, [error]);
   const isJson = draft.json !== null || fields.length === 0;
@@ -89,9 +89,9 @@ export function RecordForm({
   );
 }
 
-/** Goes from the fields to JSON and back. Asks where something that was typed would be lost. */
+/** Switches between the fields and JSON. Asks when input would be lost. */
 function Modes({ draft }: { readonly draft: Draft }): JSX.Element {
-  // Why the fields cannot show the JSON.
+  // Reason why the fields cannot show the JSON.
   const [reason, setReason] = useState<string | null>(null);
   const closeJson = (): void => {
     try {
@@ -138,7 +138,7 @@ function BodyArea({ draft }: { readonly draft: Draft }): JSX.Element {
   );
 }
 
-/** Shows what belongs to no field. */
+/** Shows the error and the messages that belong to no field. */
 function Faults({ error, rest }: { readonly error: unknown; readonly rest: readonly string[] }): JSX.Element {
   return (
     <>
@@ -177,7 +177,7 @@ function FieldControl({
     value: draft.texts[name] ?? "",
     onChange: (text) => draft.set(field, text),
   };
-  // An input of one line would take the line feeds out of the text.
+  // A single-line input would remove the line feeds of the text.
   const [hasLines] = useState(/[\r\n]/.test(shared.value));
   switch (kind) {
     case "relation":

@@ -2,10 +2,10 @@ import type { JsonRecord } from "../../api/types.ts";
 import { valueAt } from "./form-fields.ts";
 
 /**
- * Returns a record's `{id}`: its key, several values with commas between; null where it is not
- * shown.
+ * Returns a record's `{id}`: the values of its key, separated by commas; null when the record does
+ * not show the key.
  *
- * @param keys Paths of the key in the record; null when it does not show it.
+ * @param keys Paths of the key in the record; null when the record does not show it.
  */
 export function idOf(
   record: JsonRecord,
@@ -25,7 +25,10 @@ export function recordPath(resource: string, id: string): string {
 
 const telling = ["name", "title", "reference", "label", "subject", "email", "number", "code", "slug"];
 
-/** Returns what people call a record: its name, or the first text that it has. Null without one. */
+/**
+ * Returns a label of a record: its name, a similar field, or the first other text. Null without
+ * one.
+ */
 export function labelOf(record: JsonRecord): string | null {
   for (const key of telling) {
     const value = record[key];

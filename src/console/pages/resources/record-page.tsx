@@ -23,7 +23,7 @@ import { RecordStory } from "./record-story.tsx";
 import type { ResourceShape } from "./shape.ts";
 import "./resources.css";
 
-/** Shows a record, and what happened to it. */
+/** Shows a record and its history. */
 export function RecordPage({
   shape,
   id,
@@ -90,8 +90,8 @@ function recordKey(name: string, id: string): readonly string[] {
 }
 
 /**
- * Reads a record with its tag. It is not read again by itself, since the form and Delete depend on
- * the answer that is shown. An answer of an earlier visit is not shown again.
+ * Reads a record with its entity tag. There is no automatic refetch, because the form and Delete
+ * depend on the shown answer. An answer of an earlier visit is not shown again.
  */
 function useRecord(name: string, id: string): UseQueryResult<Answer<JsonRecord>> {
   return useQuery({
@@ -114,7 +114,7 @@ function RecordFacts({ record }: { readonly record: JsonRecord }): JSX.Element {
   );
 }
 
-/** Shows what a record has and no form changes. */
+/** Shows the values of a record that the form cannot change. */
 function Unchangeable({
   record,
   shape,
@@ -169,7 +169,8 @@ function Editor({
 }): JSX.Element {
   const { name } = shape;
   const fields = shape.update ?? [];
-  // The record that the form began with. Saving, or taking theirs, replaces it.
+  // The record with which the form began. It is replaced when the form is saved, or the other
+  // version is taken.
   const [base, setBase] = useState(answer);
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const draft = useDraft(fields, base.data);
@@ -177,10 +178,10 @@ function Editor({
   const begin = (next: Answer<JsonRecord>): void => {
     setBase(next);
     draft.reset(next.data);
-    // Replaces only what is shown: a later visit reads the record again.
+    // Replaces only the shown answer: a later visit reads the record again.
     queries.setQueriesData({ queryKey: recordKey(name, id), exact: true }, next);
   };
-  /** Sends what was changed over a version of the record. JSON is sent as it stands. */
+  /** Sends the changes for a version of the record. JSON is sent unchanged. */
   const send = async (mine: JsonRecord, { data, etag }: Answer<JsonRecord>): Promise<void> => {
     const saved = await apiAnswer<JsonRecord>(recordPath(name, id), {
       method: "PATCH",

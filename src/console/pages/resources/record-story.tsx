@@ -17,15 +17,15 @@ const refetchMilliseconds = 5_000;
 
 interface Story {
   readonly events: readonly ServiceEvent[];
-  /** Whether there are older events than are shown. */
+  /** Whether older events exist that are not shown. */
   readonly isCut: boolean;
   /** Null for a token that may not see deliveries. */
   readonly deliveries: readonly Delivery[] | null;
-  /** Earlier events may have deliveries that are not shown; null where all are shown. */
+  /** Time before which deliveries may be missing; null when all are shown. */
   readonly deliveriesSince: string | null;
 }
 
-/** Shows what happened to a record, the newest first, and who was notified. */
+/** Shows the events of a record, the newest first, and their deliveries. */
 export function RecordStory({
   resource,
   id,
@@ -120,7 +120,7 @@ function Chapter({
   readonly event: ServiceEvent;
   readonly before: ServiceEvent | undefined;
   readonly deliveries: readonly Delivery[] | null;
-  /** Whether it may have deliveries beyond these. */
+  /** Whether the event may have more deliveries than these. */
   readonly isCut: boolean;
 }): JSX.Element {
   const own = deliveries?.filter((delivery) => delivery.event_uuid === event.uuid);
@@ -154,7 +154,7 @@ function Chapter({
   );
 }
 
-/** Says which fields changed, from what to what. */
+/** Shows the changed fields with their old and new values. */
 function Changes({
   before,
   after,

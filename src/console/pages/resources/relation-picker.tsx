@@ -21,8 +21,8 @@ interface Choice {
 }
 
 /**
- * Chooses a record of another resource, by searching it or by its id. Arrow keys go through what
- * was found.
+ * Chooses a record of another resource, by a search or by its id. Arrow keys go through the
+ * results.
  */
 export function RelationPicker({
   resource,
@@ -37,9 +37,9 @@ export function RelationPicker({
 }): JSX.Element {
   const shape = useShapes().data?.get(resource);
   const [text, setText] = useState<string | null>(null);
-  // What was chosen last: its title is shown at once, or the list would open again.
+  // The last choice. Its title is shown at once, because the list would otherwise open again.
   const [picked, setPicked] = useState<Choice | null>(null);
-  // What is being typed is no id yet.
+  // A text that is being typed is not an id yet.
   const settled = text === null ? value : "";
   const chosen = useTitle(resource, settled);
   const shown = text ?? (picked?.id === value ? picked.title : (chosen ?? value));
@@ -59,10 +59,10 @@ export function RelationPicker({
           items={found}
           inputValue={shown}
           onInputChange={(next) => {
-            // The field also reports text that it has set by itself.
+            // The field also reports text that it has set itself.
             if (next === shown || next === picked?.title) return;
             setText(next);
-            // At once: Enter sends the form without leaving the field.
+            // Takes the text at once, because Enter sends the form without leaving the field.
             take(next);
           }}
           onChange={(key) => {
@@ -73,7 +73,7 @@ export function RelationPicker({
           }}
           onBlur={() => {
             setText(null);
-            // Takes the text again, since its title may have been found in the meantime.
+            // Takes the text again, because its title may have been found meanwhile.
             if (text !== null && text !== picked?.title) take(text);
           }}
         >
@@ -95,7 +95,7 @@ export function RelationPicker({
   );
 }
 
-/** Lists what the picker has found. */
+/** Lists the results of the picker. */
 function Found(): JSX.Element {
   return (
     <Popover className="popover picker-popover" offset={4}>
@@ -128,7 +128,7 @@ function hintOf(hint: FieldProps["hint"], resource: string, value: string): JSX.
   );
 }
 
-/** Searches a resource; one without search gives its first records. */
+/** Searches a resource. Returns the first records of a resource without search. */
 function useFound(shape: ResourceShape | undefined, text: string): readonly Choice[] {
   const search = shape?.isSearchable === true && text !== "" ? text.slice(0, 100) : undefined;
   const { data } = useQuery({
@@ -149,7 +149,7 @@ function useFound(shape: ResourceShape | undefined, text: string): readonly Choi
   });
 }
 
-/** Reads what the chosen record is called; undefined while it is not known, or may not be read. */
+/** Reads the title of the chosen record; undefined while it is unknown, or may not be read. */
 function useTitle(resource: string, id: string): string | undefined {
   const { data } = useQuery({
     queryKey: ["picker", resource, "one", id],

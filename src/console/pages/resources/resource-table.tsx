@@ -101,7 +101,7 @@ function NoRecords({
   );
 }
 
-/** Counts the whole list, in a request of its own: a page by cursor has no count. */
+/** Counts the whole list in a separate request, because a page by cursor has no count. */
 function Total({ name, search }: { readonly name: string; readonly search: URLSearchParams }): JSX.Element {
   const query = new URLSearchParams(listQuery(search));
   for (const parameter of ["cursor", "sort"]) query.delete(parameter);

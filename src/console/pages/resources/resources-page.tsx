@@ -33,11 +33,11 @@ export function ResourcesPage(): JSX.Element {
   );
 }
 
-/** Reads what the resource of the URL is. */
+/** Reads the shape of the resource in the URL. */
 function WithShape({
   children,
 }: {
-  /** `id`: what the URL ends with. */
+  /** `id` is the last part of the URL. */
   readonly children: (shape: ResourceShape, id: string) => JSX.Element;
 }): JSX.Element {
   const { name = "" } = useParams<Partial<Record<"name", string>>>();

@@ -1,4 +1,4 @@
-/** A JSON schema, as far as the console reads it. */
+/** The parts of a JSON schema that the console reads. */
 export interface Schema {
   readonly type?: string | readonly string[];
   readonly enum?: readonly unknown[];

@@ -21,17 +21,17 @@ interface Document {
 export interface FilterShape {
   readonly path: string;
   readonly operators: readonly string[];
-  /** Values of an enum or a boolean; empty for all else. */
+  /** Values of an enum or a boolean; empty for other types. */
   readonly choices: readonly string[];
   readonly isNumeric: boolean;
 }
 
-/** What a resource can do and shows, by the OpenAPI document. */
+/** The abilities and the fields of a resource, from the OpenAPI document. */
 export interface ResourceShape {
   readonly name: string;
   /** Paths of the key in a record, in the order of `{id}`; null when a record does not show it. */
   readonly keys: readonly string[] | null;
-  /** Paths of a record that hold values; empty where a module makes the records. */
+  /** Paths of values in a record; empty when a code module makes the records. */
   readonly paths: readonly string[];
   readonly sortable: ReadonlySet<string>;
   readonly filters: readonly FilterShape[];
@@ -42,7 +42,7 @@ export interface ResourceShape {
 }
 
 /**
- * Reads what the resources are. Where the document is switched off, null: records are then shown
+ * Reads the shapes of the resources. Null when the document is switched off: records are then shown
  * and changed as JSON.
  */
 export function useShapes(): UseQueryResult<ReadonlyMap<string, ResourceShape> | null> {
@@ -60,7 +60,7 @@ export function useShapes(): UseQueryResult<ReadonlyMap<string, ResourceShape> |
   });
 }
 
-/** Returns a shape that promises nothing but a key named `id`. */
+/** Returns a shape that assumes nothing but a key named `id`. */
 export function unknownShape(name: string): ResourceShape {
   return {
     name,
@@ -123,7 +123,7 @@ function filterOf(path: string, { properties = {} }: Schema): FilterShape {
     path,
     isNumeric: one?.type === "integer" || one?.type === "number",
     operators: Object.keys(properties),
-    // The document writes them as they stand in a query string.
+    // The document has the values in the form of a query string.
     choices: isBoolean ? ["true", "false"] : (one?.enum ?? []).map((value) => shownOf(String(value))),
   };
 }

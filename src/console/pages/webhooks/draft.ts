@@ -2,32 +2,32 @@ import { ApiError } from "../../api/api-error.ts";
 import type { Json } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 
-/** A header of the receiver's own. Its id keeps its row while others come and go. */
+/** A header of the receiver's own. Its id identifies the row while others are added and removed. */
 export interface HeaderRow {
   readonly id: number;
   readonly name: string;
   readonly value: string;
 }
 
-/** What stands in the form of a webhook. */
+/** Content of the form of a webhook. */
 export interface Draft {
   readonly resource: string;
   readonly events: readonly string[];
-  /** JSON; blank for none. */
+  /** Filter as JSON; blank for none. */
   readonly filter: string;
   readonly url: string;
   readonly description: string;
   readonly headers: readonly HeaderRow[];
   readonly rateLimit: string;
-  /** Blank: the service makes one. */
+  /** Secret; blank when the service creates one. */
   readonly secret: string;
 }
 
-/** What each part of the form is given. */
+/** Properties of each part of the form. */
 export interface FieldsProps {
   readonly draft: Draft;
   readonly onChange: (changes: Partial<Draft>) => void;
-  /** Came with the last answer of the service. */
+  /** Error of the last answer of the service. */
   readonly error: unknown;
 }
 
@@ -42,7 +42,7 @@ export const emptyDraft: Draft = {
   secret: "",
 };
 
-/** Returns the form of a webhook that is there. */
+/** Returns the form content of an existing webhook. */
 export function draftOf(webhook: Webhook): Draft {
   return {
     ...emptyDraft,
@@ -56,7 +56,7 @@ export function draftOf(webhook: Webhook): Draft {
   };
 }
 
-/** Returns whether a form differs from what it began with. */
+/** Returns whether a form differs from its initial content. */
 export function isChanged(draft: Draft, start: Draft): boolean {
   return JSON.stringify(draft) !== JSON.stringify(start);
 }
@@ -77,8 +77,8 @@ export function bodyOf(draft: Draft): Readonly<Record<string, unknown>> {
 }
 
 /**
- * Returns the body of a change: what differs from `start`. Others may have changed the rest since.
- * Or it is refused by now, such as a header that has become reserved.
+ * Returns the body of a change: the fields that differ from `start`. Others may have changed the
+ * rest since. A stored value may also be refused by now, such as a header that has become reserved.
  */
 export function changesOf(draft: Draft, start: Draft): Readonly<Record<string, unknown>> {
   const before = bodyOf(start);
@@ -89,13 +89,16 @@ export function changesOf(draft: Draft, start: Draft): Readonly<Record<string, u
   );
 }
 
-/** Returns null for none. What is no number stays a text, which the service refuses. */
+/**
+ * Converts a text to a number; null for a blank text. Another text stays a text, which the service
+ * refuses.
+ */
 function numberOf(text: string): number | string | null {
   if (text.trim() === "") return null;
   return Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-/** Says which headers could not be sent as they stand; blank rows are left out. */
+/** Returns the faults of headers that cannot be sent. Blank rows are left out. */
 export function headerFaults(rows: readonly HeaderRow[]): readonly string[] {
   const names = rows.map(({ name }) => name.trim().toLowerCase());
   return rows.flatMap(({ name, value }, index) => {
@@ -105,7 +108,7 @@ export function headerFaults(rows: readonly HeaderRow[]): readonly string[] {
   });
 }
 
-/** Reads the filter; with the reason where it is no JSON. */
+/** Parses the filter. Returns the reason when it is not JSON. */
 export function parseFilter(text: string): { readonly value?: Json; readonly fault?: string } {
   if (text.trim() === "") return { value: null };
   try {
@@ -115,7 +118,7 @@ export function parseFilter(text: string): { readonly value?: Json; readonly fau
   }
 }
 
-/** Returns the server's messages for a field, and for what is within it, with its place. */
+/** Returns the server's messages for a field, and for the parts within it, with their places. */
 export function faultsOf(error: unknown, name: string): readonly string[] {
   if (!(error instanceof ApiError)) return [];
   return Object.entries(error.fields).flatMap(([place, messages]) => {

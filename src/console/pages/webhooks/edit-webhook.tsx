@@ -11,7 +11,7 @@ import { useChangeWebhook } from "./use-webhook.ts";
 import { WhatFields } from "./what-fields.tsx";
 import { WhereFields } from "./where-fields.tsx";
 
-/** Changes a webhook, but for its resource and its secret. */
+/** Changes a webhook, except its resource and its secret. */
 export function EditWebhook({
   webhook,
   onDone,

@@ -11,7 +11,7 @@ import { faultsOf, parseFilter, type Draft, type FieldsProps } from "./draft.ts"
 
 const settleMilliseconds = 400;
 
-/** Takes a filter as JSON, and shows beside it which of the last events pass. */
+/** Edits a filter as JSON, and shows beside it which of the last events pass. */
 export function FilterField({ draft, onChange, error }: FieldsProps): JSX.Element {
   const { value, fault } = parseFilter(draft.filter);
   const settled = useSettled(JSON.stringify([draft.resource, draft.events, value]));
@@ -97,7 +97,7 @@ function Tried({
   );
 }
 
-/** Shows what the filter looks at; without one, the record. */
+/** Returns a short text of the values that the filter reads; without a filter, of the record. */
 function shortOf(data: JsonRecord | null, paths: readonly string[]): string {
   if (data === null) return "(no data)";
   const shown =
@@ -116,7 +116,7 @@ function pathsOf(filter: Json | undefined): readonly string[] {
 function valueAt(data: JsonRecord, path: string): Json | undefined {
   let value: Json | undefined = data;
   for (const key of path.split(".")) {
-    // Shows a whole list, since each of its items has a value of its own.
+    // Shows a whole list, because each item has its own value.
     if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
     value = (value as JsonRecord)[key];
   }

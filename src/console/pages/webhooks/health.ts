@@ -1,6 +1,6 @@
 import type { Webhook } from "../../api/webhook-types.ts";
 
-/** How a webhook does. */
+/** Health of a webhook. */
 export interface Health {
   /** A word of `StatusBadge`. */
   readonly status: "healthy" | "failing" | "paused" | "gone" | "off" | "new";
@@ -9,7 +9,7 @@ export interface Health {
   readonly since: string | null;
 }
 
-/** Says in a word and a sentence how a webhook does. */
+/** Returns the health of a webhook, as a word and a sentence. */
 export function healthOf(webhook: Webhook): Health {
   const { disabled_at: since, failing_since: failing, last_success_at: success } = webhook;
   if (!webhook.is_active) return offBecause(webhook, since);
@@ -47,7 +47,7 @@ export function receiverOf(url: string): { readonly host: string; readonly path:
   }
 }
 
-/** Names a resource as people say it. */
+/** Returns the name of a resource for people. */
 export function resourceTitle(resource: string): string {
   if (resource === "*") return "every resource";
   return resource;

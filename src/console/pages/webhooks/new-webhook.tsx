@@ -25,7 +25,7 @@ import { WhereFields } from "./where-fields.tsx";
 
 const steps = ["What", "Where", "Secret"] as const;
 
-/** Makes a webhook in three steps. */
+/** Creates a webhook in three steps. */
 export function NewWebhookPage(): JSX.Element {
   const [, navigate] = useLocation();
   const client = useQueryClient();
@@ -33,7 +33,7 @@ export function NewWebhookPage(): JSX.Element {
   const [draft, setDraft] = useState<Draft>(emptyDraft);
   const [step, setStep] = useState(0);
   const create = useWrite({
-    // The answer has a secret, which goes with the page that shows it.
+    // The answer contains a secret, so it is not cached after its page closes.
     gcTime: 0,
     mutationFn: () => {
       const secret = draft.secret === "" ? {} : { secret: draft.secret };

@@ -34,11 +34,11 @@ interface Asked {
   readonly until: string;
   readonly status: readonly string[];
   readonly events: readonly string[];
-  /** Blank: of every one. */
+  /** Resource; blank for every resource. */
   readonly resource: string;
 }
 
-/** Asks which events are to be delivered again; counts them first. */
+/** Asks for the events to deliver again, and counts them first. */
 export function ReplayFormPage({ id }: { readonly id: string }): JSX.Element {
   const query = useWebhook(id);
   return (
@@ -74,7 +74,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
   });
   const change = (changes: Partial<Asked>): void => {
     setAsked((before) => ({ ...before, ...changes }));
-    // The count was for other values of the form.
+    // The count and the error were for other values of the form.
     count.reset();
     start.reset();
   };
@@ -239,7 +239,7 @@ function EventChoice({
   );
 }
 
-/** Leads to the replay that is in the way, which the message names. */
+/** Shows an error with a link to the unfinished replay that the message names. */
 function ReplayError({
   error,
   webhookId,

@@ -15,7 +15,7 @@ import { Time } from "../../parts/time.tsx";
 
 const path = "/webhook-replays";
 
-/** Shows how far a replay is, and steers it. */
+/** Shows the progress of a replay, with buttons that pause, resume or cancel it. */
 export function ReplayProgressPage({
   id,
   replay,

@@ -18,7 +18,7 @@ const graces = [
   { value: "0", title: "none: others know the secret" },
 ];
 
-/** Makes a new secret, and shows it this once. */
+/** Creates a new secret, and shows it this once. */
 export function RotateDialog({
   webhook,
   onClose,
@@ -29,7 +29,7 @@ export function RotateDialog({
   const client = useQueryClient();
   const [grace, setGrace] = useState("86400");
   const rotate = useWrite({
-    // The answer has a secret, which goes with the page that shows it.
+    // The answer contains a secret, so it is not cached after its page closes.
     gcTime: 0,
     mutationFn: () =>
       api<WebhookWithSecret>(`/webhooks/${webhook.id}/rotate-secret`, {
@@ -39,7 +39,8 @@ export function RotateDialog({
     onSuccess: () => client.invalidateQueries({ queryKey: ["/webhooks"] }),
   });
   const made = rotate.data;
-  // A secret that is made and not shown is lost, and the receiver refuses what it signs.
+  // Asks before leaving, because a secret that was created but not shown is lost. The receiver then
+  // refuses its signatures.
   useLeaveQuestion(made !== undefined || rotate.isPending ? leaveQuestion : null);
   if (made !== undefined)
     return (

@@ -9,10 +9,10 @@ import { Tabs } from "../../parts/tabs.tsx";
 import { verification } from "../../verification/verification.ts";
 import { TestPanel } from "./test-panel.tsx";
 
-/** Asked before a person leaves a secret that is shown once. */
+/** Question before a person leaves a secret that is shown once. */
 export const leaveQuestion = "The secret is shown this once. Leave it without having stored it?";
 
-/** Shows a secret this once, code that verifies with it, and a test delivery. */
+/** Shows a secret this once, code that verifies its signatures, and a test delivery. */
 export function SecretStep({
   webhook,
   onDone,

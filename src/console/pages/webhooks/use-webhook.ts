@@ -6,13 +6,13 @@ import type { CursorPage } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
 
-/** A webhook, and whether it is the caller's own: those of others can be looked at only. */
+/** A webhook, and whether it belongs to the caller. The webhooks of others are read-only. */
 export interface FoundWebhook {
   readonly webhook: Webhook;
   readonly isOwn: boolean;
 }
 
-/** Reads a webhook. An admin finds those of others too, by the list of all. */
+/** Reads a webhook. Admins also find those of others, in the list of all webhooks. */
 export function useWebhook(id: string): UseQueryResult<FoundWebhook> {
   return useQuery({
     queryKey: ["/webhooks", "one", id],
@@ -32,7 +32,7 @@ export function useWebhook(id: string): UseQueryResult<FoundWebhook> {
   });
 }
 
-/** Undefined for who is no admin. */
+/** Finds a webhook of another user; undefined for callers who are not admins. */
 async function findOther(id: string, signal: AbortSignal): Promise<Webhook | undefined> {
   try {
     const path = `/webhooks?user_id=*&filter[id]=${id}&cursor=`;

@@ -15,7 +15,7 @@ import { useChangeWebhook, type FoundWebhook } from "./use-webhook.ts";
 
 type Asked = "pause" | "rotate" | "discard" | "delete";
 
-/** Offers what can be done with a webhook. */
+/** Shows the actions on a webhook. */
 export function WebhookActions({
   found: { webhook, isOwn },
   onEdit,

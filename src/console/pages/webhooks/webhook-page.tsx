@@ -19,7 +19,7 @@ import { TestPanel } from "./test-panel.tsx";
 import { useWebhook, type FoundWebhook } from "./use-webhook.ts";
 import { WebhookActions } from "./webhook-actions.tsx";
 
-/** Shows one webhook: how it does, what it is, its last deliveries, and what can be done. */
+/** Shows one webhook: its health, its settings, its last deliveries, and its actions. */
 export function WebhookPage({ id }: { readonly id: string }): JSX.Element {
   const query = useWebhook(id);
   const [isEdited, setEdited] = useState(false);

@@ -8,7 +8,7 @@ import { WebhookListPage } from "./webhook-list.tsx";
 import { WebhookPage } from "./webhook-page.tsx";
 import "./webhooks.css";
 
-/** Shows the section of webhooks: the list, a new one, and one by itself. */
+/** Shows the section of webhooks: the list, a new webhook, and a single webhook. */
 export function WebhooksPage(): JSX.Element {
   return (
     <Switch>

@@ -19,7 +19,7 @@ const meanings: Readonly<Record<string, string>> = {
   "delivery.failed": "The attempts of a delivery are spent.",
 };
 
-/** Asks what a webhook is to send: of which resource, which events, by which filter. */
+/** Asks what a webhook sends: its resource, its events and its filter. */
 export function WhatFields({
   draft,
   onChange,
