@@ -1,6 +1,5 @@
 import { dollarQuoted, fittingName, quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { Definition } from "../mapping/definition.ts";
-import { recordIdOf } from "./record-id-sql.ts";
 
 /**
  * Returns whether the two halves of an UPDATE that moves a row to another partition are folded into
@@ -8,10 +7,11 @@ import { recordIdOf } from "./record-id-sql.ts";
  * INSERT.
  *
  * A trigger of the partitioned table notes the running statement in a setting. An INSERT within an
- * UPDATE removes the event of the DELETE before it, and records an update. This is only done for
- * the same record, because one statement may also delete a row and insert another. A writer who
- * forges the setting can only merge a deletion and a creation of its own transaction. No event is
- * lost.
+ * UPDATE removes the event of the DELETE before it, and records an update. One statement may also
+ * delete a row and insert another. Therefore the row must be in another partition, with the same
+ * key. One of several fields of the key may differ, because a key has the partition's column. A
+ * writer who forges the setting can only merge a deletion and a creation of its own transaction. No
+ * event is lost.
  */
 export function foldsMoves({ isManaged, triggers }: Definition): boolean {
   // The tables of the service have no partitions.
@@ -31,8 +31,8 @@ function settingOf(resource: string): string {
 }
 
 /**
- * Returns the name of the setting that holds the event id of the last DELETE within a running
- * UPDATE.
+ * Returns the name of the setting of the last DELETE within a running UPDATE. It holds the id of
+ * the event, and the partition of the row.
  */
 function movedSettingOf(resource: string): string {
   return quoteText(`svc.moved_${Buffer.from(resource).toString("hex")}`);
@@ -108,15 +108,19 @@ export function unlessMoved(
 ): string {
   if (!foldsMoves(definition)) return `${create};`;
   const moved = movedSettingOf(definition.name);
+  const noted = (part: number): string => `split_part(current_setting(${moved}, true), ' ', ${part})`;
+  const changes = definition.keys.map(
+    ({ name }) => `(snapshot -> ${quoteText(name)} IS DISTINCT FROM svc_after -> ${quoteText(name)})::int`,
+  );
   return `IF ${isUnderWay(definition.name)} THEN
-      DELETE FROM svc.events WHERE id = nullif(current_setting(${moved}, true), '')::bigint
-        AND resource = ${quoteText(definition.name)} AND trigger = 'on_delete' AND record_id = ${recordIdOf(definition, "NEW")}
+      svc_after := ${after};
+      DELETE FROM svc.events WHERE id = nullif(${noted(1)}, '')::bigint AND ${noted(2)} <> TG_RELID::oid::text
+        AND resource = ${quoteText(definition.name)} AND trigger = 'on_delete' AND ${changes.join(" + ")} <= ${Math.min(1, changes.length - 1)}
         AND id IN (SELECT event_id FROM svc.outbox WHERE transaction_id = pg_current_xact_id()::text::bigint)
         RETURNING id, snapshot INTO svc_moved, svc_before;
       IF svc_moved IS NOT NULL THEN
         DELETE FROM svc.outbox WHERE event_id = svc_moved;
         PERFORM set_config(${moved}, '', true);
-        svc_after := ${after};
         IF svc_after IS DISTINCT FROM svc_before THEN
           ${update};
         END IF;
@@ -134,6 +138,6 @@ export function noteMoved(definition: Definition): string {
   if (!foldsMoves(definition)) return "";
   return `
     IF ${isUnderWay(definition.name)} THEN
-      PERFORM set_config(${movedSettingOf(definition.name)}, currval('svc.events_id_seq')::text, true);
+      PERFORM set_config(${movedSettingOf(definition.name)}, concat(currval('svc.events_id_seq'), ' ', TG_RELID::oid), true);
     END IF;`;
 }

@@ -210,8 +210,8 @@ async function drain(
   const sweep = setInterval(() => {
     server.closeIdleConnections();
     turns += 1;
-    // To Node.js, one that was opened ahead, and never used, waits for its request. Within the first
-    // second, that of a new connection may still come.
+    // Node.js does not close a connection that was opened ahead and never used. Within the first
+    // second, the request of a new connection may still come.
     for (const socket of open) if (turns > 20 && socket.bytesRead === 0) socket.destroy();
   }, 50);
   const deadline = setTimeout(() => server.closeAllConnections(), limitMs);

@@ -179,8 +179,8 @@ function listOfUsersText(
 const isNative = (field: Field): boolean => field.native !== undefined && hasOrder(field);
 
 /**
- * Gives a column of the statement the type of the field, where that is a native one. Parameters take
- * it by themselves. The row gives it, as the type's schema may not be among those that are searched.
+ * Gives a column of the statement the native type of a field. Parameters take it by themselves. The
+ * row gives the type, because its schema may not be in the search path.
  */
 function nativeText(alias: string, field: Field, text: string): string {
   if (!isNative(field)) return text;

@@ -152,9 +152,9 @@ async function selectorsOf(
 }
 
 /**
- * Returns the ids of the subscriptions that are off, of the resources with a filter, before the
- * readers of their events are looked for. One that is switched on in between would get nothing. It
- * was no reader's then, and is not off in the end.
+ * Returns the ids of the subscriptions that are off, to resources with a filter. They are read
+ * before the readers of the events are looked up. A subscription that is switched on in between
+ * would get nothing: it is not among the readers, and not off in the end.
  */
 async function offBefore(
   { sql, eligibility, holdForMs }: SubscriberFinderOptions,

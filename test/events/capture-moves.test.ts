@@ -94,6 +94,21 @@ describe("captureOf, of rows that move", () => {
       expect(events).to.have.members(["on_update 1 c", "on_delete 2 b", "on_create 3 b"]);
     });
 
+    it("folds halves of a key of which one field has changed, in another partition only", async () => {
+      const [id, , owner] = notes.fields as readonly [Field, Field, Field];
+      const keyed = { ...notes, keys: [id, owner], isManaged: false };
+      await client.query(captureOf(keyed).install.join(";"));
+
+      expect(await eventsOf("UPDATE notes SET user_id = 8, region = 100 WHERE id = 1")).to.deep.equal([
+        "on_update 1,8 a",
+      ]);
+      const events = await eventsOf(`
+        WITH changed AS (UPDATE notes SET text = 'c' WHERE id = 1),
+          gone AS (DELETE FROM notes WHERE id = 2 RETURNING text)
+        INSERT INTO notes SELECT 3, text, 7, 0 FROM gone`);
+      expect(events).to.have.members(["on_update 1,8 c", "on_delete 2,7 b", "on_create 3,7 b"]);
+    });
+
     it("loses no event to a writer who forges what is under way", async () => {
       await client.query("DELETE FROM notes WHERE id = 1");
       const deleted = "SELECT id FROM svc.events WHERE trigger = 'on_delete'";
