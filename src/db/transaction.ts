@@ -13,16 +13,35 @@ export interface Transaction {
 /** Runs statements in one transaction, which is rolled back when `work` throws. */
 export type InTransaction = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>;
 
-/** @param names Names for all pools of the process together, see `createStatementNames`. */
+/**
+ * Refuses statements that come after the end of the work. Look-ups may, which the fault of another
+ * one left behind: they would run within the next transaction on the connection.
+ *
+ * @param names Of all pools of the process together, see `createStatementNames`.
+ */
 export function createInTransaction(pool: Pool, names: StatementNames): InTransaction {
   return (work) =>
-    inTransaction(pool, "", (client) =>
-      work({
-        sql: sqlOver(client, names),
-        text: createTextSql(client, names),
-        many: createManySql(client, names),
-      }),
-    );
+    inTransaction(pool, "", async (client) => {
+      const [sql, text, many] = [
+        sqlOver(client, names),
+        createTextSql(client, names),
+        createManySql(client, names),
+      ];
+      let isOver = false;
+      try {
+        return await work({
+          sql: (...given) => (isOver ? over() : sql(...given)),
+          text: (...given) => (isOver ? over() : text(...given)),
+          many: (...given) => (isOver ? over() : many(...given)),
+        });
+      } finally {
+        isOver = true;
+      }
+    });
+}
+
+function over(): Promise<never> {
+  return Promise.reject(new Error("The transaction is over"));
 }
 
 /**

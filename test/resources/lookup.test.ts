@@ -164,6 +164,23 @@ describe("createLookup, in a transaction", () => {
 
   after(() => served.close());
 
+  it("asks nothing more when its transaction is over", async () => {
+    let asked: readonly Promise<boolean>[] = [];
+    const fault = await inTransaction(async (transaction) => {
+      const lookup = lookupWithin(transaction);
+      served.statements();
+      asked = ["nowhere", ...Array<string>(30).fill("customers")].map((target, index) =>
+        lookup.exists({ target, column: "id", value: `x${index}` }),
+      );
+      return Promise.all(asked);
+    }).catch(codeOf);
+    await Promise.allSettled(asked);
+
+    const statements = served.statements();
+    expect(fault).to.equal("42P01");
+    expect(statements.slice(statements.indexOf("ROLLBACK"))).to.deep.equal(["ROLLBACK"]);
+  });
+
   it("answers the same, all at once, and leaves the transaction as it was", async () => {
     const [answers, count] = await inTransaction(async (transaction) => {
       const { sql } = transaction;
