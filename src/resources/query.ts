@@ -65,13 +65,28 @@ function searchedQuery({
   if (search.includes("\0")) return "nothing";
   const { applySearch } = definition.code;
   if (applySearch !== undefined)
-    return callCode({ definition, name: "applySearch", call: () => applySearch(base, search) });
+    return callCode({
+      definition,
+      name: "applySearch",
+      call: () => applySearch(copyFor(definition, base), search),
+    });
   if (definition.searchableColumns.length === 0) return base;
   // Prisma passes `contains` to ILIKE unchanged: `%` would match all, and a `\` at the end is an
   // error.
   const contains = { contains: escapeLike(search), mode: "insensitive" };
   const matches = definition.searchableColumns.map((name) => ({ [name]: contains }));
   return { ...base, where: whereAll([base.where, { OR: matches }]) };
+}
+
+/**
+ * Copies what the mapping file says of all requests: code may change the query that it gets.
+ *
+ * @returns The same `include`, by which the plan of the read is known.
+ */
+function copyFor({ code }: Definition, base: BaseQuery): BaseQuery {
+  if (code.baseQuery !== undefined) return base;
+  const { include, ...rest } = base;
+  return { ...structuredClone(rest), ...(include !== undefined && { include }) };
 }
 
 function totalOrder(

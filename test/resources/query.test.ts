@@ -12,6 +12,14 @@ const orders = (overrides: Partial<Definition> = {}): Definition =>
     ...overrides,
   });
 
+/** As a query builder is used. */
+function changing(query: { -readonly [Key in keyof BaseQuery]: BaseQuery[Key] }, search: string): BaseQuery {
+  Object.assign(query.where ?? {}, { reference: search });
+  (query.orderBy as Record<string, unknown>[]).unshift({ notes: "asc" });
+  query.include = {};
+  return query;
+}
+
 describe("listQuery", () => {
   it("asks for the base query's records", () => {
     expect(listQuery({ definition: orders(), search: undefined })).to.deep.equal({
@@ -84,6 +92,18 @@ describe("listQuery", () => {
       orderBy: [{ rank: "desc" }, { id: "asc" }],
       include: undefined,
     });
+  });
+
+  it("keeps what applySearch does to its query from every other request", () => {
+    const resource = orders({ code: { applySearch: changing } });
+    const before = listQuery({ definition: resource, search: undefined });
+
+    expect(listQuery({ definition: resource, search: "x" })).to.deep.equal({
+      where: { is_live: true, reference: "x" },
+      orderBy: [{ notes: "asc" }, { reference: "desc" }, { id: "asc" }],
+      include: {},
+    });
+    expect(listQuery({ definition: resource, search: undefined })).to.deep.equal(before);
   });
 
   it("throws with the resource's name when applySearch does", () => {
