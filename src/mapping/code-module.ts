@@ -1,4 +1,6 @@
 import type { Kind } from "../config/kinds.ts";
+import { isObject } from "../kit/is-object.ts";
+import type { RuleSpecs } from "../validation/syntax.ts";
 import type { CodeModule, Definition } from "./definition.ts";
 
 /**
@@ -45,4 +47,22 @@ export function scheduleAnswer<T>(
   if (value === undefined)
     throw new Error(`${name} of the resource ${definition.name} must answer ${kind.expected}`);
   return value;
+}
+
+/**
+ * Asks a code module for the rules of a create or an update.
+ *
+ * @returns Undefined without that export.
+ * @throws Error that names the resource, where it throws or answers no rules. With those of the
+ *   fields in their place, a forgotten `return` would let requests set every field.
+ */
+export function rulesAnswer(
+  definition: Pick<Definition, "name" | "code">,
+  name: "createRules" | "updateRules",
+): RuleSpecs | undefined {
+  const call = definition.code[name];
+  if (call === undefined) return undefined;
+  const rules = callCode({ definition, name, call });
+  if (isObject(rules)) return rules;
+  throw new Error(`${name} of the resource ${definition.name} must answer rules by field`);
 }

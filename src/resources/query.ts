@@ -1,3 +1,4 @@
+import { isObject } from "../kit/is-object.ts";
 import type { Where } from "./access.ts";
 import { callCode } from "../mapping/code-module.ts";
 import { escapeLike } from "../querying/condition.ts";
@@ -41,9 +42,18 @@ export function listQuery({
  */
 export function baseQueryOf(definition: Definition): BaseQuery {
   const { baseQuery } = definition.code;
-  return baseQuery === undefined
-    ? definition.baseQuery
-    : callCode({ definition, name: "baseQuery", call: baseQuery });
+  return baseQuery === undefined ? definition.baseQuery : queryAnswer(definition, "baseQuery", baseQuery);
+}
+
+/** Says which export it was that forgot its `return`. */
+function queryAnswer(
+  definition: Definition,
+  name: "baseQuery" | "applySearch",
+  call: () => BaseQuery,
+): BaseQuery {
+  const query = callCode({ definition, name, call });
+  if (isObject(query)) return query;
+  throw new Error(`${name} of the resource ${definition.name} must answer arguments of findMany`);
 }
 
 /** Combines filters so that all of them must hold, and none can widen another. */
@@ -65,11 +75,7 @@ function searchedQuery({
   if (search.includes("\0")) return "nothing";
   const { applySearch } = definition.code;
   if (applySearch !== undefined)
-    return callCode({
-      definition,
-      name: "applySearch",
-      call: () => applySearch(copyFor(definition, base), search),
-    });
+    return queryAnswer(definition, "applySearch", () => applySearch(copyFor(definition, base), search));
   if (definition.searchableColumns.length === 0) return base;
   // Prisma passes `contains` to ILIKE unchanged: `%` would match all, and a `\` at the end is an
   // error.

@@ -20,7 +20,7 @@ import {
   type KeyNode,
   type LookupTest,
 } from "../validation/compile.ts";
-import { callCode } from "../mapping/code-module.ts";
+import { rulesAnswer } from "../mapping/code-module.ts";
 import { deriveCreateRules, deriveUpdateRules } from "../mapping/derive-rules.ts";
 import { createAsker, maxLookups, type LookupQuery } from "../validation/existence.ts";
 import { fill, messageFor } from "../validation/messages.ts";
@@ -73,19 +73,15 @@ export function compileRules(specs: RuleSpecs): CompiledRules {
  * Returns the rules of a create: the code module's, else the mapping file's, else those derived
  * from the fields.
  *
- * @throws Error that names the resource, when the module throws.
+ * @throws Error that names the resource, when the module throws or answers no rules.
  */
 export function createRulesOf(definition: Definition): RuleSpecs {
-  return rulesOfCode(definition, "createRules") ?? definition.createRules ?? deriveCreateRules(definition);
+  return rulesAnswer(definition, "createRules") ?? definition.createRules ?? deriveCreateRules(definition);
 }
 
 /** Does the same for an update. */
 export function updateRulesOf(definition: Definition): RuleSpecs {
-  return rulesOfCode(definition, "updateRules") ?? definition.updateRules ?? deriveUpdateRules(definition);
-}
-
-function rulesOfCode(definition: Definition, name: "createRules" | "updateRules"): RuleSpecs | undefined {
-  return callCode({ definition, name, call: () => definition.code[name]?.() });
+  return rulesAnswer(definition, "updateRules") ?? definition.updateRules ?? deriveUpdateRules(definition);
 }
 
 /** The state of the check of one place in the body. */

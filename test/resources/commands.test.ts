@@ -121,14 +121,15 @@ describe("svc-admin resources check", () => {
     ]);
   });
 
-  it("refuses rules of a code module that are none", async () => {
-    const { stderr } = await run(
-      { "n.yaml": `${good}module: ./n.mjs\n`, "n.mjs": "export const createRules = () => ['required'];" },
-      "check",
-    );
+  for (const answer of ["['required']", "{ text: 'required' }"])
+    it(`refuses rules of a code module that are none: () => ${answer}`, async () => {
+      const { stderr } = await run(
+        { "n.yaml": `${good}module: ./n.mjs\n`, "n.mjs": `export const createRules = () => ${answer};` },
+        "check",
+      );
 
-    expect(stderr).to.contain("module: createRules of the resource notes must answer rules by field\n");
-  });
+      expect(stderr).to.contain("module: createRules of the resource notes must answer rules by field\n");
+    });
 
   it("prints the faults as JSON, and ends with status 1 all the same", async () => {
     const { status, stdout } = await run({ "a.yaml": good.replace("Int", "Float") }, "check", "--json");

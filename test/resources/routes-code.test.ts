@@ -97,6 +97,25 @@ describe("/resources with code modules", () => {
     });
   }
 
+  for (const [name, request, body] of [
+    ["applySearch", "GET /orders?search=x", undefined],
+    ["baseQuery", "GET /orders/1", undefined],
+    ["createRules", "POST /orders", { reference: "N-1", amount: 1 }],
+    ["updateRules", "PUT /orders/1", { notes: "changed" }],
+  ] as const) {
+    it(`answers 500 when ${name} forgets its return, and logs it with the resource's name`, async () => {
+      api = await startApi(served, withVariant("orders", { code: { [name]: () => undefined } }));
+
+      const answer = await ask(api, "ada", request, body);
+
+      expect([answer.status, answer.text]).to.deep.equal([500, '{"message":"Server Error"}']);
+      const line = api.lines.find(({ msg }) => msg === "request failed");
+      expect(JSON.stringify(line?.["err"])).to.match(
+        new RegExp(`${name} of the resource orders must answer`),
+      );
+    });
+  }
+
   for (const [request, body] of [
     ["POST /orders", { reference: "N-1", amount: "1" }],
     ["PUT /orders/1", { notes: "changed" }],

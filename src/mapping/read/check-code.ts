@@ -1,10 +1,8 @@
 import { settings } from "../../config/settings.ts";
 import { messageOf } from "../../kit/errors.ts";
-import type { RuleSpecs } from "../../validation/syntax.ts";
-import { callCode, scheduleAnswer } from "../code-module.ts";
+import { rulesAnswer, scheduleAnswer } from "../code-module.ts";
 import { checkSpecs } from "./check-rules.ts";
 import type { Draft, Drafts } from "./draft.ts";
-import { isObject } from "../../kit/is-object.ts";
 
 /**
  * Calls the exports of a code module that take no request, and reports unusable results. Its rules
@@ -16,9 +14,7 @@ export function checkCode(draft: Draft, drafts: Drafts): void {
   const report: Draft["report"] = (path, message) => draft.report(["module"], [...path, message].join(": "));
   for (const key of ["createRules", "updateRules"] as const) {
     attempt(report, () => {
-      const specs: unknown = callCode({ definition, name: key, call: () => code[key]?.() }) ?? {};
-      if (!isRules(specs))
-        throw new Error(`${key} of the resource ${definition.name} must answer rules by field`);
+      const specs = rulesAnswer(definition, key) ?? {};
       checkSpecs({ draft: { ...draft, report }, drafts, key, specs });
     });
   }
@@ -26,10 +22,6 @@ export function checkCode(draft: Draft, drafts: Drafts): void {
     scheduleAnswer(definition, "webhookMaxAttempts", settings["webhooks.maxAttempts"].kind),
   );
   attempt(report, () => scheduleAnswer(definition, "webhookBackoff", settings["webhooks.backoff"].kind));
-}
-
-function isRules(given: unknown): given is RuleSpecs {
-  return isObject(given);
 }
 
 function attempt(report: Draft["report"], work: () => unknown): void {
