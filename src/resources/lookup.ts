@@ -9,7 +9,9 @@ import { allOf, always, isAlways, type Condition } from "../querying/condition.t
 import { conditionOf } from "../querying/prisma-where.ts";
 import { scalarParameter } from "../querying/values.ts";
 import { isAdminFor, type AccessConditions } from "./access.ts";
+import type { ReadDate } from "../validation/date.ts";
 import { parseKey } from "./coerce.ts";
+import { isoDateOf } from "./iso-dates.ts";
 import { baseQueryOf } from "./query.ts";
 import { faultOf } from "./refusals.ts";
 import type { Lookup } from "./rules.ts";
@@ -50,9 +52,9 @@ export function createLookup({
   }
 
   return (caller) => ({
-    async exists({ target, column, value, except, isReference = false }) {
+    async exists({ target, column, value, except, isReference = false, readDate }) {
       const definition = findTarget(definitions, target);
-      const text = textIn(definition, column, value);
+      const text = textIn(fieldOf(definition, column), value, readDate);
       if (text === undefined) return false;
       const left = definition?.name === own.name && except !== undefined ? except : undefined;
       const condition =
@@ -258,9 +260,13 @@ function fieldOf(definition: Definition | undefined, name: string): Field | unde
   return definition?.fields.find((field) => field.name === name);
 }
 
-/** Returns the text of a value. PostgreSQL would read the base64 of a body as other bytes. */
-function textIn(definition: Definition | undefined, name: string, value: unknown): string | undefined {
-  const field = fieldOf(definition, name);
+/** PostgreSQL reads the base64 of a body as other bytes, and `03.04.2026` as another day. */
+function textIn(
+  field: Field | undefined,
+  value: unknown,
+  readDate: ReadDate | undefined,
+): string | undefined {
+  if (field !== undefined && readDate !== undefined) return textOf(isoDateOf(field, value, readDate));
   if (field?.type !== "Bytes") return textOf(value);
   const bytes = scalarParameter("Bytes", value);
   return Buffer.isBuffer(bytes) ? `\\x${bytes.toString("hex")}` : undefined;

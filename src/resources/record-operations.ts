@@ -7,6 +7,7 @@ import type { Definition, Definitions, Field, Row } from "../mapping/definition.
 import { isNever } from "../querying/condition.ts";
 import { isAdminFor, ownerFieldOf, ownerValue, type AccessConditions } from "./access.ts";
 import { dataOf } from "./data.ts";
+import { withIsoDates } from "./iso-dates.ts";
 import { baseQueryOf } from "./query.ts";
 import { keyOf, permitted, permittedVersion, refuseWritten, type Target } from "./permitted.ts";
 import { idOf } from "./record-id.ts";
@@ -265,7 +266,7 @@ async function validated(
 ): Promise<Row> {
   const result = await validate(rules, body, { lookup, ignoreKey });
   if (result.kind === "invalid") throw validationError(result.errors);
-  const data = dataOf(fields, result.values, definition.keys);
+  const data = dataOf(fields, withIsoDates(definition, rules, result.values), definition.keys);
   await checkReferences({ definition, definitions, rules, data, lookup });
   return data;
 }

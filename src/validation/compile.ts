@@ -13,6 +13,7 @@ import type {
   TestName,
 } from "./check.ts";
 import { checks } from "./checks.ts";
+import { readerOfFormats, type ReadDate } from "./date.ts";
 import { exclusions } from "./presence.ts";
 
 /** A rule that the body alone decides. */
@@ -28,6 +29,8 @@ export interface LookupTest {
   readonly name: LookupRule;
   readonly target: string;
   readonly column: string;
+  /** See `CompiledField`. */
+  readonly readDate?: ReadDate;
 }
 
 /** The compiled rules of one key. */
@@ -38,6 +41,8 @@ export interface CompiledField extends FieldRules {
   readonly isSometimes: boolean;
   readonly isBail: boolean;
   readonly excludes: readonly ((subject: Subject) => boolean)[];
+  /** Only with `date_format`: how a date in its formats is read. */
+  readonly readDate?: ReadDate;
 }
 
 /** The rules as a tree of keys, which decides which parts of a body are returned. */
@@ -81,13 +86,12 @@ export function compileField(keyText: string, spec: RuleSpec): CompiledField {
   const key = toPath(keyText);
   const rules = parseRules(spec);
   const names = new Set<RuleName>(rules.map((rule) => rule.name));
-  const field: FieldRules = {
-    key,
-    sizeKind: sizeKindOf(names),
-    dateFormats: rules.find((rule) => rule.name === "date_format")?.args ?? [],
-  };
+  const dateFormats = rules.find((rule) => rule.name === "date_format")?.args ?? [];
+  const field: FieldRules = { key, sizeKind: sizeKindOf(names), dateFormats };
+  const reading = dateFormats.length === 0 ? {} : { readDate: readerOfFormats(dateFormats) };
   return {
     ...field,
+    ...reading,
     tests: rules
       .filter(isTest)
       .map(({ name, args }) => ({ name, isImplicit: implicit.has(name), check: checks[name](args, field) })),
@@ -95,6 +99,7 @@ export function compileField(keyText: string, spec: RuleSpec): CompiledField {
       name,
       target,
       column: column ?? lookupColumnOf(keyText),
+      ...reading,
     })),
     isNullable: names.has("nullable"),
     isSometimes: names.has("sometimes"),

@@ -3,19 +3,27 @@ import { toPath } from "./body-paths.ts";
 import { onText, type FieldRules, type MakeCheck } from "./check.ts";
 import { textOf } from "./values.ts";
 
-type ReadDate = (value: unknown) => Date | undefined;
+/** Returns undefined for what is no date. */
+export type ReadDate = (value: unknown) => Date | undefined;
 
-/** Returns a reader for the field's `date_format`, or for any form that the rule `date` accepts. */
-function readerOf({ dateFormats }: FieldRules): ReadDate {
-  const readers = dateFormats.length > 0 ? dateFormats.map(createDateReader) : [parseDateText];
+/** Returns a reader for the formats of `date_format`. A number counts as its digits. */
+export function readerOfFormats(formats: readonly string[]): ReadDate {
+  const readers = formats.map(createDateReader);
   return (value) => {
-    if (typeof value !== "string") return undefined;
+    const text = typeof value === "number" ? String(value) : value;
+    if (typeof text !== "string") return undefined;
     for (const read of readers) {
-      const date = read(value);
+      const date = read(text);
       if (date !== undefined) return date;
     }
     return undefined;
   };
+}
+
+/** Returns a reader for the field's `date_format`, or for any form that the rule `date` accepts. */
+function readerOf({ dateFormats }: FieldRules): ReadDate {
+  if (dateFormats.length > 0) return readerOfFormats(dateFormats);
+  return (value) => (typeof value === "string" ? parseDateText(value) : undefined);
 }
 
 /**
@@ -40,12 +48,9 @@ function ordered(holds: (order: number) => boolean): MakeCheck {
 }
 
 const dateFormat: MakeCheck = (formats) => {
-  const readers = formats.map(createDateReader);
+  const read = readerOfFormats(formats);
   const failure = { blanks: { format: formats[0] ?? "" } };
-  return ({ value }) => {
-    const text = typeof value === "number" ? String(value) : value;
-    return typeof text === "string" && readers.some((read) => read(text) !== undefined) ? undefined : failure;
-  };
+  return ({ value }) => (read(value) === undefined ? failure : undefined);
 };
 
 /** The checks of rules on dates. */

@@ -1,4 +1,5 @@
 import { isContainer } from "./body-paths.ts";
+import type { ReadDate } from "./date.ts";
 import type { LookupTest } from "./compile.ts";
 
 /** The question whether a record of `target` has `value` in `column`. */
@@ -12,6 +13,8 @@ export interface LookupQuery {
    * count.
    */
   readonly isReference?: boolean;
+  /** How the value is read where it is looked for among dates. Undefined: as it is. */
+  readonly readDate?: ReadDate;
 }
 
 /**
@@ -29,7 +32,7 @@ export function createAsker(
 ): (test: LookupTest, value: unknown) => Promise<boolean> {
   const asked = new Map<string, Promise<boolean>>();
 
-  function ask({ name, target, column }: LookupTest, value: unknown): Promise<boolean> {
+  function ask({ name, target, column, readDate }: LookupTest, value: unknown): Promise<boolean> {
     const id = JSON.stringify([name, target, column, value]);
     const known = asked.get(id);
     if (known !== undefined) return known;
@@ -40,6 +43,7 @@ export function createAsker(
       value,
       ...(isUpdate ? { except: ignoreKey } : {}),
       isReference: name === "exists",
+      ...(readDate && { readDate }),
     });
     asked.set(id, answer);
     return answer;

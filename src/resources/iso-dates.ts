@@ -1,0 +1,44 @@
+import type { Definition, Field, FieldType } from "../mapping/definition.ts";
+import { isTimeText } from "../mapping/temporal.ts";
+import type { ReadDate } from "../validation/date.ts";
+import { parseDateText } from "../validation/dates.ts";
+import type { CompiledRules } from "./rules.ts";
+
+type Values = Readonly<Record<string, unknown>>;
+
+const dateTypes: readonly FieldType[] = ["DateTime", "Instant", "Date", "Time"];
+
+/**
+ * Writes the dates of a body in ISO 8601, which their columns take, where `date_format` reads them
+ * in another form: `28.03.2026`.
+ */
+export function withIsoDates(
+  { fields }: Pick<Definition, "fields">,
+  rules: CompiledRules,
+  values: Values,
+): Values {
+  const given = fields.filter(({ name, type }) => dateTypes.includes(type) && values[name] !== undefined);
+  const dates = given.flatMap((field): readonly [string, unknown][] => {
+    const read = readerOf(field, rules);
+    return read === undefined ? [] : [[field.name, isoDateOf(field, values[field.name], read)]];
+  });
+  return dates.length === 0 ? values : { ...values, ...Object.fromEntries(dates) };
+}
+
+function readerOf({ name, isList }: Field, { fields }: CompiledRules): ReadDate | undefined {
+  const wanted = isList ? `${name}.*` : name;
+  return fields.find(({ key, readDate }) => readDate !== undefined && key.join(".") === wanted)?.readDate;
+}
+
+/** Returns a value of a field of another type, and one that is no date, as it is. */
+export function isoDateOf(field: Field, value: unknown, read: ReadDate): unknown {
+  if (!dateTypes.includes(field.type)) return value;
+  if (Array.isArray(value)) return value.map((item) => isoDateOf(field, item, read));
+  const date = read(value);
+  if (date === undefined) return value;
+  const iso = date.toISOString();
+  if (field.type === "Date") return iso.slice(0, 10);
+  if (field.type === "Time") return isTimeText(String(value)) ? value : iso.slice(11, -1);
+  // A Date has no microseconds: a text that everybody reads alike keeps them.
+  return parseDateText(String(value))?.getTime() === date.getTime() ? value : iso;
+}
