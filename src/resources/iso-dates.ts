@@ -10,17 +10,21 @@ const dateTypes: readonly FieldType[] = ["DateTime", "Instant", "Date", "Time"];
 
 /**
  * Writes the dates of a body in ISO 8601, which their columns take, where `date_format` reads them
- * in another form: `28.03.2026`.
+ * in another form: `28.03.2026`. Cuts the digits that the columns of managed tables would round.
  */
 export function withIsoDates(
-  { fields }: Pick<Definition, "fields">,
+  { fields, isManaged }: Pick<Definition, "fields" | "isManaged">,
   rules: CompiledRules,
   values: Values,
 ): Values {
   const given = fields.filter(({ name, type }) => dateTypes.includes(type) && values[name] !== undefined);
   const dates = given.flatMap((field): readonly [string, unknown][] => {
     const read = readerOf(field, rules);
-    return read === undefined ? [] : [[field.name, isoDateOf(field, values[field.name], read)]];
+    const isCut = isManaged && field.type === "Instant";
+    if (read === undefined && !isCut) return [];
+    const value = values[field.name];
+    const date = read === undefined ? value : isoDateOf(field, value, read);
+    return [[field.name, isCut ? inMilliseconds(date) : date]];
   });
   return dates.length === 0 ? values : { ...values, ...Object.fromEntries(dates) };
 }
@@ -41,4 +45,8 @@ export function isoDateOf(field: Field, value: unknown, read: ReadDate): unknown
   if (field.type === "Time") return isTimeText(String(value)) ? value : iso.slice(11, -1);
   // A Date has no microseconds: a text that everybody reads alike keeps them.
   return parseDateText(String(value))?.getTime() === date.getTime() ? value : iso;
+}
+
+function inMilliseconds(value: unknown): unknown {
+  return typeof value === "string" ? (parseDateText(value)?.toISOString() ?? value) : value;
 }

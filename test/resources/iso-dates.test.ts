@@ -5,7 +5,7 @@ import { definitions, openServedDatabase, withVariant, type ServedDatabase } fro
 import { ask, startApi, type Api } from "./serving-api.ts";
 
 const columns = `ALTER TABLE orders
-  ADD COLUMN due date UNIQUE, ADD COLUMN told timestamptz(3), ADD COLUMN seen timestamptz(3) UNIQUE,
+  ADD COLUMN due date UNIQUE, ADD COLUMN told timestamptz(3), ADD COLUMN plain timestamptz(3), ADD COLUMN seen timestamptz(3) UNIQUE,
   ADD COLUMN daily time, ADD COLUMN days date[]`;
 
 const optional = (name: string, type: FieldType, more: Partial<Field> = {}): Field =>
@@ -20,6 +20,7 @@ describe("dates of a body", () => {
     amount: "required",
     due: "date_format:d.m.Y|unique:orders,due",
     told: "date_format:Y-d-m,U",
+    plain: "date",
     seen: "date",
     daily: "date_format:g:i A",
     "days.*": "date_format:d/m/Y",
@@ -33,6 +34,7 @@ describe("dates of a body", () => {
       ...orders.fields,
       optional("due", "Date", { isUnique: true }),
       optional("told", "DateTime"),
+      optional("plain", "DateTime"),
       optional("seen", "Instant", { isUnique: true }),
       optional("daily", "Time"),
       field("days", "Date", { isList: true }),
@@ -67,6 +69,13 @@ describe("dates of a body", () => {
     it(`stores ${JSON.stringify(given)} as the format of the rule reads it`, async () => {
       expect(await create(given)).to.deep.equal(stored);
     });
+
+  it("drops what a managed column has no place for, of a unique time as of any other", async () => {
+    const [told, seen] = ["2026-03-28T14:30:00.123999Z", "2026-03-28T14:30:00.123999Z"];
+
+    expect(await create({ seen })).to.deep.equal({ seen: "2026-03-28 14:30:00.123+00" });
+    expect(await create({ plain: told })).to.deep.equal({ plain: "2026-03-28 14:30:00.123+00" });
+  });
 
   it("looks up a date as the format of the rule reads it", async () => {
     await create({ due: "05.06.2026" });
