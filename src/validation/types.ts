@@ -1,6 +1,6 @@
 import { itemOf, isContainer } from "./body-paths.ts";
 import { onText, onValue, onValueWith, type MakeCheck } from "./check.ts";
-import { isInteger, isNumeric } from "./values.ts";
+import { isInteger, isNumeric, toDecimal } from "./values.ts";
 
 const looseBooleans: ReadonlySet<unknown> = new Set([true, false, 0, 1, "0", "1"]);
 
@@ -21,7 +21,9 @@ function isArray(value: unknown, keys: readonly string[]): boolean {
 
 function hasDecimals(value: unknown, [least = "", most = least]: readonly string[]): boolean {
   if (!isNumeric(value)) return false;
-  const parts = /^[+-]?\d*(?:\.(\d*))?$/.exec(String(value));
+  // JavaScript writes 0.0000001 as 1e-7.
+  const text = typeof value === "number" ? toDecimal(value).toFixed() : value;
+  const parts = /^[+-]?\d*(?:\.(\d*))?$/.exec(text);
   const { length } = parts?.[1] ?? "";
   return parts !== null && length >= Number(least) && length <= Number(most);
 }

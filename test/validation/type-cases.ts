@@ -50,6 +50,12 @@ export const typeCases: readonly Case[] = [
     breaks: [1.255, "1e2", null],
   },
   {
+    rules: "decimal:0,8",
+    message: "The item code field must have 0-8 decimal places.",
+    holds: [1e-8, "0.00000001", 1e21],
+    breaks: [1e-9, "1e-8"],
+  },
+  {
     rules: "boolean",
     message: "The item code field must be true or false.",
     holds: [true, false, 0, 1, "0", "1"],
