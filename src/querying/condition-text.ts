@@ -31,7 +31,12 @@ export function columnText(alias: string, field: Field): string {
   return `${alias}.${quoteName(field.column)}`;
 }
 
-/** Writes the column in the form for comparisons: see `hasOrder`. */
+/** Writes the columns of fields, with commas between them. */
+export function columnsText(alias: string, fields: readonly Field[]): string {
+  return fields.map((field) => columnText(alias, field)).join(", ");
+}
+
+/** Writes the column as values are compared with it: see `hasOrder`. */
 function comparedText(alias: string, field: Field): string {
   const column = columnText(alias, field);
   if (field.native === undefined || hasOrder(field)) return column;
@@ -94,7 +99,7 @@ export function conditionText(condition: Condition, alias: string, parameters: P
     case "related":
       return relatedText(condition, alias, parameters);
     case "version":
-      return `${versionText(alias)} = ${parameters.add(condition.version)}`;
+      return `${versionText(alias, condition.fields)} = ${parameters.add(condition.version)}`;
   }
 }
 
@@ -113,11 +118,12 @@ export function whereText(condition: Condition, parameters: Parameters): string 
 }
 
 /**
- * Writes the version of a row, which changes with any of its columns. Does not use `xmin`, which
- * views and the rows of partitioned tables do not have.
+ * Writes the version of a record: it changes with any of its fields. Not `xmin`, which views and
+ * the rows that a partitioned table returns do not have. Not the whole row, since svc need not be
+ * allowed to read the columns that no field has.
  */
-export function versionText(alias: string): string {
-  return `md5((${alias}.*)::text)`;
+export function versionText(alias: string, fields: readonly Field[]): string {
+  return `md5(ROW(${columnsText(alias, fields)})::text)`;
 }
 
 function joined(

@@ -55,8 +55,8 @@ export type Condition =
     }
   /** At least one record at the other end of the link meets the condition. */
   | { readonly kind: "related"; readonly link: Link; readonly of: Condition }
-  /** The whole row is unchanged since `readVersion` read its version. */
-  | { readonly kind: "version"; readonly version: string };
+  /** The fields are still those that the version was read of. */
+  | { readonly kind: "version"; readonly fields: readonly Field[]; readonly version: string };
 
 /** A test of the text at a path of a Json field. */
 export type JsonTest =

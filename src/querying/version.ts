@@ -10,7 +10,7 @@ export async function readVersion(
   condition: Condition,
 ): Promise<string | undefined> {
   const parameters = createParameters();
-  const text = `SELECT ${versionText("t")} ${fromText(definition, condition, parameters)}`;
+  const text = `SELECT ${versionText("t", definition.fields)} ${fromText(definition, condition, parameters)}`;
   const [row] = await sql(text, parameters.values);
   return row?.[0] ?? undefined;
 }

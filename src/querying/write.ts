@@ -1,7 +1,7 @@
 import { quoteName, quoteTable } from "../db/names.ts";
 import type { ManySql, TextSql } from "../db/text-sql.ts";
 import type { Definition, Field, Row } from "../mapping/definition.ts";
-import { columnText, createParameters, fromText, whereText, type Parameters } from "./condition-text.ts";
+import { columnsText, createParameters, fromText, whereText, type Parameters } from "./condition-text.ts";
 import { isAlways, keyIs, type Condition } from "./condition.ts";
 import { readManys, readRecords } from "./read.ts";
 import type { Raw, SelectionStatement } from "./selection.ts";
@@ -167,7 +167,9 @@ async function written(
   if (leadsBack(statement)) return writtenAndRead(write, parameters, { sql, statement, comment });
   const table = `${quoteTable(root.definition.table)} AS t`;
   const joins = from.slice(table.length);
-  const returned = `WITH t AS (${write} RETURNING t.*) SELECT ${columns} FROM`;
+  // Not `t.*`: svc need not be allowed to read the columns that no field has.
+  const own = columnsText("t", root.definition.fields);
+  const returned = `WITH t AS (${write} RETURNING ${own}) SELECT ${columns} FROM`;
   const text =
     from === table
       ? `${write} RETURNING ${columns}${comment}`
@@ -186,7 +188,7 @@ async function writtenAndRead(
   { sql, statement, comment }: WriteOptions,
 ): Promise<readonly Raw[]> {
   const { definition } = statement.root;
-  const columns = definition.keys.map((key) => columnText("t", key)).join(", ");
+  const columns = columnsText("t", definition.keys);
   const [key] = await sql(`${write} RETURNING ${columns}${comment}`, parameters.values);
   return key === undefined ? [] : readRecords(sql, statement, { condition: keyIs(definition, key) });
 }

@@ -81,10 +81,7 @@ export interface RecordStore {
    *   created then.
    */
   create<T>(options: RecordWrite<T>): Promise<T>;
-  /**
-   * Returns a text that changes with any column of the record. Returns undefined without the
-   * record.
-   */
+  /** A text that changes with any field of the record. Undefined when it is gone. */
   version(key: unknown): Promise<string | undefined>;
   /**
    * Updates a record. Returns undefined when the record is gone, of another version, or excluded by

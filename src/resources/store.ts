@@ -112,7 +112,7 @@ async function update<T>(
   const { definition, definitions, views, database, fallback } = context;
   const [view, filter] = [views.of(options.include), conditionOf(definition, definitions, options.where)];
   if (view === undefined || filter === undefined) return fallback().update(key, options);
-  const condition = allOf([filter, options.access, versionIs(options.version)]);
+  const condition = allOf([filter, options.access, versionIs(definition, options.version)]);
   const target = { key: keyCondition(definition, key), data: options.data, condition };
   const { present, isUndone, userId } = options;
   return write(
@@ -133,7 +133,7 @@ async function remove(
 ): Promise<boolean> {
   const filter = conditionOf(definition, definitions, where);
   if (filter === undefined) return fallback().remove(key, where, access, version);
-  const condition = allOf([keyCondition(definition, key), filter, access, versionIs(version)]);
+  const condition = allOf([keyCondition(definition, key), filter, access, versionIs(definition, version)]);
   try {
     const { records: sql, comment } = database;
     return await deleteRecord(definition, condition, { sql, comment: comment() });
@@ -190,8 +190,8 @@ function keyCondition(definition: Definition, key: unknown): Condition {
   return keyIs(definition, values);
 }
 
-function versionIs(version: string | undefined): Condition | undefined {
-  return version === undefined ? undefined : { kind: "version", version };
+function versionIs({ fields }: Definition, version: string | undefined): Condition | undefined {
+  return version === undefined ? undefined : { kind: "version", fields, version };
 }
 
 function foundBy(view: View, { raw, isFit }: { readonly raw: Raw; readonly isFit: boolean }): Found {

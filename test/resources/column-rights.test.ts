@@ -1,0 +1,48 @@
+import { expect } from "chai";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { openServedDatabase, recordDatabaseOf, type ServedDatabase } from "./serving.ts";
+import { ask, seed, startApi, type Api } from "./serving-api.ts";
+
+const role = "svc_test_columns";
+
+describe("a table with a column that the role may not read", () => {
+  let served: ServedDatabase;
+  let limited: Database;
+  let api: Api;
+
+  before(async () => {
+    served = await openServedDatabase();
+    await seed(served);
+    const columns = "id, reference, status, amount, remarks, token, customer_id, user_id, created_at";
+    await served.database.pool.query(`
+      ALTER TABLE orders ADD COLUMN internal text NOT NULL DEFAULT 'secret';
+      CREATE ROLE ${role} LOGIN PASSWORD 'x';
+      GRANT SELECT (${columns}), INSERT (${columns}), UPDATE (${columns}), DELETE ON orders TO ${role};
+      GRANT USAGE ON SEQUENCE orders_id_seq TO ${role}; GRANT SELECT ON customers TO ${role}`);
+    const url = new URL(served.url);
+    [url.username, url.password] = [role, "x"];
+    limited = await openDatabase({ url: url.href, poolSize: 2, isEmbedded: false });
+    const records = recordDatabaseOf({ database: limited, models: served.models });
+    api = await startApi({ ...served, database: limited, records });
+  });
+
+  after(async () => {
+    await api.server.close();
+    await limited.close();
+    await served.database.pool.query(`DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    await served.close();
+  });
+
+  it("takes creates, updates with a condition, deletes and batches all the same", async () => {
+    const made = await ask(api, "ada", "POST /orders", { reference: "N-1", amount: 5, customer_id: 1 });
+    const operations = [1, 2].map((n) => ({ method: "create", data: { reference: `C-${n}`, amount: n } }));
+    const batch = await ask(api, "ada", "POST /orders/batch", { operations });
+    const condition = { "If-Match": made.headers["etag"] ?? "" };
+    const changed = await ask(api, "ada", "PUT /orders/4", { amount: 6 }, condition);
+    const stale = await ask(api, "ada", "PUT /orders/4", { amount: 7 }, condition);
+    const removed = await ask(api, "ada", "DELETE /orders/4", undefined, { "If-Match": "*" });
+
+    const answers = [made, batch, changed, stale, removed];
+    expect(answers.map(({ status }) => status)).to.deep.equal([201, 200, 200, 412, 204]);
+  });
+});
