@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { checkDefinitions, loadDefinitions } from "../../src/mapping/load.ts";
@@ -21,6 +21,22 @@ describe("loadDefinitions", () => {
     expect(lines).to.have.length(6);
     for (const line of lines)
       expect(line.trim().startsWith(`${folder.configDir}/resources/`), line).to.equal(true);
+    folder.remove();
+  });
+
+  it("takes a code module from a folder that Kubernetes mounts, and whose name begins with two dots", async () => {
+    const folder = createMappingFolder({
+      "n.yaml":
+        "name: notes\nmodel: Note\ntriggers: []\nfields: { id: { type: Int, id: true } }\nmodule: ./n.mjs\n",
+      "n.mjs": "export const transform = () => ({});",
+    });
+    const path = (name: string): string => join(folder.configDir, name);
+    mkdirSync(path("..2026_03_28"));
+    renameSync(path("resources"), path("..2026_03_28/resources"));
+    symlinkSync("..2026_03_28", path("..data"));
+    symlinkSync("..data/resources", path("resources"));
+
+    expect((await loadDefinitions(folder.configDir)).get("notes")?.codeHash).to.be.a("string");
     folder.remove();
   });
 

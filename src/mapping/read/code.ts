@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import { readFile, realpath, stat } from "node:fs/promises";
-import { dirname, isAbsolute, join, relative } from "node:path";
+import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { hint } from "../../kit/did-you-mean.ts";
 import { messageOf } from "../../kit/errors.ts";
@@ -81,7 +81,9 @@ async function findModule(
   try {
     const [file, folder] = await Promise.all([realpath(path), realpath(configDir)]);
     const inside = relative(folder, file);
-    if (!(await stat(file)).isFile() || inside.startsWith("..") || isAbsolute(inside)) return undefined;
+    // A folder within may begin with two dots: Kubernetes mounts files in `..2026_03_28_14_30`.
+    const isOutside = inside.startsWith(`..${sep}`) || isAbsolute(inside);
+    if (!(await stat(file)).isFile() || isOutside) return undefined;
     const contentHash = createHash("sha256")
       .update(await readFile(file))
       .digest("hex");
