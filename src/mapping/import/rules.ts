@@ -100,7 +100,11 @@ function furtherRules({
     if (field.list === true || !isMeasured || field.native !== undefined) continue;
     // A blank text becomes null before the rules are checked.
     if (check.kind === "values") rules.push({ in: check.values.filter((value) => value !== "") });
-    else rules.push({ [check.rule]: Number(check.bound) });
+    // The text where a number would be another one, or be written as `1e-7`.
+    else {
+      const bound = Number(check.bound);
+      rules.push({ [check.rule]: String(bound) === check.bound ? bound : check.bound });
+    }
   }
   return rules;
 }
