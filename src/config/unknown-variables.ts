@@ -30,7 +30,7 @@ export function unknownVariables({
   const file = textOf(join(configDirOf({ env, cwd }), "service.yaml"));
   return Object.entries(env)
     .filter(([name, value]) => name.startsWith("SVC_") && !all.includes(name) && !isOfKubernetes(name, value))
-    .filter(([name]) => !new RegExp(`\\$\\{${name}(:-|\\})`).test(file))
+    .filter(([name]) => ![":-", "}"].some((end) => file.includes(`\${${name}${end}`)))
     .map(([name]) => {
       const meant = nearest(name, all);
       return `${name} is not a variable of svc, and is ignored${meant === undefined ? "" : `; did you mean ${meant}?`}`;

@@ -23,6 +23,10 @@ describe("unknownVariables", () => {
     ]);
   });
 
+  it("takes names of any characters, which Kubernetes may pass on", () => {
+    expect(of({ "SVC_[": "1" })).to.have.length(1);
+  });
+
   it("names one that is like no other, and a file for what is no secret", () => {
     expect(of({ SVC_WEBHOOKS_CONCURRENCY: "3" })).to.deep.equal([
       "SVC_WEBHOOKS_CONCURRENCY is not a variable of svc, and is ignored",
