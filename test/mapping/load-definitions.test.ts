@@ -3,6 +3,9 @@ import { mkdirSync, renameSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { checkDefinitions, loadDefinitions } from "../../src/mapping/load.ts";
+import { loadCode } from "../../src/mapping/read/code.ts";
+import { compileMappingSchema, createDraft } from "../../src/mapping/read/draft.ts";
+import { parseYaml } from "../../src/config/yaml-source.ts";
 import { createMappingFolder } from "./mapping-folder.ts";
 
 describe("loadDefinitions", () => {
@@ -56,6 +59,29 @@ describe("loadDefinitions", () => {
       const definitions = await loadDefinitions(folder.configDir);
       expect(definitions.get("notes")?.code.webhookMaxAttempts?.()).to.equal(3);
     } finally {
+      folder.remove();
+    }
+  });
+
+  it("gives up a code module that waits for something that never comes, and loads it again later", async () => {
+    const folder = createMappingFolder({ "notes.mjs": "await globalThis.testOfLoading;" });
+    const given = globalThis as { testOfLoading?: Promise<void> | undefined };
+    const faultsNow = async (): Promise<readonly string[]> => {
+      const source = parseYaml("module: ./notes.mjs", "resources/n.yaml");
+      const draft = createDraft(source, compileMappingSchema());
+      const before = draft.faults.length;
+      await loadCode(draft, folder.configDir, 50);
+      return draft.faults.slice(before).map(({ message }) => message);
+    };
+    try {
+      given.testOfLoading = new Promise(() => undefined);
+      expect(await faultsNow()).to.deep.equal([
+        "the code cannot be loaded: an await at its top level takes more than 0.05 s",
+      ]);
+      given.testOfLoading = Promise.resolve();
+      expect(await faultsNow()).to.deep.equal([]);
+    } finally {
+      delete given.testOfLoading;
       folder.remove();
     }
   });

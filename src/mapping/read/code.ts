@@ -4,6 +4,7 @@ import { dirname, isAbsolute, join, relative, sep } from "node:path";
 import { pathToFileURL } from "node:url";
 import { hint } from "../../kit/did-you-mean.ts";
 import { messageOf } from "../../kit/errors.ts";
+import { endsWithin } from "../../kit/worker.ts";
 import type { CodeModule } from "../definition.ts";
 import type { Draft } from "./draft.ts";
 
@@ -24,11 +25,16 @@ const exportNames: readonly (keyof CodeModule)[] = [
  */
 const failures = new Map<string, number>();
 
+/** A load that waits for ever would keep every later reload waiting. */
+const longestLoadMs = 10_000;
+
 /**
- * Loads the code module of the file, if any. It must be in the configuration folder, since it runs
- * with all rights of the service.
+ * Loads the code module that the file names, if any. It must be in the configuration folder, since
+ * it runs with all rights of the service.
+ *
+ * @param limitMs How long `await` at the top level of the module may take.
  */
-export async function loadCode(draft: Draft, configDir: string): Promise<void> {
+export async function loadCode(draft: Draft, configDir: string, limitMs = longestLoadMs): Promise<void> {
   const { module } = draft.content;
   if (module === undefined) return;
   const path = await findModule(join(configDir, dirname(draft.source.file), module), configDir);
@@ -44,7 +50,10 @@ export async function loadCode(draft: Draft, configDir: string): Promise<void> {
   const failed = failures.get(href) ?? 0;
   let exported: object;
   try {
-    exported = (await import(failed === 0 ? href : `${href}&try=${failed}`)) as object;
+    const loading = import(failed === 0 ? href : `${href}&try=${failed}`) as Promise<object>;
+    if (!(await endsWithin(limitMs, loading)))
+      throw new Error(`an await at its top level takes more than ${limitMs / 1000} s`);
+    exported = await loading;
   } catch (error) {
     failures.set(href, failed + 1);
     draft.report(["module"], `the code cannot be loaded: ${describe(error)}`);
