@@ -58,10 +58,20 @@ export function prismaWhereOf(condition: Condition): Translated {
       return of && { [link.name]: { [link.isMany ? "some" : "is"]: of } };
     }
     case "like":
+      return likeOf(condition);
     case "json":
     case "version":
       return undefined;
   }
+}
+
+/** Prisma makes the same pattern of it: its `contains` puts a `%` before and behind a text. */
+function likeOf({ field, pattern, isCaseSensitive }: Extract<Condition, { kind: "like" }>): Where {
+  const isOpen = pattern.length > 1 && pattern.startsWith("%");
+  const isOpenEnded = pattern.endsWith("%");
+  const text = pattern.slice(isOpen ? 1 : 0, isOpenEnded ? -1 : undefined);
+  const word = !isOpen ? "startsWith" : isOpenEnded ? "contains" : "endsWith";
+  return { [field.name]: { [word]: text, ...(!isCaseSensitive && { mode: "insensitive" }) } };
 }
 
 const everything: Where = {};
