@@ -31,8 +31,6 @@ const excused: Readonly<Record<string, string>> = {
   "src/querying/transform.ts /\\.?0+$/": "reads the 12 characters of a time of day",
   'src/mapping/import/sql-text.ts /^(.+)::(?:"[^"]+"|[\\w .]|\\.)+(?:\\(\\d+(?:,\\s*-?\\d+)?\\))?(?: with(?:out)? time zone)?(?:\\[\\])*$/s':
     catalog,
-  "src/mapping/import/view-key.ts /\\b(?:unnest|generate_\\w+|\\w+_(?:each|elements|split_to_table)\\w*)\\(/":
-    catalog,
   "src/migration/managed-tables.ts /^The `([^`]+)` column on the `([^`]+)` table would be dropped and recreated/s":
     "reads what the schema engine says of the operator's mapping files",
   "src/mapping/import/names.ts /([A-Z]+)([A-Z][a-z]+)/g": catalog,

@@ -92,6 +92,19 @@ includes: [customer]
     );
   });
 
+  it("takes no column of a view for its key whose function makes several rows of one", async () => {
+    await psql(database.url, {
+      sql: `CREATE TABLE goods (sku int PRIMARY KEY, attrs jsonb);
+        CREATE VIEW attributes AS SELECT sku, jsonb_object_keys(attrs) AS attr FROM goods;
+        CREATE VIEW names AS SELECT DISTINCT jsonb_object_keys(attrs) AS attr FROM goods`,
+    });
+
+    const { stdout } = await run();
+
+    expect(stdout).to.match(/public\.attributes: no column of the view is known to be unique/);
+    expect(stdout).to.match(/names: The key is attr, which the SQL of the view shows to be unique/);
+  });
+
   it("leaves no file behind where no table can be served", async () => {
     await psql(database.url, { sql: "DROP TABLE orders, customers; CREATE TABLE heap (line text)" });
     const { status, stdout } = await run();

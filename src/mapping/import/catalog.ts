@@ -26,7 +26,9 @@ export interface CatalogRelation {
   readonly definition: string | null;
   /** Whether PostgreSQL reports that each row of a view is one row of one table. */
   readonly isUpdatableView: boolean;
-  /** Statements that its rules replace: INSERT, UPDATE, DELETE. */
+  /** Whether a function in what a view selects may make several rows of one. */
+  readonly makesRows: boolean;
+  /** What its rules replace by something else: INSERT, UPDATE, DELETE. */
   readonly replaced: readonly string[];
   /** Whether a trigger of its own may fill columns of a new row. */
   readonly fillsRows: boolean;

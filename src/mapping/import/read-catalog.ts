@@ -24,6 +24,8 @@ const relationsQuery = `
         AND dep.refclassid = 'pg_extension'::regclass LIMIT 1) AS extension,
     CASE WHEN cls.relkind IN ('v', 'm') THEN pg_get_viewdef(cls.oid, true) END AS definition,
     cls.relkind = 'v' AND pg_relation_is_updatable(cls.oid, false) & 4 = 4 AS "isUpdatableView",
+    EXISTS (SELECT FROM pg_rewrite AS rul WHERE rul.ev_class = cls.oid AND rul.ev_type = '1'
+      AND rul.ev_action::text LIKE '%:hasTargetSRFs true%') AS "makesRows",
     ARRAY(SELECT child.relname::text FROM pg_inherits AS inh JOIN pg_class AS child ON child.oid = inh.inhrelid
       WHERE inh.inhparent = cls.oid AND NOT child.relispartition ORDER BY 1) AS children,
     ARRAY(SELECT trg.tgname::text FROM pg_trigger AS trg

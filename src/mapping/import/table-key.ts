@@ -83,13 +83,13 @@ function isKeyType({ typed }: ImportedColumn): boolean {
 }
 
 function keyOfView(
-  { kind, definition }: CatalogRelation,
+  { kind, definition, makesRows }: CatalogRelation,
   columns: readonly ImportedColumn[],
   findTable: FindTable,
 ): TableKey | { readonly reason: string } {
   const find = (name: string): ImportedColumn | undefined =>
     columns.find((one) => one.column.name === name && isKeyType(one));
-  const proved = definition === null ? [] : provedKeys(definition, findTable);
+  const proved = definition === null ? [] : provedKeys(definition, findTable, makesRows);
   const known = proved.map((names) => names.map(find)).find((parts) => !parts.includes(undefined));
   if (known !== undefined) {
     const parts = known.flatMap((one) => (one === undefined ? [] : [one.column]));

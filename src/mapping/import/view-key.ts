@@ -15,11 +15,16 @@ import {
  * keys of the tables whose rows determine a row, or the columns of GROUP BY. For distinct rows,
  * they are all columns.
  *
- * @param definition Result of `pg_get_viewdef(oid, true)`.
- * @param findTable Finds a table by its name in the definition.
- * @returns Lists of names of the view's columns, the best first; empty without proof.
+ * @param definition What `pg_get_viewdef(oid, true)` gives.
+ * @param findTable Finds a table by the name that the definition has.
+ * @param makesRows Whether a function in the list may make several rows of one.
+ * @returns Lists of names of the view's columns, the best first; empty when nothing is proved.
  */
-export function provedKeys(definition: string, findTable: FindTable): readonly (readonly string[])[] {
+export function provedKeys(
+  definition: string,
+  findTable: FindTable,
+  makesRows: boolean,
+): readonly (readonly string[])[] {
   const clauses = clausesOf(definition);
   if (clauses === undefined) return [];
   const { list, from, where, groups, isDistinct, isUnion } = clauses;
@@ -27,8 +32,7 @@ export function provedKeys(definition: string, findTable: FindTable): readonly (
   const all = entries.map(({ name }) => name);
   if (isUnion) return isDistinct ? [all] : [];
   const whole = isDistinct ? [all] : [];
-  // A function in the list may make several rows from one.
-  if (/\b(?:unnest|generate_\w+|\w+_(?:each|elements|split_to_table)\w*)\(/.test(list)) return whole;
+  if (makesRows) return whole;
   const joined = sourcesOf(from, where, findTable);
   const shown = shownColumns(entries, joined?.sources);
   const keys =
