@@ -1,4 +1,4 @@
-import { nameOfIdentifier, splitAt, withoutCasts, withoutParentheses } from "./sql-text.ts";
+import { nameOfIdentifier, splitAt, withoutParentheses } from "./sql-text.ts";
 import { clausesOf } from "./view-clauses.ts";
 import {
   determinedBy,
@@ -123,9 +123,7 @@ function uniquesOf(bases: readonly Source[]): readonly (readonly string[])[] {
 
 /** Returns the groups without those that the others determine, and then all groups. */
 function groupKeys(groups: string, joined: Joined | undefined): readonly (readonly string[])[] {
-  const paths = splitAt(groups.replaceAll(/\s+/g, " "), ", ").map((group) =>
-    placeOf(withoutCasts(group), joined?.sources),
-  );
+  const paths = splitAt(groups.replaceAll(/\s+/g, " "), ", ").map((group) => placeOf(group, joined?.sources));
   if (joined === undefined) return [paths];
   let fewest: readonly string[] = paths;
   for (const path of paths.toReversed()) {

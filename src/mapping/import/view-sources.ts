@@ -1,4 +1,11 @@
-import { literalOf, maskedText, nameOfIdentifier, splitAt, withoutCasts } from "./sql-text.ts";
+import {
+  literalOf,
+  maskedText,
+  nameOfIdentifier,
+  splitAt,
+  withoutCasts,
+  withoutParentheses,
+} from "./sql-text.ts";
 
 /** A table beneath a view, reduced to the properties that decide on a key. */
 export interface BaseTable {
@@ -46,14 +53,20 @@ const separator = "\0";
  * for any other expression.
  */
 export function pathOf(sql: string, sources: readonly Source[] | undefined): string | undefined {
-  const names = splitAt(withoutCasts(sql), ".").map(nameOfIdentifier);
+  const names = splitAt(withoutTextCast(sql), ".").map(nameOfIdentifier);
   if (names.length > 2 || names.includes(undefined)) return undefined;
   // A view of one table names its columns without the table.
   if (names.length === 1 && sources?.length === 1) return [sources[0]?.alias, ...names].join(separator);
   return names.join(separator);
 }
 
-/** Returns everything that the paths determine. */
+/** Any other cast may make one value of several: a day of times. */
+function withoutTextCast(sql: string): string {
+  const inner = withoutParentheses(sql);
+  return inner.endsWith("::text") ? withoutParentheses(inner.slice(0, -"::text".length)) : inner;
+}
+
+/** Finds all that the paths decide on. */
 export function determinedBy(
   { sources, decisions, constants }: Joined,
   paths: readonly string[],
@@ -181,9 +194,15 @@ function readCondition(condition: string, parts: Parts, optional: readonly Sourc
       if (optional === undefined) parts.equalities.push({ from: left, to: right });
       else if (isOptional(right) && !isOptional(left)) parts.decisions.push({ from: left, to: right });
       else if (isOptional(left) && !isOptional(right)) parts.decisions.push({ from: right, to: left });
-    } else if (left !== undefined && (optional === undefined || isOptional(left))) {
-      if (literalOf(sides[1] ?? "") !== undefined) parts.constants.push(left);
+      continue;
     }
+    const plain = left ?? right;
+    if (plain === undefined || (optional !== undefined && !isOptional(plain))) continue;
+    if (left !== undefined && literalOf(sides[1] ?? "") !== undefined) parts.constants.push(left);
+    // A column decides on its cast, and not the other way round.
+    const cast = pathOf(withoutCasts((left === undefined ? sides[0] : sides[1]) ?? ""), parts.sources);
+    if (cast !== undefined && (optional === undefined || !isOptional(cast)))
+      parts.decisions.push({ from: cast, to: plain });
   }
 }
 

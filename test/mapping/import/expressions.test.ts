@@ -127,6 +127,8 @@ describe("provedKeys", () => {
     customers: { schema: "public", name: "customers", uniques: [["id"]] },
     t: { schema: "Weird ü", name: "t", uniques: [["Key no"]] },
     "Order Lines": { schema: "sales", name: "Order Lines", uniques: [["ID"]] },
+    readings: { schema: "public", name: "readings", uniques: [["ts"]] },
+    days: { schema: "public", name: "days", uniques: [["day"]] },
   };
   const cases: readonly (readonly [view: string, ...keys: string[]])[] = [
     [" SELECT orders.id,\n    orders.note\n   FROM orders\n  WHERE orders.open;", "id"],
@@ -227,6 +229,20 @@ describe("provedKeys", () => {
     ],
     [' SELECT "Key no"\n   FROM "Weird ü".t;', "Key no"],
     [" SELECT x.id\n   FROM ( SELECT o.id\n           FROM orders o) x;"],
+    // A cast may make one value of several. PostgreSQL itself adds those to text.
+    [" SELECT readings.ts::date AS day,\n    readings.ts\n   FROM readings;", "ts"],
+    [
+      " SELECT d.day,\n    r.ts,\n    r.value\n   FROM readings r\n     JOIN days d ON d.day = r.ts::date;",
+      "ts",
+    ],
+    [
+      " SELECT r.ts::date AS day,\n    r.kind,\n    count(*) AS n\n   FROM readings r\n  GROUP BY (r.ts::date), r.kind;",
+      "day+kind",
+    ],
+    [
+      " SELECT o.id,\n    c.name\n   FROM orders o\n     JOIN customers c ON c.id::text = o.code::text;",
+      "id",
+    ],
     [" SELECT o.id\n   FROM orders o\n LIMIT 3;", "id"],
   ];
   for (const [view, ...keys] of cases)
