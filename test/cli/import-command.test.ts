@@ -92,6 +92,18 @@ includes: [customer]
     );
   });
 
+  it("leaves out what svc made in another schema, also for another folder", async () => {
+    await writeFile(
+      pathOf("lines.yaml"),
+      "name: lines\nmodel: Line\ntable: sales.lines\nfields: { id: { type: Int, id: true } }\ntriggers: []\n",
+    );
+    await admin({ url: database.url, configDir: folder.configDir }, "migrate");
+
+    const { stdout } = await run("--schema", "sales", "--out", "elsewhere");
+
+    expect(stdout).to.contain("sales.lines: svc made it from a mapping file");
+  });
+
   it("takes no column of a view for its key whose function makes several rows of one", async () => {
     await psql(database.url, {
       sql: `CREATE TABLE goods (sku int PRIMARY KEY, attrs jsonb);

@@ -115,7 +115,9 @@ const typesQuery = `
   FROM pg_type AS typ WHERE typ.oid IN (SELECT oid FROM used)`;
 
 const madeQuery = `
-  SELECT 'public' AS schema, "table" AS name FROM svc.installed_resources WHERE is_managed`;
+  SELECT CASE WHEN "table" LIKE '%.%' THEN split_part("table", '.', 1) ELSE 'public' END AS schema,
+    substr("table", strpos("table", '.') + 1) AS name
+  FROM svc.installed_resources WHERE is_managed`;
 
 /**
  * Reads the tables and views of the schemas in six statements, regardless of their number.
