@@ -66,9 +66,11 @@ async function run(client: Client, migration: HandMigration): Promise<void> {
     await client.query(`ROLLBACK; ${undo}`).catch(() => undefined);
     throw error;
   }
-  await client.query(undo);
+  // PostgreSQL names the table of a foreign key as the search path has it, and so does the record.
+  await client.query(`${undo} SET search_path = public`);
   await followRenames();
   await followCaptures();
+  await client.query("RESET search_path");
 }
 
 async function runFile(client: Client, migration: HandMigration): Promise<void> {

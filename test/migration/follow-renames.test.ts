@@ -168,6 +168,16 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     expect(plan).to.deep.include({ steps: [], losses: [] });
   });
 
+  it("counts references as its own still where the role has another search path", async () => {
+    await psql(database.url, {
+      sql: `CREATE SCHEMA other; DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = other', current_database()); END $$`,
+    });
+
+    const plan = await rename("SELECT 1", before.replace("as: owner", "as: owner, onDelete: cascade"));
+
+    expect(plan).to.deep.include({ steps: [], losses: [], impossible: [], leftAlone: [] });
+  });
+
   it("counts a column of somebody else as that under its new name, too", async () => {
     await psql(database.url, { sql: "ALTER TABLE pets ADD theirs text" });
 
