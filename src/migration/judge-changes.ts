@@ -191,7 +191,9 @@ function leftOf({
       // "a"."id"`.
       const giving = changes.find((one) => one.clause.action === "other" && one.clause.name === clause.name);
       return columns.some(
-        (one) => giving?.clause.sql.endsWith(` OWNED BY "${one.table}"."${one.clause.name}"`) === true,
+        (one) =>
+          giving?.clause.sql.endsWith(` OWNED BY "${one.table.replace(".", `"."`)}"."${one.clause.name}"`) ===
+          true,
       );
     }
     const owner = sequences.find(({ name }) => name === clause.name);

@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import { quoteTable, tableSql } from "../db/names.ts";
+import { partsOfTable, quoteTable, tableSql } from "../db/names.ts";
 
 /** Kinds of objects that the service makes, and `other` for the rest. */
 export type ObjectKind = "column" | "index" | "constraint" | "other";
@@ -138,6 +138,11 @@ export interface OwnedSequence {
   readonly name: string;
   readonly table: string;
   readonly column: string;
+}
+
+/** Returns the sequence for SQL. It is in the schema of its table. */
+export function placeOf({ table, name }: OwnedSequence): string {
+  return quoteTable(`${partsOfTable(table).schema}.${name}`);
 }
 
 /** Reads the sequences of the named tables. */

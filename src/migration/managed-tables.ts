@@ -11,6 +11,7 @@ import {
 import {
   keyOf,
   keyOfObject,
+  placeOf,
   readObjects,
   readRelations,
   readSequences,
@@ -22,7 +23,7 @@ import type { LiveSchema } from "./live-tables.ts";
 import { byKey, readMade, recordStatements, type MadeObject } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
 import { findDuplicates } from "./duplicates.ts";
-import { partsOfTable, quoteName, quoteTable, shortTable } from "../db/names.ts";
+import { partsOfTable, quoteName, shortTable } from "../db/names.ts";
 import { nextRecord } from "./next-record.ts";
 import { findOrphans } from "./orphans.ts";
 import { compareOwn, type OwnChanges } from "./own-changes.ts";
@@ -368,11 +369,13 @@ function titleOf(sql: string): string {
 }
 
 /**
- * Repairs the change of an auto-increment Int key to BigInt, or back. The engine writes `SET DATA
- * TYPE BIGSERIAL` or `SERIAL`, which are no types of a column. It also does not change the limit of
- * the sequence.
+ * Repairs the change of a counting Int key to BigInt, and back. The engine writes `SET DATA TYPE
+ * BIGSERIAL` or `SERIAL`, to which no column can change. It also leaves the limit of the sequence.
+ * A sequence that it drops has no schema there.
  */
 function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedSequence[]): string {
+  const dropped = sequences.find(({ name }) => sql === `DROP SEQUENCE ${quoteName(name)}`);
+  if (dropped !== undefined) return `DROP SEQUENCE ${placeOf(dropped)}`;
   const changes = clauses.flatMap(({ name, sql: clause }) => {
     const serial = / SET DATA TYPE (BIG)?SERIAL$/.exec(clause);
     return serial === null ? [] : [{ name, type: serial[1] === undefined ? "integer" : "bigint" }];
@@ -380,9 +383,7 @@ function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedS
   const limits = changes.flatMap(({ name, type }) =>
     sequences
       .filter((one) => one.table === table && one.column === name)
-      .map(
-        (one) => `ALTER SEQUENCE ${quoteTable(`${partsOfTable(one.table).schema}.${one.name}`)} AS ${type}`,
-      ),
+      .map((one) => `ALTER SEQUENCE ${placeOf(one)} AS ${type}`),
   );
   const proper = changes.reduce(
     (given, { name, type }) =>

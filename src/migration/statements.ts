@@ -93,10 +93,13 @@ const statementReadings: readonly Reading[] = [
     ],
   ],
   [new RegExp(`^DROP SEQUENCE ${named}$`), (name = "") => [{ action: "drop", kind: "sequence", name }]],
-  [new RegExp(`^CREATE SEQUENCE ${named}$`), (name = "") => [{ action: "add", kind: "sequence", name }]],
   [
-    new RegExp(`^ALTER SEQUENCE ${named} OWNED BY `),
-    (name = "") => [{ action: "other", kind: "sequence", name }],
+    new RegExp(`^CREATE SEQUENCE ${placed}$`),
+    (name = "") => [{ action: "add", kind: "sequence", name: lastOf(name) }],
+  ],
+  [
+    new RegExp(`^ALTER SEQUENCE ${placed} OWNED BY `),
+    (name = "") => [{ action: "other", kind: "sequence", name: lastOf(name) }],
   ],
 ];
 
@@ -151,18 +154,22 @@ export function withClauses(statement: Statement, clauses: readonly Clause[]): S
   return { ...statement, clauses, sql: statement.head + parts.join(",\n") };
 }
 
-/** Quotes the sequences of auto-increment columns, which the engine names without quotes. */
+/**
+ * Quotes the sequences of counting columns, which the engine names without quotes: `"sales".a_seq`.
+ */
 export function withQuotedSequences(scripts: readonly string[]): readonly string[] {
   const names = scripts.flatMap((script) =>
-    [...script.matchAll(/^CREATE SEQUENCE ([^"\n]+?);?$/gm)].map(([, name = ""]) => name),
+    [...script.matchAll(/^CREATE SEQUENCE ("[^"\n]+"\.)?([^"\n]+?);?$/gm)].map(
+      ([, schema = "", name = ""]) => ({ name: schema + name, quoted: schema + quoteName(name) }),
+    ),
   );
   return names.reduce<readonly string[]>(
-    (given, name) =>
+    (given, { name, quoted }) =>
       given.map((script) =>
         script
-          .replaceAll(`CREATE SEQUENCE ${name}`, () => `CREATE SEQUENCE ${quoteName(name)}`)
-          .replaceAll(`nextval('${name}')`, () => `nextval(${quoteText(quoteName(name))})`)
-          .replaceAll(`ALTER SEQUENCE ${name} OWNED`, () => `ALTER SEQUENCE ${quoteName(name)} OWNED`),
+          .replaceAll(`CREATE SEQUENCE ${name}`, () => `CREATE SEQUENCE ${quoted}`)
+          .replaceAll(`nextval('${name}')`, () => `nextval(${quoteText(quoted)})`)
+          .replaceAll(`ALTER SEQUENCE ${name} OWNED`, () => `ALTER SEQUENCE ${quoted} OWNED`),
       ),
     scripts,
   );

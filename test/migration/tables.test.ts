@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Definition, Definitions, Field, FieldType, TableIndex } from "../../src/mapping/definition.ts";
-import { definition, definitionsOf, field } from "../support/definitions.ts";
+import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 import { openScene, titlesOf, type Scene } from "../support/migration-scene.ts";
 
 const customers = definition({
@@ -48,6 +48,12 @@ function items(at: FieldType): Definitions {
   return definitionsOf(definition({ name: "items", table: "sales.items", fields, indexes }));
 }
 
+/** Tickets with such a number, and such a key. */
+function tickets(number: Partial<Field>, id = keyField()): Definitions {
+  const fields = [id, field("number", "Int", number)];
+  return definitionsOf(definition({ name: "tickets", table: "sales.tickets", fields }));
+}
+
 describe("applyMigration of tables in schemas of their own", () => {
   let scene: Scene;
 
@@ -60,6 +66,21 @@ describe("applyMigration of tables in schemas of their own", () => {
     );
     return rows.map(({ indexdef }) => indexdef);
   };
+
+  it("gives a column a counter, and takes one away, beside a sequence of that name in public", async () => {
+    await scene.client.query("CREATE SEQUENCE tickets_id_seq");
+    await scene.apply(tickets({}));
+
+    const gained = await scene.apply(tickets({ default: { kind: "autoincrement" } }));
+    const lost = await scene.apply(tickets({}, field("id", "String", { isKey: true })), true);
+
+    expect([gained, lost]).to.deep.equal(["done", "done"]);
+    const left = await scene.rows(
+      "SELECT oid::regclass::text AS name FROM pg_class WHERE relkind = 'S' AND relname LIKE 'tickets%'",
+    );
+    expect(left).to.deep.equal([{ name: "tickets_id_seq" }]);
+    await scene.client.query("DROP SEQUENCE tickets_id_seq; DROP TABLE sales.tickets");
+  });
 
   it("makes them whole, with keys, uniques, indexes, references over schemas, and finds nothing to do then", async () => {
     expect(await scene.apply(definitionsOf(customers, lines()))).to.equal("done");
