@@ -113,7 +113,8 @@ export async function inMigrationTransaction<T>({
       SET LOCAL statement_timeout = 0;
       SET LOCAL idle_in_transaction_session_timeout = 0;
       SET LOCAL lock_timeout = 0;
-      SET LOCAL search_path = public`);
+      SET LOCAL search_path = public;
+      ${noTransactionTimeout(true)}`);
     if (!isReadOnly) {
       await takeLock(client, "pg_try_advisory_xact_lock");
       await client.query(`SET LOCAL lock_timeout = ${lockTimeoutMs}`);
@@ -136,16 +137,20 @@ export async function inMigrationSession<T>({
   readonly work: (client: Client) => Promise<T>;
 }): Promise<T> {
   return withClient(url, async (client) => {
-    await client.query("SET statement_timeout = 0; SET lock_timeout = 0; SET search_path = public");
+    await client.query(
+      `SET statement_timeout = 0; SET lock_timeout = 0; SET search_path = public; ${noTransactionTimeout(false)}`,
+    );
     await takeLock(client, "pg_try_advisory_lock");
     return work(client);
   });
 }
 
-/**
- * Runs `work` on a new connection. The end of the connection rolls back uncommitted work, and
- * releases the lock.
- */
+/** Lifts a limit that only PostgreSQL 17 and later know. */
+function noTransactionTimeout(isLocal: boolean): string {
+  return `SELECT set_config('transaction_timeout', '0', ${isLocal}) WHERE current_setting('transaction_timeout', true) IS NOT NULL`;
+}
+
+/** The end of the connection rolls back what was not committed, and gives back the lock. */
 async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ connectionString: url, application_name: "svc migrate", keepAlive: true });
   // A lost connection fails the current query; without a listener it would also end the process.

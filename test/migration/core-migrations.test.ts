@@ -1,5 +1,7 @@
 import { expect } from "chai";
-import { readFile } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { Client } from "pg";
 import {
   type CoreMigration,
@@ -13,6 +15,7 @@ import { compareSchema } from "../../src/db/prisma-internals/schema-engine.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { openNewEmbedded } from "../support/embedded.ts";
 
 const [first, second]: readonly CoreMigration[] = ["0001_core", "0002_more"].map((name) => ({
   name,
@@ -282,6 +285,29 @@ describe("inMigrationTransaction", () => {
       await client.end();
     }
   });
+
+  it("runs without the limit of a whole transaction, which later versions of PostgreSQL have", async () => {
+    const dataDir = await mkdtemp(join(tmpdir(), "svc-limits-"));
+    const embedded = await openNewEmbedded(dataDir);
+    const client = new Client({ connectionString: embedded.url });
+    try {
+      await client.connect();
+      // All clients of the embedded database share one session.
+      await client.query("SET transaction_timeout = '1h'");
+
+      const limit = await inMigrationTransaction({
+        url: embedded.url,
+        isReadOnly: false,
+        work: async (migrator) => (await migrator.query("SHOW transaction_timeout")).rows[0],
+      });
+
+      expect(limit).to.deep.equal({ transaction_timeout: "0" });
+    } finally {
+      await client.end();
+      await embedded.close();
+      await rm(dataDir, { recursive: true, force: true });
+    }
+  }).timeout(30_000);
 
   it("changes nothing when it is read only, or when the work throws", async () => {
     const refused = await inMigrationTransaction({
