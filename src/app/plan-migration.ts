@@ -74,8 +74,12 @@ export async function planMigration({
       const pending = byHand.length === 0 ? [] : pendingByHand(byHand, await appliedByHand(client));
       if (pending.length === 0) return planChanges({ client, definitions });
       const core = await dueCoreSteps(await findInstalledInTransaction(client));
-      const planned = await planChanges({ client, definitions }).then(noted, (error) =>
-        planAfter(error, core),
+      const planned = await planChanges({ client, definitions }).then(
+        (one) => (one.impossible.length > 0 ? planAfter(one.impossible.join(" "), core) : noted(one)),
+        (error: unknown) => {
+          if (!(error instanceof OperatorError)) throw error;
+          return planAfter(error.message, core);
+        },
       );
       return { ...planned, byHand: pending };
     },
@@ -89,12 +93,11 @@ function noted(planned: MigrationPlan): MigrationPlan {
 }
 
 /**
- * Returns a plan of the core migrations only, for tables that do not fit before the migrations by
- * hand.
+ * Returns the plan where tables or rows do not fit before the migrations by hand: the core
+ * migrations.
  */
-function planAfter(error: unknown, core: readonly Step[]): MigrationPlan {
-  if (!(error instanceof OperatorError)) throw error;
-  const notes = [`The rest cannot be planned before the migrations by hand are applied. ${error.message}`];
+function planAfter(reason: string, core: readonly Step[]): MigrationPlan {
+  const notes = [`The rest cannot be planned before the migrations by hand are applied. ${reason}`];
   return {
     byHand: [],
     steps: core,

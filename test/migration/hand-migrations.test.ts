@@ -28,6 +28,10 @@ const places = definition({
   fields: [keyField(), field("code", "String")],
 });
 
+function notes(unique: string): string {
+  return `name: notes\nmodel: Note\nfields: { id: { type: Int, id: true }, title: { type: String${unique} } }\ntriggers: []\n`;
+}
+
 describe("migrations by hand", () => {
   let database: TestDatabase;
   let client: Client;
@@ -224,6 +228,30 @@ describe("migrations by hand", () => {
       /SET search_path = public;\n\n-- migration by hand 2_index\n-- svc: no transaction\nVACUUM places;/,
     );
     expect(await recorded()).to.deep.equal(["1_places"]);
+  });
+
+  it("may make possible what the plan of the mapping files cannot know yet", async () => {
+    const file = join(folder.configDir, "resources", "notes.yaml");
+    const admin = async (...args: readonly string[]): Promise<readonly [number, string]> => {
+      const terminal = createMemoryTerminal();
+      const env = { SVC_CONFIG_DIR: folder.configDir, DATABASE_URL: database.url };
+      const status = await runAdmin({ args, env, cwd: folder.configDir, terminal });
+      return [status, terminal.read().stdout];
+    };
+    writeFileSync(file, notes(""));
+    await admin("migrate");
+    await client.query("INSERT INTO notes (title) VALUES ('a'), ('a')");
+    writeFileSync(file, notes(", unique: true"));
+    await write({ "1_distinct.sql": "UPDATE notes SET title = title || id" });
+
+    const [status, script] = await admin("migrate", "--plan");
+
+    expect(script).to.match(
+      /^-- Note: The rest cannot be planned before the migrations by hand are applied\. .*1 value occurs more than once/,
+    );
+    expect(script).to.not.include("CREATE UNIQUE INDEX");
+    expect(status).to.equal(0);
+    expect((await admin("migrate"))[0]).to.equal(0);
   });
 
   it("are not on record where the script of a plan fails at them", async () => {
