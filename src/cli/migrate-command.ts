@@ -6,8 +6,8 @@ import { OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { applyMigration, type MigrationReport } from "../app/apply-migration.ts";
 import { planMigration, type MigrationPlan } from "../app/plan-migration.ts";
-import type { Step } from "../migration/core-migrations.ts";
-import { handSteps, loadHandMigrations } from "../migration/hand-migrations.ts";
+import { lockTimeoutMs, type Step } from "../migration/core-migrations.ts";
+import { handSteps, loadHandMigrations, type HandMigration } from "../migration/hand-migrations.ts";
 import { loadDefinitions } from "../mapping/load.ts";
 
 /** The part of an open database that the command needs. */
@@ -72,16 +72,28 @@ function textOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: Mig
     ...losses.map((line) => `LOSES DATA (needs --allow-destructive): ${line}`),
     ...notes.map((line) => `Note: ${line}`),
     ...leftAlone.map((line) => `Left alone: ${line}`),
+    ...(steps.some(({ sql }) => sql.includes("DROP COLUMN ")) ? [unseen] : []),
   ].map((line) => `-- ${oneLine(line)}`);
   if (steps.length === 0 && byHand.length === 0) return [...remarks, "-- Nothing to do.", ""].join("\n");
   // The core migrations create the table that records migrations by hand.
   const core = byHand.length === 0 ? [] : steps.filter(({ title }) => title.startsWith("core migration "));
   const rest = steps.filter((step) => !core.includes(step));
-  // Without this setting, psql goes on after a failed file, and records it as applied.
-  const stop = byHand.length === 0 ? [] : ["\\set ON_ERROR_STOP on"];
-  const head = remarks.length > 0 || stop.length > 0 ? [[...remarks, ...stop].join("\n")] : [];
-  const hand = byHand.flatMap((migration) => textOfSteps(handSteps(migration), migration.isInTransaction));
-  return `${[...head, ...textOfSteps(core), ...hand, ...textOfSteps(rest)].join("\n\n")}\n`;
+  // Else psql goes on after a failed file, notes it as applied, and ends as if nothing had failed.
+  const head = [...remarks, "\\set ON_ERROR_STOP on"].join("\n");
+  const hand = byHand.flatMap((migration) => textOfSteps(withEnd(migration), migration.isInTransaction));
+  return `${[head, ...textOfSteps(core), ...hand, ...textOfSteps(rest)].join("\n\n")}\n`;
+}
+
+const unseen =
+  "Note: By itself, this script looks at no rows: a column that is empty now goes with the values that it has by then. svc-admin migrate looks again.";
+
+/** Ends what a file says with SET, as `migrate` does. */
+function withEnd(migration: HandMigration): readonly Step[] {
+  const [work, ...record] = handSteps(migration);
+  // What waits for the commit is to run with the file's settings.
+  const before = migration.isInTransaction ? "SET CONSTRAINTS ALL IMMEDIATE;\n" : "";
+  const sql = `${before}RESET SESSION AUTHORIZATION;\nRESET ROLE;\nRESET ALL`;
+  return work === undefined ? record : [work, { title: "end its settings", sql }, ...record];
 }
 
 function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly string[] {
@@ -90,9 +102,12 @@ function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly s
     isTitleStatement(title, sql) ? ended(sql) : `-- ${oneLine(title)}\n${ended(sql)}`,
   );
   if (!isInTransaction) return ["SET search_path = public;", ...statements];
-  // The same settings as `migrate`: where a day becomes a time, the zone of the session would
-  // count.
-  const settings = ["SET LOCAL search_path = public;", "SET LOCAL TIME ZONE 'UTC';"];
+  // As `migrate` has it: where a day becomes a time, the zone of the session would count.
+  const settings = [
+    `SET LOCAL lock_timeout = ${lockTimeoutMs};`,
+    "SET LOCAL search_path = public;",
+    "SET LOCAL TIME ZONE 'UTC';",
+  ];
   return ["BEGIN;", ...settings, ...statements, "COMMIT;"];
 }
 

@@ -32,7 +32,7 @@ const lockKey = 7_382_914_405;
  * Longest wait for a lock. A change of a table waits for the transactions that use it, and all
  * later ones wait behind the change.
  */
-const lockTimeoutMs = 30_000;
+export const lockTimeoutMs = 30_000;
 
 const lockNotAvailable = "55P03";
 

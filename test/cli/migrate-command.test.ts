@@ -10,6 +10,7 @@ import { addMigrateCommand } from "../../src/cli/migrate-command.ts";
 import { describeFailure } from "../../src/kit/cli-output.ts";
 import { testOperator } from "../support/actors.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { psql } from "../support/psql.ts";
 
 describe("svc-admin migrate", () => {
   let database: TestDatabase;
@@ -88,7 +89,7 @@ describe("svc-admin migrate", () => {
     const script = await migrate("--plan");
     expect(await hasTable()).to.equal(false);
 
-    await client.query(script);
+    await client.query(script.replace("\\set ON_ERROR_STOP on\n", ""));
 
     expect(await hasTable()).to.equal(true);
     expect(await migrate("--plan")).to.equal("-- Nothing to do.\n");
@@ -102,10 +103,28 @@ describe("svc-admin migrate", () => {
     const script = await migrate("--plan");
 
     await client.query("SET TIME ZONE 'America/New_York'");
-    await client.query(script);
+    await client.query(script.replace("\\set ON_ERROR_STOP on\n", ""));
 
     const { rows } = await client.query("SELECT (at AT TIME ZONE 'UTC')::text AS at FROM notes");
     expect(rows).to.deep.equal([{ at: "2026-03-28 00:00:00" }]);
+  });
+
+  it("prints a script with which psql fails, and waits for no lock for long", async () => {
+    const file = join(configDir, "plan.sql");
+    await writeFile(file, `\\set ON_ERROR_STOP off\n${await migrate("--plan")}`);
+    await client.query("CREATE TABLE notes ()");
+
+    const failure = await psql(database.url, { file }).then(() => "done", String);
+
+    expect(failure).to.include('relation "notes" already exists');
+    expect(printed).to.include("SET LOCAL lock_timeout = 30000;");
+  });
+
+  it("says that the script looks at no values of a column that it drops", async () => {
+    await migrate();
+    await map("name: { type: String, optional: true }");
+
+    expect(await migrate("--plan")).to.match(/^-- Note: .* looks at no rows: a column that is empty now/);
   });
 
   it("names the loss in the plan, and makes it only with --allow-destructive", async () => {

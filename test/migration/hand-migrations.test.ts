@@ -254,6 +254,26 @@ describe("migrations by hand", () => {
     expect((await admin("migrate"))[0]).to.equal(0);
   });
 
+  it("end their settings in the script of a plan, too", async () => {
+    await write({
+      "1_places.sql": `${first} SET session_replication_role = replica; SET ROLE pg_monitor`,
+      "2_seen.sql":
+        "CREATE TABLE seen AS SELECT current_user AS name, current_setting('session_replication_role') AS role",
+    });
+    const terminal = createMemoryTerminal();
+    const env = { SVC_CONFIG_DIR: folder.configDir, DATABASE_URL: database.url };
+    await runAdmin({ args: ["migrate", "--plan"], env, cwd: folder.configDir, terminal });
+    const file = join(folder.configDir, "plan.sql");
+    writeFileSync(file, terminal.read().stdout);
+
+    await psql(database.url, { file });
+
+    expect(await recorded()).to.deep.equal(["1_places", "2_seen"]);
+    expect((await client.query("SELECT name = current_user AS same, role FROM seen")).rows).to.deep.equal([
+      { same: true, role: "origin" },
+    ]);
+  });
+
   it("are not on record where the script of a plan fails at them", async () => {
     const commented = "CREATE TABLE places (id int PRIMARY KEY) -- without a semicolon";
     await write({ "1_places.sql": commented, "2_index.sql": "-- svc: no transaction\nVACUUM absent" });
