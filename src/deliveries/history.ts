@@ -79,7 +79,9 @@ export interface DeliveryHistory {
   find(id: string): Promise<DeliveryRow | undefined>;
   /** Returns the payload of an event's deliveries; undefined when it was erased. */
   payloadOf(eventId: string): Promise<Payload | undefined>;
-  /** Returns the headers of a delivery's requests that are not in `DeliveryRow`. */
+  /** Returns how many bytes that is, without reading them; 0 when it was erased. */
+  payloadBytesOf(eventId: string): Promise<number>;
+  /** Returns what the requests of a delivery have beside what `DeliveryRow` says. */
   extraHeadersOf(id: string): Promise<ExtraHeaders>;
   /** Returns the attempts in the order of their numbers. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
@@ -213,6 +215,7 @@ export function createDeliveryHistory({
     async payloadOf(eventId) {
       return (await sql<Payload & Record<string, unknown>>(dataText, [[eventId]]))[0];
     },
+    payloadBytesOf: (eventId) => payloadBytesOf(sql, eventId),
     extraHeadersOf: (id) => findExtraHeaders(sql, id),
     async attemptsOf(id) {
       return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);
@@ -228,6 +231,14 @@ export function createDeliveryHistory({
       return transaction === undefined ? transact(act) : act(transaction);
     },
   };
+}
+
+const payloadBytesText = `
+  SELECT octet_length(data) + coalesce(octet_length(previous), 0) AS bytes FROM svc.event_data WHERE event_id = $1`;
+
+async function payloadBytesOf(sql: Sql, eventId: string): Promise<number> {
+  const [size] = await sql<{ readonly bytes: number }>(payloadBytesText, [eventId]);
+  return size?.bytes ?? 0;
 }
 
 function sorted(rows: readonly DeliveryRow[], order: DeliveryOrder): readonly DeliveryRow[] {

@@ -34,6 +34,12 @@ export interface DeliveryRoutesOptions {
 }
 
 /**
+ * Bytes of memory for a byte of the payload that a delivery shows. It is there as the row and its
+ * text, and as the body in parts, whole and as a text. The answer has it with quotes escaped.
+ */
+const memoryPerPayloadByte = 8;
+
+/**
  * Adds `webhook-deliveries`: list, show and manual retry (docs/webhooks.md, "Deliveries"). Users
  * with the admin flag see all deliveries.
  */
@@ -55,6 +61,8 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     // The record of a cancelled delivery may never have been sent, and the right to read it may
     // have ended.
     const isReadable = await options.readRight.of(ctx.state.caller, delivery);
+    const payloadBytes = isReadable ? await history.payloadBytesOf(delivery.eventId) : 0;
+    await ctx.state.memory.reserve(payloadBytes * memoryPerPayloadByte);
     const [attempts, extraHeaders, payload] = await Promise.all([
       history.attemptsOf(delivery.id),
       history.extraHeadersOf(delivery.id),
