@@ -6,6 +6,7 @@ import { isObject } from "../kit/is-object.ts";
 import { createTurns } from "../kit/turns.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 import { createBodyWeight } from "./body-weight.ts";
+import { checkSender } from "./sender.ts";
 import type { ApiContext, Turn } from "./state.ts";
 
 /** A JSON object with unchecked members. */
@@ -16,9 +17,6 @@ export type JsonObject = Record<string, unknown>;
  * reservation.
  */
 const spareBytes = 256 * 1024;
-
-/** Time for which the authentication at the head holds while the body is still arriving. */
-const longestTrustMs = 1000;
 
 /** Bytes expected of a body of unknown length before its first chunk. */
 const firstReservation = 16 * 1024;
@@ -54,8 +52,8 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
     throw new AppError("request.media_type", `The content encoding ${encoding} is not supported.`);
 
   const body = await ctx.state.turn.pause(() => read(ctx, limitBytes));
-  // A body may take 30 s. In that time, a token may be revoked, or a user disabled.
-  if (performance.now() - ctx.state.identifiedAt > longestTrustMs) await ctx.state.identifyAgain();
+  // A body may take 30 s, in which a token is revoked, or a user disabled.
+  await checkSender(ctx);
   // The answers to earlier writes may leave no memory for the answer to this one.
   await ctx.state.memory.reserve(0);
   if (ctx.request.rawBody === "") return {};

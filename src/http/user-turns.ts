@@ -2,6 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { AppError } from "../kit/errors.ts";
 import { createTurns } from "../kit/turns.ts";
 import { createPresence, type Presence } from "./presence.ts";
+import { checkSender } from "./sender.ts";
 import type { ApiMiddleware, Turn } from "./state.ts";
 
 /**
@@ -74,7 +75,11 @@ export function createUserTurns({
     const isGone = ctx.res.destroyed;
     const isFree = presence.isAlone(id) || isGone;
     try {
-      if (!isGone) await next();
+      if (!isGone) {
+        // It may have waited for minutes behind others of its user.
+        await checkSender(ctx);
+        await next();
+      }
     } finally {
       const left = (open.get(id) ?? 1) - 1;
       if (left > 0) open.set(id, left);

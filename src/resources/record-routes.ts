@@ -4,6 +4,7 @@ import { readJsonBody } from "../http/body.ts";
 import { checkConditions, entityTagOf, isConditional, isKnown } from "../http/conditional.ts";
 import { memoryPerAnsweredByte } from "../http/error-body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
+import { checkSender } from "../http/sender.ts";
 import type { ApiContext } from "../http/state.ts";
 import { urlAt, type UrlOf } from "../http/url-of.ts";
 import type { Caller } from "../kit/caller.ts";
@@ -194,8 +195,10 @@ async function inBatchTurn(
   try {
     if (!(await all.takeWithin("", deadline - performance.now()))) throw overloadedError(5);
     try {
-      // A client that has left would not learn of the writes.
-      if (!ctx.res.destroyed) await act();
+      // A client that has left would not know of what is written.
+      if (ctx.res.destroyed) return;
+      await checkSender(ctx);
+      await act();
     } finally {
       all.leave("");
     }

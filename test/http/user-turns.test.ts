@@ -2,6 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
+import { AppError } from "../../src/kit/errors.ts";
 import { readJsonBody } from "../../src/http/body.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiContext, type ApiMiddleware } from "../../src/http/state.ts";
@@ -14,9 +15,16 @@ import { pause } from "../../src/kit/worker.ts";
 
 const never = new AbortController().signal;
 
+/** Users whose tokens are revoked. */
+const revoked = new Set<number>();
+
 /** The token is the id of its user. */
 const authenticate: ApiMiddleware = (ctx, next) => {
   const id = Number(ctx.get("Authorization"));
+  ctx.state.identifiedAt = performance.now();
+  ctx.state.identifyAgain = async () => {
+    if (revoked.has(id)) throw new AppError("token.revoked", "Unauthenticated.");
+  };
   ctx.state.caller = makeCaller({ id, name: "Ada", email: "ada@example.com", isAdmin: false });
   return next();
 };
@@ -96,6 +104,23 @@ describe("createUserTurns", () => {
     while (held.length > 0) held.shift()?.();
 
     expect((await Promise.all(asked)).map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200]);
+  });
+
+  it("refuses a request whose token was revoked while it waited, and frees its place", async () => {
+    const asked = [get(1), get(1)];
+    await until(() => held.length === 2, { what: "two requests at work" });
+    const waiting = get(1);
+    await pause(1_100, never);
+
+    revoked.add(1);
+    held.shift()?.();
+
+    expect((await waiting).status).to.equal(401);
+    revoked.delete(1);
+    const next = get(1);
+    await until(() => held.length === 2, { what: "the next request" });
+    while (held.length > 0) held.shift()?.();
+    for (const { status } of await Promise.all([...asked, next])) expect(status).to.equal(200);
   });
 
   it("answers 503 with Retry-After at once to a fifth open request, and to none of another user", async () => {
