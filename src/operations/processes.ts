@@ -150,7 +150,7 @@ export function createRegistration({
   }
 
   async function note(outcome: ReloadOutcome, answered: number): Promise<void> {
-    lastFaults = outcome.kind === "refused" ? outcome.faults : [];
+    lastFaults = storedFaults(outcome);
     await sql(noteText, [id, outcome.hash, lastFaults, answered]);
   }
 
@@ -198,6 +198,11 @@ export function createRegistration({
       await sql(removeText, [id]);
     },
   };
+}
+
+/** Replaces NUL, which a fault may quote: no text of PostgreSQL has it. */
+function storedFaults(outcome: ReloadOutcome): readonly string[] {
+  return outcome.kind === "refused" ? outcome.faults.map((fault) => fault.replaceAll("\0", "\uFFFD")) : [];
 }
 
 async function readOwn(sql: Sql, id: string): Promise<PollRow | undefined> {

@@ -102,6 +102,17 @@ describe("createRegistration", () => {
     expect(reloads).to.have.length(2);
   });
 
+  it("writes down a fault that quotes what no text of PostgreSQL holds, and reloads once", async () => {
+    await askForReload(core.sql, testOperator);
+    await until(() => reloads.length === 1, { what: "the reload" });
+
+    reloads[0]?.({ kind: "refused", hash: "one", faults: ["a: \0"] });
+
+    await until(async () => (await theOne()).reloadsAnswered === 1, { what: "the answer" });
+    expect((await theOne()).reloadFaults).to.deep.equal(["a: \uFFFD"]);
+    expect(reloads).to.have.length(1);
+  });
+
   it("answers all requests that came during a reload after one more", async () => {
     await askForReload(core.sql, testOperator);
     await until(() => reloads.length === 1, { what: "the reload" });
