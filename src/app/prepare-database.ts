@@ -2,6 +2,7 @@ import { waitForDatabase } from "../db/client.ts";
 import type { HealthCheck } from "../http/health.ts";
 import type { Actor } from "../kit/actor.ts";
 import { messageOf } from "../kit/errors.ts";
+import { pause } from "../kit/worker.ts";
 import type { Sql } from "../db/sql.ts";
 import { titleOf, type HandMigration } from "../migration/hand-migrations.ts";
 import { loadCoreMigrations } from "../migration/core-migrations.ts";
@@ -10,6 +11,9 @@ import { recordConfiguration } from "./configuration-audit.ts";
 import { applyDueMigrations, isDatabaseAway, type CheckedConfiguration } from "./configuration.ts";
 import type { Readiness } from "./readiness.ts";
 import type { Storage } from "./storage.ts";
+
+/** A database may answer, and refuse all the same: as a standby does, or on a full disk. */
+const againMs = 1_000;
 
 /**
  * Migrates the database where the settings allow it, checks its secrets, and records the
@@ -43,6 +47,7 @@ export async function prepareDatabase({
       log.warn({ reason: messageOf(error) }, "the database went away during the start");
       readiness.waitsFor("migrations", "the database went away");
       await waitForDatabase({ url, log, signal });
+      await pause(againMs, signal);
     }
   }
 }

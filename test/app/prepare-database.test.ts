@@ -30,14 +30,17 @@ describe("prepareDatabase", () => {
     END $$;
     CREATE EVENT TRIGGER lose ON ddl_command_end WHEN TAG IN ('CREATE TABLE') EXECUTE FUNCTION public.lose()`;
 
-  async function prepare(definitions = shop): Promise<readonly string[]> {
-    const { log, lines } = createMemoryLog();
+  async function prepare(
+    definitions = shop,
+    { hash = "0", signal = new AbortController().signal, memory = createMemoryLog() } = {},
+  ): Promise<readonly string[]> {
+    const { log, lines } = memory;
     const env = { DATABASE_URL: scene.url, SVC_AUTO_MIGRATE: "true", SVC_SECRET_KEY: `${"k".repeat(43)}=` };
     const config = loadConfig({ env, cwd: "/", program: "all" });
     const closers: (() => Promise<void>)[] = [];
-    const [readiness, { signal }] = [createReadiness(), new AbortController()];
+    const readiness = createReadiness();
     const storage = await openStorage({ config, program: "all", log, readiness, signal, closers });
-    const checked = { config, definitions, byHand: [], hash: "0" };
+    const checked = { config, definitions, byHand: [], hash };
     try {
       await prepareDatabase({ checked, storage, actor: testOperator, readiness, signal });
       return lines.map(({ msg }) => String(msg));
@@ -50,6 +53,21 @@ describe("prepareDatabase", () => {
     await scene.client.query(loseOnce);
 
     expect(await prepare()).to.include.members(["the database went away during the start", "migrated"]);
+  });
+
+  it("tries once a second while the database answers, and only lets read", async () => {
+    await prepare();
+    const database = new URL(scene.url).pathname.slice(1);
+    await scene.client.query(`ALTER DATABASE "${database}" SET default_transaction_read_only = on`);
+    const memory = createMemoryLog();
+    const signal = AbortSignal.timeout(2_500);
+
+    // It has another configuration to record.
+    const refused = await prepare(shop, { hash: "1", signal, memory }).catch(String);
+
+    expect(refused).to.include("read-only transaction");
+    const tries = memory.lines.filter(({ msg }) => msg === "the database went away during the start");
+    expect(tries).to.have.length.within(1, 4);
   });
 
   it("ends for a step that the database refuses", async () => {
