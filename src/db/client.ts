@@ -50,6 +50,10 @@ const closeLimitMs = 5000;
  * idle connections.
  */
 const answerTimeoutMs = 35_000;
+/** How much longer that is than the server's own limit. */
+const answerMarginMs = 5_000;
+/** Node.js fires a timer at once when it is set further ahead. */
+const longestTimerMs = 2 ** 31 - 1;
 
 /**
  * Time limit of every statement. A migration that needs longer sets `SET LOCAL statement_timeout =
@@ -109,15 +113,19 @@ export async function openDatabase({
 }): Promise<Database> {
   const clients = new Set<PoolClient>();
   const name = ["svc", program, randomBytes(4).toString("hex")].filter((part) => part !== "").join(" ");
-  const open = (max: number, timeoutMs: number, settings = ""): Pool => {
-    const pool = openPool({ url, name, max, timeoutMs, settings, isEmbedded, log, queryTimeoutMs });
+  const open = (max: number, timeoutMs: number, settings = "", answerMs = queryTimeoutMs): Pool => {
+    const shared = { url, name, isEmbedded, log };
+    const pool = openPool({ ...shared, max, timeoutMs, settings, queryTimeoutMs: answerMs });
     pool.on("connect", (client) => clients.add(client));
     pool.on("remove", (client) => clients.delete(client));
     readInPortions(pool);
     return pool;
   };
   const pool = open(Math.max(1, poolSize - (limits?.connections ?? 0)), statementTimeoutMs);
-  const lists = limits === undefined ? pool : open(limits.connections, limits.statementTimeoutMs);
+  const lists =
+    limits === undefined
+      ? pool
+      : open(limits.connections, limits.statementTimeoutMs, "", listAnswerMs(limits, queryTimeoutMs));
   if (limits !== undefined) limitResults(lists, limits);
   const relay = relays ? open(relayConnections, relayTimeoutMs, byIndex(isEmbedded)) : pool;
   const dispatcher = dispatches ? open(dispatcherConnections, statementTimeoutMs, byIndex(isEmbedded)) : pool;
@@ -139,12 +147,20 @@ export async function openDatabase({
 }
 
 /**
- * Returns settings for statements that read only the rows that they return, by an index. A plan
- * that was made while a table was empty reads the whole table. PostgreSQL keeps that plan until the
- * next ANALYZE. At 6,000 rows the relay's read then took 9 ms instead of 0.2. By default,
- * PostgreSQL plans the record of an outcome at each execution: 0.38 ms beside 0.23 ms for the work.
- * It assumes ten items for a list of unknown length, so that a plan for one item seems cheaper. The
- * embedded database is one session, whose settings would apply to all connections.
+ * Returns how long a list may wait for its answer: longer than the server lets it run. One that was
+ * only given up here would go on there, and the next ones beside it.
+ */
+function listAnswerMs({ statementTimeoutMs: ownMs }: ListLimits, queryTimeoutMs: number): number {
+  return Math.min(Math.max(queryTimeoutMs, ownMs + answerMarginMs), longestTimerMs);
+}
+
+/**
+ * Returns settings for statements that each read only what they return, by an index. A plan that
+ * was made while a table was empty reads the whole table. PostgreSQL keeps that plan until the next
+ * ANALYZE. At 6,000 rows the relay's read then took 9 ms instead of 0.2. Left to choose, PostgreSQL
+ * plans the record of an outcome at each execution, 0.38 ms beside 0.23 for the work: it takes a
+ * list of unknown length for ten items, and a plan for one seems cheaper. The embedded database is
+ * one session, whose settings would apply to all.
  */
 function byIndex(isEmbedded: boolean): string {
   if (isEmbedded) return "";

@@ -77,6 +77,18 @@ describe("openDatabase, when the network swallows everything", () => {
     await patient.close();
   });
 
+  it("leaves lists to their own limit, however long it is", async () => {
+    const size = { maxResultBytes: 1e6, maxRowBytes: 1e6 };
+    for (const statementTimeoutMs of [800, 2_147_483_000]) {
+      const lists = { connections: 1, statementTimeoutMs, ...size };
+      const given = { url: created.url, poolSize: 2, isEmbedded: false, log, queryTimeoutMs };
+      const patient = await openDatabase({ ...given, lists });
+
+      expect((await patient.lists.query("SELECT pg_sleep(0.6)")).rowCount).to.equal(1);
+      await patient.close();
+    }
+  });
+
   it("closes all the same", async () => {
     const other = await openDatabase({
       url: through(proxy, created.url),
