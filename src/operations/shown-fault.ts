@@ -64,9 +64,11 @@ export async function faultInFile(
   };
 }
 
-/** Returns a line without its value. Keeps keys, and comments on their own lines. */
+/** Keeps keys, and cuts every value. Cuts comments too: a secret may be commented out. */
 function keyOf(line: string): string {
-  if (/^\s*(#.*)?$/.test(line)) return line;
+  const text = line.trimStart();
+  if (text === "") return line;
+  if (text.startsWith("#")) return `${line.slice(0, -text.length)}# …`;
   const [, key, value = ""] = /^(\s*[\w.-]+:)(.*)$/.exec(line) ?? [];
   if (key === undefined) return `${/^\s*/.exec(line)?.[0] ?? ""}…`;
   return value.trim() === "" ? key : `${key} …`;
