@@ -39,7 +39,11 @@ export interface Program {
   prepare(next: Configuration): () => void;
   /** Asks clients, with every answer from now on, to close their connections. */
   drain(): void;
-  /** Returns the work in flight: `requests: 3`, `deliver`. Empty without any. */
+  /**
+   * Returns how long `stop` may take. Configurations count on which something is still in flight.
+   */
+  finishLimitMs(): number;
+  /** Returns what is in flight: `requests: 3`, `deliver`. Empty when nothing is. */
   unfinished(): readonly string[];
   /** Refuses new requests and work, finishes the work in flight, and closes. */
   stop(): Promise<void>;
@@ -135,6 +139,12 @@ export async function startProgram({
       return () => activate(context, generation);
     },
     drain: () => handover.drain(),
+    finishLimitMs: () =>
+      Math.max(
+        ...[context.current, ...context.retiring.keys()].map(({ configuration: { config } }) =>
+          finishLimitMs(name, config),
+        ),
+      ),
     unfinished: () => unfinishedOf(context),
     stop: () => stop(context, server),
   };

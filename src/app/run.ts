@@ -12,7 +12,6 @@ import { unreachableFields } from "../resources/unreachable.ts";
 import { openHostsWarning } from "../http/url-of.ts";
 import { createLog, isForPeople, type Log } from "../telemetry/log.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
-import { finishLimitMs } from "./generations.ts";
 import { startService, type Service } from "./service.ts";
 import { unknownVariables } from "../config/unknown-variables.ts";
 import { aborted, endsWithin } from "../kit/worker.ts";
@@ -87,7 +86,7 @@ export async function serve(options: ServeOptions): Promise<number> {
         // Applies without a signal too, when a part has failed.
         if (!stopping.aborted)
           readiness.watch("shutdown", () => Promise.reject(new Error("a part of the program has failed")));
-        isClean = await stop({ name, service, log });
+        isClean = await stop({ service, log });
       }
     }
     log.info({ program: name }, "stopped");
@@ -172,11 +171,9 @@ async function greet({
  * Stops within its limits, even if a part hangs. Returns whether all work in flight was finished.
  */
 async function stop({
-  name,
   service: { infrastructure, program, leave },
   log,
 }: {
-  readonly name: ServiceName;
   readonly service: Service;
   readonly log: Log;
 }): Promise<boolean> {
@@ -184,7 +181,7 @@ async function stop({
   program.drain();
   if (program.port !== undefined && config.http.drainDelayMs > 0) await sleep(config.http.drainDelayMs);
 
-  const limitMs = finishLimitMs(name, config);
+  const limitMs = program.finishLimitMs();
   const isFinished = await endsWithin(limitMs, program.stop());
   if (!isFinished)
     log.error(

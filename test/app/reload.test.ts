@@ -7,6 +7,7 @@ import type { CheckedConfiguration, Configuration } from "../../src/app/configur
 import { OperatorError } from "../../src/kit/errors.ts";
 import { createReloader, type Reloader } from "../../src/app/reload.ts";
 import { fixedSettings, settings } from "../../src/config/settings.ts";
+import { openRaw } from "../support/raw.ts";
 import { startService, type TestService } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
@@ -128,6 +129,30 @@ describe("createReloader", () => {
 
     for (const outcome of await Promise.all(others)) expect(outcome).to.include({ hash: "two" });
     expect(reads).to.have.length(2);
+  });
+
+  it("leaves a stop the time of the configuration before, while something runs on it", async () => {
+    const { webhooks } = present.config;
+    const finishLimitMs = (): number => service.api.finishLimitMs();
+    const reloadTo = async (timeoutMs: number): Promise<void> => {
+      const reloaded = reloader.reload();
+      reads.pop()?.(withConfig({ webhooks: { ...webhooks, timeoutMs } }, String(timeoutMs)));
+      await reloaded;
+    };
+    const { token } = await service.createUser();
+    await reloadTo(60_000);
+    const slow = await openRaw(service.api.port);
+    slow.send(
+      `POST /svc-api/tokens HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${token}\r\n` +
+        "Content-Type: application/json\r\nContent-Length: 2\r\nExpect: 100-continue\r\n\r\n",
+    );
+    await until(() => slow.received().startsWith("HTTP/1.1 100"), { what: "a request at work" });
+
+    await reloadTo(webhooks.timeoutMs);
+
+    expect(finishLimitMs()).to.equal(65_000);
+    slow.socket.destroy();
+    await until(() => finishLimitMs() === 15_000, { what: "the end of the configuration before" });
   });
 
   it("gives a reload up that is under way when the process stops", async () => {
