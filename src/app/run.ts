@@ -33,6 +33,8 @@ export interface ServeOptions {
 
 /** Limit for closing after the work is finished. */
 const closeLimitMs = 5_000;
+/** How long a probe or a scrape may still take then. */
+const healthLimitMs = 200;
 
 /**
  * Runs `svc <program>`: waits for its servers, works, reloads, and stops on a signal. `/livez` and
@@ -92,7 +94,7 @@ export async function serve(options: ServeOptions): Promise<number> {
     log.info({ program: name }, "stopped");
     return isClean ? 0 : 1;
   } finally {
-    await health.close();
+    await health.close({ limitMs: healthLimitMs });
     await flushed(log);
   }
 }

@@ -109,6 +109,21 @@ describe("SIGTERM", function () {
     receiver.answer = {};
   });
 
+  it("does not wait for half a request on the metrics port", async () => {
+    const half = createConnection(Number(new URL(dispatcher.healthOrigin).port), "127.0.0.1");
+    half.on("error", () => undefined);
+    await once(half, "connect");
+    half.write("GET /livez HTTP/1.1\r\n");
+    // Behind it, so that it has been read.
+    await fetch(`${dispatcher.healthOrigin}/livez`);
+
+    const { code, durationMs } = await dispatcher.end("SIGTERM", 20_000);
+
+    expect(code).to.equal(0);
+    expect(durationMs).to.be.below(6_000);
+    half.destroy();
+  });
+
   it("cuts a request that does not come to its end, and says so", async () => {
     const stalled = await stall(api, token);
     const lines = Promise.all([
