@@ -1,8 +1,9 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { Answer } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 import { openServedDatabase, type ServedDatabase } from "./serving.ts";
-import { ask, seed, startApi, type Api } from "./serving-api.ts";
+import { ask, revoked, seed, startApi, type Api } from "./serving-api.ts";
 
 const create = (reference: string): unknown => ({ method: "create", data: { reference, amount: 5 } });
 
@@ -81,6 +82,27 @@ describe("the turns of batches", () => {
     } finally {
       client.release();
       await own.server.close();
+    }
+  });
+
+  it("begin no batch whose token was revoked while it waited", async () => {
+    const client = await served.database.pool.connect();
+    try {
+      await client.query("BEGIN; LOCK TABLE orders IN ACCESS EXCLUSIVE MODE");
+      const first = batch("ada", create("R-1"));
+      await until(async () => (await waitingFor("orders")) === 1, { what: "the first one" });
+      const second = batch("ada", create("R-2"));
+      await sleep(1_100);
+      revoked.add("ada");
+      await client.query("COMMIT");
+
+      expect([(await first).status, (await second).status]).to.deep.equal([200, 401]);
+      expect(await references())
+        .to.include("R-1")
+        .and.not.include("R-2");
+    } finally {
+      revoked.delete("ada");
+      client.release();
     }
   });
 

@@ -23,11 +23,19 @@ const callers: Readonly<Record<string, Caller>> = {
   root: makeCaller({ id: 1, name: "Root", email: "root@example.com", isAdmin: true }),
 };
 
+/** Users whose tokens are revoked. */
+export const revoked = new Set<string>();
+
 const authenticate: ApiMiddleware = async (ctx, next) => {
-  const caller = callers[ctx.get("Authorization").replace("Bearer ", "")];
+  const name = ctx.get("Authorization").replace("Bearer ", "");
+  const caller = callers[name];
   if (caller === undefined) throw new AppError("token.missing", "Unauthenticated.");
   ctx.state.caller = caller;
   ctx.state.grant = fullGrant;
+  ctx.state.identifiedAt = performance.now();
+  ctx.state.identifyAgain = async () => {
+    if (revoked.has(name)) throw new AppError("token.revoked", "Unauthenticated.");
+  };
   await next();
 };
 
