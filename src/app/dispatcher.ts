@@ -60,8 +60,7 @@ export function createDispatcher({
     broker,
     announce: createAnnounce({
       broker,
-      // With `receiverConcurrency`, each dispatcher gets a message, because only one of them may
-      // have a slot of the receiver.
+      // With `receiverConcurrency`, perhaps only one dispatcher has a slot of the receiver.
       dispatchers: () => (webhooks.receiverConcurrency === undefined ? 1 : sharedSlots.dispatchers()),
     }),
     store: createDeliveryStore({ sql: dispatcherSql }),

@@ -92,8 +92,7 @@ function createShares(limitBytes: number, waitMs: number): Shares {
     for (const waiting of queue) {
       const { userId, bytes, grant } = waiting;
       if (!hasShare(userId, bytes)) continue;
-      // Waits until the first request fits, because small requests would otherwise pass a large one
-      // for ever.
+      // Waits until the first request fits: small ones would pass a large one for ever.
       if (!hasRoom(bytes)) return;
       queue.delete(waiting);
       count(userId, bytes);
@@ -101,10 +100,7 @@ function createShares(limitBytes: number, waitMs: number): Shares {
     }
   }
 
-  /**
-   * Returns the request to refuse when all requests of a user, or of all users, wait for one
-   * another.
-   */
+  /** Returns a request to refuse when all of a user, or of all users, wait for one another. */
   function lastStuck(userId: number): Waiting | undefined {
     const holding = [...queue].filter(({ held }) => held > 0);
     const own = holding.filter((one) => one.userId === userId);

@@ -154,10 +154,7 @@ export function createRegistration({
     await sql(noteText, [id, outcome.hash, lastFaults, answered]);
   }
 
-  /**
-   * Reloads, and records the outcome. The poll does not wait for it, because a process that applies
-   * a large change is still alive.
-   */
+  /** Reloads beside the poll: a process that applies a large change is still alive. */
   async function answer(asked: number): Promise<void> {
     const outcome = await reload();
     try {
