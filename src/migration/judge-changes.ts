@@ -1,5 +1,5 @@
 import { partsOfTable, quoteName } from "../db/names.ts";
-import { keyOf, keyOfObject, type LiveObject, type OwnedSequence } from "./live-objects.ts";
+import { keyOf, keyOfObject, placeOf, type LiveObject, type OwnedSequence } from "./live-objects.ts";
 import { type ColumnWish, isSame, type MadeObject } from "./made.ts";
 import { type Clause, type Statement, withClauses } from "./statements.ts";
 
@@ -101,7 +101,7 @@ export function judgeChanges({
     statements: statements.flatMap(
       (statement) =>
         withClauses(
-          statement,
+          withSchema(statement, kept, sequences),
           kept.filter((change) => change.statement === statement).map(({ clause }) => clause),
         ) ?? [],
     ),
@@ -122,7 +122,23 @@ export function judgeChanges({
   };
 }
 
-/** Clauses of the engine for an index or a foreign key whose columns were renamed. */
+/** Names the schema of a sequence to drop, which the engine does not. Its column counts no more. */
+function withSchema(
+  statement: Statement,
+  kept: readonly ObjectChange[],
+  sequences: readonly OwnedSequence[],
+): Statement {
+  const owner = sequences.find(
+    ({ name, table, column }) =>
+      statement.sql === `DROP SEQUENCE ${quoteName(name)}` &&
+      kept.some(
+        (one) => one.table === table && one.clause.sql === `ALTER COLUMN ${quoteName(column)} DROP DEFAULT`,
+      ),
+  );
+  return owner === undefined ? statement : { ...statement, sql: `DROP SEQUENCE ${placeOf(owner)}` };
+}
+
+/** What the engine does with an index or a foreign key whose columns were renamed. */
 const renaming = /^(?:RENAME CONSTRAINT|ALTER INDEX) /;
 
 function objectChangeOf(

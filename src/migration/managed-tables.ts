@@ -371,11 +371,8 @@ function titleOf(sql: string): string {
 /**
  * Repairs the change of a counting Int key to BigInt, and back. The engine writes `SET DATA TYPE
  * BIGSERIAL` or `SERIAL`, to which no column can change. It also leaves the limit of the sequence.
- * A sequence that it drops has no schema there.
  */
 function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedSequence[]): string {
-  const dropped = sequences.find(({ name }) => sql === `DROP SEQUENCE ${quoteName(name)}`);
-  if (dropped !== undefined) return `DROP SEQUENCE ${placeOf(dropped)}`;
   const changes = clauses.flatMap(({ name, sql: clause }) => {
     const serial = / SET DATA TYPE (BIG)?SERIAL$/.exec(clause);
     return serial === null ? [] : [{ name, type: serial[1] === undefined ? "integer" : "bigint" }];
