@@ -150,19 +150,24 @@ export function removeFolder(folder: string): void {
   rmSync(folder, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
 
+const givenPorts = new Set<number>();
+
 /**
  * A port of 127.0.0.1 that nothing listens on. Taken from below the range out of which systems give ports to outgoing
- * connections, so that it is still free after a server was stopped for a while.
+ * connections, so that it is still free after a server was stopped for a while. Each is given once.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
     const port = 15_000 + Math.floor(Math.random() * 17_000);
+    if (givenPorts.has(port)) continue;
     const isFree = await new Promise<boolean>((resolve) => {
       const server = createServer();
       server.once("error", () => resolve(false));
       server.listen({ port, host: "127.0.0.1" }, () => server.close(() => resolve(true)));
     });
-    if (isFree) return port;
+    if (!isFree) continue;
+    givenPorts.add(port);
+    return port;
   }
 }
 
