@@ -9,9 +9,9 @@ import type { Definition } from "../mapping/definition.ts";
  * A trigger of the partitioned table notes the running statement in a setting. An INSERT within an
  * UPDATE removes the event of the DELETE before it, and records an update. One statement may also
  * delete a row and insert another. Therefore the row must be in another partition, with the same
- * key. One of several fields of the key may differ, because a key has the partition's column. A
- * writer who forges the setting can only merge a deletion and a creation of its own transaction. No
- * event is lost.
+ * key. One of several fields of the key may differ, because a key has the partition's column. So
+ * one statement that deletes (1, 5) and inserts (1, 6) elsewhere makes one update. A writer who
+ * forges the setting can only merge a deletion and a creation of its own transaction.
  */
 export function foldsMoves({ isManaged, triggers }: Definition): boolean {
   // The tables of the service have no partitions.

@@ -54,16 +54,17 @@ export function createAuthenticate({
         headers: { "Retry-After": String(waitSeconds) },
       });
     }
-    const identify = async (): Promise<void> => {
+    const identify = async (onFailure?: () => void): Promise<void> => {
       const identity = await known?.identify();
       if (identity?.kind !== "known") {
-        failures.note(clientAddress);
+        onFailure?.();
         throw unauthenticated(identity?.code ?? "token.invalid", identity?.reason);
       }
       const { caller, tokenId, grant } = identity;
       Object.assign(ctx.state, { caller, tokenId, grant, identifiedAt: performance.now() });
     };
-    await identify();
+    await identify(() => failures.note(clientAddress));
+    // A token that ends while requests wait is no guess, and counts against no address.
     ctx.state.identifyAgain = async () => {
       const { isAdmin } = ctx.state.caller;
       await identify();

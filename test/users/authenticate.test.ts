@@ -207,6 +207,34 @@ describe("GET /whoami", () => {
     await strict.close();
   });
 
+  it("counts no failure where a token ends while its requests wait", async () => {
+    const { token: other } = await tokens.issue({ userId, name: "other" });
+    const failures = createFailureLimit({ count: 1, windowMs: 60_000 });
+    let isEnded = false;
+    const ending: Identifier = {
+      identify: async (given) =>
+        isEnded ? { kind: "refused", code: "token.invalid" } : tokens.identify(given),
+      wasFound: () => false,
+    };
+    const authenticate = createAuthenticate({ tokens: ending, failures });
+    const router = createRouter("/svc-api");
+    router.get("/waits", async (ctx) => {
+      isEnded = true;
+      await ctx.state.identifyAgain().finally(() => (isEnded = false));
+    });
+    addWhoamiRoute(router);
+    const app = createApp({ log, routePrefix: "/svc-api", authenticate, router, isUnavailable: () => false });
+    const strict = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
+    const statuses: number[] = [];
+    for (const path of ["waits", "waits", "whoami"]) {
+      const headers = { Authorization: `Bearer ${other}` };
+      statuses.push((await call(strict.port, `/svc-api/${path}`, { headers })).status);
+    }
+
+    expect(statuses).to.deep.equal([401, 401, 200]);
+    await strict.close();
+  });
+
   it("takes no place of other requests while it delays that 429", async () => {
     const authenticate = createAuthenticate({
       tokens,
