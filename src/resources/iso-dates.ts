@@ -29,9 +29,17 @@ export function withIsoDates(
   return dates.length === 0 ? values : { ...values, ...Object.fromEntries(dates) };
 }
 
-function readerOf({ name, isList }: Field, { fields }: CompiledRules): ReadDate | undefined {
+function readerOf({ name, type, isList }: Field, { fields }: CompiledRules): ReadDate | undefined {
   const wanted = isList ? `${name}.*` : name;
-  return fields.find(({ key, readDate }) => readDate !== undefined && key.join(".") === wanted)?.readDate;
+  const rules = fields.find(({ key, readDate }) => readDate !== undefined && key.join(".") === wanted);
+  // A day, or a time of day, in a zone may be another one in UTC. The column's type refuses it.
+  const isZoned = (type === "Date" || type === "Time") && rules?.dateFormats.some(hasZone) === true;
+  return isZoned ? undefined : rules?.readDate;
+}
+
+/** Returns whether a format reads an offset or a zone. Behind a backslash, a letter is itself. */
+function hasZone(format: string): boolean {
+  return format.split("").some((letter, index) => "eTPOp".includes(letter) && format[index - 1] !== "\\");
 }
 
 /** Returns a value of a field of another type, and one that is no date, as it is. */

@@ -6,7 +6,7 @@ import { ask, startApi, type Api } from "./serving-api.ts";
 
 const columns = `ALTER TABLE orders
   ADD COLUMN due date UNIQUE, ADD COLUMN told timestamptz(3), ADD COLUMN plain timestamptz(3), ADD COLUMN seen timestamptz(3) UNIQUE,
-  ADD COLUMN daily time, ADD COLUMN days date[]`;
+  ADD COLUMN daily time, ADD COLUMN days date[], ADD COLUMN abroad date`;
 
 const optional = (name: string, type: FieldType, more: Partial<Field> = {}): Field =>
   field(name, type, { isOptional: true, ...more });
@@ -24,6 +24,7 @@ describe("dates of a body", () => {
     seen: "date",
     daily: "date_format:g:i A",
     "days.*": "date_format:d/m/Y",
+    abroad: "date_format:Y-m-d H:i P",
   };
 
   before(async () => {
@@ -38,6 +39,7 @@ describe("dates of a body", () => {
       optional("seen", "Instant", { isUnique: true }),
       optional("daily", "Time"),
       field("days", "Date", { isList: true }),
+      optional("abroad", "Date"),
     ];
     api = await startApi(served, withVariant("orders", { fields, createRules: rules }));
   });
@@ -75,6 +77,10 @@ describe("dates of a body", () => {
 
     expect(await create({ seen })).to.deep.equal({ seen: "2026-03-28 14:30:00.123+00" });
     expect(await create({ plain: told })).to.deep.equal({ plain: "2026-03-28 14:30:00.123+00" });
+  });
+
+  it("refuses a day in a zone, which is another one elsewhere", async () => {
+    expect(await create({ abroad: "2026-03-28 00:30 +02:00" })).to.have.nested.property("errors.abroad");
   });
 
   it("looks up a date as the format of the rule reads it", async () => {
