@@ -129,8 +129,8 @@ function openChannels(servers: readonly string[] | undefined): Channels {
 }
 
 /**
- * Returns the addresses of the first candidate name that has any. Of several failures, throws that
- * of the name as written.
+ * Returns the addresses of the first candidate name that has an address. If all fail, throws the
+ * failure of the name as written.
  */
 async function search(channels: Channels, name: string, files: NameFiles): Promise<ResolvedName> {
   let failure: LookupError | undefined;

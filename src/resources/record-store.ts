@@ -58,7 +58,7 @@ export interface RecordWrite<T> {
 /** Conditions of the update statement, in addition to `access`. */
 export interface WriteConditions {
   readonly where: Where;
-  /** Version from `RecordStore.version`. Undefined: any version. */
+  /** Version from `RecordStore.version`. Undefined when each version will do. */
   readonly version?: string | undefined;
 }
 

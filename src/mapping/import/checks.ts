@@ -13,7 +13,7 @@ const lengths: Readonly<Record<string, string>> = { ...comparisons, "=": "size" 
  * Reads the condition of a CHECK constraint in PostgreSQL's form: comparisons with a constant, and
  * lists of values, with AND between them.
  *
- * @returns Undefined when the condition has any other part.
+ * @returns Undefined when the condition has another part.
  */
 export function readCheck(condition: string): readonly Checked[] | undefined {
   const parts = conjuncts(condition).map(readPart);
