@@ -182,7 +182,7 @@ describe("patterns of the code", () => {
     expect(version, "prove again with SVC_TEST_PROVE=1, then change provenBy").to.equal(provenBy);
     const literals = patterns.literals.map((literal) => literal.slice(literal.indexOf(" /") + 1));
     const dates = datePatterns.map(({ source, flags }) => `/${source}/${flags}`);
-    expect([...literals, ...dates]).to.include.members([...proven]);
+    expect([...proven].filter((one) => ![...literals, ...dates].includes(one))).to.deep.equal([]);
   });
 
   it("for dates, which are put together, are linear too", function () {

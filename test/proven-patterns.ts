@@ -38,6 +38,18 @@ export const proven: ReadonlySet<string> = new Set([
   "/^(?<year>\\d{4})-(?<month>\\d{1,2})-(?<day>\\d{1,2})(?:(?:T|\\s+)(?<hour>\\d{1,2}):(?<minute>\\d{2})(?::(?<second>\\d{2})(?:[.,](?<fraction>\\d{1,9}))?)?\\s?(?<zone>Z|UTC|GMT|[+-]\\d{2}(?::?\\d{2})?)?)?$/i",
   "/^(?<year>\\d{4})\\/(?<month>\\d{1,2})\\/(?<day>\\d{1,2})(?:(?:T|\\s+)(?<hour>\\d{1,2}):(?<minute>\\d{2})(?::(?<second>\\d{2})(?:[.,](?<fraction>\\d{1,9}))?)?\\s?(?<zone>Z|UTC|GMT|[+-]\\d{2}(?::?\\d{2})?)?)?$/i",
   "/^(?:(?:sun|mon|tue|wed|thu|fri|sat)[a-z]{0,6},?\\s+)?(?<day>\\d{1,2})\\s(?<name>[a-z]{3,9})\\s(?<year>\\d{4})(?:(?:T|\\s+)(?<hour>\\d{1,2}):(?<minute>\\d{2})(?::(?<second>\\d{2})(?:[.,](?<fraction>\\d{1,9}))?)?\\s?(?<zone>Z|UTC|GMT|[+-]\\d{2}(?::?\\d{2})?)?)?$/i",
+  "/message size \\d+ is larger than configured max size (\\d+)/",
+  '/^(?:CREATE UNIQUE INDEX|ADD CONSTRAINT "[^"]+" PRIMARY KEY) .*\\(([^()]+)\\)$/s',
+  '/^ADD CONSTRAINT "[^"]+" FOREIGN KEY \\("([^"]+)"\\) REFERENCES ((?:"[^"]+"\\.)?"[^"]+")\\("([^"]+)"\\)/',
+  "/^Made the column `[^`]+` on table `[^`]+` required, but there are \\d+ existing NULL/",
+  '/^ALTER COLUMN "(?:[^"]|"")*" SET DATA TYPE ([A-Z ]+(?:\\([\\d, ]+\\))?(?:\\[\\])?)$/',
+  "/svc_[0-9A-Za-z]{40}[0-9A-Za-z]*/g",
+  "/^(?:metadata|metadata-flavor|x-aws-ec2-metadata-.*)$/",
+  "/^You are about to drop the column `([^`]+)` on the `([^`]+)` table, which still contains/",
+  "/^(?:forwarded|via|x-forwarded-.*|x-real-ip)$/",
+  '/^RENAME CONSTRAINT "(.+?)"/',
+  "/^(?:text|character varying(?:\\(\\d+\\))?)(?: |$)/",
+  "/^The `[^`]+` column on the `[^`]+` table would be dropped and recreated/",
 ]);
 
 /** The version of recheck that has found them safe. */

@@ -1,6 +1,6 @@
 /**
  * Returns the security headers of every answer, for browsers and caches (OWASP REST Security and
- * HTTP Headers cheat sheets). They are six constants. koa-helmet would add its defaults for pages,
+ * HTTP Headers cheat sheets). They are constants. koa-helmet would add its defaults for pages,
  * which an API does not have, and compute them for each answer.
  *
  * @param publicUrl Origin that clients use; undefined when it is unknown.

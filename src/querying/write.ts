@@ -44,7 +44,7 @@ const sizes = [100, 25, 5, 1];
  * that set the same fields.
  *
  * @param most Limit of the records of one statement.
- * @returns Undefined when a trigger or a rule of the table left a record out.
+ * @returns Undefined when a trigger or a rule of the table left out or added a record.
  */
 export async function insertRecords(
   many: readonly Row[],
@@ -60,7 +60,7 @@ export async function insertRecords(
     const left = Math.min(shapes[start] === "" ? 1 : most, (end < 0 ? many.length : end) - start);
     const size = sizes.find((one) => one <= left) ?? 1;
     const inserted = await insertTogether(many.slice(start, start + size), options);
-    if (inserted.length < size) return undefined;
+    if (inserted.length !== size) return undefined;
     rows.push(...inserted);
   }
   return rows;
