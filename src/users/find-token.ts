@@ -1,5 +1,6 @@
 import type { Sql } from "../db/sql.ts";
 import { createBatcher } from "../kit/batcher.ts";
+import { setBounded } from "../kit/bounded-map.ts";
 import { noClaims } from "../kit/caller.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -67,19 +68,12 @@ const noteUseText = `
   UPDATE svc.tokens SET last_used_at = now()
   WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`;
 
-interface State {
-  readonly sql: Sql;
-  readonly log: Log;
-  /** Uses that are being recorded, by token id, so that a burst of requests writes once. */
-  readonly notes: Map<number, Promise<void>>;
-  /** Hashes of found tokens, the most recent ones at the end. */
-  readonly found: Set<string>;
-}
-
 /** Creates a finder that remembers no token yet. */
-export function createTokenFinder(options: { readonly sql: Sql; readonly log: Log }): TokenFinder {
-  const state: State = { ...options, notes: new Map(), found: new Set() };
-  const { sql, notes, found } = state;
+export function createTokenFinder({ sql, log }: { readonly sql: Sql; readonly log: Log }): TokenFinder {
+  /** Uses that are being recorded, by token id, so that a burst of requests writes once. */
+  const notes = new Map<number, Promise<void>>();
+  /** Hashes of found tokens, the most recent ones at the end. */
+  const found = new Map<string, true>();
 
   /** Looks up the tokens of all requests of one turn of the event loop in one statement. */
   const lookUp = createBatcher<string, FoundToken | undefined>({
@@ -93,6 +87,17 @@ export function createTokenFinder(options: { readonly sql: Sql; readonly log: Lo
     },
   });
 
+  function noteUse(tokenId: number): void {
+    if (notes.has(tokenId)) return;
+    const note = sql(noteUseText, [tokenId])
+      .then(() => undefined)
+      .catch((error: unknown) =>
+        log.warn({ tokenId, reason: messageOf(error) }, "the use of a token could not be recorded"),
+      )
+      .finally(() => notes.delete(tokenId));
+    notes.set(tokenId, note);
+  }
+
   return {
     async identify(token) {
       if (!isToken(token)) return invalidToken;
@@ -102,8 +107,8 @@ export function createTokenFinder(options: { readonly sql: Sql; readonly log: Lo
         found.delete(tokenHash);
         return row === undefined ? invalidToken : refusals[row.state];
       }
-      noteFound(state, tokenHash);
-      if (row.isUseUnnoted) noteUse(state, row.tokenId);
+      setBounded(found, [tokenHash, true], maxFound);
+      if (row.isUseUnnoted) noteUse(row.tokenId);
       const { id, name, email, isAdmin, tokenId, scopes } = row;
       const grant = { scopes, expiresAt: row.expiresAt ?? undefined, isOfAdmin: isAdmin };
       return {
@@ -118,22 +123,4 @@ export function createTokenFinder(options: { readonly sql: Sql; readonly log: Lo
       await Promise.all(notes.values());
     },
   };
-}
-
-function noteUse({ sql, log, notes }: State, tokenId: number): void {
-  if (notes.has(tokenId)) return;
-  const note = sql(noteUseText, [tokenId])
-    .then(() => undefined)
-    .catch((error: unknown) =>
-      log.warn({ tokenId, reason: messageOf(error) }, "the use of a token could not be recorded"),
-    )
-    .finally(() => notes.delete(tokenId));
-  notes.set(tokenId, note);
-}
-
-function noteFound({ found }: State, tokenHash: string): void {
-  found.delete(tokenHash);
-  found.add(tokenHash);
-  const [oldest] = found;
-  if (found.size > maxFound && oldest !== undefined) found.delete(oldest);
 }
