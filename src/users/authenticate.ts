@@ -4,7 +4,6 @@ import type { FailureLimit } from "../http/failure-limit.ts";
 import type { ApiContext, ApiMiddleware } from "../http/state.ts";
 import type { Caller } from "../kit/caller.ts";
 import { unauthenticated, type Identity } from "./identity.ts";
-import type { TokenProvider } from "./provider.ts";
 import { parseBearer, type Credentials } from "./token.ts";
 
 /**
@@ -15,8 +14,11 @@ const refusalDelayMs = 1000;
 
 /** Authentication of tokens of one kind. */
 export interface Identifier {
+  /** Returns the user of a token, or the reason of its refusal. */
   identify(token: string): Promise<Identity>;
-  /** Returns whether the token was found recently. */
+  /**
+   * Returns whether the token was found recently, without a statement. It may be invalid by now.
+   */
   wasFound(token: string): boolean;
 }
 
@@ -34,7 +36,7 @@ export function createAuthenticate({
   jwts,
   failures,
 }: {
-  readonly tokens: Pick<TokenProvider, "identify" | "wasFound">;
+  readonly tokens: Identifier;
   readonly jwts?: Identifier | undefined;
   readonly failures: FailureLimit;
 }): ApiMiddleware {
@@ -101,9 +103,10 @@ function identifierOf(
   tokens: Identifier,
   jwts: Identifier | undefined,
 ): { readonly identify: () => Promise<Identity>; readonly wasFound: () => boolean } | undefined {
-  const { kind } = credentials;
-  const identifier = kind === "token" ? tokens : kind === "jwt" ? jwts : undefined;
-  if (identifier === undefined || (kind !== "token" && kind !== "jwt")) return undefined;
-  const { token } = credentials;
-  return { identify: () => identifier.identify(token), wasFound: () => identifier.wasFound(token) };
+  if (credentials.kind !== "token" && credentials.kind !== "jwt") return undefined;
+  const { kind, token } = credentials;
+  const identifier = kind === "token" ? tokens : jwts;
+  return (
+    identifier && { identify: () => identifier.identify(token), wasFound: () => identifier.wasFound(token) }
+  );
 }

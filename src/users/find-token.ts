@@ -4,21 +4,15 @@ import { setBounded } from "../kit/bounded-map.ts";
 import { noClaims } from "../kit/caller.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
+import type { Identifier } from "./authenticate.ts";
 import { callerOf, disabledUser, invalidToken, revokedToken, type Identity } from "./identity.ts";
 import { hashToken, isToken } from "./token.ts";
 
-/** Finds the users of personal access tokens. */
-export interface TokenFinder {
-  /**
-   * Returns the user of a token, or the reason of its refusal. Costs one statement, or none for a
-   * text that cannot be a token. Records the use afterwards, at most once a minute.
-   */
-  identify(token: string): Promise<Identity>;
-  /**
-   * Returns whether `identify` found the token recently, without a statement. The token may be
-   * invalid by now.
-   */
-  wasFound(token: string): boolean;
+/**
+ * Finds the users of personal access tokens. Costs one statement, or none for a text that cannot be
+ * a token. Records the use afterwards, at most once a minute.
+ */
+export interface TokenFinder extends Identifier {
   /** Waits for the uses that are still being recorded. */
   close(): Promise<void>;
 }
