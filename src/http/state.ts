@@ -94,6 +94,11 @@ export type ApiContext = ParameterizedContext<RequestState>;
 export type ApiMiddleware = Middleware<RequestState>;
 export type ApiRouter = Router<RequestState>;
 
+/** Returns a parameter in the path of a request; empty without one. */
+export function paramOf(ctx: ApiContext, name: string): string {
+  return (ctx["params"] as Readonly<Record<string, string | undefined>>)[name] ?? "";
+}
+
 /**
  * Creates a router.
  *

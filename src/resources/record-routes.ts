@@ -5,7 +5,7 @@ import { checkConditions, entityTagOf, isConditional, isKnown } from "../http/co
 import { memoryPerAnsweredByte } from "../http/error-body.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import { checkSender } from "../http/sender.ts";
-import type { ApiContext } from "../http/state.ts";
+import { paramOf, type ApiContext } from "../http/state.ts";
 import { urlAt, type UrlOf } from "../http/url-of.ts";
 import type { Caller } from "../kit/caller.ts";
 import { overloadedError } from "../kit/errors.ts";
@@ -211,8 +211,7 @@ async function inBatchTurn(
 const statementLimit = "SET LOCAL statement_timeout = '10s'";
 
 function idIn(ctx: ApiContext, definition: Definition): string {
-  const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
-  const id = idInPath(definition, ctx.path, params["id"] ?? "");
+  const id = idInPath(definition, ctx.path, paramOf(ctx, "id"));
   ctx.state.recordId = id;
   return id;
 }

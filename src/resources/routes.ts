@@ -2,7 +2,7 @@ import { attempt } from "../db/transaction.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import { refuseParameters } from "../http/parameter-check.ts";
 import { requireResourceScope } from "../http/scope-check.ts";
-import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { paramOf, type ApiContext, type ApiRouter } from "../http/state.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Turns } from "../kit/turns.ts";
 import type { Definition } from "../mapping/definition.ts";
@@ -142,9 +142,4 @@ function operationsOf(
     return [[method, guarded]];
   });
   return new Map([...Object.entries(reading), ...others]);
-}
-
-function paramOf(ctx: ApiContext, name: string): string {
-  const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
-  return params[name] ?? "";
 }

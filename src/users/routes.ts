@@ -1,7 +1,7 @@
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
 import { requireAdmin, requireScope } from "../http/scope-check.ts";
-import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { paramOf, type ApiContext, type ApiRouter } from "../http/state.ts";
 import type { AnswerPost } from "../http/idempotency.ts";
 import { urlBelow } from "../http/url-of.ts";
 import type { InTransaction } from "../db/transaction.ts";
@@ -60,11 +60,11 @@ export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): v
   });
 
   router.get("/tokens/:id", async (ctx) => {
-    ctx.body = presentToken(await findToken(tokens, ctx.state.caller.id, idOf(ctx.params["id"] ?? "")));
+    ctx.body = presentToken(await findToken(tokens, ctx.state.caller.id, idOf(ctx.params["id"])));
   });
 
   router.delete("/tokens/:id", async (ctx) => {
-    const id = idOf(ctx.params["id"] ?? "");
+    const id = idOf(ctx.params["id"]);
     const token = await findToken(tokens, ctx.state.caller.id, id);
     // A token that may read one resource must not end the tokens that its user works with.
     requireScopes(ctx, token.scopes);
@@ -148,8 +148,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
 /** Finds the token of the user in the path, for an admin. */
 async function findTokenOf(ctx: ApiContext, tokens: TokenProvider): Promise<TokenInfo> {
   requireAdmin(ctx);
-  const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
-  return findToken(tokens, userIdOf(ctx), idOf(params["tokenId"] ?? ""));
+  return findToken(tokens, userIdOf(ctx), idOf(paramOf(ctx, "tokenId")));
 }
 
 /** Returns the token. Throws 404 unless it belongs to this user. */
@@ -228,8 +227,7 @@ function takenError({ kind }: UserRefusal): AppError {
 }
 
 function userIdOf(ctx: ApiContext): number {
-  const params = ctx["params"] as Readonly<Record<string, string | undefined>>;
-  const id = idOf(params["id"] ?? "");
+  const id = idOf(paramOf(ctx, "id"));
   if (id === undefined) throw unknownUser();
   return id;
 }
