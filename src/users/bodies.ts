@@ -66,11 +66,10 @@ export async function readTokenBody(body: Body, resources: Iterable<string>): Pr
     Object.assign(errors, faultOf(`scopes.${index}`, scopeFault(scope, resources)));
   if (Object.keys(errors).length > 0) throw validationError(errors);
   const date = values["expires_at"];
-  const ms = typeof date === "string" ? resolveDate(date, new Date()) : undefined;
   return {
     name,
     scopes: scopes === null || scopes === undefined ? undefined : [...new Set(scopes)],
-    expiresAt: ms === undefined ? undefined : new Date(Number(ms)),
+    expiresAt: typeof date === "string" ? resolveDate(date, new Date()) : undefined,
   };
 }
 
