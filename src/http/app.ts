@@ -1,5 +1,5 @@
 import Koa from "koa";
-import { AppError } from "../kit/errors.ts";
+import { AppError, codeOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { HttpMetrics } from "../telemetry/metrics/http.ts";
 import type { Rate } from "../config/kinds.ts";
@@ -109,10 +109,10 @@ export function createApp({
  * of the request says so.
  */
 function isOfLeaving(error: unknown, { req, res }: ApiContext): boolean {
-  const isEndOfStream =
-    error instanceof Error && "code" in error && error.code === "ERR_STREAM_PREMATURE_CLOSE";
   // An error of the answer itself ends the connection.
-  return isEndOfStream || (error === req.socket.errored && error !== res.errored);
+  return (
+    codeOf(error) === "ERR_STREAM_PREMATURE_CLOSE" || (error === req.socket.errored && error !== res.errored)
+  );
 }
 
 /** Sets the headers of every answer, also of errors. */

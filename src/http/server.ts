@@ -1,6 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { Socket, Server as NetServer } from "node:net";
-import { OperatorError, messageOf } from "../kit/errors.ts";
+import { codeOf, OperatorError, messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { addAcceptors } from "./acceptors.ts";
 import { limitConnections } from "./address-limits.ts";
@@ -138,7 +138,7 @@ function listenFault(
   error: Error,
   { host, port, settings }: { host: string; port: number; settings: AddressSettings | undefined },
 ): OperatorError {
-  const code = "code" in error ? error.code : undefined;
+  const code = codeOf(error);
   const isTaken = code === "EADDRINUSE";
   // EACCES: the port is below 1024. Every other error is about the host.
   const setting = isTaken || code === "EACCES" ? settings?.port : settings?.host;
