@@ -7,32 +7,6 @@ import { addressBlock, type ClientAddresses } from "./client-address.ts";
 import { createCountedReport } from "../kit/counted-report.ts";
 import type { ApiMiddleware } from "./state.ts";
 
-/** Counters by address, with a limit. */
-interface Counts {
-  /** Returns false, and counts nothing, when the address is at the limit already. */
-  add(address: string): boolean;
-  remove(address: string): void;
-}
-
-function createCounts(limit: number): Counts {
-  const counts = new Map<string, number>();
-  return {
-    add(address) {
-      const block = addressBlock(address);
-      const count = counts.get(block) ?? 0;
-      if (count >= limit) return false;
-      counts.set(block, count + 1);
-      return true;
-    },
-    remove(address) {
-      const block = addressBlock(address);
-      const count = counts.get(block) ?? 0;
-      if (count > 1) counts.set(block, count - 1);
-      else counts.delete(block);
-    },
-  };
-}
-
 /** Blocks the connections of harmful clients. */
 export interface ConnectionLimit {
   /**
@@ -117,16 +91,22 @@ export function createForwardedLimit({
   readonly limit: number;
   readonly addresses: ClientAddresses;
 }): ApiMiddleware {
-  const counts = createCounts(limit);
+  /** Number of the requests in flight of each address. */
+  const counts = new Map<string, number>();
   return async (ctx, next) => {
     const { clientAddress } = ctx.state;
     const peer = ctx.req.socket.remoteAddress;
     if (clientAddress === undefined || peer === undefined || !addresses.isTrustedProxy(peer)) return next();
-    if (!counts.add(clientAddress)) throw overloadedError();
+    const block = addressBlock(clientAddress);
+    const count = counts.get(block) ?? 0;
+    if (count >= limit) throw overloadedError();
+    counts.set(block, count + 1);
     try {
       await next();
     } finally {
-      counts.remove(clientAddress);
+      const left = (counts.get(block) ?? 1) - 1;
+      if (left > 0) counts.set(block, left);
+      else counts.delete(block);
     }
   };
 }
