@@ -76,34 +76,26 @@ const keepText = `
     request_hash = excluded.request_hash, status = excluded.status, headers = excluded.headers, body = excluded.body,
     bytes = excluded.bytes, is_sealed = excluded.is_sealed, created_at = now(), expires_at = excluded.expires_at`;
 
-/** Stores an answer for 24 h. */
+/** Stores an answer, for 24 h by default. */
 export async function keepAnswer(
   sql: Sql,
   { userId, keyHash }: KeyOfUser,
   kept: Omit<KeptAnswer, "bytes"> & { readonly body: Buffer },
+  forMs = keptForHours * 3_600_000,
 ): Promise<void> {
   const { requestHash, status, headers, body, isSealed } = kept;
   const values = [userId, keyHash, requestHash, status, JSON.stringify(headers), body, body.length, isSealed];
-  await sql(keepText, [...values, keptForHours * 3_600_000]);
+  await sql(keepText, [...values, forMs]);
 }
 
 /** Marks a key whose request runs outside of a transaction. */
 export async function markInProgress(
   sql: Sql,
-  { userId, keyHash }: KeyOfUser,
+  key: KeyOfUser,
   { requestHash, forMs }: { readonly requestHash: Buffer; readonly forMs: number },
 ): Promise<void> {
-  await sql(keepText, [
-    userId,
-    keyHash,
-    requestHash,
-    inProgressStatus,
-    "{}",
-    Buffer.alloc(0),
-    0,
-    false,
-    forMs,
-  ]);
+  const mark = { requestHash, status: inProgressStatus, headers: {}, body: Buffer.alloc(0), isSealed: false };
+  await keepAnswer(sql, key, mark, forMs);
 }
 
 /** Removes the mark of a request that was not answered. */
