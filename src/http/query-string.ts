@@ -64,16 +64,16 @@ function readParameter(text: string): QueryParameter {
 
 function decode(text: string): { readonly text: string; readonly encoding: Encoding } {
   const spaced = text.replaceAll("+", " ");
-  const fine = decoded(spaced);
+  const fine = percentDecoded(spaced);
   if (fine !== undefined) return { text: fine, encoding: "fine" };
-  const stray = decoded(spaced.replaceAll(/%(?![\da-f]{2})/gi, "%25"));
+  const stray = percentDecoded(spaced.replaceAll(/%(?![\da-f]{2})/gi, "%25"));
   return stray === undefined
     ? { text: unescape(spaced), encoding: "no text" }
     : { text: stray, encoding: "stray" };
 }
 
-/** Returns undefined for a text that does not decode. */
-function decoded(text: string): string | undefined {
+/** Decodes a text; returns undefined for broken percent-encoding. */
+export function percentDecoded(text: string): string | undefined {
   try {
     return decodeURIComponent(text);
   } catch {

@@ -1,3 +1,4 @@
+import { percentDecoded } from "../http/query-string.ts";
 import type { Definition, Row } from "../mapping/definition.ts";
 import { rendererOf } from "../querying/transform.ts";
 import { parseKey } from "./coerce.ts";
@@ -13,7 +14,7 @@ export function parseId({ key, keys }: Definition, id: string): unknown {
   const parts = id.split(",");
   if (parts.length !== keys.length) return undefined;
   const values = keys.map((field, index) => {
-    const text = decoded(parts[index] ?? "");
+    const text = percentDecoded(parts[index] ?? "");
     // A blank text may be a part of a key, but not an address by itself.
     return text === undefined || (text === "" && field.type === "String") ? text : parseKey(field, text);
   });
@@ -42,13 +43,4 @@ export function idInPath({ keys }: Definition, path: string, given: string): str
 /** Returns the last part of the address of a record. */
 export function pathOfId({ keys }: Definition, id: string): string {
   return keys.length === 1 ? encodeURIComponent(id) : id;
-}
-
-/** Decodes a text; returns undefined for broken percent-encoding. */
-function decoded(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
 }
