@@ -1,6 +1,7 @@
 import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
+import { isDeeperThan } from "../kit/depth.ts";
 import { AppError, messageOf, type ErrorCode } from "../kit/errors.ts";
 import { isObject } from "../kit/is-object.ts";
 import { createTurns } from "../kit/turns.ts";
@@ -264,9 +265,3 @@ function refusalOf(error: unknown, limitBytes: number): AppError {
 }
 
 async function nothingNext(): Promise<void> {}
-
-function isDeeperThan(value: unknown, levels: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (levels === 0) return true;
-  return Object.values(value).some((child) => isDeeperThan(child, levels - 1));
-}

@@ -1,7 +1,8 @@
+import { isDeeperThan } from "../kit/depth.ts";
 import { Decimal } from "../kit/prisma-values.ts";
 import { isContainer } from "../validation/body-paths.ts";
 import type { Field } from "./definition.ts";
-import { isDeeperThan, maxDepth } from "../validation/clean.ts";
+import { maxDepth } from "../validation/clean.ts";
 
 /**
  * Limit in characters of a String without `length`: 64 Ki code points, 256 KB at most. `length`,

@@ -1,3 +1,4 @@
+import { isDeeperThan } from "../kit/depth.ts";
 import { isContainer } from "./body-paths.ts";
 
 /**
@@ -40,15 +41,6 @@ function isPassword(key: string, value: unknown): boolean {
   // A blank text is not a password: it would skip every rule but those of presence, including
   // `min`.
   return value.trim() !== "";
-}
-
-/**
- * Returns whether arrays and objects are nested more than `levels` deep. Never recurses deeper than
- * `levels`.
- */
-export function isDeeperThan(value: unknown, levels: number): boolean {
-  if (!isContainer(value)) return false;
-  return levels === 0 || Object.values(value).some((item) => isDeeperThan(item, levels - 1));
 }
 
 function clean(value: unknown): unknown {
