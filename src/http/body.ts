@@ -3,6 +3,7 @@ import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
 import { isDeeperThan } from "../kit/depth.ts";
 import { AppError, messageOf, type ErrorCode } from "../kit/errors.ts";
+import { getOrSet } from "../kit/group-by.ts";
 import { isObject } from "../kit/is-object.ts";
 import { createTurns } from "../kit/turns.ts";
 import { memoryPerBodyByte } from "../kit/memory-weights.ts";
@@ -221,12 +222,7 @@ const parsers = new Map<number, ReturnType<typeof bodyParser>>();
 
 /** Returns a cached parser, because creating a parser takes longer than parsing a small body. */
 function parserOf(limitBytes: number): ReturnType<typeof bodyParser> {
-  let parser = parsers.get(limitBytes);
-  if (parser === undefined) {
-    parser = createParser(limitBytes);
-    parsers.set(limitBytes, parser);
-  }
-  return parser;
+  return getOrSet(parsers, limitBytes, () => createParser(limitBytes));
 }
 
 function createParser(limitBytes: number): ReturnType<typeof bodyParser> {

@@ -1,3 +1,4 @@
+import { getOrSet } from "../kit/group-by.ts";
 import type { Definition, Field } from "../mapping/definition.ts";
 import { toPath } from "../validation/body-paths.ts";
 import { parseRules, type ParsedRule, type RuleName, type RuleSpecs } from "../validation/syntax.ts";
@@ -21,11 +22,7 @@ export function bodySchema(specs: RuleSpecs, fields: readonly Field[]): JsonSche
   const root = emptyNode();
   for (const [key, spec] of Object.entries(specs)) {
     let node = root;
-    for (const step of toPath(key)) {
-      const child = node.children.get(step) ?? emptyNode();
-      node.children.set(step, child);
-      node = child;
-    }
+    for (const step of toPath(key)) node = getOrSet(node.children, step, emptyNode);
     node.rules.push(...parseRules(spec));
   }
   return objectSchema(root, (name) => fields.find((field) => field.name === name));

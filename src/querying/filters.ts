@@ -1,4 +1,5 @@
 import { shortened } from "../http/query-string.ts";
+import { getOrSet } from "../kit/group-by.ts";
 import type { Condition, Parameter } from "./condition.ts";
 import { filterCondition } from "./filter-condition.ts";
 import { mostValues, readValue, splitValues } from "./filter-values.ts";
@@ -95,11 +96,7 @@ function groupOf(root: Group, steps: readonly string[], { hasGroups }: ListShape
 }
 
 function within(group: Group, name: string, kind: Group["kind"]): Group {
-  const there = group.groups.get(name);
-  if (there !== undefined) return there;
-  const made = createGroup(kind);
-  group.groups.set(name, made);
-  return made;
+  return getOrSet(group.groups, name, () => createGroup(kind));
 }
 
 /** Returns the operator that a word names for a path, or the fault. */
