@@ -235,22 +235,23 @@ async function removeTogether(
   return done === true;
 }
 
+/**
+ * Returns the rules, compiled at the first call. A failure is tried again, and costs a request, not
+ * the start.
+ */
 function lazyRules(
   definition: Definition,
 ): Readonly<Record<"createRules" | "updateRules", () => CompiledRules>> {
   const rulesOf = { createRules: createRulesOf, updateRules: updateRulesOf };
-  const compiled = (name: keyof typeof rulesOf): (() => CompiledRules) =>
-    lazily(() => {
+  const compiled = (name: keyof typeof rulesOf): (() => CompiledRules) => {
+    const compile = (): CompiledRules => {
       const rules = rulesOf[name](definition);
       return callCode({ definition, name, call: () => compileRules(rules) });
-    });
+    };
+    let known: CompiledRules | undefined;
+    return () => (known ??= compile());
+  };
   return { createRules: compiled("createRules"), updateRules: compiled("updateRules") };
-}
-
-/** Computes at the first call. A failure is tried again, and costs a request, not the start. */
-function lazily<T>(compute: () => T): () => T {
-  let known: { readonly value: T } | undefined;
-  return () => (known ??= { value: compute() }).value;
 }
 
 /** Validates a body, and returns its values to write. */

@@ -9,8 +9,7 @@ import type { RecordStore } from "./record-store.ts";
  */
 export function takingTurns(store: RecordStore, name: string, records: Turns<string>): RecordStore {
   return {
-    list: (query, part) => store.list(query, part),
-    listByCursor: (query, part) => store.listByCursor(query, part),
+    ...store,
     find: (key, where, shape, access) => records.run(name, () => store.find(key, where, shape, access)),
     version: (key) => records.run(name, () => store.version(key)),
     create: (options) => records.run(name, () => store.create(options)),
