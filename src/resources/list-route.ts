@@ -5,7 +5,7 @@ import { requireResourceScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
-import { createPageSizes, type PageSizes } from "../mapping/page-sizes.ts";
+import { createPageSizes, type PageSizes } from "../querying/page-sizes.ts";
 import { cursorBinding, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors, Position } from "../querying/cursor.ts";
 import { readListParameters, type ListParameters } from "../querying/list-parameters.ts";

@@ -8,7 +8,7 @@ import type { Captured, Presented, PresentedAll } from "../../events/event-prese
 import type { Caller } from "../../kit/caller.ts";
 import { groupBy } from "../../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../../kit/worker.ts";
-import { createPageSizes, type PageSizes } from "../../mapping/page-sizes.ts";
+import { createPageSizes, type PageSizes } from "../../querying/page-sizes.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
 import type { FilteredEvent } from "../../subscriptions/filter-answers.ts";
 import type { WebhookFilters } from "../../subscriptions/filters.ts";

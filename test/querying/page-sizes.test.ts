@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createPageSizes } from "../../src/mapping/page-sizes.ts";
+import { createPageSizes } from "../../src/querying/page-sizes.ts";
 
 describe("createPageSizes", () => {
   it("keeps for a while what fitted, and then tries a little more", () => {
