@@ -47,3 +47,8 @@ export function blockLines(key: string, value: unknown): readonly string[] {
     return [head, ...value.map((item) => `  - ${valueText(item)}`)];
   return [line];
 }
+
+/** Writes a value as YAML, with lines of at most 100 characters where possible. */
+export function yamlText(value: unknown): string {
+  return stringify(value, { lineWidth: 100 });
+}

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { printDone, printRows, type JsonOption, type Terminal } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
-import { yamlText } from "../config/yaml-text.ts";
+import { yamlText } from "../config/yaml-lines.ts";
 import { hint } from "../kit/did-you-mean.ts";
 import { prismaModelOf, prismaSchemaOf } from "../mapping/models.ts";
 import { createAccessConditions } from "./access.ts";
