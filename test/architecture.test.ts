@@ -20,7 +20,7 @@ const allowed: Readonly<Record<string, readonly string[]>> = {
   subscriptions: ["events", "resources", "mapping", "querying"],
   events: ["resources", "mapping", "querying"],
   resources: ["mapping", "querying", "migration"],
-  users: ["resources", "mapping", "querying"],
+  users: ["mapping", "querying"],
 
   querying: ["mapping"],
   migration: ["mapping"],

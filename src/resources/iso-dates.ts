@@ -2,7 +2,7 @@ import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 import { isTimeText } from "../mapping/temporal.ts";
 import type { ReadDate } from "../validation/date.ts";
 import { parseDateText } from "../validation/dates.ts";
-import type { CompiledRules } from "./rules.ts";
+import type { CompiledRules } from "../validation/validate.ts";
 
 type Values = Readonly<Record<string, unknown>>;
 

@@ -14,7 +14,7 @@ import { parseKey } from "./coerce.ts";
 import { isoDateOf } from "./iso-dates.ts";
 import { baseQueryOf } from "./query.ts";
 import { faultOf } from "./refusals.ts";
-import type { Lookup } from "./rules.ts";
+import type { Lookup } from "../validation/validate.ts";
 
 /**
  * Creates the look-up for the rules `unique` and `exists` of one resource, with the database's own

@@ -15,14 +15,8 @@ import { checkReferences } from "./references.ts";
 import { forbidden } from "./refusals.ts";
 import { areCheckedTogether, refuseEqual } from "./together.ts";
 import type { Found, ManyStore, RecordStore } from "./record-store.ts";
-import {
-  compileRules,
-  createRulesOf,
-  updateRulesOf,
-  validate,
-  type CompiledRules,
-  type Lookup,
-} from "./rules.ts";
+import { createRulesOf, updateRulesOf } from "./rules.ts";
+import { compileRules, validate, type CompiledRules, type Lookup } from "../validation/validate.ts";
 
 /** Database access of an operation: over the pool, or within a transaction. */
 export interface DatabaseAccess {

@@ -1,7 +1,7 @@
 import { validationError } from "../kit/errors.ts";
 import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
 import { messageFor } from "../validation/messages.ts";
-import type { CompiledRules, Lookup } from "./rules.ts";
+import type { CompiledRules, Lookup } from "../validation/validate.ts";
 
 /**
  * Checks the references in a body by `access.reference` of their target resources. The rule

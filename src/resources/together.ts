@@ -4,7 +4,7 @@ import type { Definition, Row } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
 import { parameterOf } from "../querying/values.ts";
 import { findTarget, referable, type Referring } from "./lookup.ts";
-import type { CompiledRules } from "./rules.ts";
+import type { CompiledRules } from "../validation/validate.ts";
 
 /**
  * Returns whether the bodies of several creates may be checked before the first of them is written.

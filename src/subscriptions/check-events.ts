@@ -1,6 +1,6 @@
 import type { EventKind } from "../events/event.ts";
 import type { FieldErrors } from "../kit/errors.ts";
-import { compileRules, validate } from "../resources/rules.ts";
+import { compileRules, validate } from "../validation/validate.ts";
 import { messageFor } from "../validation/messages.ts";
 import { everyResource } from "./subscription.ts";
 import { trimmedText } from "./trimmed-text.ts";

@@ -2,7 +2,7 @@ import { nearest } from "../kit/did-you-mean.ts";
 import type { FieldErrors } from "../kit/errors.ts";
 import type { EventKind } from "../events/event.ts";
 import { textFault } from "../mapping/storable.ts";
-import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
+import { compileRules, validate, type CompiledRules } from "../validation/validate.ts";
 import { messageFor } from "../validation/messages.ts";
 import type { JsonFilterFaults } from "../querying/json-filter.ts";
 import { checkEvents } from "./check-events.ts";

@@ -1,7 +1,7 @@
 import { validationError, type FieldErrors } from "../kit/errors.ts";
 import { maxScopes, scopeFault } from "../kit/scopes.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
-import { compileRules, validate, type CompiledRules } from "../resources/rules.ts";
+import { compileRules, validate, type CompiledRules } from "../validation/validate.ts";
 import type { RuleSpecs } from "../validation/syntax.ts";
 import { resolveDate } from "../validation/dates.ts";
 import { emailFault, nameFault, subjectFault } from "./input.ts";

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { fieldTypes, type Definition, type FieldType } from "../../src/mapping/definition.ts";
 import { coerce } from "../../src/resources/coerce.ts";
 import { impossible, impossibleForLists, impossibleRules } from "../../src/resources/impossible-rules.ts";
-import { compileRules, validate } from "../../src/resources/rules.ts";
+import { compileRules, validate } from "../../src/validation/validate.ts";
 import { definition, field } from "../support/definitions.ts";
 
 const things = definition({

@@ -6,7 +6,7 @@ import { createStatementNames, type TextSql } from "../../src/db/text-sql.ts";
 import { createInTransaction, type InTransaction, type Transaction } from "../../src/db/transaction.ts";
 import { createLookup } from "../../src/resources/lookup.ts";
 import { codeOf } from "../../src/kit/errors.ts";
-import type { Lookup } from "../../src/resources/rules.ts";
+import type { Lookup } from "../../src/validation/validate.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { seed } from "./serving-api.ts";
 import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";

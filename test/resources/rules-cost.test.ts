@@ -3,7 +3,7 @@ import { coerce } from "../../src/resources/coerce.ts";
 import { fieldTypes } from "../../src/mapping/definition.ts";
 import type { RuleSpec } from "../../src/validation/syntax.ts";
 import { signatures } from "../../src/validation/syntax.ts";
-import { compileRules, validate } from "../../src/resources/rules.ts";
+import { compileRules, validate } from "../../src/validation/validate.ts";
 import { fieldOf } from "../validation/definition.ts";
 
 const lookup = { exists: (): Promise<boolean> => Promise.resolve(true) };

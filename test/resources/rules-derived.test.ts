@@ -1,7 +1,8 @@
 import { expect } from "chai";
 import type { Definition, Field } from "../../src/mapping/definition.ts";
 import { ruleFaults } from "../../src/validation/syntax.ts";
-import { compileRules, createRulesOf, updateRulesOf, validate } from "../../src/resources/rules.ts";
+import { createRulesOf, updateRulesOf } from "../../src/resources/rules.ts";
+import { compileRules, validate } from "../../src/validation/validate.ts";
 import { definitionOf, fieldOf } from "../validation/definition.ts";
 
 const key = fieldOf({ name: "id", type: "Int", isKey: true, default: { kind: "autoincrement" } });

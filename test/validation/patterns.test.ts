@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { compilePattern } from "../../src/validation/patterns.ts";
-import { compileRules, validate, type Validation } from "../../src/resources/rules.ts";
+import { compileRules, validate, type Validation } from "../../src/validation/validate.ts";
 
 /** `a` and `b` in an order without a pattern of its own; the same at every run. */
 function noise(length: number): string {

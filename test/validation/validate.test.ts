@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { RuleSpecs } from "../../src/validation/syntax.ts";
-import { compileRules, validate, type Lookup, type Validation } from "../../src/resources/rules.ts";
+import { compileRules, validate, type Lookup, type Validation } from "../../src/validation/validate.ts";
 import type { LookupQuery } from "../../src/validation/existence.ts";
 
 const noLookup: Lookup = { exists: () => Promise.reject(new Error("asked the database")) };

@@ -1,14 +1,14 @@
 import { expect } from "chai";
 import { signatures } from "../../src/validation/syntax.ts";
-import { compileRules, validate, type Lookup } from "../../src/resources/rules.ts";
-import { absent, type Case } from "../validation/case.ts";
-import { choiceCases } from "../validation/choice-cases.ts";
-import { dateCases } from "../validation/date-cases.ts";
-import { formatCases } from "../validation/format-cases.ts";
-import { presenceCases } from "../validation/presence-cases.ts";
-import { sizeCases } from "../validation/size-cases.ts";
-import { textCases } from "../validation/text-cases.ts";
-import { typeCases } from "../validation/type-cases.ts";
+import { compileRules, validate, type Lookup } from "../../src/validation/validate.ts";
+import { absent, type Case } from "./case.ts";
+import { choiceCases } from "./choice-cases.ts";
+import { dateCases } from "./date-cases.ts";
+import { formatCases } from "./format-cases.ts";
+import { presenceCases } from "./presence-cases.ts";
+import { sizeCases } from "./size-cases.ts";
+import { textCases } from "./text-cases.ts";
+import { typeCases } from "./type-cases.ts";
 
 const lookup: Lookup = {
   exists: ({ target, column, value }) =>

@@ -1,0 +1,194 @@
+import type { FieldErrors } from "../kit/errors.ts";
+import type { RuleSpecs } from "./syntax.ts";
+import {
+  maxKeyLength,
+  maxPlaces,
+  placesOf,
+  toPath,
+  valueAt,
+  type Path,
+  type Place,
+  type PlacesFault,
+} from "./body-paths.ts";
+import type { Subject } from "./check.ts";
+import { cleanBody, maxDepth } from "./clean.ts";
+import { compileField, keysOf, type CompiledField, type KeyNode, type LookupTest } from "./compile.ts";
+import { createAsker, maxLookups, type LookupQuery } from "./existence.ts";
+import { fill, messageFor } from "./messages.ts";
+import { displayName } from "./values.ts";
+import { validatedOf } from "./validated.ts";
+
+/** The compiled rules of one body, so that validation is a walk over tables. */
+export interface CompiledRules {
+  /** Fields in the order in which the rules name them. */
+  readonly fields: readonly CompiledField[];
+  readonly keys: KeyNode;
+}
+
+/** The only look-up that validation needs from outside. */
+export interface Lookup {
+  /**
+   * Returns whether a record of the resource or table `target` has `value` in the field or column
+   * `column`.
+   *
+   * A value that cannot be compared with the column, such as `abc` with an integer, is in no
+   * record: the result is false, not an error. `except` is the key of the record that is being
+   * updated, for `unique`. That record is ignored only where `target` is its own resource.
+   */
+  exists(query: LookupQuery): Promise<boolean>;
+}
+
+export interface ValidateOptions {
+  readonly lookup: Lookup;
+  /** Key of the record that is being updated, which `unique` ignores. */
+  readonly ignoreKey?: unknown;
+  /** Time for `today` and similar words. Default: the current time. */
+  readonly now?: Date;
+}
+
+/** The values that passed, or the messages by field. */
+export type Validation =
+  | { readonly kind: "valid"; readonly values: Record<string, unknown> }
+  | { readonly kind: "invalid"; readonly errors: FieldErrors };
+
+/**
+ * Parses every rule once. Throws for faults that `ruleFaults` reports beforehand for a mapping
+ * file.
+ */
+export function compileRules(specs: RuleSpecs): CompiledRules {
+  const fields = Object.entries(specs).map(([name, spec]) => compileField(name, spec));
+  return { fields, keys: keysOf(fields) };
+}
+
+/** The state of the check of one place in the body. */
+interface Finding {
+  readonly name: string;
+  readonly messages: string[];
+  readonly value: unknown;
+  readonly lookups: readonly LookupTest[];
+}
+
+/**
+ * Checks a body (docs/mapping.md, "How a body is checked"). Checks every field, and trims texts
+ * first. Returns only keys that have rules, unconverted. Look-ups run together at the end, for
+ * fields without faults so far.
+ *
+ * @param body A JSON object. It is not trusted: its depth and the items that match `*` are limited.
+ * @returns The errors in the order of the rules, at least one; or the values.
+ */
+export async function validate(
+  { fields, keys }: CompiledRules,
+  body: Readonly<Record<string, unknown>>,
+  { lookup, ignoreKey, now = new Date() }: ValidateOptions,
+): Promise<Validation> {
+  const { body: cleaned, tooDeep } = cleanBody(body);
+  const subjectAt = createSubjects(cleaned, now);
+  const excluded = new Set<string>();
+  const findings: Finding[] = [...tooDeep].map((name) => ({
+    name,
+    messages: [fill(`The :attribute field must not be nested more than ${maxDepth} levels deep.`, name)],
+    value: undefined,
+    lookups: [],
+  }));
+
+  for (const field of fields.filter(({ key }) => !tooDeep.has(key[0] ?? ""))) {
+    const limit = field.lookups.length > 0 ? maxLookups : maxPlaces;
+    const places = placesOf(cleaned, field.key, limit);
+    if (typeof places === "string") {
+      const name = field.key.slice(0, field.key.indexOf("*")).join(".");
+      findings.push({ name, messages: [placesMessage(places, name, limit)], value: undefined, lookups: [] });
+      continue;
+    }
+    for (const place of places) {
+      const subject = subjectAt(place);
+      if (isExcluded(place.path, excluded)) continue;
+      if (field.excludes.some((applies) => applies(subject))) excluded.add(idOf(place.path));
+      else findings.push(examine(field, place.path.join("."), subject));
+    }
+  }
+  await lookUp(
+    findings,
+    createAsker((query) => lookup.exists(query), ignoreKey),
+  );
+
+  const errors = errorsOf(findings);
+  if (errors !== undefined) return { kind: "invalid", errors };
+  return { kind: "valid", values: validatedOf(keys, cleaned, (path) => excluded.has(idOf(path))) };
+}
+
+function placesMessage(fault: PlacesFault, field: string, limit: number): string {
+  if (fault === "long_key")
+    return fill(`The :attribute field must not have keys of more than ${maxKeyLength} characters.`, field);
+  return messageFor({ rule: "max", field, sizeKind: "array", blanks: { max: String(limit) } });
+}
+
+const idOf = (path: Path): string => path.join("\0");
+
+/** Returns whether a path is excluded itself, or within an excluded path. */
+const isExcluded = (path: Path, excluded: ReadonlySet<string>): boolean =>
+  excluded.size > 0 && path.some((_, i) => excluded.has(idOf(path.slice(0, i + 1))));
+
+function createSubjects(body: Readonly<Record<string, unknown>>, now: Date): (place: Place) => Subject {
+  const memo = new Map<string, unknown>();
+  const once = <T>(name: string, compute: () => T): T => {
+    if (!memo.has(name)) memo.set(name, compute());
+    return memo.get(name) as T;
+  };
+  const allAt = (path: Path): readonly unknown[] => {
+    const places = placesOf(body, path, maxPlaces);
+    return typeof places === "string" ? [] : places.map((place) => valueAt(body, place.path));
+  };
+
+  return ({ path, captures }) => ({
+    value: valueAt(body, path),
+    now,
+    once,
+    allAt,
+    at: (other) => valueAt(body, put(other, captures)),
+    nameOf: (other) => displayName(put(toPath(other), captures).join(".")),
+  });
+}
+
+/** Replaces each `*`: `items.*.price` for `items.3.total` is `items.3.price`. */
+function put(path: Path, captures: readonly string[]): Path {
+  if (captures.length === 0) return path;
+  let next = 0;
+  return path.map((step) => (step === "*" ? (captures[next++] ?? step) : step));
+}
+
+function examine(field: CompiledField, name: string, subject: Subject): Finding {
+  const { value } = subject;
+  const messages: string[] = [];
+  const isAbsent = value === undefined || (typeof value === "string" && value.trim() === "");
+  const skipsPlainRules = isAbsent || (value === null && field.isNullable);
+  if (value === undefined && field.isSometimes) return { name, messages, value, lookups: [] };
+
+  for (const { name: rule, isImplicit, check } of field.tests) {
+    const broken = isImplicit || !skipsPlainRules ? check(subject) : undefined;
+    if (broken === undefined) continue;
+    messages.push(messageFor({ rule, field: name, sizeKind: field.sizeKind, ...broken }));
+    if (isImplicit || field.isBail) break;
+  }
+  return { name, messages, value, lookups: skipsPlainRules ? [] : field.lookups };
+}
+
+async function lookUp(findings: readonly Finding[], ask: ReturnType<typeof createAsker>): Promise<void> {
+  const open = findings.filter(({ messages, lookups }) => messages.length === 0 && lookups.length > 0);
+  await Promise.all(
+    open.map(async ({ name, messages, value, lookups }) => {
+      const answers = await Promise.all(lookups.map((test) => ask(test, value)));
+      const failed = lookups.find((_, i) => answers[i] === false);
+      if (failed !== undefined)
+        messages.push(messageFor({ rule: failed.name, field: name, sizeKind: "string" }));
+    }),
+  );
+}
+
+/** Returns the errors by field; undefined without any. */
+function errorsOf(findings: readonly Finding[]): FieldErrors | undefined {
+  const errors = new Map<string, string[]>();
+  for (const { name, messages } of findings) {
+    if (messages.length > 0) errors.set(name, [...(errors.get(name) ?? []), ...messages]);
+  }
+  return errors.size === 0 ? undefined : Object.fromEntries(errors);
+}
