@@ -2,7 +2,7 @@ import { signedHeaders } from "../deliveries/attempt/sign.ts";
 import { triggers, type Definition, type Definitions, type Trigger } from "../mapping/definition.ts";
 import { isService } from "../subscriptions/service-events.ts";
 import { nullable, objectOf, schemaNamed, type JsonSchema } from "./json-schema.ts";
-import { dateTime, uuid } from "./value-schemas.ts";
+import { dateTime, rowId, text, uuid, whole } from "./value-schemas.ts";
 
 const happened: Readonly<Record<Trigger, string>> = {
   on_create: "was created",
@@ -40,8 +40,6 @@ const headers: Readonly<Record<string, JsonSchema>> = {
 
 /** The resource of operational events. */
 const service = "service";
-const rowId: JsonSchema = { type: "integer", minimum: 1 };
-const text: JsonSchema = { type: "string" };
 
 /**
  * Schemas of the data of operational events (docs/webhooks.md, "Operational events"), with the
@@ -61,7 +59,7 @@ const operational: Readonly<Record<string, readonly [JsonSchema, string]>> = {
       delivery_id: rowId,
       delivery_uuid: uuid,
       event_uuid: uuid,
-      attempts: { type: "integer", minimum: 0 },
+      attempts: whole,
       reason: nullable(text),
     }),
     "The attempts of a delivery are spent",

@@ -1,8 +1,8 @@
 import { listOf, nullable, objectOf, type JsonSchema } from "./json-schema.ts";
+import { whole } from "./value-schemas.ts";
 
 const url: JsonSchema = { type: ["string", "null"], format: "uri" };
 const cursor: JsonSchema = { type: ["string", "null"] };
-const whole: JsonSchema = { type: "integer", minimum: 0 };
 
 /** Returns the schema of a page by number (docs/lists.md, "Pages"). */
 export function pageSchema(record: JsonSchema): JsonSchema {

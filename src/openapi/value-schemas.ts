@@ -4,6 +4,12 @@ import { listOf, nullable, type JsonSchema } from "./json-schema.ts";
 
 type SchemaOf = (field: Field) => JsonSchema;
 
+/** The schema of any text. */
+export const text: JsonSchema = { type: "string" };
+/** The schema of a count. */
+export const whole: JsonSchema = { type: "integer", minimum: 0 };
+/** Id of a row of the service's own. */
+export const rowId: JsonSchema = { type: "integer", minimum: 1 };
 export const dateTime: JsonSchema = { type: "string", format: "date-time" };
 export const uuid: JsonSchema = { type: "string", format: "uuid" };
 const date: JsonSchema = { type: "string", format: "date" };

@@ -6,13 +6,10 @@ import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema }
 import { listParameters, listRemarks, ofWebhook, type OwnParameters } from "../list-parameters.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
-import { dateTime, uuid } from "../value-schemas.ts";
+import { dateTime, rowId, text, uuid, whole } from "../value-schemas.ts";
 
 const path = "/webhook-deliveries";
-const rowId: JsonSchema = { type: "integer", minimum: 1 };
 const status: JsonSchema = { type: "string", enum: deliveryStatuses };
-const text: JsonSchema = { type: "string" };
-const whole: JsonSchema = { type: "integer", minimum: 0 };
 
 /** Schemas of the keys of a delivery (docs/webhooks.md, "Deliveries"). */
 export const deliveryKeys: Readonly<Record<string, JsonSchema>> = {

@@ -4,9 +4,8 @@ import { cursorPageSchema } from "../envelopes.ts";
 import { objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { pageParameters } from "../list-parameters.ts";
 import { pathParameter, type Operation, type Parameter } from "../operation.ts";
-import { dateTime, uuid } from "../value-schemas.ts";
+import { dateTime, text, uuid } from "../value-schemas.ts";
 
-const text: JsonSchema = { type: "string" };
 const trigger: JsonSchema = { type: "string", enum: triggers };
 
 const keys: Readonly<Record<string, JsonSchema>> = {

@@ -7,11 +7,9 @@ import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema }
 import { cursorParameters, ofWebhook } from "../list-parameters.ts";
 import type { Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
-import { dateTime } from "../value-schemas.ts";
+import { dateTime, text, whole } from "../value-schemas.ts";
 import { deliveryKeys } from "./deliveries.ts";
 
-const text: JsonSchema = { type: "string" };
-const whole: JsonSchema = { type: "integer", minimum: 0 };
 const flag: JsonSchema = { type: "boolean" };
 const anyObject: JsonSchema = { type: "object", additionalProperties: true };
 

@@ -7,11 +7,8 @@ import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
-import { dateTime } from "../value-schemas.ts";
+import { dateTime, rowId, text, whole } from "../value-schemas.ts";
 
-const rowId: JsonSchema = { type: "integer", minimum: 1 };
-const whole: JsonSchema = { type: "integer", minimum: 0 };
-const text: JsonSchema = { type: "string" };
 const event: JsonSchema = { type: "string", enum: deliveredEvents };
 const status: JsonSchema = { type: "string", enum: replayedStatuses };
 

@@ -1,5 +1,6 @@
 import { triggers } from "../../mapping/definition.ts";
 import { listOf, objectOf } from "../json-schema.ts";
+import { text } from "../value-schemas.ts";
 import type { Operation } from "../operation.ts";
 import { readConditions } from "../shared-parameters.ts";
 
@@ -9,7 +10,6 @@ import { readConditions } from "../shared-parameters.ts";
  * @param isPublic Whether this document needs no token.
  */
 export function serviceOperations({ isPublic }: { readonly isPublic: boolean }): readonly Operation[] {
-  const text = { type: "string" } as const;
   return [
     {
       method: "get",

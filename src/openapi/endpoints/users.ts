@@ -7,10 +7,9 @@ import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../jso
 import { listParameters, listRemarks } from "../list-parameters.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
-import { dateTime } from "../value-schemas.ts";
+import { dateTime, text } from "../value-schemas.ts";
 
 const id: JsonSchema = { type: "integer" };
-const text: JsonSchema = { type: "string" };
 const date = nullable(dateTime);
 
 const token = {
