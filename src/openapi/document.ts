@@ -96,7 +96,7 @@ function operationsOf({ definitions, config }: DocumentOptions): readonly Operat
     ...[...definitions.values()].flatMap((definition) => resourceOperations(definition, definitions, lists)),
     ...webhookOperations(lists),
     ...deliveryOperations(lists),
-    ...replayOperations({ maxPerPage }),
+    ...replayOperations(lists),
     ...eventOperations({ ...lists, resources: [...definitions.keys()] }),
     ...userOperations(lists),
     ...operationOperations(lists),

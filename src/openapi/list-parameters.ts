@@ -93,6 +93,11 @@ function query(name: string, schema: JsonSchema, description: string): Parameter
   return { name, in: "query", description, schema, ...(name === "cursor" && { allowEmptyValue: true }) };
 }
 
+/** Returns a parameter whose values have commas between them. */
+function separated(name: string, schema: JsonSchema, description: string): Parameter {
+  return { ...query(name, schema, description), style: "form", explode: false };
+}
+
 function ownParameter(name: string, own: OwnParameters): Parameter {
   const known = own[name];
   if (known === undefined) throw new Error(`The list parameter ${name} has no description for OpenAPI.`);
@@ -113,13 +118,7 @@ function sortParameter(table: PathTable): readonly Parameter[] {
   if (paths.length === 0) return [];
   const items = { type: "string", enum: paths.flatMap((path) => [path, `-${path}`]) };
   const description = "Paths to sort by, - before one for descending. Nulls come last.";
-  return [
-    {
-      ...query("sort", listOf(items, { minItems: 1, maxItems: 5 }), description),
-      style: "form",
-      explode: false,
-    },
-  ];
+  return [separated("sort", listOf(items, { minItems: 1, maxItems: 5 }), description)];
 }
 
 function fieldsParameter({ places }: ListShape): Parameter {
@@ -131,20 +130,12 @@ function fieldsParameter({ places }: ListShape): Parameter {
   const description = `Only these paths of each record.${
     isOpen && known !== undefined ? ` ${known.join(", ")}, and keys within Json values.` : ""
   }`;
-  return {
-    ...query("fields", listOf(items, { minItems: 1, maxItems: 100 }), description),
-    style: "form",
-    explode: false,
-  };
+  return separated("fields", listOf(items, { minItems: 1, maxItems: 100 }), description);
 }
 
 function includeParameter(includes: readonly string[]): Parameter {
   const schema = listOf({ type: "string", enum: includes }, { minItems: 1 });
-  return {
-    ...query("include", schema, "Relations to show with each record."),
-    style: "form",
-    explode: false,
-  };
+  return separated("include", schema, "Relations to show with each record.");
 }
 
 /** Names of fields that take no operator in brackets, because the brackets would begin a group. */

@@ -4,9 +4,10 @@ import { cursorPageSchema } from "../envelopes.ts";
 import { objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { pageParameters } from "../list-parameters.ts";
 import { pathParameter, type Operation, type Parameter } from "../operation.ts";
-import { dateTime, text, uuid } from "../value-schemas.ts";
+import { dateTime, text, uuid, whole } from "../value-schemas.ts";
 
 const trigger: JsonSchema = { type: "string", enum: triggers };
+const position: JsonSchema = { anyOf: [whole, uuid, { type: "string", const: "" }] };
 
 const keys: Readonly<Record<string, JsonSchema>> = {
   id: { type: "integer", minimum: 1, description: "Grows with time; what `after` takes." },
@@ -51,9 +52,7 @@ function filters(resources: readonly string[]): readonly Parameter[] {
     {
       name: "after",
       in: "query",
-      schema: {
-        anyOf: [{ type: "integer", minimum: 0 }, uuid, { type: "string", const: "" }],
-      },
+      schema: position,
       description: "Events behind this one, named by its id or its UUID; empty as if it was left out.",
     },
   ];
@@ -88,7 +87,7 @@ export function eventOperations({
         {
           name: "before",
           in: "query",
-          schema: { anyOf: [{ type: "integer", minimum: 0 }, uuid, { type: "string", const: "" }] },
+          schema: position,
           description:
             "Newest first: events before this one; empty: from the newest on. Not with after. `next_cursor` is null at the end.",
         },
