@@ -23,6 +23,11 @@ export interface Shown {
 /** `include` of the base query. "any": a code module decides what it includes. */
 export type Included = Readonly<Record<string, unknown>> | undefined | "any";
 
+/** Returns the `include` of the base query, as far as it is known before a request. */
+export function includedBy({ code, baseQuery }: Definition): Included {
+  return code.baseQuery === undefined ? baseQuery.include : "any";
+}
+
 /**
  * Lists every place of a record's JSON that the key `transform` makes. The places of a `transform`
  * in code are unknown: the list then has the fields under their own names.

@@ -1,5 +1,5 @@
 import type { Definition, Definitions } from "../mapping/definition.ts";
-import { shownPlaces, type Shown } from "../mapping/shown.ts";
+import { includedBy, shownPlaces, type Shown } from "../mapping/shown.ts";
 import type { JsonSchema } from "./json-schema.ts";
 
 /** A path of a record's JSON, and its place. */
@@ -11,9 +11,9 @@ type Place = readonly [path: string, shown: Shown];
  */
 export function keyPaths(definition: Definition, definitions: Definitions): readonly string[] | undefined {
   const places = [...placesOf(definition, definitions)];
-  const paths = definition.fields
-    .filter(({ isKey }) => isKey)
-    .map(({ name }) => places.find(([, { steps, field }]) => steps.length === 0 && field?.name === name));
+  const paths = definition.keys.map(({ name }) =>
+    places.find(([, { steps, field }]) => steps.length === 0 && field?.name === name),
+  );
   return paths.every((place) => place !== undefined) ? paths.map(([path]) => path) : undefined;
 }
 
@@ -61,11 +61,9 @@ function hintsOf(
 
 /** Returns whether a field alone is the key. References to other fields contain no `{id}`. */
 function isLoneKey(definition: Definition | undefined, name: string): boolean {
-  const keys = definition?.fields.filter((field) => field.isKey) ?? [];
-  return keys.length === 1 && keys[0]?.name === name;
+  return definition?.keys.length === 1 && definition.key.name === name;
 }
 
 function placesOf(definition: Definition, definitions: Definitions): ReadonlyMap<string, Shown> {
-  const included = definition.code.baseQuery === undefined ? definition.baseQuery.include : "any";
-  return shownPlaces(definition, definitions, included);
+  return shownPlaces(definition, definitions, includedBy(definition));
 }

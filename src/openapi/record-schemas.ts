@@ -1,5 +1,5 @@
 import type { Definition, Definitions, Relation, TransformNode } from "../mapping/definition.ts";
-import { leadsToMany, type Included } from "../mapping/shown.ts";
+import { includedBy, leadsToMany, type Included } from "../mapping/shown.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "./json-schema.ts";
 import { shownSchema } from "./value-schemas.ts";
 
@@ -36,8 +36,7 @@ function schemaOfRecord(showing: SchemaContext): JsonSchema {
   if (definition.code.transform !== undefined)
     return { description: "What the code module of the mapping file makes of the record." };
   if (definition.transform === undefined) return schemaOfFields(showing, { isLoose: false });
-  const included = definition.code.baseQuery === undefined ? definition.baseQuery.include : "any";
-  return schemaOfNode(definition.transform, showing, included);
+  return schemaOfNode(definition.transform, showing, includedBy(definition));
 }
 
 function schemaOfNode(node: TransformNode, showing: SchemaContext, included: Included): JsonSchema {

@@ -1,6 +1,6 @@
 import { hint } from "../../kit/did-you-mean.ts";
 import type { Definition, Definitions } from "../definition.ts";
-import { filterFault, findPlace, shownPlaces, sortFault, unknown, type Found } from "../shown.ts";
+import { filterFault, findPlace, includedBy, shownPlaces, sortFault, unknown, type Found } from "../shown.ts";
 import { hasFields, type Draft } from "./draft.ts";
 
 /** Checks `includes`: relations of the resource, each once. */
@@ -31,8 +31,7 @@ export function checkListPaths(
 ): void {
   if (definition === undefined || draft.faults.some(({ key }) => causes.test(key))) return;
   const isCode = definition.code.transform !== undefined;
-  const included = definition.code.baseQuery === undefined ? definition.baseQuery.include : "any";
-  const places = shownPlaces(definition, definitions, included);
+  const places = shownPlaces(definition, definitions, includedBy(definition));
   const keys = [
     { key: "filterable", verb: "filtered", faultOf: filterFaultOfAll },
     { key: "sortable", verb: "sorted", faultOf: sortFault },

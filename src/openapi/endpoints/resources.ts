@@ -1,5 +1,6 @@
 import type { ErrorCode } from "../../kit/errors.ts";
 import type { Definition, Definitions } from "../../mapping/definition.ts";
+import { includedBy } from "../../mapping/shown.ts";
 import { listShapeOf } from "../../querying/shown-paths.ts";
 import { maxOperations } from "../../resources/batch-body.ts";
 import { createRulesOf, updateRulesOf } from "../../resources/rules.ts";
@@ -91,7 +92,7 @@ function listOperation(
   maxPerPage: number,
 ): Operation {
   const { name, count, code, searchableColumns } = definition;
-  const all = listShapeOf(definition, definitions, code.baseQuery === undefined ? undefined : "any");
+  const all = listShapeOf(definition, definitions, includedBy(definition));
   // Otherwise a search is accepted, and finds every record.
   const shape = { ...all, hasSearch: searchableColumns.length > 0 || code.applySearch !== undefined };
   return {
