@@ -24,8 +24,6 @@ export interface CatalogRelation {
   readonly extension: string | null;
   /** SQL of a view. */
   readonly definition: string | null;
-  /** Whether PostgreSQL reports that each row of a view is one row of one table. */
-  readonly isUpdatableView: boolean;
   /** Whether a function in what a view selects may make several rows of one. */
   readonly makesRows: boolean;
   /** What its rules replace by something else: INSERT, UPDATE, DELETE. */
@@ -69,7 +67,6 @@ export interface CatalogColumn {
 
 /** A key, unique constraint, foreign key or check of a table, or the check of a domain. */
 export interface CatalogConstraint {
-  readonly name: string;
   readonly kind: "primary" | "unique" | "foreign" | "check";
   /** 0 for the check of a domain. */
   readonly relation: number;

@@ -115,8 +115,6 @@ function createFinder(
     const isKey = ({ columns: numbers }: UniqueIndex): boolean =>
       numbers.every((number) => byColumn.get(`${table.oid} ${number}`)?.isNotNull === true);
     return {
-      schema: table.schema,
-      name,
       // A key does not apply to the rows of inheriting tables, and several rows may have NULL.
       uniques:
         table.children.length > 0

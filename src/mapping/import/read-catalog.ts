@@ -23,7 +23,6 @@ const relationsQuery = `
       WHERE dep.classid = 'pg_class'::regclass AND dep.objid = cls.oid AND dep.deptype = 'e'
         AND dep.refclassid = 'pg_extension'::regclass LIMIT 1) AS extension,
     CASE WHEN cls.relkind IN ('v', 'm') THEN pg_get_viewdef(cls.oid, true) END AS definition,
-    cls.relkind = 'v' AND pg_relation_is_updatable(cls.oid, false) & 4 = 4 AS "isUpdatableView",
     EXISTS (SELECT FROM pg_rewrite AS rul WHERE rul.ev_class = cls.oid AND rul.ev_type = '1'
       AND rul.ev_action::text LIKE '%:hasTargetSRFs true%') AS "makesRows",
     ARRAY(SELECT child.relname::text FROM pg_inherits AS inh JOIN pg_class AS child ON child.oid = inh.inhrelid
@@ -71,8 +70,7 @@ const columnsQuery = `
 // A foreign key to a partitioned table has a further constraint for each partition. The foreign key
 // is its parent.
 const constraintsQuery = `
-  SELECT con.conname AS name,
-    CASE con.contype WHEN 'p' THEN 'primary' WHEN 'u' THEN 'unique' WHEN 'f' THEN 'foreign' ELSE 'check' END AS kind,
+  SELECT CASE con.contype WHEN 'p' THEN 'primary' WHEN 'u' THEN 'unique' WHEN 'f' THEN 'foreign' ELSE 'check' END AS kind,
     con.conrelid::int8 AS relation, con.contypid::int8 AS domain,
     coalesce(con.conkey, '{}') AS columns, con.confrelid::int8 AS target,
     (SELECT format('%s.%s', nsp.nspname, cls.relname) FROM pg_class AS cls

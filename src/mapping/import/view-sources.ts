@@ -9,8 +9,6 @@ import {
 
 /** A table beneath a view, reduced to the properties that decide on a key. */
 export interface BaseTable {
-  readonly schema: string;
-  readonly name: string;
   /**
    * Names of columns that together are unique and never null; those of the primary key come first.
    */

@@ -121,14 +121,14 @@ describe("importedDefault", () => {
 });
 
 describe("provedKeys", () => {
-  const tables: Readonly<Record<string, BaseTable>> = {
-    orders: { schema: "public", name: "orders", uniques: [["id"], ["number"]] },
-    pairs: { schema: "public", name: "pairs", uniques: [["a", "b"]] },
-    customers: { schema: "public", name: "customers", uniques: [["id"]] },
-    t: { schema: "Weird ü", name: "t", uniques: [["Key no"]] },
-    "Order Lines": { schema: "sales", name: "Order Lines", uniques: [["ID"]] },
-    readings: { schema: "public", name: "readings", uniques: [["ts"]] },
-    days: { schema: "public", name: "days", uniques: [["day"]] },
+  const tables: Readonly<Record<string, BaseTable & { readonly schema: string }>> = {
+    orders: { schema: "public", uniques: [["id"], ["number"]] },
+    pairs: { schema: "public", uniques: [["a", "b"]] },
+    customers: { schema: "public", uniques: [["id"]] },
+    t: { schema: "Weird ü", uniques: [["Key no"]] },
+    "Order Lines": { schema: "sales", uniques: [["ID"]] },
+    readings: { schema: "public", uniques: [["ts"]] },
+    days: { schema: "public", uniques: [["day"]] },
   };
   const cases: readonly (readonly [view: string, ...keys: string[]])[] = [
     [" SELECT orders.id,\n    orders.note\n   FROM orders\n  WHERE orders.open;", "id"],
