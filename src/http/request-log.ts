@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "../telemetry/log.ts";
 import type { HttpMetrics } from "../telemetry/metrics/http.ts";
-import { createClientAddresses, type ClientAddresses } from "./client-address.ts";
+import type { ClientAddresses } from "./client-address.ts";
 import { refusalIn } from "./refusal.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
@@ -21,22 +21,18 @@ const tokenText = /svc_[0-9A-Za-z]{40}[0-9A-Za-z]*/g;
  * Gives every request an id and a log that carries it. Counts the request and writes one line, when
  * the answer has been sent or the client has left. Never logs headers, bodies or the query string,
  * which may contain secrets.
- *
- * @param now Monotonic clock, in ms.
  */
 export function createRequestLog({
   log,
-  addresses = createClientAddresses([]),
+  addresses,
   metrics,
-  now = () => performance.now(),
 }: {
   readonly log: Log;
-  readonly addresses?: ClientAddresses;
-  readonly metrics?: HttpMetrics | undefined;
-  readonly now?: () => number;
+  readonly addresses: ClientAddresses;
+  readonly metrics: HttpMetrics | undefined;
 }): ApiMiddleware {
   return (ctx, next) => {
-    const startedAt = now();
+    const startedAt = performance.now();
     metrics?.started();
     const given = ctx.get("X-Request-Id");
     ctx.state.requestId = saneRequestId.test(given) ? given : randomUUID();
@@ -47,7 +43,7 @@ export function createRequestLog({
     ctx.state.log = () => log.child(ids);
     ctx.set("X-Request-Id", ctx.state.requestId);
     ctx.res.once("close", () => {
-      const durationMs = now() - startedAt;
+      const durationMs = performance.now() - startedAt;
       const refusal = refusalIn(ctx.res);
       if (refusal !== undefined) ctx.state.errorCode = refusal.code;
       const isAborted = refusal === undefined && !ctx.res.writableFinished;

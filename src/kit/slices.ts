@@ -28,7 +28,7 @@ async function rest(): Promise<void> {
  * Options of slices. Work whose share of the time is limited, such as by a budget, needs no rests.
  */
 export interface SlicesOptions {
-  readonly rests?: boolean;
+  readonly rests: boolean;
   /** Monotonic clock, in ms. */
   readonly now?: (() => number) | undefined;
 }
@@ -40,9 +40,10 @@ export interface SlicesOptions {
  * @returns A function that the work calls before each part. The work waits for the returned
  *   promise; undefined means that it goes on at once.
  */
-export function createSlices({ rests = true, now = () => performance.now() }: SlicesOptions = {}): () =>
-  | Promise<void>
-  | undefined {
+export function createSlices({
+  rests,
+  now = () => performance.now(),
+}: SlicesOptions): () => Promise<void> | undefined {
   let endsAt = rests ? -Infinity : now() + sliceMs;
   const pause = async (): Promise<void> => {
     await (rests ? slice() : nextTurn());

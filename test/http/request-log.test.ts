@@ -2,6 +2,7 @@ import Koa from "koa";
 import { connect } from "node:net";
 import { expect } from "chai";
 import type { HttpMetrics } from "../../src/telemetry/metrics/http.ts";
+import { createClientAddresses } from "../../src/http/client-address.ts";
 import { createRequestLog, pathForLog } from "../../src/http/request-log.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import type { RequestState } from "../../src/http/state.ts";
@@ -25,7 +26,7 @@ describe("createRequestLog", () => {
       },
       refused: () => undefined,
     };
-    app.use(createRequestLog({ log, metrics }));
+    app.use(createRequestLog({ log, metrics, addresses: createClientAddresses([]) }));
     app.use(async (ctx) => {
       if (ctx.path === "/hang") await new Promise((resolve) => ctx.res.once("close", resolve));
       Object.assign(ctx.state, {
