@@ -59,9 +59,9 @@ export type Condition =
   | { readonly kind: "version"; readonly fields: readonly Field[]; readonly version: string };
 
 /** A test of the text at a path of a Json field. */
-export type JsonTest =
-  | { readonly kind: "compare"; readonly operator: Comparison; readonly value: string }
-  | { readonly kind: "in"; readonly values: readonly string[] }
+export type JsonTest<Value = string> =
+  | { readonly kind: "compare"; readonly operator: Comparison; readonly value: Value }
+  | { readonly kind: "in"; readonly values: readonly Value[] }
   | { readonly kind: "null" }
   | { readonly kind: "like"; readonly pattern: string; readonly isCaseSensitive: boolean };
 

@@ -137,14 +137,8 @@ function millisecondAfter(time: Parameter): string {
   return new Date(Date.parse(textOf(time)) + 1).toISOString().replace(/^\+0*/, "");
 }
 
-type Test =
-  | { readonly kind: "compare"; readonly operator: Comparison; readonly value: Parameter }
-  | { readonly kind: "in"; readonly values: readonly Parameter[] }
-  | { readonly kind: "null" }
-  | { readonly kind: "like"; readonly pattern: string; readonly isCaseSensitive: boolean };
-
 /** Tests the column, or the text within its JSON, where all values are texts. */
-function on({ field, jsonPath }: ShownPath, test: Test): Condition {
+function on({ field, jsonPath }: ShownPath, test: JsonTest<Parameter>): Condition {
   return jsonPath === undefined
     ? { ...test, field }
     : { kind: "json", field, path: jsonPath, test: test as JsonTest };
