@@ -129,13 +129,11 @@ function readChecks(checks: readonly CatalogConstraint[]): {
   readonly checks: readonly Checked[];
   readonly unread: readonly string[];
 } {
-  const read = checks
+  const read = checks.map(({ condition, isValidated }) => ({
+    condition: condition ?? "",
     // Existing rows may violate a constraint that was never validated.
-    .map(({ condition, isValidated }) => ({ condition: condition ?? "", isValidated }))
-    .map(({ condition, isValidated }) => ({
-      condition,
-      parts: isValidated ? readCheck(condition) : undefined,
-    }));
+    parts: isValidated ? readCheck(condition ?? "") : undefined,
+  }));
   return {
     checks: read.flatMap(({ parts }) => parts ?? []),
     unread: read.flatMap(({ condition, parts }) =>
@@ -144,7 +142,6 @@ function readChecks(checks: readonly CatalogConstraint[]): {
   };
 }
 
-const textTypes: readonly TypedField["type"][] = ["String"];
 const longestValue = 63;
 
 /** Returns an Enum for a text that may only have the values of a list. */
@@ -152,7 +149,7 @@ function withEnum(typed: TypedField, checks: readonly Checked[], { name }: Catal
   const check = checks.find(
     (one) => one.kind === "values" && (one.column === name || one.column === "VALUE"),
   );
-  if (check?.kind !== "values" || !textTypes.includes(typed.type) || typed.native !== undefined) return typed;
+  if (check?.kind !== "values" || typed.type !== "String" || typed.native !== undefined) return typed;
   const { values } = check;
   const isFitting =
     new Set(values).size === values.length &&

@@ -172,7 +172,7 @@ function onlyOf(content: FileContent, comments: FileComments): FileComments {
 }
 
 function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
-  const { table, references, typeOf, isUnique } = parts;
+  const { table, references, typeOf, isUnique, refused } = parts;
   const { column, isNotNull, isGenerated, isCounted, default: given } = imported;
   const name = table.fields.get(column.number) ?? column.name;
   const isKey = table.key.columns.includes(column.number);
@@ -183,7 +183,10 @@ function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
   // The service assumes that the database generates a number or UUID that alone is the key.
   const isImplied = isSoleKey && (isCounted || given?.kind === "uuid");
   const isUniqueField =
-    !isSoleKey && list === undefined && isUnique(column.number) && !isRefused(parts, column.name, "unique");
+    !isSoleKey &&
+    list === undefined &&
+    isUnique(column.number) &&
+    !refused.has(`${table.table}\0${column.name}\0unique`);
   const field: FileField = {
     type,
     ...(isKey && { id: true }),
@@ -202,10 +205,6 @@ function fieldOf(imported: ImportedColumn, parts: FileParts): FieldOfColumn {
     }),
   };
   return { name, field, imported };
-}
-
-function isRefused({ table, refused }: FileParts, column: string, part: string): boolean {
-  return refused.has(`${table.table}\0${column}\0${part}`);
 }
 
 function defaultOf({ default: given, typed, isNotNull }: ImportedColumn): { default?: unknown } {
