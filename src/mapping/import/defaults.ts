@@ -1,4 +1,4 @@
-import { readDefault } from "../read/defaults.ts";
+import { isGenerator, readDefault } from "../read/defaults.ts";
 import { typeOptionsOf } from "../type-options.ts";
 import type { TypedField } from "./column-type.ts";
 import { literalOf, textOfLiteral, withoutCasts } from "./sql-text.ts";
@@ -13,8 +13,6 @@ export type ImportedDefault =
 
 const now = /^(?:now\(\)|CURRENT_TIMESTAMP|transaction_timestamp\(\)|LOCALTIMESTAMP)$/i;
 const uuid = /^(?:(?:\w+\.)?gen_random_uuid|(?:\w+\.)?uuid_generate_v4)\(\)$/;
-/** Texts that a mapping file would read as a function. */
-const words = ["now", "uuid", "autoincrement", "database"];
 
 /**
  * Pattern of names of creation times. With `now`, no client may set the time, which fits a creation
@@ -77,10 +75,10 @@ function scalarOf(bare: string, { type }: TypedField): unknown {
     case "Boolean":
       return /^(?:true|false)$/i.test(text ?? bare) ? (text ?? bare).toLowerCase() === "true" : undefined;
     case "String":
-      return text === undefined || words.includes(text) ? undefined : textOfLiteral(bare);
+      return text === undefined || isGenerator(text) ? undefined : textOfLiteral(bare);
     case "Enum":
     case "Uuid":
-      return text === undefined || (type === "Uuid" && words.includes(text)) ? undefined : text;
+      return text === undefined || (type === "Uuid" && isGenerator(text)) ? undefined : text;
     case "Json":
       return jsonOf(text);
     case "Bytes":

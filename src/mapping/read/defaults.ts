@@ -12,45 +12,42 @@ export type DefaultOutcome =
   | { readonly kind: "ok"; readonly value: FieldDefault }
   | { readonly kind: "refused"; readonly message: string };
 
+type Generator = Exclude<FieldDefault["kind"], "literal">;
+
 const generators: Readonly<
-  Record<
-    string,
-    {
-      readonly kind: Exclude<FieldDefault["kind"], "literal">;
-      readonly fits: (field: Typed) => boolean;
-      readonly where: string;
-    }
-  >
+  Record<Generator, { readonly fits: (field: Typed) => boolean; readonly where: string }>
 > = {
   now: {
-    kind: "now",
     fits: ({ type }) => ["DateTime", "Instant", "Date", "Time"].includes(type),
     where: "a DateTime, Date or Time",
   },
   autoincrement: {
-    kind: "autoincrement",
     fits: ({ type, isKey }) => isKey && (type === "Int" || type === "BigInt"),
     where: "a key of type Int or BigInt",
   },
-  uuid: { kind: "uuid", fits: ({ type }) => type === "String" || type === "Uuid", where: "a String or Uuid" },
-  database: { kind: "database", fits: () => true, where: "any field" },
+  uuid: { fits: ({ type }) => type === "String" || type === "Uuid", where: "a String or Uuid" },
+  database: { fits: () => true, where: "any field" },
 };
+
+/** Returns whether a value of `default:` is one of the words for values that the database makes. */
+export function isGenerator(given: unknown): given is Generator {
+  return typeof given === "string" && Object.hasOwn(generators, given);
+}
 
 /**
  * Reads `default:`, a literal or one of now, autoincrement, uuid and database. For an Enum and
  * Json, the first three words are plain values. `database` is one for an Enum with that value.
  */
 export function readDefault(field: Typed, given: unknown): DefaultOutcome {
-  const isWord = typeof given === "string" && Object.hasOwn(generators, given);
   const isValue =
     given === "database"
       ? field.type === "Enum" && field.values?.includes(given) === true
       : field.type === "Json" || field.type === "Enum";
-  const generator = isWord && !isValue ? generators[given] : undefined;
-  if (generator !== undefined) {
-    const isFine = generator.kind === "database" || !field.isList;
-    if (isFine && generator.fits(field)) return { kind: "ok", value: { kind: generator.kind } };
-    return { kind: "refused", message: `"${generator.kind}" is for ${generator.where}` };
+  if (isGenerator(given) && !isValue) {
+    const { fits, where } = generators[given];
+    const isFine = given === "database" || !field.isList;
+    if (isFine && fits(field)) return { kind: "ok", value: { kind: given } };
+    return { kind: "refused", message: `"${given}" is for ${where}` };
   }
   if (given === null && !field.isKey && !field.isList)
     return {
