@@ -40,11 +40,12 @@ interface Edited {
  *
  * @throws Error when the text is not a map of keys and values.
  */
-export function editYaml({ text, before, after, comments }: Edited): string {
+export function editYaml(given: Edited): string {
+  const { text, before, after } = given;
   const document = parse(text);
   if (!isMap(document.contents)) throw new Error("expected keys and values in the file");
   const edits: Edit[] = [];
-  editMap({ text, map: document.contents, before, after, comments, path: "", edits });
+  editMap({ ...given, map: document.contents, path: "", edits });
   const edited = apply(text, edits);
   const result = parse(edited);
   if (result.errors.length === 0 && isDeepStrictEqual(result.toJS(), after)) return edited;
@@ -83,12 +84,8 @@ function apply(text: string, edits: readonly Edit[]): string {
 }
 
 /** A map of the document that is edited. */
-interface MapEdit {
-  readonly text: string;
+interface MapEdit extends Edited {
   readonly map: YAMLMap;
-  readonly before: Readonly<Record<string, unknown>>;
-  readonly after: Readonly<Record<string, unknown>>;
-  readonly comments: Comments;
   /** Path of the map, with dots between the keys. */
   readonly path: string;
   readonly edits: Edit[];
@@ -108,13 +105,16 @@ function editMap(place: MapEdit): void {
   }
 }
 
+function pathOf({ path }: MapEdit, key: string): string {
+  return path === "" ? key : `${path}.${key}`;
+}
+
 function changeValue(place: MapEdit, key: string, pair: Pair): void {
-  const { text, map, before, after, comments, path, edits } = place;
+  const { text, map, before, after, edits } = place;
   const { value } = pair;
   const [one, other] = [before[key], after[key]];
-  const inner = path === "" ? key : `${path}.${key}`;
   if (isMap(value) && isObject(one) && isObject(other) && value.items.length > 0)
-    return editMap({ text, map: value, before: one, after: other, comments, path: inner, edits });
+    return editMap({ ...place, map: value, before: one, after: other, path: pathOf(place, key) });
   if (isSeq(value) && Array.isArray(one) && Array.isArray(other) && editList(place, value, one, other))
     return;
   const [from, to] = value === null ? [endOf(pair), endOf(pair)] : rangeOf(value);
@@ -163,7 +163,7 @@ function editList(
 }
 
 function removal(place: MapEdit, pair: Pair): readonly Edit[] {
-  const { text, map, comments, path } = place;
+  const { text, map, comments } = place;
   const [from] = rangeOf(pair.key);
   const to = endOf(pair);
   const index = map.items.indexOf(pair);
@@ -174,13 +174,13 @@ function removal(place: MapEdit, pair: Pair): readonly Edit[] {
     return [{ from: last === undefined ? from : endOf(last), to, text: "" }];
   }
   const start = lineStart(text, from);
-  const end = lineEnd(text, text.slice(from, to).trimEnd().length + from);
-  const above = comments[path === "" ? keyOf(pair) : `${path}.${keyOf(pair)}`] ?? [];
+  const end = lineEnd(text, lastCharacter(text, pair));
+  const above = comments[pathOf(place, keyOf(pair))] ?? [];
   return [{ from: start - commentLength(text, start, above), to: end, text: "" }];
 }
 
 function insert(place: MapEdit, key: string, previous: string | undefined): void {
-  const { text, map, after, comments, path, edits } = place;
+  const { text, map, after, comments, edits } = place;
   const pairs = map.items;
   const neighbour = pairs.find((pair) => keyOf(pair) === previous);
   if (map.flow === true) {
@@ -194,7 +194,7 @@ function insert(place: MapEdit, key: string, previous: string | undefined): void
   if (first === undefined) throw new Error("expected keys and values in the file");
   const [start] = rangeOf(first.key);
   const indent = " ".repeat(start - lineStart(text, start));
-  const lines = (comments[path === "" ? key : `${path}.${key}`] ?? []).map(commentLine);
+  const lines = (comments[pathOf(place, key)] ?? []).map(commentLine);
   const inserted = [...lines, ...blockLines(key, after[key])].map((line) => `${indent}${line}\n`).join("");
   const last = neighbour ?? pairs.at(-1);
   const end = last === undefined ? text.length : lineEnd(text, lastCharacter(text, last));
