@@ -57,7 +57,7 @@ async function list(
   const delegate = models.listDelegate(definition.model);
   const where = guardedBy(access, filter);
   const read = async (size: number): Promise<readonly string[]> => {
-    const args = { where, orderBy, skip: part.skip, take: size, ...optional({ include }) };
+    const args = { where, orderBy, skip: part.skip, take: size, include };
     const rows = await delegate.findMany(args);
     return rows.map((row) => JSON.stringify(transform(row)));
   };
@@ -80,7 +80,7 @@ async function find(
   try {
     const row = await delegate.findFirst({
       where: filter,
-      ...(shape === "access" ? {} : optional(shape)),
+      include: shape === "access" ? undefined : shape.include,
     });
     if (row === null) return undefined;
     const isAllowed =
@@ -226,8 +226,4 @@ function refuseAsked({ name }: Definition, asked: readonly string[]): void {
 function noVersions({ name }: Definition): AppError {
   const message = `${name} takes no If-Match: its code module gives arguments that only Prisma knows.`;
   return validationError({ "If-Match": [message] });
-}
-
-function optional(args: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>> {
-  return Object.fromEntries(Object.entries(args).filter(([, value]) => value !== undefined));
 }
