@@ -49,6 +49,29 @@ export function isKnown(ctx: ApiContext, tag: string): boolean {
   return tags.some((known) => known === tag || known === `W/${tag}`);
 }
 
+/** Bytes that many answers share. */
+export interface TaggedBytes {
+  readonly bytes: Buffer;
+  readonly tag: string;
+}
+
+/**
+ * Sends bytes, or a 304 to a client that has them.
+ *
+ * @param caching Value of `Cache-Control`.
+ */
+export function sendTagged(
+  ctx: ApiContext,
+  { bytes, tag }: TaggedBytes,
+  { type, caching }: { readonly type: string; readonly caching: string },
+): void {
+  ctx.set("ETag", tag);
+  ctx.set("Cache-Control", caching);
+  ctx.type = type;
+  ctx.body = bytes;
+  if (isKnown(ctx, tag)) ctx.status = 304;
+}
+
 /** Returns whether a write has conditions. */
 export function isConditional(ctx: ApiContext): boolean {
   return ctx.req.headers["if-match"] !== undefined || ctx.get("If-None-Match") !== "";

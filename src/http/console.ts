@@ -7,7 +7,7 @@ import { gzip } from "node:zlib";
 import { AppError } from "../kit/errors.ts";
 import { loadOnce } from "../kit/load-once.ts";
 import { root } from "../kit/root.ts";
-import { entityTagOf, isKnown } from "./conditional.ts";
+import { entityTagOf, sendTagged, type TaggedBytes } from "./conditional.ts";
 import { answerUnsupported, unknownRoute } from "./error-body.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
@@ -49,11 +49,9 @@ export interface ConsolePages {
   readonly serve: ApiMiddleware;
 }
 
-interface Asset {
-  readonly bytes: Buffer;
+interface Asset extends TaggedBytes {
   readonly zipped: Buffer | undefined;
   readonly type: string;
-  readonly tag: string;
 }
 
 /**
@@ -151,14 +149,11 @@ function escaped(text: string): string {
 }
 
 function send(ctx: ApiContext, { bytes, zipped, type, tag }: Asset, isHashed: boolean): void {
-  ctx.set("ETag", tag);
   ctx.vary("Accept-Encoding");
-  // The names of assets contain a hash. The page is requested again each time, with a 304 until it
-  // changes.
-  ctx.set("Cache-Control", isHashed ? "public, max-age=31536000, immutable" : "no-cache");
   const takesGzip = zipped !== undefined && ctx.acceptsEncodings("gzip", "identity") === "gzip";
   if (takesGzip) ctx.set("Content-Encoding", "gzip");
-  ctx.type = type;
-  ctx.body = takesGzip ? zipped : bytes;
-  if (isKnown(ctx, tag)) ctx.status = 304;
+  // The names of assets contain a hash. The page is requested again each time, with a 304 until it
+  // changes.
+  const caching = isHashed ? "public, max-age=31536000, immutable" : "no-cache";
+  sendTagged(ctx, { bytes: takesGzip ? zipped : bytes, tag }, { type, caching });
 }

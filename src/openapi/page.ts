@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
-import { entityTagOf, isKnown } from "../http/conditional.ts";
-import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { entityTagOf, sendTagged, type TaggedBytes } from "../http/conditional.ts";
+import type { ApiRouter } from "../http/state.ts";
 import { loadOnce } from "../kit/load-once.ts";
 import { root } from "../kit/root.ts";
 
@@ -9,6 +9,9 @@ import { root } from "../kit/root.ts";
  * Folder of the page's files, which `npm run build:page` fills: our own and those of Swagger UI.
  */
 const folder = new URL("dist/openapi/page/", root);
+
+/** Caches revalidate a file each time, with a 304 until the version of the service changes. */
+const caching = "public, no-cache";
 
 /** Media type of every served file, by its name. No other name leads to a file. */
 const files: ReadonlyMap<string, string> = new Map([
@@ -33,11 +36,6 @@ const policy = [
   "frame-ancestors 'none'",
 ].join("; ");
 
-interface Asset {
-  readonly bytes: Buffer;
-  readonly tag: string;
-}
-
 /**
  * Adds `GET docs`: a page over the document, for people. The page contains nothing of the
  * configuration, and so needs no token; it asks for one to load the document.
@@ -52,23 +50,14 @@ export function addPageRoutes(router: ApiRouter): void {
       return;
     }
     ctx.set("Content-Security-Policy", policy);
-    send(ctx, "text/html; charset=utf-8", await load("page.html"));
+    sendTagged(ctx, await load("page.html"), { type: "text/html; charset=utf-8", caching });
   });
 
   for (const [name, type] of files)
-    router.get(`/docs/${name}`, async (ctx) => send(ctx, type, await load(name)));
+    router.get(`/docs/${name}`, async (ctx) => sendTagged(ctx, await load(name), { type, caching }));
 }
 
-async function loadAsset(name: string): Promise<Asset> {
+async function loadAsset(name: string): Promise<TaggedBytes> {
   const bytes = await readFile(fileURLToPath(new URL(name, folder)));
   return { bytes, tag: entityTagOf(bytes) };
-}
-
-function send(ctx: ApiContext, type: string, { bytes, tag }: Asset): void {
-  ctx.set("ETag", tag);
-  // Caches revalidate the file each time, with a 304 until the version of the service changes.
-  ctx.set("Cache-Control", "public, no-cache");
-  ctx.type = type;
-  ctx.body = bytes;
-  if (isKnown(ctx, tag)) ctx.status = 304;
 }

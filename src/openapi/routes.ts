@@ -1,6 +1,6 @@
-import { entityTagOf, isKnown } from "../http/conditional.ts";
+import { entityTagOf, sendTagged, type TaggedBytes } from "../http/conditional.ts";
 import { addPageRoutes } from "./page.ts";
-import type { ApiContext, ApiRouter } from "../http/state.ts";
+import type { ApiRouter } from "../http/state.ts";
 
 export interface OpenApiRoutesOptions {
   /** The setting `http.openApi`: token, public or off. */
@@ -20,29 +20,15 @@ export function addOpenApiRoutes(options: OpenApiRoutesOptions): void {
   const { audience, router, openRouter, makeDocument } = options;
   if (audience === "off") return;
   addPageRoutes(openRouter);
-  let made: KnownDocument | undefined;
+  let made: TaggedBytes | undefined;
   (audience === "public" ? openRouter : router).get("/openapi.json", (ctx) => {
     made ??= documentOf(makeDocument());
-    sendKnown(ctx, made);
+    // A client may keep the document, and revalidates it each time; the answer is then a 304.
+    sendTagged(ctx, made, { type: "json", caching: "private, no-cache" });
   });
 }
 
-/** The document's bytes, which all answers share. */
-interface KnownDocument {
-  readonly bytes: Buffer;
-  readonly tag: string;
-}
-
-function documentOf(document: unknown): KnownDocument {
+function documentOf(document: unknown): TaggedBytes {
   const bytes = Buffer.from(JSON.stringify(document));
   return { bytes, tag: entityTagOf(bytes) };
-}
-
-function sendKnown(ctx: ApiContext, { bytes, tag }: KnownDocument): void {
-  ctx.set("ETag", tag);
-  // A client may keep the document, and revalidates it each time; the answer is then a 304.
-  ctx.set("Cache-Control", "private, no-cache");
-  ctx.type = "json";
-  ctx.body = bytes;
-  if (isKnown(ctx, tag)) ctx.status = 304;
 }
