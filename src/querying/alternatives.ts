@@ -1,5 +1,5 @@
 import type { Field } from "../mapping/definition.ts";
-import { allOf, comparesWithNull, isNever, type Condition, type Parameter } from "./condition.ts";
+import { allOf, comparesWithNull, isNever, partsOf, type Condition, type Parameter } from "./condition.ts";
 import type { Link } from "./links.ts";
 import { bindToUsers, isUserValue } from "./user-values.ts";
 
@@ -156,23 +156,7 @@ function placeAt(field: Field, value: Parameter): UserPlace | undefined {
 
 /** Returns whether the condition contains a value of the user. */
 function asksUser(condition: Condition): boolean {
-  switch (condition.kind) {
-    case "all":
-    case "any":
-      return condition.of.some(asksUser);
-    case "not":
-    case "notFalse":
-    case "related":
-      return asksUser(condition.of);
-    case "compare":
-      return isUserValue(condition.value);
-    case "in":
-    case "list":
-      return condition.values.some(isUserValue);
-    case "like":
-    case "null":
-    case "json":
-    case "version":
-      return false;
-  }
+  if (condition.kind === "compare") return isUserValue(condition.value);
+  if (condition.kind === "in" || condition.kind === "list") return condition.values.some(isUserValue);
+  return partsOf(condition).some(asksUser);
 }

@@ -100,25 +100,21 @@ export function escapeLike(text: string): string {
  * Returns whether a value in the condition is NULL, so that a part of it is unknown and never true.
  */
 export function comparesWithNull(condition: Condition): boolean {
-  switch (condition.kind) {
-    case "all":
-    case "any":
-      return condition.of.some(comparesWithNull);
-    case "not":
-    case "notFalse":
-    case "related":
-      return comparesWithNull(condition.of);
-    case "compare":
-      return condition.value === null;
-    case "in":
-    case "list":
-      return condition.values.includes(null);
-    case "null":
-    case "like":
-    case "json":
-    case "version":
-      return false;
-  }
+  if (condition.kind === "compare") return condition.value === null;
+  if (condition.kind === "in" || condition.kind === "list") return condition.values.includes(null);
+  return partsOf(condition).some(comparesWithNull);
+}
+
+/** Returns the conditions within a condition. */
+export function partsOf(condition: Condition): readonly Condition[] {
+  return "of" in condition ? [condition.of].flat() : [];
+}
+
+/** Returns a condition with each of the conditions within it replaced. */
+export function withParts(condition: Condition, replace: (part: Condition) => Condition): Condition {
+  if (condition.kind === "all" || condition.kind === "any")
+    return { ...condition, of: condition.of.map(replace) };
+  return "of" in condition ? { ...condition, of: replace(condition.of) } : condition;
 }
 
 export function isColumn(value: Parameter): value is StatementColumn {

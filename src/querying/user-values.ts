@@ -1,6 +1,6 @@
 import type { Caller } from "../kit/caller.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";
-import { comparesWithNull, never, type Condition, type Parameter } from "./condition.ts";
+import { comparesWithNull, never, withParts, type Condition, type Parameter } from "./condition.ts";
 import { readFieldValue } from "./filter-values.ts";
 
 /**
@@ -52,36 +52,22 @@ function bind(condition: Condition, resolve: Resolve): Condition {
 function put(condition: Condition, resolve: Resolve): Condition {
   const bound = (field: Field, value: Parameter): readonly Parameter[] =>
     isUserValue(value) ? resolve(field, value.slice(prefix.length)) : [value];
-  switch (condition.kind) {
-    case "all":
-    case "any":
-      return { ...condition, of: condition.of.map((one) => put(one, resolve)) };
-    case "not":
-    case "notFalse":
-    case "related":
-      return { ...condition, of: put(condition.of, resolve) };
-    case "compare": {
-      // With several claims, using the first one would grant more than using none.
-      const [value = null, ...others] = bound(condition.field, condition.value);
-      return { ...condition, value: others.length > 0 ? null : value };
-    }
-    case "in":
-    case "list": {
-      // Requiring all of several claims is stricter than requiring one, so that a NOT would admit
-      // more.
-      const takesSeveral = condition.kind === "in" || condition.operator === "&&";
-      const valuesOf = (value: Parameter): readonly Parameter[] => {
-        const given = bound(condition.field, value);
-        return takesSeveral || given.length === 1 ? given : [null];
-      };
-      return { ...condition, values: condition.values.flatMap(valuesOf) };
-    }
-    case "like":
-    case "null":
-    case "json":
-    case "version":
-      return condition;
+  if (condition.kind === "compare") {
+    // With several claims, using the first one would grant more than using none.
+    const [value = null, ...others] = bound(condition.field, condition.value);
+    return { ...condition, value: others.length > 0 ? null : value };
   }
+  if (condition.kind === "in" || condition.kind === "list") {
+    // Requiring all of several claims is stricter than requiring one, so that a NOT would admit
+    // more.
+    const takesSeveral = condition.kind === "in" || condition.operator === "&&";
+    const valuesOf = (value: Parameter): readonly Parameter[] => {
+      const given = bound(condition.field, value);
+      return takesSeveral || given.length === 1 ? given : [null];
+    };
+    return { ...condition, values: condition.values.flatMap(valuesOf) };
+  }
+  return withParts(condition, (one) => put(one, resolve));
 }
 
 /**
@@ -90,24 +76,9 @@ function put(condition: Condition, resolve: Resolve): Condition {
  * be true.
  */
 function withoutUnknown(condition: Condition): Condition {
-  switch (condition.kind) {
-    case "all":
-    case "any":
-      return { ...condition, of: condition.of.map(withoutUnknown) };
-    case "related":
-      return { ...condition, of: withoutUnknown(condition.of) };
-    case "not":
-    case "notFalse":
-      return comparesWithNull(condition.of) ? never : condition;
-    case "compare":
-    case "in":
-    case "list":
-    case "like":
-    case "null":
-    case "json":
-    case "version":
-      return condition;
-  }
+  if (condition.kind === "not" || condition.kind === "notFalse")
+    return comparesWithNull(condition.of) ? never : condition;
+  return withParts(condition, withoutUnknown);
 }
 
 function userValueOf(path: string, caller: Caller): unknown {

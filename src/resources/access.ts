@@ -9,7 +9,7 @@ import {
   type Definitions,
   type Field,
 } from "../mapping/definition.ts";
-import { allOf, always, isNever, never, type Condition } from "../querying/condition.ts";
+import { allOf, always, isNever, never, withParts, type Condition } from "../querying/condition.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
 import { bindCondition } from "../querying/user-values.ts";
 
@@ -99,28 +99,11 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
     },
     readFilter: ({ access: { read } }) => filters.get(read),
     withinReach(condition, caller) {
-      switch (condition.kind) {
-        case "all":
-        case "any":
-          return { ...condition, of: condition.of.map((one) => access.withinReach(one, caller)) };
-        case "not":
-        case "notFalse":
-          return { ...condition, of: access.withinReach(condition.of, caller) };
-        case "related": {
-          const { link, of } = condition;
-          const { target } = link;
-          const readable = isUnguarded(target) ? always : access.of(target, ["read"], caller);
-          return { ...condition, of: allOf([readable, access.withinReach(of, caller)]) };
-        }
-        case "compare":
-        case "in":
-        case "null":
-        case "like":
-        case "list":
-        case "json":
-        case "version":
-          return condition;
-      }
+      const within = withParts(condition, (one) => access.withinReach(one, caller));
+      if (within.kind !== "related") return within;
+      const { target } = within.link;
+      const readable = isUnguarded(target) ? always : access.of(target, ["read"], caller);
+      return { ...within, of: allOf([readable, within.of]) };
     },
   };
   return access;

@@ -1,7 +1,7 @@
 import { isUniqueAlone } from "../mapping/keys.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Definition, Row } from "../mapping/definition.ts";
-import type { Condition } from "../querying/condition.ts";
+import { partsOf, type Condition } from "../querying/condition.ts";
 import { parameterOf } from "../querying/values.ts";
 import { findTarget, referable, type Referring } from "./lookup.ts";
 import type { CompiledRules } from "../validation/validate.ts";
@@ -47,26 +47,11 @@ export function areCheckedTogether(
  * them.
  */
 function leadsTo(condition: Condition, own: Definition): boolean {
-  switch (condition.kind) {
-    case "all":
-    case "any":
-      return condition.of.some((one) => leadsTo(one, own));
-    case "not":
-    case "notFalse":
-      return leadsTo(condition.of, own);
-    case "related": {
-      const { target } = condition.link;
-      return target.isView || target.table === own.table || leadsTo(condition.of, own);
-    }
-    case "compare":
-    case "in":
-    case "null":
-    case "like":
-    case "list":
-    case "json":
-    case "version":
-      return false;
+  if (condition.kind === "related") {
+    const { target } = condition.link;
+    if (target.isView || target.table === own.table) return true;
   }
+  return partsOf(condition).some((one) => leadsTo(one, own));
 }
 
 /**
