@@ -3,6 +3,7 @@ import type { JwtSettings } from "../config/jwt-settings.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
+import { toPath, valueAt } from "../validation/body-paths.ts";
 import type { Identifier } from "./authenticate.ts";
 import { callerOf, disabledUser, invalidToken, type Identity } from "./identity.ts";
 import { emailFault } from "./input.ts";
@@ -94,11 +95,7 @@ export function createJwtIdentifier({
 
 /** Returns a claim by its name, else by its path, such as `realm_access.roles` of Keycloak. */
 function claimOf(claims: Caller["claims"], name: string): unknown {
-  if (Object.hasOwn(claims, name)) return claims[name];
-  return name.split(".").reduce<unknown>((value, step) => {
-    const isObject = typeof value === "object" && value !== null && Object.hasOwn(value, step);
-    return isObject ? (value as Readonly<Record<string, unknown>>)[step] : undefined;
-  }, claims);
+  return Object.hasOwn(claims, name) ? claims[name] : valueAt(claims, toPath(name));
 }
 
 /** Returns the subject; undefined for a value that cannot be a subject or cannot be stored. */

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import type { JwtSettings } from "../config/jwt-settings.ts";
 import { setBounded } from "../kit/bounded-map.ts";
 import { messageOf } from "../kit/errors.ts";
+import { isObject } from "../kit/is-object.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createFetchJson, type FetchJson } from "./fetch-json.ts";
 import { parseUrl } from "../kit/parse-url.ts";
@@ -154,8 +155,8 @@ function keySetOf(document: unknown): KeySet {
 }
 
 function isUsable(key: unknown): key is Readonly<Record<string, unknown>> {
-  if (typeof key !== "object" || key === null) return false;
-  const { kty, use, d } = key as Readonly<Record<string, unknown>>;
+  if (!isObject(key)) return false;
+  const { kty, use, d } = key;
   const isPublic = kty === "RSA" || kty === "EC" || kty === "OKP";
   return isPublic && d === undefined && (use === undefined || use === "sig");
 }
