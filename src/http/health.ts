@@ -1,5 +1,6 @@
 import type { RequestListener, ServerResponse } from "node:http";
 import { messageOf } from "../kit/errors.ts";
+import { endsWithin } from "../kit/worker.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 import { securityHeaders } from "./security-headers.ts";
 
@@ -88,17 +89,13 @@ function shareOutcome(name: string, check: HealthCheck, timeoutMs: number): Shar
 }
 
 async function outcomeOf(check: HealthCheck, timeoutMs: number): Promise<Omit<Outcome, "name">> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
-  });
   try {
-    const remark = await Promise.race([check(), late]);
-    return { isPassed: true, remark: remark ?? undefined };
+    const answering = check();
+    const isInTime = await endsWithin(timeoutMs, answering);
+    if (!isInTime) return { isPassed: false, remark: `no answer within ${timeoutMs} ms` };
+    return { isPassed: true, remark: (await answering) ?? undefined };
   } catch (error) {
     return { isPassed: false, remark: messageOf(error) };
-  } finally {
-    clearTimeout(timer);
   }
 }
 
