@@ -12,7 +12,7 @@ const path = "/webhook-deliveries";
 const status: JsonSchema = { type: "string", enum: deliveryStatuses };
 
 /** Schemas of the keys of a delivery (docs/webhooks.md, "Deliveries"). */
-export const deliveryKeys: Readonly<Record<string, JsonSchema>> = {
+const deliveryKeys: Readonly<Record<string, JsonSchema>> = {
   id: rowId,
   uuid,
   event_id: rowId,
@@ -90,15 +90,20 @@ const own: OwnParameters = {
   created_before: { schema: dateTime, description: "Made before this time." },
 };
 
-/** The schemas of deliveries. */
-export function deliverySchemas(): Readonly<Record<string, JsonSchema>> {
+/** Returns the schemas of the keys that lists of deliveries show. */
+export function listedKeys(): Readonly<Record<string, JsonSchema>> {
   const shown = [...(deliveryShape.places?.keys() ?? [])].map((name) => {
     const schema = deliveryKeys[name];
     if (schema === undefined)
       throw new Error(`The key ${name} of deliveries has no schema in openapi/endpoints.`);
     return [name, schema] as const;
   });
-  const delivery = Object.fromEntries(shown);
+  return Object.fromEntries(shown);
+}
+
+/** The schemas of deliveries. */
+export function deliverySchemas(): Readonly<Record<string, JsonSchema>> {
+  const delivery = listedKeys();
   return {
     Delivery: objectOf(delivery),
     "Delivery.shown": objectOf({ ...delivery, request, attempts: listOf(attempt) }),

@@ -1,4 +1,3 @@
-import { deliveryShape } from "../../deliveries/list-filter.ts";
 import { auditShape } from "../../operations/audit-page.ts";
 import { deadLetterShape } from "../../operations/dead-letters.ts";
 import { cursorPageSchema } from "../envelopes.ts";
@@ -8,7 +7,7 @@ import { cursorParameters, ofWebhook } from "../list-parameters.ts";
 import type { Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime, text, whole } from "../value-schemas.ts";
-import { deliveryKeys } from "./deliveries.ts";
+import { listedKeys } from "./deliveries.ts";
 
 const flag: JsonSchema = { type: "boolean" };
 const anyObject: JsonSchema = { type: "object", additionalProperties: true };
@@ -58,8 +57,6 @@ const fault = objectOf({
 
 /** Returns the schemas of the operations for operators (docs/operations.md). */
 export function operationSchemas(): Readonly<Record<string, JsonSchema>> {
-  const keys = [...(deliveryShape.places?.keys() ?? [])];
-  const delivery = Object.fromEntries(keys.map((name) => [name, deliveryKeys[name] ?? {}]));
   return {
     Stats: objectOf({
       now: dateTime,
@@ -93,7 +90,7 @@ export function operationSchemas(): Readonly<Record<string, JsonSchema>> {
       details: anyObject,
     }),
     DeadLetter: objectOf({
-      ...delivery,
+      ...listedKeys(),
       user_id: nullable(whole),
       dead_lettered_at: { ...nullable(dateTime), description: "When the broker confirmed it." },
     }),

@@ -20,10 +20,10 @@ const rotation: JsonSchema = {
 
 /** Returns the operations on a subscription, apart from reading and changing it. */
 export function webhookActions(): readonly Operation[] {
+  const common = { tag: "Webhooks", scope: "webhooks" } as const;
   return [
     {
-      tag: "Webhooks",
-      scope: "webhooks",
+      ...common,
       method: "post",
       path: "/webhooks/{id}/rotate-secret",
       id: "svc.webhooks.rotateSecret",
@@ -40,8 +40,7 @@ export function webhookActions(): readonly Operation[] {
       errors: [...bodyFaults, ...idempotencyFaults, "webhook.not_found"],
     },
     {
-      tag: "Webhooks",
-      scope: "webhooks",
+      ...common,
       method: "post",
       path: "/webhooks/{id}/test",
       id: "svc.webhooks.test",
@@ -64,8 +63,7 @@ export function webhookActions(): readonly Operation[] {
       ],
     },
     {
-      tag: "Webhooks",
-      scope: "webhooks",
+      ...common,
       method: "post",
       path: "/webhooks/preview",
       id: "svc.webhooks.preview",
