@@ -6,6 +6,7 @@ import { OperatorError } from "../kit/errors.ts";
 import { isScope, scopeFault } from "../kit/scopes.ts";
 import { unknownUser, withUsers, type UserCommandsOptions } from "./command-context.ts";
 import { nameFault } from "./input.ts";
+import { presentToken } from "./present.ts";
 import type { TokenInfo } from "./provider.ts";
 
 export const defaultTokenName = "default";
@@ -98,16 +99,8 @@ async function createToken(
 }
 
 function tokenRow(token: TokenInfo): OutputRow {
-  return {
-    id: token.id,
-    user_id: token.userId,
-    name: token.name,
-    scopes: token.scopes,
-    created_at: formatDateTime(token.createdAt),
-    last_used_at: formatDateTime(token.lastUsedAt),
-    expires_at: formatDateTime(token.expiresAt),
-    revoked_at: formatDateTime(token.revokedAt),
-  };
+  const { parent_id: _hidden, ...row } = presentToken(token);
+  return row;
 }
 
 /**
