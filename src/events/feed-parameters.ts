@@ -1,9 +1,9 @@
 import { pageOf } from "../http/page.ts";
-import { readingFault, readQuery, shortened } from "../http/query-string.ts";
+import { readingFault, readQuery } from "../http/query-string.ts";
 import { requireScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
 import { AppError, validationError } from "../kit/errors.ts";
-import { nearest } from "../kit/did-you-mean.ts";
+import { nearest, shortened } from "../kit/did-you-mean.ts";
 import { isUuid } from "../kit/ids.ts";
 import { includesScope } from "../kit/scopes.ts";
 import { triggers } from "../mapping/definition.ts";

@@ -1,5 +1,5 @@
 import { validationError } from "../kit/errors.ts";
-import { shortened } from "./query-string.ts";
+import { shortened } from "../kit/did-you-mean.ts";
 import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
 
 /** Paths below the prefix of lists, and of reads whose handlers check the parameters. */

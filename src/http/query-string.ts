@@ -49,11 +49,6 @@ export function readingFault(
 
 const lenient: readonly string[] = ["search", "webhook_id", "status", "event_id"];
 
-/** Returns a name from a request, shortened for a message. */
-export function shortened(name: string): string {
-  return name.length <= 100 ? name : `${name.slice(0, 100)}…`;
-}
-
 function readParameter(text: string): QueryParameter {
   const end = text.indexOf("=");
   const name = decode(end === -1 ? text : text.slice(0, end));

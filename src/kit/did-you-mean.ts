@@ -60,11 +60,13 @@ function distanceBetween(a: string, b: string): number {
 
 /** Returns the message about an unknown field of a request. */
 export function unknownField(name: string, known: readonly string[]): string {
-  const shown = name.length <= longestShown ? name : `${name.slice(0, longestShown)}…`;
+  const shown = shortened(name);
   const meant = nearest(name, known);
   if (meant !== undefined) return `There is no field ${shown}; did you mean ${meant}?`;
   return `There is no field ${shown}${known.length === 0 ? "" : `; expected one of ${known.join(", ")}`}.`;
 }
 
-/** Limit in characters, because requests may have any names. */
-const longestShown = 100;
+/** Returns a name for a message, shortened because requests may have any names. */
+export function shortened(name: string): string {
+  return name.length <= 100 ? name : `${name.slice(0, 100)}…`;
+}

@@ -1,4 +1,4 @@
-import { shortened } from "../http/query-string.ts";
+import { shortened } from "../kit/did-you-mean.ts";
 import { getOrSet } from "../kit/group-by.ts";
 import type { Condition, Parameter } from "./condition.ts";
 import { filterCondition } from "./filter-condition.ts";

@@ -1,4 +1,4 @@
-import { shortened } from "../http/query-string.ts";
+import { shortened } from "../kit/did-you-mean.ts";
 import { isObject } from "../kit/is-object.ts";
 import type { Parameter } from "./condition.ts";
 import { mostValues, readValue } from "./filter-values.ts";

@@ -1,5 +1,6 @@
 import { pageOf, searchFault, type Page } from "../http/page.ts";
-import { readingFault, readQuery, shortened, type QueryParameter } from "../http/query-string.ts";
+import { readingFault, readQuery, type QueryParameter } from "../http/query-string.ts";
+import { shortened } from "../kit/did-you-mean.ts";
 import { validationError } from "../kit/errors.ts";
 import type { CountMode } from "../mapping/definition.ts";
 import type { Condition } from "./condition.ts";

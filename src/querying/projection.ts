@@ -1,4 +1,4 @@
-import { shortened } from "../http/query-string.ts";
+import { shortened } from "../kit/did-you-mean.ts";
 import type { Shown } from "../mapping/shown.ts";
 import { isContainer } from "../validation/body-paths.ts";
 import { keysOf, suggestionFor } from "./shown-paths.ts";

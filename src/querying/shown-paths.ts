@@ -1,5 +1,4 @@
-import { shortened } from "../http/query-string.ts";
-import { nearest } from "../kit/did-you-mean.ts";
+import { nearest, shortened } from "../kit/did-you-mean.ts";
 import { countModes, type CountMode, type Definition, type Definitions } from "../mapping/definition.ts";
 import {
   filterFault,
