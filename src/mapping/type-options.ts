@@ -1,6 +1,7 @@
 import type { Field } from "./definition.ts";
 
-type TypeOptions = Pick<Field, "length" | "precision" | "scale" | "values">;
+/** The options of a field's type. */
+export type TypeOptions = Pick<Field, "length" | "precision" | "scale" | "values">;
 
 /** Returns the options of a field's type, without missing ones. */
 export function typeOptionsOf({

@@ -12,6 +12,7 @@ import {
   pathOf,
   type ManySelection,
   type Raw,
+  type RelatedPage,
   type Selection,
   type SelectionStatement,
 } from "./selection.ts";
@@ -185,16 +186,11 @@ async function readMany(
 }
 
 /** The selection and order of the records at the other end of a link. */
-export interface LinkedReading {
+export interface LinkedReading extends RelatedPage {
   /** Definition at the near end of the link. */
   readonly definition: Definition;
   readonly link: Link;
   readonly statement: SelectionStatement;
-  readonly where?: Condition;
-  readonly order?: readonly OrderItem[];
-  /** Limit of the records for each record at the near end. */
-  readonly take?: number;
-  readonly skip?: number;
 }
 
 /**

@@ -18,14 +18,18 @@ export interface Need {
   readonly related: ReadonlyMap<string, RelatedNeed>;
 }
 
-/** The records of a relation to read, and the parts of each. */
-export interface RelatedNeed {
-  readonly need: Need;
-  /** The following options are for relations to many. */
+/** The records of a relation to many to read. */
+export interface RelatedPage {
   readonly where?: Condition;
   readonly order?: readonly OrderItem[];
+  /** Limit of the records for each record at the near end. */
   readonly take?: number;
   readonly skip?: number;
+}
+
+/** The records of a relation to read, and the parts of each. */
+export interface RelatedNeed extends RelatedPage {
+  readonly need: Need;
 }
 
 /** Positions of the parts of a record in a row of a statement. */
@@ -52,7 +56,7 @@ export interface ManySelection {
   /** Position of the records in the parent's row. */
   readonly position: number;
   readonly statement: SelectionStatement;
-  readonly rest: Omit<RelatedNeed, "need">;
+  readonly rest: RelatedPage;
 }
 
 /** A selection with the parts of its SELECT. */

@@ -1,4 +1,5 @@
 import type { FieldType } from "../definition.ts";
+import type { TypeOptions } from "../type-options.ts";
 import type { CatalogColumn, CatalogType } from "./catalog.ts";
 
 /** The type of a column, resolved to the type beneath its domains and its list. */
@@ -13,13 +14,9 @@ export interface ResolvedType {
 }
 
 /** The part of a field that follows from its column's type. */
-export interface TypedField {
+export interface TypedField extends TypeOptions {
   readonly type: FieldType;
   readonly list?: true;
-  readonly length?: number;
-  readonly precision?: number;
-  readonly scale?: number;
-  readonly values?: readonly string[];
   readonly native?: string;
   /** Property of the type that the field does not express. */
   readonly remark?: string;

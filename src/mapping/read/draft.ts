@@ -16,12 +16,13 @@ import type {
   Relation,
   TableIndex,
 } from "../definition.ts";
+import type { TypeOptions } from "../type-options.ts";
 import type { RuleSpecs } from "../../validation/syntax.ts";
 import { schemaFaults } from "./schema-faults.ts";
 import { isObject } from "../../kit/is-object.ts";
 
 /** A field in the form of the file. */
-export interface FileField {
+export interface FileField extends TypeOptions {
   readonly type: FieldType;
   readonly id?: boolean;
   readonly list?: boolean;
@@ -32,10 +33,6 @@ export interface FileField {
   readonly generated?: boolean;
   readonly native?: string;
   readonly column?: string;
-  readonly length?: number;
-  readonly precision?: number;
-  readonly scale?: number;
-  readonly values?: readonly string[];
   readonly default?: unknown;
   readonly references?: string;
   readonly as?: string;
