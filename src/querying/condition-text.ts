@@ -66,9 +66,8 @@ function searchedText(alias: string, field: Field): string {
 export function conditionText(condition: Condition, alias: string, parameters: Parameters): string {
   switch (condition.kind) {
     case "all":
-      return joined(condition.of, " AND ", "TRUE", alias, parameters);
     case "any":
-      return joined(condition.of, " OR ", "FALSE", alias, parameters);
+      return joined(condition, alias, parameters);
     case "not":
       return `NOT (${conditionText(condition.of, alias, parameters)})`;
     case "notFalse":
@@ -127,19 +126,13 @@ export function versionText(alias: string, fields: readonly Field[]): string {
 }
 
 function joined(
-  conditions: readonly Condition[],
-  word: string,
-  empty: string,
+  { kind, of }: Extract<Condition, { kind: "all" | "any" }>,
   alias: string,
   parameters: Parameters,
 ): string {
-  if (conditions.length === 0) return empty;
-  const texts = conditions.map((one) => conditionText(one, alias, parameters));
-  return texts.length === 1 ? (texts[0] as string) : texts.map(parenthesised).join(word);
-}
-
-function parenthesised(text: string): string {
-  return `(${text})`;
+  const [word, empty] = kind === "all" ? [" AND ", "TRUE"] : [" OR ", "FALSE"];
+  const texts = of.map((one) => conditionText(one, alias, parameters));
+  return texts.length > 1 ? texts.map((text) => `(${text})`).join(word) : (texts[0] ?? empty);
 }
 
 /**
