@@ -48,13 +48,10 @@ function compile(filter: JsonFilter, places: ReadonlyMap<string, Shown>): Evalua
       const of = compile(filter.of, places);
       return (evaluation) => not(of(evaluation));
     }
-    case "all": {
-      const of = filter.of.map((one) => compile(one, places));
-      return (evaluation) => joined(of, evaluation, false);
-    }
+    case "all":
     case "any": {
       const of = filter.of.map((one) => compile(one, places));
-      return (evaluation) => joined(of, evaluation, true);
+      return (evaluation) => joined(of, evaluation, filter.kind === "any");
     }
   }
 }

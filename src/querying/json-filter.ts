@@ -54,15 +54,15 @@ function addFault({ faults }: State, place: readonly string[], fault: string): v
   if (faults.size < mostFaults) faults.set(place.map(shortened).join("."), fault);
 }
 
+/** Adds a fault, and returns a filter in place of the faulty part. */
+function refuse(state: State, place: readonly string[], fault: string): JsonFilter {
+  addFault(state, place, fault);
+  return { kind: "all", of: [] };
+}
+
 function readGroup(state: State, given: unknown, place: readonly string[], depth: number): JsonFilter {
-  if (!isObject(given)) {
-    addFault(state, place, "A filter is an object of paths and conditions.");
-    return { kind: "all", of: [] };
-  }
-  if (depth > mostDepth) {
-    addFault(state, place, `Groups may be at most ${mostDepth} deep.`);
-    return { kind: "all", of: [] };
-  }
+  if (!isObject(given)) return refuse(state, place, "A filter is an object of paths and conditions.");
+  if (depth > mostDepth) return refuse(state, place, `Groups may be at most ${mostDepth} deep.`);
   const of: JsonFilter[] = [];
   for (const [key, value] of Object.entries(given)) {
     if (state.conditions > mostConditions) break;
@@ -95,8 +95,7 @@ function readPath(state: State, path: string, value: unknown, place: readonly st
   const shown = findPath(state.table, path);
   if (shown === undefined) {
     state.conditions += 1;
-    addFault(state, place, pathFault(state.table, path, "filtered"));
-    return { kind: "all", of: [] };
+    return refuse(state, place, pathFault(state.table, path, "filtered"));
   }
   if (!isObject(value)) return readTest(state, shown, { operator: "eq", value, place });
   const tests = Object.entries(value)
@@ -116,25 +115,16 @@ function readTest(
   }: { readonly operator: string; readonly value: unknown; readonly place: readonly string[] },
 ): JsonFilter {
   state.conditions += 1;
-  const nothing: JsonFilter = { kind: "all", of: [] };
   const operator = operatorOf(shown, word);
-  if (typeof operator !== "string") {
-    addFault(state, place, operator.fault);
-    return nothing;
-  }
-  if (isLeftToDatabase(shown, operator)) {
-    addFault(
+  if (typeof operator !== "string") return refuse(state, place, operator.fault);
+  if (isLeftToDatabase(shown, operator))
+    return refuse(
       state,
       place,
       `The operator ${operator} is not for ${shortened(shown.path)} in a filter of webhooks.`,
     );
-    return nothing;
-  }
   const values = operator === "null" ? readNull(value) : readValues(shown, operator, value);
-  if ("fault" in values) {
-    addFault(state, place, values.fault);
-    return nothing;
-  }
+  if ("fault" in values) return refuse(state, place, values.fault);
   return { kind: "test", shown, operator, values: values.values };
 }
 
