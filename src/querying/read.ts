@@ -2,7 +2,14 @@ import type { TextSql } from "../db/text-sql.ts";
 import { quoteTable } from "../db/names.ts";
 import { ResultTooLargeError } from "../db/result-limit.ts";
 import type { Definition } from "../mapping/definition.ts";
-import { columnText, conditionText, createParameters, fromText, type Parameters } from "./condition-text.ts";
+import {
+  columnText,
+  conditionText,
+  createParameters,
+  fromText,
+  versionText,
+  type Parameters,
+} from "./condition-text.ts";
 import { allOf, isAlways, type Condition } from "./condition.ts";
 import { afterText, type Bound } from "./keyset.ts";
 import type { RecordSql } from "./json-sql.ts";
@@ -78,6 +85,18 @@ export async function readJudged(
   const [answer = "t"] = row.splice(statement.width);
   await readManys(sql, statement, [row]);
   return { raw: row, isFit: answer === "t" };
+}
+
+/** Reads the version of the record that meets the condition. Returns undefined without a record. */
+export async function readVersion(
+  sql: TextSql,
+  definition: Definition,
+  condition: Condition,
+): Promise<string | undefined> {
+  const parameters = createParameters();
+  const text = `SELECT ${versionText("t", definition.fields)} ${fromText(definition, condition, parameters)}`;
+  const [row] = await sql(text, parameters.values);
+  return row?.[0] ?? undefined;
 }
 
 /**

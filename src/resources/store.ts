@@ -3,9 +3,8 @@ import type { TextSql } from "../db/text-sql.ts";
 import type { Definition, Row } from "../mapping/definition.ts";
 import { allOf, always, isAlways, keyIs, type Condition } from "../querying/condition.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
-import { readJudged } from "../querying/read.ts";
+import { readJudged, readVersion } from "../querying/read.ts";
 import type { Raw } from "../querying/selection.ts";
-import { readVersion } from "../querying/version.ts";
 import { scalarParameter } from "../querying/values.ts";
 import {
   deleteRecord,
