@@ -166,31 +166,26 @@ function linkOwn({
     as: isTaken ? defaultNameOf(field.name) : as,
     target,
   };
-  if (target === undefined) {
-    if (isNamed) draft.report(path, `there is no resource "${targetName}"${hint(targetName, drafts.keys())}`);
+  const refuse = (message: string): BrokenReference => {
+    draft.report(path, message);
     return broken;
-  }
+  };
+  if (target === undefined)
+    return isNamed
+      ? refuse(`there is no resource "${targetName}"${hint(targetName, drafts.keys())}`)
+      : broken;
   const other = target.fields.get(targetField);
-  if (other === undefined) {
-    if (hasFields(target) && !target.fields.has(targetField)) {
-      draft.report(
-        path,
-        `${targetName} has no field "${targetField}"${hint(targetField, target.fields.keys())}`,
-      );
-    }
-    return broken;
-  }
-  if (!isUniqueAlone(other, { keys: keysOf(target) })) {
-    draft.report(path, `expected the key or a unique field; ${given.references} is neither`);
-    return broken;
-  }
+  if (other === undefined)
+    return hasFields(target) && !target.fields.has(targetField)
+      ? refuse(`${targetName} has no field "${targetField}"${hint(targetField, target.fields.keys())}`)
+      : broken;
+  if (!isUniqueAlone(other, { keys: keysOf(target) }))
+    return refuse(`expected the key or a unique field; ${given.references} is neither`);
   if (other.type !== field.type || other.isList) {
     const type = other.isList ? `a list of ${other.type}` : other.type;
-    draft.report(
-      path,
+    return refuse(
       `expected the same type at both ends; ${field.name} is ${field.type}, ${given.references} is ${type}`,
     );
-    return broken;
   }
   if (isTaken) return broken;
   const reference: Reference = {
