@@ -182,22 +182,20 @@ function removal(place: MapEdit, pair: Pair): readonly Edit[] {
 function insert(place: MapEdit, key: string, previous: string | undefined): void {
   const { text, map, after, comments, edits } = place;
   const pairs = map.items;
-  const neighbour = pairs.find((pair) => keyOf(pair) === previous);
+  const [first] = pairs;
+  const last = pairs.find((pair) => keyOf(pair) === previous) ?? pairs.at(-1);
   if (map.flow === true) {
     const value = `${inOneLine(key)}: ${inOneLine(after[key])}`;
-    const last = neighbour ?? pairs.at(-1);
     const at = last === undefined ? rangeOf(map)[0] + 1 : endOf(last);
     edits.push({ from: at, to: at, text: last === undefined ? ` ${value} ` : `, ${value}` });
     return;
   }
-  const first = pairs[0];
-  if (first === undefined) throw new Error("expected keys and values in the file");
+  if (first === undefined || last === undefined) throw new Error("expected keys and values in the file");
   const [start] = rangeOf(first.key);
   const indent = " ".repeat(start - lineStart(text, start));
   const lines = (comments[pathOf(place, key)] ?? []).map(commentLine);
   const inserted = [...lines, ...blockLines(key, after[key])].map((line) => `${indent}${line}\n`).join("");
-  const last = neighbour ?? pairs.at(-1);
-  const end = last === undefined ? text.length : lineEnd(text, lastCharacter(text, last));
+  const end = lineEnd(text, lastCharacter(text, last));
   const isOpen = end === text.length && !text.endsWith("\n");
   edits.push({ from: end, to: end, text: isOpen ? `\n${inserted}` : inserted });
 }
