@@ -26,7 +26,7 @@ export function jwtSettingsOf(values: SettingValues): JwtSettings | undefined {
   if (issuer === undefined) return undefined;
   return {
     issuer,
-    audience: values["auth.jwt.audience"] ?? [],
+    audience: values["auth.jwt.audience"],
     clientId: values["auth.jwt.clientId"],
     jwksUrl: values["auth.jwt.jwksUrl"],
     algorithms: values["auth.jwt.algorithms"],
@@ -36,6 +36,6 @@ export function jwtSettingsOf(values: SettingValues): JwtSettings | undefined {
     adminClaim: values["auth.jwt.adminClaim"],
     adminValue: values["auth.jwt.adminValue"],
     provision: values["auth.jwt.provision"],
-    allowedNetworks: values["auth.jwt.allowedNetworks"] ?? [],
+    allowedNetworks: values["auth.jwt.allowedNetworks"],
   };
 }
