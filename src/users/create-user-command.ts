@@ -47,12 +47,9 @@ export function addCreateUserCommand(program: Command, { open, terminal }: UserC
       if (!given.token && [given.tokenName, given.expiresIn, given.scope].some((one) => one !== undefined)) {
         command.error("error: --token-name, --scope and --expires-in cannot be used with --no-token");
       }
-      const missing = [
-        ...(given.name === undefined ? ["--name"] : []),
-        ...(given.email === undefined ? ["--email"] : []),
-      ];
+      const missing = (["name", "email"] as const).filter((key) => given[key] === undefined);
       if (terminal.ask === undefined && missing.length > 0) {
-        command.error(`error: missing ${missing.join(" and ")}, and there is no terminal to ask on`);
+        command.error(`error: missing --${missing.join(" and --")}, and there is no terminal to ask on`);
       }
       const name = given.name ?? (await ask(terminal, { question: "Name: ", faultOf: nameFault }));
       const email = given.email ?? (await ask(terminal, { question: "E-mail: ", faultOf: emailFault }));
