@@ -54,9 +54,10 @@ export function createLookup({
   return (caller) => ({
     async exists({ target, column, value, except, isReference = false, readDate }) {
       const definition = findTarget(definitions, target);
-      const text = textIn(fieldOf(definition, column), value, readDate);
+      const field = definition?.fields.find(({ name }) => name === column);
+      const text = textIn(field, value, readDate);
       if (text === undefined) return false;
-      const left = definition?.name === own.name && except !== undefined ? except : undefined;
+      const left = definition?.name === own.name ? except : undefined;
       const condition =
         isReference && definition !== undefined
           ? referable(definition, { definitions, access }, caller)
@@ -69,10 +70,11 @@ export function createLookup({
         if (waiting.length === 0) queueMicrotask(answer);
         waiting.push({
           table: quoteTable(definition?.table ?? target),
-          column: columnOf(definition, column),
+          // Rules may name a field or, for a table without a resource, a column.
+          column: quoteName(field?.column ?? column),
           text,
           condition,
-          isSafe: fits(definition, column, text),
+          isSafe: definition?.isManaged === true && fits(field, text),
           other: left === undefined ? undefined : otherOf(own, left),
           resolve,
           reject,
@@ -237,28 +239,13 @@ function otherText({ columns, values }: NonNullable<Question["other"]>, paramete
     : `(${columns.join(", ")}) <> (${places.join(", ")})`;
 }
 
-/** Returns whether a migration created the column, and a key of its type could have the value. */
-function fits(definition: Definition | undefined, name: string, text: string): boolean {
-  if (definition?.isManaged !== true) return false;
-  const field = fieldOf(definition, name);
+/** Returns whether a key of the field's type could have the value. */
+function fits(field: Field | undefined, text: string): boolean {
   if (field === undefined || field.isList || field.native !== undefined) return false;
-  if (!keyTypes.has(field.type)) return false;
-  return parseKey(field, text) !== undefined;
+  return keyTypes.has(field.type) && parseKey(field, text) !== undefined;
 }
 
 const keyTypes: ReadonlySet<FieldType> = new Set(["Int", "BigInt", "String", "Uuid"]);
-
-/**
- * Returns the column of a rule's name. Rules may name a field or, for a table without a resource, a
- * column.
- */
-function columnOf(definition: Definition | undefined, name: string): string {
-  return quoteName(fieldOf(definition, name)?.column ?? name);
-}
-
-function fieldOf(definition: Definition | undefined, name: string): Field | undefined {
-  return definition?.fields.find((field) => field.name === name);
-}
 
 /** PostgreSQL reads the base64 of a body as other bytes, and `03.04.2026` as another day. */
 function textIn(
