@@ -197,14 +197,12 @@ async function writtenAndRead(
  * Returns whether one statement can read several new records back and see all of them: no relation
  * leads to another new record.
  */
-export function isReadTogether({ root, withManys }: SelectionStatement): boolean {
-  return (
-    withManys.length === 0 && ![...root.ones.values()].some((one) => hasTable(one, root.definition.table))
-  );
+export function isReadTogether(statement: SelectionStatement): boolean {
+  return statement.withManys.length === 0 && !leadsBack(statement);
 }
 
-function leadsBack({ root, aliases }: SelectionStatement): boolean {
-  return aliases.size > 1 && [...root.ones.values()].some((one) => hasTable(one, root.definition.table));
+function leadsBack({ root }: SelectionStatement): boolean {
+  return [...root.ones.values()].some((one) => hasTable(one, root.definition.table));
 }
 
 function hasTable(selection: SelectionStatement["root"], table: string): boolean {
