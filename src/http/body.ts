@@ -136,9 +136,10 @@ async function parse(
       (error: unknown) => failing.fail(error),
     );
   };
+  const parser = getOrSet(parsers, limitBytes, () => createParser(limitBytes));
   req.on("data", keep);
   try {
-    await Promise.race([parserOf(limitBytes)(ctx, nothingNext), failing.failed]);
+    await Promise.race([parser(ctx, nothingNext), failing.failed]);
   } finally {
     req.off("data", keep);
     failing.end();
@@ -218,12 +219,8 @@ function tooManyValues(): AppError {
   return new AppError("request.too_large", "The request body holds too many values for http.memoryBudget.");
 }
 
+/** Cached parsers, because creating a parser takes longer than parsing a small body. */
 const parsers = new Map<number, ReturnType<typeof bodyParser>>();
-
-/** Returns a cached parser, because creating a parser takes longer than parsing a small body. */
-function parserOf(limitBytes: number): ReturnType<typeof bodyParser> {
-  return getOrSet(parsers, limitBytes, () => createParser(limitBytes));
-}
 
 function createParser(limitBytes: number): ReturnType<typeof bodyParser> {
   const options = {
