@@ -16,7 +16,7 @@ const lengths: Readonly<Record<string, string>> = { ...comparisons, "=": "size" 
  * @returns Undefined when the condition has another part.
  */
 export function readCheck(condition: string): readonly Checked[] | undefined {
-  const parts = conjuncts(condition).map(readPart);
+  const parts = conjuncts(condition).map((part) => readValues(part) ?? readComparison(part));
   return parts.some((part) => part === undefined) ? undefined : (parts as Checked[]);
 }
 
@@ -24,10 +24,6 @@ function conjuncts(condition: string): readonly string[] {
   const whole = withoutParentheses(condition);
   const parts = splitAt(whole, " AND ");
   return parts.length === 1 ? [whole] : parts.flatMap(conjuncts);
-}
-
-function readPart(part: string): Checked | undefined {
-  return readValues(part) ?? readComparison(part);
 }
 
 function readValues(part: string): Checked | undefined {
