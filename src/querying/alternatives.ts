@@ -80,12 +80,8 @@ function split(condition: Condition): readonly Condition[] | undefined {
 }
 
 function limited(parts: readonly (readonly Condition[] | undefined)[]): readonly Condition[] | undefined {
-  const all: Condition[] = [];
-  for (const part of parts) {
-    if (part === undefined) return undefined;
-    all.push(...part);
-  }
-  return all.length > mostAlternatives ? undefined : all;
+  const all = parts.flatMap((part) => part ?? []);
+  return parts.includes(undefined) || all.length > mostAlternatives ? undefined : all;
 }
 
 /**
