@@ -1,5 +1,6 @@
 import type { IncomingMessage } from "node:http";
 import ipaddr from "ipaddr.js";
+import { setBounded } from "../kit/bounded-map.ts";
 
 /** Finds the sender's address: that of the connection, or the one that a trusted proxy forwards. */
 export interface ClientAddresses {
@@ -73,8 +74,7 @@ function normal(address: string | undefined): string | undefined {
   if (spellings.has(address)) return spellings.get(address);
   const spelling = parse(address)?.toString();
   if (address.length > longestKept) return spelling;
-  if (spellings.size >= mostSpellings) spellings.clear();
-  spellings.set(address, spelling);
+  setBounded(spellings, [address, spelling], mostSpellings);
   return spelling;
 }
 
