@@ -52,7 +52,7 @@ const findText = `SELECT ${deliveryColumns} FROM svc.deliveries AS delivery ${wi
 
 /** Returns the delivery with an id; undefined when there is none. */
 export async function findDelivery(sql: Sql, id: string): Promise<DeliveryRow | undefined> {
-  const [delivery] = await sql<DeliveryRow & Record<string, unknown>>(findText, [id]);
+  const [delivery] = await sql<DeliveryRow>(findText, [id]);
   return delivery;
 }
 
@@ -72,6 +72,6 @@ const extraHeadersText = `
  * Returns the extra headers of a delivery; no headers and no trace when there is no such delivery.
  */
 export async function findExtraHeaders(sql: Sql, id: string): Promise<ExtraHeaders> {
-  const [found] = await sql<ExtraHeaders & Record<string, unknown>>(extraHeadersText, [id]);
+  const [found] = await sql<ExtraHeaders>(extraHeadersText, [id]);
   return found ?? { headerNames: [], traceparent: null };
 }

@@ -121,7 +121,7 @@ const forgetDiscardsText = `
 export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly indexSql: Sql }): HeldStore {
   return {
     async find({ after, limit, holdForMs }) {
-      return sql<HeldSubscription & Record<string, unknown>>(findText, [after, limit, holdForMs]);
+      return sql<HeldSubscription>(findText, [after, limit, holdForMs]);
     },
     async takeOldest({ subscriptionId, holder, flightMs, limit }) {
       return toTaken(await sql<TakenRow>(takeHeldText, [subscriptionId, holder, flightMs, limit]));

@@ -180,7 +180,7 @@ export function createDeliveryHistory({
     const { filter, order = "desc", skip, take } = part;
     if (filter.narrowing !== undefined) return readNarrow(listSql, part, lookThrough);
     const { text, values } = listText(filter, order);
-    const found = await listSql<DeliveryRow & Record<string, unknown>>(text, [skip, take, ...values]);
+    const found = await listSql<DeliveryRow>(text, [skip, take, ...values]);
     return { rows: sorted(found, order) };
   }
 
@@ -213,12 +213,12 @@ export function createDeliveryHistory({
     },
     find: (id) => findDelivery(sql, id),
     async payloadOf(eventId) {
-      return (await sql<Payload & Record<string, unknown>>(dataText, [[eventId]]))[0];
+      return (await sql<Payload>(dataText, [[eventId]]))[0];
     },
     payloadBytesOf: (eventId) => payloadBytesOf(sql, eventId),
     extraHeadersOf: (id) => findExtraHeaders(sql, id),
     async attemptsOf(id) {
-      return sql<AttemptRow & Record<string, unknown>>(attemptsText, [id]);
+      return sql<AttemptRow>(attemptsText, [id]);
     },
     async discardHeld({ subscriptionId, userId, actor, transaction = sql }) {
       const values = [subscriptionId, userId, mostCounted, actorText(actor)];
@@ -270,7 +270,7 @@ async function readNarrow(
     ...values,
   ]);
   const { ids = [], count = 0, lookedTo } = found ?? {};
-  const rows = await listSql<DeliveryRow & Record<string, unknown>>(
+  const rows = await listSql<DeliveryRow>(
     `SELECT ${deliveryColumns} FROM svc.deliveries AS delivery ${withEvent} WHERE delivery.id = ANY($1::bigint[])`,
     [ids],
   );

@@ -1,3 +1,4 @@
+import type { QueryResultRow } from "pg";
 import type { Sql, Transact } from "../db/sql.ts";
 
 /** Number of deleted events and deliveries; in a plan, of those that would be deleted. */
@@ -137,7 +138,7 @@ export async function pruneEvents({
   /**
    * Runs the statement of a page in a transaction. Returns undefined when the prune may not go on.
    */
-  async function run<R extends Record<string, unknown>>(text: string, event: string): Promise<R | undefined> {
+  async function run<R extends QueryResultRow>(text: string, event: string): Promise<R | undefined> {
     return transact(async (sql) => {
       if (mayGoOn !== undefined && !(await mayGoOn(sql))) return undefined;
       if (!isPlan) await sql("SELECT pg_advisory_xact_lock($1)", [pruneLock]);
@@ -155,14 +156,14 @@ export async function pruneEvents({
       let portion: Pruned | undefined;
       portion === undefined || portion.deliveries === deliveriesPerPage;
     ) {
-      portion = await run<Pruned & Record<string, unknown>>(pruneLargeText, event);
+      portion = await run<Pruned>(pruneLargeText, event);
       if (portion === undefined) return;
       await note(portion);
     }
   }
 
   for (let after = "0"; ;) {
-    const page = await run<Page & Record<string, unknown>>(isPlan ? countText : pruneText, after);
+    const page = await run<Page>(isPlan ? countText : pruneText, after);
     // Ids are nearly in the order of time: after a page without old events there are no more.
     if (page?.isOld !== true) return pruned;
     await note(page);

@@ -25,7 +25,7 @@ const findText = `
   FROM svc.deliveries AS delivery LEFT JOIN svc.subscriptions AS subscription ON subscription.id = delivery.subscription_id
   WHERE delivery.id = $1`;
 
-interface Found extends Record<string, unknown> {
+interface Found {
   readonly status: DeliveryStatus;
   /** Null when the subscription was deleted. */
   readonly urlNow: string | null;

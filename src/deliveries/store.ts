@@ -154,7 +154,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       return toTaken(rows);
     },
     async findParked({ after, limit }) {
-      return sql<ParkedSubscription & Record<string, unknown>>(findParkedText, [after, limit]);
+      return sql<ParkedSubscription>(findParkedText, [after, limit]);
     },
     async dataOf(eventIds) {
       const rows = await sql<{ id: string } & Payload>(dataText, [eventIds]);
@@ -201,7 +201,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       return (await sql<{ id: number }>(findOrphanedText, [limit])).map(({ id }) => id);
     },
     async findUndeadLettered({ after, limit, olderThanMs }) {
-      return sql<DeadDelivery & Record<string, unknown>>(findUndeadLetteredText, [limit, olderThanMs, after]);
+      return sql<DeadDelivery>(findUndeadLetteredText, [limit, olderThanMs, after]);
     },
     async markDeadLettered(ids) {
       if (ids.length > 0) await sql(markDeadLetteredText, [ids]);

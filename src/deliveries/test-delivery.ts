@@ -86,7 +86,7 @@ export function createTestDeliveries({
   let count = 0;
   return {
     async send(subscriptionId) {
-      const [target] = await sql<Target & Record<string, unknown>>(findText, [subscriptionId]);
+      const [target] = await sql<Target>(findText, [subscriptionId]);
       if (target === undefined) return { kind: "unknown" };
       if (count >= mostOfAll) return tooMany("Too many webhooks are being tested.", 1);
       const id = randomUUID();

@@ -202,10 +202,7 @@ interface User {
 
 async function usersOf(sql: Sql, webhooks: readonly OwnSubscription[]): Promise<ReadonlyMap<number, User>> {
   const ids = [...new Set(webhooks.map(({ userId }) => userId))];
-  const users = await sql<User & Record<string, unknown>>(
-    "SELECT id, name, email FROM svc.users WHERE id = ANY($1::int[])",
-    [ids],
-  );
+  const users = await sql<User>("SELECT id, name, email FROM svc.users WHERE id = ANY($1::int[])", [ids]);
   return new Map(users.map((user) => [user.id, user]));
 }
 

@@ -61,7 +61,7 @@ interface ReadOptions {
   readonly take: number;
 }
 
-interface EventRow extends Record<string, unknown> {
+interface EventRow {
   readonly id: string;
   readonly uuid: string;
   readonly resource: string;
@@ -132,7 +132,7 @@ const dataText = `
   FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
   WHERE event.id = ANY($1::bigint[])`;
 
-interface DataRow extends Record<string, unknown> {
+interface DataRow {
   readonly id: string;
   /** JSON after `"data":`: the record, and the keys after it. */
   readonly data: string | null;

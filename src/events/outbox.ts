@@ -245,9 +245,7 @@ export function createOutbox({
   return {
     read: (options) => read({ sql, shownAsCaptured }, options),
     async find(ids, maxBytes = Number.MAX_SAFE_INTEGER) {
-      return ids.length === 0
-        ? []
-        : sql<FoundEvent & Record<string, unknown>>(findText, [ids, shownAsCaptured, maxBytes]);
+      return ids.length === 0 ? [] : sql<FoundEvent>(findText, [ids, shownAsCaptured, maxBytes]);
     },
     async waiting(ids) {
       if (ids.length === 0) return new Set();

@@ -80,7 +80,7 @@ export function positionOf({ occurred_at: at, id }: AuditRow, isBackwards: boole
 /** Reads rows from a position on, newest first; backwards the oldest first. */
 export async function readAudit(sql: Sql, page: AuditPage): Promise<readonly AuditRow[]> {
   const { text, values } = queryOf(page);
-  return sql<AuditRow & Record<string, unknown>>(text, values);
+  return sql<AuditRow>(text, values);
 }
 
 interface AuditPage {

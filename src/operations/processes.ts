@@ -203,7 +203,7 @@ function storedFaults(outcome: ReloadOutcome): readonly string[] {
 }
 
 async function readOwn(sql: Sql, id: string): Promise<PollRow | undefined> {
-  const [row] = await sql<PollRow & Record<string, unknown>>(pollText, [id]);
+  const [row] = await sql<PollRow>(pollText, [id]);
   return row;
 }
 
@@ -222,7 +222,7 @@ export interface LiveProcess extends ProcessRow {
 
 /** Returns the processes that were seen lately, at most 100. */
 export async function listLiveProcesses(sql: Sql): Promise<readonly LiveProcess[]> {
-  return sql<LiveProcess & Record<string, unknown>>(listText);
+  return sql<LiveProcess>(listText);
 }
 
 /** Returns the JSON of a process. */
@@ -243,10 +243,10 @@ export function presentProcess(row: LiveProcess): Readonly<Record<string, unknow
 
 /** Asks every live process to reload, and returns them. */
 export async function askForReload(sql: Sql, actor: Actor): Promise<readonly ProcessRow[]> {
-  return sql<ProcessRow & Record<string, unknown>>(askText, [actorText(actor)]);
+  return sql<ProcessRow>(askText, [actorText(actor)]);
 }
 
 /** Returns the rows of the given processes, without those that have ended. */
 export async function findProcesses(sql: Sql, ids: readonly string[]): Promise<readonly ProcessRow[]> {
-  return sql<ProcessRow & Record<string, unknown>>(findText, [ids]);
+  return sql<ProcessRow>(findText, [ids]);
 }

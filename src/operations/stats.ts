@@ -16,7 +16,7 @@ import {
 /** The answer to `GET /stats`. */
 export type Stats = Readonly<Record<string, unknown>>;
 
-interface FigureRow extends Record<string, unknown> {
+interface FigureRow {
   readonly width: "minute" | "hour";
   readonly since: Date;
   readonly changes: number;
@@ -24,7 +24,7 @@ interface FigureRow extends Record<string, unknown> {
   readonly failures: number;
 }
 
-interface BacklogRow extends Record<string, unknown> {
+interface BacklogRow {
   readonly now: Date;
   readonly events: number | null;
   readonly oldestEventAt: Date | null;
@@ -34,7 +34,7 @@ interface BacklogRow extends Record<string, unknown> {
   readonly held: number;
 }
 
-interface ReceiverRow extends Record<string, unknown> {
+interface ReceiverRow {
   readonly webhookId: number;
   readonly state: "failing" | "off" | "waiting";
   readonly userId: number;

@@ -83,7 +83,7 @@ async function findDirectReaders(
     );
   }
   const conditions = alternatives.map(({ when }) => when);
-  return sql<FoundReader & Record<string, unknown>>(
+  return sql<FoundReader>(
     `WITH sample AS MATERIALIZED (
        (SELECT user_id FROM svc.subscriptions WHERE resource = ${resource} AND is_active ORDER BY user_id LIMIT ${mostJudgedFirst + 1})
        UNION ALL

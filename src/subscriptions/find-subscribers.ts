@@ -106,13 +106,13 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
       const asked = [0, 1, 2, 3, 4].map((column) => queries.map((query) => query[column]));
       const values = [...asked, holdForMs, [...selectors.keys()]];
       if (!isKept(events)) {
-        const found = (await sql<FoundRow & Row>(findText, values)).map(foundOf);
+        const found = (await sql<FoundRow>(findText, values)).map(foundOf);
         const off = await withIds(sql, offIds, found);
         const matched = await match(options, { events, selectors, found, off });
         return options.filters.passing(events, matched);
       }
       const askedAtMs = now();
-      const answer = await sql<AnswerRow & Row>(answerText, values);
+      const answer = await sql<AnswerRow>(answerText, values);
       const found = answer.flatMap((row) => (row.subscriptionId === null ? [] : [foundOf(row)]));
       const answers = candidatesByQuery(queries, [...selectors.keys()], found);
       if (answer[0] !== undefined) {
@@ -138,8 +138,6 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
     forget: () => known.forget(),
   };
 }
-
-type Row = Record<string, unknown>;
 
 async function selectorsOf(
   { eligibility }: Pick<SubscriberFinderOptions, "eligibility">,
@@ -177,7 +175,7 @@ async function withIds(
   const thereIds = new Set(there.map(({ subscriptionId }) => subscriptionId));
   const missing = [...ids].filter((id) => !thereIds.has(id));
   if (missing.length === 0) return there;
-  return [...there, ...(await sql<FoundRow & Row>(findByIdText, [missing])).map(foundOf)];
+  return [...there, ...(await sql<FoundRow>(findByIdText, [missing])).map(foundOf)];
 }
 
 /** Decides which of the candidates get each event, before their filters are applied. */

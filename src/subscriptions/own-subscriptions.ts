@@ -68,8 +68,6 @@ const named = `
   t.last_success_at AS "lastSuccessAt", t.last_attempt_at AS "lastAttemptAt", t.description, t.secret_hint AS "secretHint",
   t.previous_secret_until AS "previousUntil", t.created_at AS "createdAt", t.updated_at AS "updatedAt"`;
 
-type Row = OwnSubscription & Record<string, unknown>;
-
 const findOwnText = `SELECT ${named} FROM (${all} WHERE own.id = $1 AND own.user_id = $2) AS t`;
 const findAnyText = `SELECT ${named} FROM (${all} WHERE own.id = $1) AS t`;
 
@@ -83,8 +81,8 @@ export async function findSubscription(
   owner: OwnerScope,
 ): Promise<OwnSubscription | undefined> {
   const [found] = await (owner === "everybody"
-    ? sql<Row>(findAnyText, [id])
-    : sql<Row>(findOwnText, [id, owner]));
+    ? sql<OwnSubscription>(findAnyText, [id])
+    : sql<OwnSubscription>(findOwnText, [id, owner]));
   return found;
 }
 
@@ -116,7 +114,7 @@ export async function findSubscriptions(
   const where = conditionText(filter, "t", parameters);
   const order = sort === undefined ? "" : `${orderText(sort, () => "t")}, `;
   const most = limit === undefined ? "" : `LIMIT ${parameters.add(limit)}`;
-  return sql<Row>(
+  return sql<OwnSubscription>(
     `SELECT ${named} FROM (${own}) AS t WHERE ${where} ORDER BY ${order}t.id DESC ${most}`,
     parameters.values,
   );

@@ -53,7 +53,7 @@ export async function rotateSecret(
     readonly actor: Actor;
   },
 ): Promise<string | undefined> {
-  const [stored] = await sql<Stored & Record<string, unknown>>(readText, [id]);
+  const [stored] = await sql<Stored>(readText, [id]);
   if (stored === undefined || (owner !== "everybody" && stored.userId !== owner)) return undefined;
   const secret = mintWithNewHint(stored.hint);
   const { nowMs } = stored;

@@ -149,11 +149,7 @@ export async function reencryptSecrets({
   const unreadable: UnreadableSecret[] = [];
   let reencrypted = 0;
   for (let after = 0; ;) {
-    const batch = await sql<StoredSecret & Record<string, unknown>>(findOthersText, [
-      after,
-      secretBox.currentHead,
-      batchSize,
-    ]);
+    const batch = await sql<StoredSecret>(findOthersText, [after, secretBox.currentHead, batchSize]);
     const last = batch.at(-1);
     if (last === undefined) return { reencrypted, current, unreadable };
     after = last.id;

@@ -48,7 +48,7 @@ export async function findReplayedSubscription(
   id: number,
 ): Promise<ReplayedSubscription | undefined> {
   type Row = Omit<ReplayedSubscription, "user"> & Omit<Caller, "id" | "claims"> & { readonly userId: number };
-  const [row] = await sql<Row & Record<string, unknown>>(subscriptionText, [id]);
+  const [row] = await sql<Row>(subscriptionText, [id]);
   if (row === undefined) return undefined;
   const { userId, name, email, isAdmin, ...subscription } = row;
   return { ...subscription, user: { id: userId, name, email, isAdmin, claims: noClaims } };
@@ -117,10 +117,15 @@ export async function findReplayed(
   const { id, resource } = subscription;
   const time = [asked.since, asked.until];
   const which = [resource, asked.resource, triggers, asked.status];
-  const rows = await sql<ReplayedEvent & { last: string | null; looked: number } & Record<string, unknown>>(
-    lookText,
-    [after, untilId, look, id, ...time, ...which, take],
-  );
+  const rows = await sql<ReplayedEvent & { last: string | null; looked: number }>(lookText, [
+    after,
+    untilId,
+    look,
+    id,
+    ...time,
+    ...which,
+    take,
+  ]);
   // The last row only shows how far the scan went.
   const events = rows.slice(0, -1);
   const end = rows.at(-1);

@@ -129,7 +129,7 @@ export function createReplayStore({
     find: (id) => findReplay(sql, id),
     async claim({ holder, leaseMs }) {
       if ((await sql(runningText)).length === 0) return undefined;
-      return (await sql<Replay & Record<string, unknown>>(claimText, [holder, leaseMs]))[0];
+      return (await sql<Replay>(claimText, [holder, leaseMs]))[0];
     },
     async leave(holder) {
       await sql("UPDATE svc.replays SET held_until = NULL WHERE holder = $1::uuid AND state = 'running'", [
@@ -178,7 +178,7 @@ export async function findReplays(
   { subscriptionId, limit }: { readonly subscriptionId: number | undefined; readonly limit: number },
 ): Promise<readonly Replay[]> {
   const where = subscriptionId === undefined ? "" : "WHERE replay.subscription_id = $2";
-  return sql<Replay & Record<string, unknown>>(
+  return sql<Replay>(
     `SELECT ${columns} FROM svc.replays AS replay ${where} ORDER BY replay.id DESC LIMIT $1`,
     subscriptionId === undefined ? [limit] : [limit, subscriptionId],
   );
@@ -186,7 +186,7 @@ export async function findReplays(
 
 /** Returns the replay with an id; undefined when there is none. */
 export async function findReplay(sql: Sql, id: string): Promise<Replay | undefined> {
-  return (await sql<Replay & Record<string, unknown>>(findText, [id]))[0];
+  return (await sql<Replay>(findText, [id]))[0];
 }
 
 /** Deletes finished replays of a webhook after 30 days, when it gets the next replay. */
@@ -232,7 +232,7 @@ export async function createReplay(
   await sql(dropText, [id]);
   const { after, untilId, total, isEstimate } = plan;
   const values = [id, user.id, JSON.stringify(asked), after, untilId, total, isEstimate, actorText(actor)];
-  return (await sql<Replay & Record<string, unknown>>(createText, values))[0];
+  return (await sql<Replay>(createText, values))[0];
 }
 
 const unfinishedText = `
@@ -271,7 +271,7 @@ export async function moveReplay(
   id: string,
   { state, actor }: { readonly state: Exclude<ReplayState, "done">; readonly actor: Actor },
 ): Promise<{ readonly replay: Replay; readonly hasMoved: boolean } | undefined> {
-  const [moved] = await sql<Replay & Record<string, unknown>>(moveText, [id, state, actorText(actor)]);
+  const [moved] = await sql<Replay>(moveText, [id, state, actorText(actor)]);
   if (moved === undefined) {
     const found = await findReplay(sql, id);
     return found?.state === state ? { replay: found, hasMoved: false } : undefined;

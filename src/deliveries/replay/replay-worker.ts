@@ -136,7 +136,7 @@ const dataText = `
   FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
   WHERE event.id = ANY($1::bigint[])`;
 
-interface DataRow extends Record<string, unknown> {
+interface DataRow {
   readonly id: string;
   readonly resource: string;
   readonly data: string | null;
