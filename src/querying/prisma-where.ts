@@ -232,7 +232,7 @@ function parameter({ type }: Field, value: unknown): Parameter {
  * Returns whether a value consists of arguments. An object may also be a value: a date, a decimal
  * or bytes.
  */
-function isArgs(value: unknown): value is Args {
+export function isArgs(value: unknown): value is Args {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;

@@ -1,7 +1,9 @@
+import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../kit/is-object.ts";
 import type { Where } from "./access.ts";
 import { callCode } from "../mapping/code-module.ts";
 import { escapeLike } from "../querying/condition.ts";
+import { isArgs } from "../querying/prisma-where.ts";
 import type { BaseQuery, Definition } from "../mapping/definition.ts";
 
 /** The query of a list, as Prisma arguments. */
@@ -74,8 +76,12 @@ function searchedQuery({
   // No text in PostgreSQL contains a NUL, and a query with one is an error there.
   if (search.includes("\0")) return "nothing";
   const { applySearch } = definition.code;
-  if (applySearch !== undefined)
-    return queryAnswer(definition, "applySearch", () => applySearch(copyFor(definition, base), search));
+  if (applySearch !== undefined) {
+    const found = queryAnswer(definition, "applySearch", () => applySearch(copyOf(base), search));
+    // The same object, by which the plan of the read is known.
+    const { include } = base;
+    return include !== undefined && isDeepStrictEqual(found.include, include) ? { ...found, include } : found;
+  }
   if (definition.searchableColumns.length === 0) return base;
   // Prisma passes `contains` to ILIKE unchanged: `%` would match all, and a `\` at the end is an
   // error.
@@ -85,14 +91,13 @@ function searchedQuery({
 }
 
 /**
- * Copies what the mapping file says of all requests: code may change the query that it gets.
- *
- * @returns The same `include`, by which the plan of the read is known.
+ * Copies the objects and lists of a query, which code may change: they are those of all requests.
+ * Leaves values as they are, such as dates and decimals.
  */
-function copyFor({ code }: Definition, base: BaseQuery): BaseQuery {
-  if (code.baseQuery !== undefined) return base;
-  const { include, ...rest } = base;
-  return { ...structuredClone(rest), ...(include !== undefined && { include }) };
+function copyOf<T>(query: T): T {
+  if (Array.isArray(query)) return query.map(copyOf) as T;
+  if (!isArgs(query)) return query;
+  return Object.fromEntries(Object.entries(query).map(([name, value]) => [name, copyOf(value)])) as T;
 }
 
 function totalOrder(

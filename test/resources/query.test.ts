@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { Decimal } from "../../src/kit/prisma-values.ts";
 import type { BaseQuery, Definition } from "../../src/mapping/definition.ts";
 import { whereAll, baseQueryOf, listQuery } from "../../src/resources/query.ts";
 import { definition, field } from "../support/definitions.ts";
@@ -16,7 +17,7 @@ const orders = (overrides: Partial<Definition> = {}): Definition =>
 function changing(query: { -readonly [Key in keyof BaseQuery]: BaseQuery[Key] }, search: string): BaseQuery {
   Object.assign(query.where ?? {}, { reference: search });
   (query.orderBy as Record<string, unknown>[]).unshift({ notes: "asc" });
-  query.include = {};
+  Object.assign(query.include ?? {}, { customer: false });
   return query;
 }
 
@@ -95,15 +96,34 @@ describe("listQuery", () => {
   });
 
   it("keeps what applySearch does to its query from every other request", () => {
-    const resource = orders({ code: { applySearch: changing } });
-    const before = listQuery({ definition: resource, search: undefined });
+    const { baseQuery } = orders();
+    const code = { applySearch: changing };
+    for (const resource of [orders({ code }), orders({ code: { ...code, baseQuery: () => baseQuery } })]) {
+      const before = structuredClone(listQuery({ definition: resource, search: undefined }));
 
-    expect(listQuery({ definition: resource, search: "x" })).to.deep.equal({
-      where: { is_live: true, reference: "x" },
-      orderBy: [{ notes: "asc" }, { reference: "desc" }, { id: "asc" }],
-      include: {},
-    });
-    expect(listQuery({ definition: resource, search: undefined })).to.deep.equal(before);
+      expect(listQuery({ definition: resource, search: "x" })).to.deep.equal({
+        where: { is_live: true, reference: "x" },
+        orderBy: [{ notes: "asc" }, { reference: "desc" }, { id: "asc" }],
+        include: { customer: false },
+      });
+      expect(listQuery({ definition: resource, search: undefined })).to.deep.equal(before);
+    }
+  });
+
+  it("gives applySearch the values of a base query in code as they are", () => {
+    const where = { since: new Date(0), amount: { gt: new Decimal("1.5") } };
+    const code = { baseQuery: () => ({ where }), applySearch: (query: BaseQuery) => query };
+    const found = listQuery({ definition: orders({ code }), search: "x" });
+
+    expect(found).to.have.nested.property("where.since", where.since);
+    expect(found).to.have.nested.property("where.amount.gt", where.amount.gt);
+  });
+
+  it("keeps the include, by which the plan of a read is known, where applySearch does not change it", () => {
+    const resource = orders({ code: { applySearch: (query) => ({ ...query, orderBy: [] }) } });
+    const found = listQuery({ definition: resource, search: "x" });
+
+    expect(found).to.have.property("include", resource.baseQuery.include);
   });
 
   it("throws with the resource's name when applySearch does", () => {
