@@ -1,3 +1,4 @@
+import { getOrSet } from "../kit/group-by.ts";
 import { isContainer } from "./body-paths.ts";
 import type { ReadDate } from "./date.ts";
 import type { LookupTest } from "./compile.ts";
@@ -30,23 +31,23 @@ export function createAsker(
   exists: (query: LookupQuery) => Promise<boolean>,
   ignoreKey: unknown,
 ): (test: LookupTest, value: unknown) => Promise<boolean> {
-  const asked = new Map<string, Promise<boolean>>();
+  /** Answers by how dates are read: one text may be a different day in each format. */
+  const asked = new Map<ReadDate | undefined, Map<string, Promise<boolean>>>();
 
   function ask({ name, target, column, readDate }: LookupTest, value: unknown): Promise<boolean> {
     const id = JSON.stringify([name, target, column, value]);
-    const known = asked.get(id);
-    if (known !== undefined) return known;
     const isUpdate = name === "unique" && ignoreKey !== undefined;
-    const answer = exists({
-      target,
-      column,
-      value,
-      ...(isUpdate ? { except: ignoreKey } : {}),
-      isReference: name === "exists",
-      ...(readDate && { readDate }),
-    });
-    asked.set(id, answer);
-    return answer;
+    const answers = getOrSet(asked, readDate, () => new Map<string, Promise<boolean>>());
+    return getOrSet(answers, id, () =>
+      exists({
+        target,
+        column,
+        value,
+        ...(isUpdate ? { except: ignoreKey } : {}),
+        isReference: name === "exists",
+        ...(readDate && { readDate }),
+      }),
+    );
   }
 
   return async (test, value) => {

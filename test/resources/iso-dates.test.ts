@@ -25,6 +25,8 @@ describe("dates of a body", () => {
     daily: "date_format:g:i A",
     "days.*": "date_format:d/m/Y",
     abroad: "date_format:Y-m-d H:i P",
+    "asked.first": "date_format:d.m.Y|exists:orders,due",
+    "asked.second": "date_format:m.d.Y|exists:orders,due",
   };
 
   before(async () => {
@@ -88,5 +90,12 @@ describe("dates of a body", () => {
 
     expect(await create({ due: "05.06.2026" })).to.have.nested.property("errors.due");
     expect(await create({ due: "06.05.2026" })).to.deep.equal({ due: "2026-05-06" });
+  });
+
+  it("looks up one text for each of the formats that read it", async () => {
+    await create({ due: "07.08.2026" });
+
+    const refused = await create({ asked: { first: "07.08.2026", second: "07.08.2026" } });
+    expect(refused).to.have.property("errors").that.has.all.keys("asked.second");
   });
 });
