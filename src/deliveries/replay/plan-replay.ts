@@ -1,6 +1,6 @@
 import type { Sql } from "../../db/sql.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
-import { findReplayed, rangeOf, filterReadable, type ReplayedSubscription } from "./find-replayed.ts";
+import { findReplayed, rangeOf, type ReplayedSubscription } from "./find-replayed.ts";
 import type { AskedReplay } from "./replay.ts";
 
 /** Plan of a replay. */
@@ -10,8 +10,8 @@ export interface ReplayPlan {
   readonly untilId: string;
   readonly total: number;
   /**
-   * Whether there were too many events to count, or the webhook has a filter that may leave some
-   * out.
+   * Whether the total may be wrong: there were too many events to count, the webhook's filter may
+   * leave some out, or some cannot be judged now.
    */
   readonly isEstimate: boolean;
   /** Ids of the first events. */
@@ -39,11 +39,14 @@ export async function planReplay(
   const { untilId } = range;
   const eventIds: string[] = [];
   let { after } = range;
-  let [total, looks, isEnd] = [0, 0, false];
+  let [total, looks, isEnd, isUnjudged] = [0, 0, false, false];
   while (!isEnd && total < mostCounted && looks < mostLookedAt / portion) {
     const query = { asked, subscription, after, untilId, look: portion, take: portion };
     const found = await findReplayed(sql, query);
-    const readable = await filterReadable(eligibility, subscription, found.events);
+    const { user } = subscription;
+    const verdicts = await eligibility.judge(found.events.map((event) => ({ event, user })));
+    const readable = found.events.filter((_, index) => verdicts[index] === true);
+    isUnjudged ||= verdicts.includes(undefined);
     eventIds.push(...readable.slice(0, mostShown - eventIds.length).map(({ id }) => id));
     total += readable.length;
     looks += 1;
@@ -52,7 +55,7 @@ export async function planReplay(
   return {
     ...range,
     total: isEnd ? total : estimateOf(total, { ...range, lookedTo: after }),
-    isEstimate: !isEnd || subscription.filter !== null,
+    isEstimate: !isEnd || subscription.filter !== null || isUnjudged,
     eventIds,
   };
 }
