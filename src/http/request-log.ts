@@ -11,8 +11,8 @@ const saneRequestId = /^[A-Za-z0-9._-]{1,128}$/;
 /** nginx's status for a client that left before the answer was sent. */
 const abortedStatus = 499;
 
-/** Limit in characters. A path of the API takes far fewer. */
-const longestPath = 512;
+/** Limit in characters of a path, and of a record's id in it, which usually take far fewer. */
+const longestText = 512;
 
 /** Pattern of a token of this service (docs/authentication.md). */
 const tokenText = /svc_[0-9A-Za-z]{40}[0-9A-Za-z]*/g;
@@ -83,7 +83,7 @@ function lineOf(
     userId: caller?.id,
     tokenId,
     resource,
-    recordId,
+    recordId: recordId && textForLog(recordId),
     client: clientAddress,
     ...(isAborted ? { isAborted } : {}),
   };
@@ -96,10 +96,12 @@ function lineOf(
  */
 export function pathForLog(target: string): string {
   const [whole = ""] = target.split("?", 1);
-  return whole
-    .replace(/^[^/]*:\/\/[^/]*/, "")
-    .replace(tokenText, "svc_…")
-    .slice(0, longestPath);
+  return textForLog(whole.replace(/^[^/]*:\/\/[^/]*/, ""));
+}
+
+/** Replaces tokens, and cuts a long text. */
+function textForLog(text: string): string {
+  return text.replace(tokenText, "svc_…").slice(0, longestText);
 }
 
 function numberOf(header: unknown): number | undefined {

@@ -32,7 +32,7 @@ describe("createRequestLog", () => {
       Object.assign(ctx.state, {
         tokenId: 5,
         resource: "notes",
-        recordId: "41",
+        recordId: ctx.path.slice("/notes/".length),
         errorCode: "record.forbidden",
       });
       ctx.status = 403;
@@ -80,6 +80,17 @@ describe("createRequestLog", () => {
     expect(ended[0]).to.include({ method: "GET", route: undefined, status: 403 });
     expect(ended[0]?.durationMs).to.be.within(0, 10_000);
     expect(inFlight).to.equal(0);
+  });
+
+  it("shows no token that was sent for the id of a record, and no more than the begin of a long id", async () => {
+    const ids = [`svc_${"aB3".repeat(15)}`, "x".repeat(2_000)];
+    for (const id of ids) await call(port, `/notes/${id}`, { headers: { "X-Request-Id": "line-3" } });
+    const shown = await until(
+      () => [lines.filter(({ requestId }) => requestId === "line-3")].find(({ length }) => length === 2),
+      { what: "the lines" },
+    );
+
+    expect(shown.map(({ recordId }) => recordId)).to.deep.equal(["svc_…", "x".repeat(512)]);
   });
 
   it("tells of a client that left before the answer, with the status of the count", async () => {
