@@ -1,5 +1,5 @@
 import type { Sql } from "../db/sql.ts";
-import { databaseFaultOf } from "../db/database-fault.ts";
+import { databaseFaultOf, type DatabaseFault } from "../db/database-fault.ts";
 import type { Caller } from "../kit/caller.ts";
 import { codeOf } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
@@ -97,9 +97,11 @@ function isOfTables(error: unknown): boolean {
   return codesOfTables.some((prefix) => code.startsWith(prefix));
 }
 
+const unfitKinds: readonly DatabaseFault["kind"][] = ["bad_value", "not_null", "check"];
+
 /**
- * Asks for all events together. Halves them when a snapshot no longer fits the table because the
- * type of a column has changed. Only admins read the events that do not fit.
+ * Asks for all events together. Halves them when a snapshot does not fit the table: the type of a
+ * column has changed, or a domain refuses NULL. Only admins read the events that do not fit.
  */
 async function withoutUnfit<T>(
   { log }: Pick<ReadFilterOptions, "log">,
@@ -112,7 +114,7 @@ async function withoutUnfit<T>(
     try {
       return [await ask(some)];
     } catch (error) {
-      if (databaseFaultOf(error).kind !== "bad_value") throw error;
+      if (!unfitKinds.includes(databaseFaultOf(error).kind)) throw error;
       if (some.length <= 1) {
         fault = error;
         unfit.push(...some);

@@ -1,4 +1,5 @@
 import { quoteTable, quoteText } from "../db/names.ts";
+import { objectOf } from "../events/snapshot-sql.ts";
 import type { Definition, Field } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
 
@@ -8,7 +9,7 @@ export type SnapshotColumn = "snapshot" | "previous";
 /**
  * Returns the SQL that turns the snapshot of the event `e` into a row `t` of the resource's table.
  * A condition can then apply to deleted records too. The row has the columns that the conditions
- * use.
+ * use, and those that a domain may not let be NULL.
  *
  * @param which Column to read; the old row of an update is in `previous`.
  */
@@ -17,9 +18,22 @@ export function snapshotRow(
   conditions: readonly Condition[],
   which: SnapshotColumn = "snapshot",
 ): string {
-  const fields = new Map(conditions.flatMap((condition) => [...fieldsOf(condition)]));
+  const fields = new Map([
+    ...requiredByDomains(definition),
+    ...conditions.flatMap((condition) => [...fieldsOf(condition)]),
+  ]);
   const pairs = [...fields].map(([column, field]) => `${quoteText(column)}, ${valueText(field, which)}`);
-  return `jsonb_populate_record(NULL::${quoteTable(definition.table)}, jsonb_build_object(${pairs.join(", ")})) AS t`;
+  return `jsonb_populate_record(NULL::${quoteTable(definition.table)}, ${objectOf(pairs)}) AS t`;
+}
+
+/**
+ * Returns the fields whose columns may have a domain that refuses NULL, by column. Only tables of
+ * other programs have such domains. The snapshot has the text of a Json field, which is no JSON
+ * that a domain would take.
+ */
+function requiredByDomains({ isManaged, fields }: Definition): readonly (readonly [string, Field])[] {
+  const required = fields.filter(({ type, isOptional }) => !isOptional && type !== "Json");
+  return isManaged ? [] : required.map((field) => [field.column, field]);
 }
 
 /**

@@ -56,4 +56,40 @@ describe("judgeSnapshots", () => {
 
     expect(await eligibilityOf(definitions, { sql: core.sql }).judge([pair])).to.deep.equal([false]);
   });
+
+  describe("on a table of another program, with a domain that refuses NULL", () => {
+    // More than a function takes as arguments.
+    const names = ["address", ...Array.from({ length: 60 }, (_, index) => `text_${index}`)];
+    const notes = definition({
+      name: "notes",
+      isManaged: false,
+      fields: [keyField(), field("lead", "Int"), ...names.map((name) => field(name, "String"))],
+      isAdmin: { kind: "flag" },
+      access: { ...ownersOnly, read: { kind: "filter", where: { lead: "$user.id" } } },
+    });
+    const admin = makeCaller({ id: 8, name: "Bob", email: "bob@example.com", isAdmin: true });
+    const judge = async (snapshot: object): Promise<readonly (boolean | undefined)[]> => {
+      const [made] = await core.sql<{ readonly id: string }>(
+        "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', '1', $1) RETURNING id::text",
+        [JSON.stringify(snapshot)],
+      );
+      const event = { id: made?.id ?? "", resource: "notes", owner_id: null };
+      const eligibility = eligibilityOf(definitionsOf(notes), { sql: core.sql });
+      return eligibility.judge([user, admin].map((one) => ({ event, user: one })));
+    };
+    before(async () => {
+      await core.sql("CREATE DOMAIN address AS text NOT NULL CHECK (VALUE ~ '@')");
+      const columns = names.map((name) => `${name} ${name === "address" ? "address" : "text"}`);
+      await core.sql(`CREATE TABLE notes (id int PRIMARY KEY, lead int, ${columns.join(", ")})`);
+    });
+
+    it("judges by the rule, whose columns are others", async () => {
+      expect(await judge({ id: 1, lead: 7, address: "a@b" })).to.deep.equal([true, true]);
+      expect(await judge({ id: 1, lead: 9, address: "a@b" })).to.deep.equal([false, true]);
+    });
+
+    it("lets admins alone read an event from before the column had a field", async () => {
+      expect(await judge({ id: 1, lead: 7 })).to.deep.equal([false, true]);
+    });
+  });
 });
