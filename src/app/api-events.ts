@@ -26,7 +26,7 @@ export function addEvents(
   const present = createEventPresenter({
     definitions,
     delegateOf: (model) => models.listDelegate(model),
-    sql: createTextSql(database.lists, namesOf(definitions)),
+    sql: createTextSql(database.lists, namesOf(definitions, "lists")),
   });
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });

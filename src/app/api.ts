@@ -8,7 +8,6 @@ import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { createBatchedSql } from "../db/batched-sql.ts";
 import { createTextSql, createTextTransact } from "../db/text-sql.ts";
-import type { StatementNames } from "../db/statement-name.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql } from "../db/sql.ts";
@@ -63,18 +62,17 @@ export function createApi({
   readonly source: ConfigurationSource;
 }): Assembly {
   const { log, database, cursors, secretBox } = infrastructure;
-  const { config, definitions, models } = configuration;
+  const { config, definitions } = configuration;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const lists = { maxPerPage, cursors };
   const presence = createPresence();
   const listTurns = createListTurns(database.lists, presence);
-  const names = infrastructure.namesOf(definitions);
-  const relay = createRelayOf(infrastructure, configuration, names);
+  const relay = createRelayOf(infrastructure, configuration);
   /** Options of every route with a POST. */
   const posts = {
     bodyLimitBytes,
     urlOf: createUrlOf(config.http),
-    inTransaction: createInTransaction(database.pool, names),
+    inTransaction: createInTransaction(database.pool, infrastructure.namesOf(definitions, "records")),
     answerPost: createAnswerPost({ seal: secretBox }),
   };
   const access = createAccessConditions(definitions);
@@ -82,7 +80,7 @@ export function createApi({
   const router = createRouter(routePrefix);
   addResourceRoutes(router, {
     definitions,
-    database: createRecordDatabase(infrastructure, { models, names, listTurns }),
+    database: createRecordDatabase(infrastructure, configuration, listTurns),
     ...posts,
     ...lists,
     recordTurns: createTurns(threeQuartersOf(database.pool)),
@@ -111,7 +109,7 @@ export function createApi({
     feed,
     registered,
   });
-  const replayed = { ...posts, ...lists, listTurns, eligibility, filters, names };
+  const replayed = { ...posts, ...lists, listTurns, eligibility, filters };
   const replays = addReplays(router, { infrastructure, configuration }, replayed);
   addOperations(router, infrastructure, configuration, { ...source, ...lists, ...posts, listTurns });
   const openRouter = createRouter(routePrefix);
@@ -182,24 +180,18 @@ function createListener(
 }
 
 function createRecordDatabase(
-  { metrics, tracing, database: { pool, lists } }: Infrastructure,
-  {
-    models,
-    names,
-    listTurns,
-  }: {
-    readonly models: Configuration["models"];
-    readonly names: StatementNames;
-    readonly listTurns: Turns;
-  },
+  { metrics, tracing, namesOf, database: { pool, lists } }: Infrastructure,
+  { definitions, models }: Configuration,
+  listTurns: Turns,
 ): RecordDatabase {
+  const names = namesOf(definitions, "records");
   return {
     records: createTextSql(pool, names),
     reads: createBatchedSql<undefined>({ pool, names, keyOf: () => "", kind: "reads" })(undefined),
     writes: createBatchedSql({ pool, names, keyOf: String, kind: "writes" }),
     lists: createListDatabase({
       pool: lists,
-      names,
+      names: namesOf(definitions, "lists"),
       users: listTurns,
       resources: createTurns(threeQuartersOf(lists)),
     }),
@@ -211,9 +203,8 @@ function createRecordDatabase(
 }
 
 function createRelayOf(
-  { log, metrics, tracing, database, broker, seal, isEmbedded }: Infrastructure,
+  { log, metrics, tracing, database, broker, seal, isEmbedded, namesOf }: Infrastructure,
   { config, definitions, models }: Configuration,
-  names: StatementNames,
 ): Relay {
   const sql = createSql({ pool: database.relay, isEmbedded });
   const shownAsCaptured = [...definitions.values()].filter(isShownAsCaptured).map(({ name }) => name);
@@ -226,7 +217,7 @@ function createRelayOf(
     present: createEventPresenter({
       definitions,
       delegateOf: (model) => models.relayDelegate(model),
-      sql: createTextSql(database.relay, names),
+      sql: createTextSql(database.relay, namesOf(definitions, "relay")),
       log,
     }),
     broker,

@@ -4,10 +4,8 @@ import { createInProcessBroker } from "../broker/in-process.ts";
 import { connectRabbitMq } from "../broker/rabbitmq.ts";
 import type { JwtSettings } from "../config/jwt-settings.ts";
 import type { ProgramName } from "../config/programs.ts";
-import type { StatementNames } from "../db/statement-name.ts";
 import { createSharedSlots, type SharedSlots } from "../deliveries/admission/shared-slots.ts";
 import type { Actor } from "../kit/actor.ts";
-import type { Definitions } from "../mapping/definition.ts";
 import { processPollMs } from "../operations/processes.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
@@ -33,7 +31,7 @@ export interface Infrastructure extends Storage {
   readonly broker: Broker;
   readonly tracing: Tracing;
   /** Names of prepared statements. They outlive a configuration, because connections keep them. */
-  readonly namesOf: (definitions: Definitions) => StatementNames;
+  readonly namesOf: ReturnType<typeof createNamesOf>;
   /** Returns the source of an issuer's keys. */
   readonly keySourceOf: (settings: JwtSettings) => KeySource;
   /** Closes everything, in the reverse order of opening. */

@@ -1,7 +1,6 @@
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createScheduleOf } from "./schedules.ts";
-import type { StatementNames } from "../db/statement-name.ts";
 import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { createTextSql } from "../db/text-sql.ts";
 import { createReplayStore } from "../deliveries/replay/replay-store.ts";
@@ -27,10 +26,9 @@ export function addReplays(
     "sql" | "listSql" | "listText" | "transact" | "isResource" | "onRunning"
   > & {
     readonly filters: Pick<WebhookFilters, "passing">;
-    readonly names: StatementNames;
   },
 ): ReplayWorker {
-  const { database, sql, log, isEmbedded } = infrastructure;
+  const { database, sql, log, isEmbedded, namesOf } = infrastructure;
   const { config, definitions, models } = configuration;
   const transact = createTransact(database.pool);
   const worker = createReplayWorker({
@@ -42,7 +40,7 @@ export function addReplays(
     present: createEventPresenter({
       definitions,
       delegateOf: (model) => models.listDelegate(model),
-      sql: createTextSql(database.lists, options.names),
+      sql: createTextSql(database.lists, namesOf(definitions, "lists")),
     }),
     intervalMs: config.webhooks.sweepIntervalMs,
     log,

@@ -3,21 +3,30 @@ import { createStatementNames } from "../db/text-sql.ts";
 import { setBounded } from "../kit/bounded-map.ts";
 import type { Definitions } from "../mapping/definition.ts";
 
-/** Number of remembered sets of column types: a refused reload must not restart the count. */
-const mostKept = 4;
+/** The connections of a process by their use. */
+export type Connections = "records" | "lists" | "relay";
+
+/** Number of remembered counts: a refused reload must not restart the count of any connections. */
+const mostKept = 12;
 
 /**
  * Returns a function that names the prepared statements of mapping files. A prepared statement
  * keeps the types of its parameters, and a connection keeps the statement, even after a reload. So
  * statements get other names where columns have other types. Reloads with the same types continue
  * the same count.
+ *
+ * Each kind of connections has its own count. The lists of one user would otherwise leave no name
+ * for single records and for the relay.
  */
-export function createNamesOf(isEmbedded: boolean): (definitions: Definitions) => StatementNames {
+export function createNamesOf(
+  isEmbedded: boolean,
+): (definitions: Definitions, connections: Connections) => StatementNames {
   const kept = new Map<string, StatementNames>();
-  return (definitions) => {
+  return (definitions, connections) => {
     const types = typesOf(definitions);
-    const names = kept.get(types) ?? createStatementNames(isEmbedded, types);
-    setBounded(kept, [types, names], mostKept);
+    const key = `${connections} ${types}`;
+    const names = kept.get(key) ?? createStatementNames(isEmbedded, types);
+    setBounded(kept, [key, names], mostKept);
     return names;
   };
 }
