@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Broker, IncomingMessage } from "../broker/broker.ts";
 import { queues } from "../broker/topology.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -52,6 +51,8 @@ interface State {
   deadAfter: string;
   /** Dead letters that are being published. */
   publishing: Promise<void> | undefined;
+  /** Ids of deleted subscriptions whose deliveries are being cancelled. */
+  orphaned: readonly number[];
   tidiedAtMs: number;
   orphansAtMs: number;
   wholeAtMs: number;
@@ -92,6 +93,7 @@ export function createSweep(options: SweepOptions): Sweep {
     strayAfter: undefined,
     deadAfter: "0",
     publishing: undefined,
+    orphaned: [],
     tidiedAtMs: -Infinity,
     orphansAtMs: -Infinity,
     wholeAtMs: -Infinity,
@@ -144,6 +146,7 @@ async function turn(state: State, signal: AbortSignal): Promise<number> {
   await takeDue(state, signal);
   const isLookDue = walk.mayBeParked || performance.now() >= walk.rateAtMs;
   if (isLookDue && !signal.aborted && (await takeParked(options, walk))) alarm.wake();
+  if (!signal.aborted && (await cancelOrphans(state))) alarm.wake();
   return Math.min(intervalMs, nextMs - (performance.now() - askedAt), walk.rateAtMs - performance.now());
 }
 
@@ -192,9 +195,19 @@ async function tidy(state: State): Promise<void> {
   if (broker.isConnected()) startDeadLetters(state);
   if (now - state.orphansAtMs < orphansEveryMs) return;
   state.orphansAtMs = now;
-  for (const subscriptionId of await store.findOrphaned(batchSize))
-    while ((await store.cancelOrphans({ subscriptionId, limit: batchSize })) === batchSize)
-      await sleep(leastGapMs);
+  state.orphaned = await store.findOrphaned(batchSize);
+}
+
+/**
+ * Cancels one portion of the deliveries of a deleted subscription. A million of them must not delay
+ * the others. Returns whether more may be left.
+ */
+async function cancelOrphans(state: State): Promise<boolean> {
+  const [subscriptionId] = state.orphaned;
+  if (subscriptionId === undefined) return false;
+  const count = await state.options.store.cancelOrphans({ subscriptionId, limit: batchSize });
+  if (count < batchSize) state.orphaned = state.orphaned.slice(1);
+  return state.orphaned.length > 0;
 }
 
 /** Makes forgotten deliveries due: a safety net under the queue and the flights. */

@@ -275,6 +275,21 @@ describe("createSweep", () => {
     for (const { id } of waiting) expect(await scene.work.queued(id)).to.equal(null);
   });
 
+  it("attempts the deliveries of others while those of a deleted subscription are cancelled", async () => {
+    const due = await scene.work.addDelivery(scene.subscription);
+    let portions = 0;
+    const endless = async ({ limit }: { readonly limit: number }): Promise<number> => {
+      portions += 1;
+      return limit;
+    };
+
+    start({ store: { ...scene.store, findOrphaned: async () => [1_000_000], cancelOrphans: endless } });
+    await untilStarted(1);
+    await until(() => portions > 2, { what: "further portions" });
+
+    expect(startedIds()).to.deep.equal(idsOf(due));
+  });
+
   it("buries failed deliveries of which no dead letter was confirmed, until one is", async () => {
     const failed = await scene.work.addDelivery(scene.subscription, {
       status: "failed",
