@@ -6,8 +6,7 @@ import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
 import { groupBy } from "../kit/group-by.ts";
 import type { Trigger } from "../mapping/definition.ts";
-import { createPageSizes, type PageSizes } from "../querying/page-sizes.ts";
-import type { EventHorizon } from "./event-horizon.ts";
+import { createPageSizes, type PageSizes } from "../mapping/page-sizes.ts";
 import type { Presented, PresentedAll } from "./event-presenter.ts";
 
 /** Filter of the events that a caller requests. */
@@ -74,7 +73,8 @@ interface EventRow {
 
 export interface EventFeedOptions {
   readonly sql: Sql;
-  readonly horizon: EventHorizon;
+  /** See `EventHorizon`. */
+  readonly horizon: () => Promise<bigint>;
   /** Decides who may read an event, by the same rules as for webhooks. */
   readonly judge: (
     pairs: readonly {

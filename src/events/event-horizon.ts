@@ -6,7 +6,15 @@ import type { Sql } from "../db/sql.ts";
  * Events get their ids before they are committed. A reader that continues behind the largest id
  * seen would miss the events of a transaction that commits late.
  */
-export type EventHorizon = () => Promise<bigint>;
+export interface EventHorizon {
+  (): Promise<bigint>;
+  /**
+   * Returns the id after which a reader begins who wants no earlier events: the horizon. It is not
+   * known while a transaction from before this process is open. The reader then begins after the
+   * last id. After 0, it would get every event there is.
+   */
+  start(): Promise<bigint>;
+}
 
 /**
  * A sample of the sequence. All events up to `last` belong to transactions before `transaction`.
@@ -69,7 +77,7 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
     return reading;
   }
 
-  return () => {
+  const reach = (): Promise<bigint> => {
     // The following read has not begun, so this call can share it. A parallel read could finish
     // later with older values.
     if (following !== undefined) return following;
@@ -83,6 +91,12 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
       });
     return following;
   };
+  return Object.assign(reach, {
+    async start() {
+      const reached = await reach();
+      return horizon ?? samples.at(-1)?.last ?? reached;
+    },
+  });
 }
 
 /** Keeps the oldest sample, which is passed first, and every second of the others. */

@@ -169,7 +169,7 @@ async function* chunks(state: State, stream: Stream, from: bigint | undefined): 
   const endsAt = performance.now() + all.lifetimeMs;
   let { caller } = ctx.state;
   let checkedAt = performance.now();
-  let after = from ?? (await state.horizon());
+  let after = from ?? (await state.horizon.start());
   yield `retry: 1000\nid: ${after}\n\n`;
   while (!stream.isOver && performance.now() < endsAt) {
     if (performance.now() - checkedAt >= all.recheckMs) {

@@ -57,6 +57,24 @@ describe("createEventHorizon", () => {
     expect(await horizon()).to.equal(BigInt(early?.id ?? 0));
   });
 
+  it("is not known while a transaction of before is open, and a reader of what comes begins behind all ids", async () => {
+    const [old] = await core.sql<{ id: string }>(insertText);
+    await (await openWriter()).query("BEGIN; SELECT pg_current_xact_id()");
+    const horizon = createEventHorizon({ sql: core.sql });
+
+    expect(await horizon.start()).to.equal(BigInt(old?.id ?? 0));
+    expect(await horizon()).to.equal(0n);
+  });
+
+  it("is where a reader of what comes begins, once it is known", async () => {
+    const horizon = createEventHorizon({ sql: core.sql });
+    await core.sql(insertText);
+    const reached = await horizon();
+    await begin(await openWriter());
+
+    expect(await horizon.start()).to.equal(reached);
+  });
+
   it("goes on while transactions overlap without end", async () => {
     const horizon = createEventHorizon({ sql: core.sql });
     await horizon();

@@ -57,16 +57,19 @@ describe("createEventStreams", () => {
     last: number | (() => number),
     changes: Limits,
     memoryBudgetBytes?: number,
+    after: 0n | "now" = 0n,
   ): Promise<void> {
     recheck = (caller) => caller;
+    const reach = (): Promise<bigint> => Promise.resolve(BigInt(typeof last === "number" ? last : last()));
     streams = createEventStreams({
       feed,
-      horizon: () => Promise.resolve(BigInt(typeof last === "number" ? last : last())),
+      horizon: Object.assign(reach, { start: () => Promise.resolve(2n) }),
       recheck: (ctx) => Promise.resolve(recheck(ctx.state.caller)),
       changes: { pollMs: 10, leastMs: 1, ...changes },
     });
     const router = createRouter("");
-    router.get("/events/stream", (ctx) => streams.open(ctx, { query: { resources: ["notes"] }, after: 0n }));
+    const from = { query: { resources: ["notes"] }, after: after === "now" ? undefined : after };
+    router.get("/events/stream", (ctx) => streams.open(ctx, from));
     const app = createApp({
       log: createMemoryLog().log,
       routePrefix: "",
@@ -164,6 +167,15 @@ describe("createEventStreams", () => {
     await serve(feedOf(3), 3, {});
 
     const source = await open("ada", "2");
+
+    await until(() => source.lastId() === "3", { what: "the last event" });
+    expect(source.messages.map(({ id }) => id)).to.deep.equal(["3"]);
+  });
+
+  it("begins where a reader of what comes does, without a place to begin at", async () => {
+    await serve(feedOf(3), 3, {}, undefined, "now");
+
+    const source = await open();
 
     await until(() => source.lastId() === "3", { what: "the last event" });
     expect(source.messages.map(({ id }) => id)).to.deep.equal(["3"]);
