@@ -173,13 +173,13 @@ export function isDatabaseAway(error: unknown): boolean {
 }
 
 /**
- * Prefixes of the error codes of a lost connection. Class 08 is missing, because a step can get
- * those codes from other servers that it reads from.
+ * Prefixes of the error codes of a lost connection, and of a server that only lets read. Class 08
+ * is missing, because a step can get those codes from other servers that it reads from.
  */
-const lostCodes = ["57P", "ECONN", "EPIPE", "ETIMEDOUT", "EHOST", "ENET"];
+const lostCodes = ["57P", "25006", "ECONN", "EPIPE", "ETIMEDOUT", "EHOST", "ENET"];
 
 /**
- * Returns whether the cause of an OperatorError is a lost connection. A busy table or a full disk
+ * Returns whether the cause of an OperatorError is a lost primary. A busy table or a full disk
  * is for the operator.
  */
 function isConnectionLost(cause: unknown): boolean {

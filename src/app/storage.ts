@@ -18,6 +18,9 @@ import type { Readiness } from "./readiness.ts";
  */
 const ownTimeoutMs = 15_000;
 
+/** A standby answers that it does, too. */
+const readOnlyText = `SELECT current_setting('transaction_read_only')::boolean AS "isReadOnly"`;
+
 /** The database and the keys of a process: the part of its infrastructure that needs no broker. */
 export interface Storage {
   readonly log: Log;
@@ -76,7 +79,8 @@ export async function openStorage(opening: Opening): Promise<Storage> {
   closers.push(() => database.close());
   const sql = createSql({ pool: database.pool, isEmbedded });
   readiness.watch("database", async () => {
-    await sql("SELECT 1");
+    const [row] = await sql<{ isReadOnly: boolean }>(readOnlyText);
+    if (row?.isReadOnly === true) throw new Error("the server only lets read");
   });
   return {
     log,

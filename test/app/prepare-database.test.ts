@@ -12,6 +12,7 @@ import { definition, definitionsOf, field, keyField } from "../support/definitio
 import { createMemoryLog } from "../support/http.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
 import { shop } from "../support/shop.ts";
+import { until } from "../support/wait.ts";
 
 describe("prepareDatabase", () => {
   let scene: Scene;
@@ -32,13 +33,17 @@ describe("prepareDatabase", () => {
 
   async function prepare(
     definitions = shop,
-    { hash = "0", signal = new AbortController().signal, memory = createMemoryLog() } = {},
+    {
+      hash = "0",
+      signal = new AbortController().signal,
+      memory = createMemoryLog(),
+      readiness = createReadiness(),
+    } = {},
   ): Promise<readonly string[]> {
     const { log, lines } = memory;
     const env = { DATABASE_URL: scene.url, SVC_AUTO_MIGRATE: "true", SVC_SECRET_KEY: `${"k".repeat(43)}=` };
     const config = loadConfig({ env, cwd: "/", program: "all" });
     const closers: (() => Promise<void>)[] = [];
-    const readiness = createReadiness();
     const storage = await openStorage({ config, program: "all", log, readiness, signal, closers });
     const checked = { config, definitions, byHand: [], hash };
     try {
@@ -55,10 +60,29 @@ describe("prepareDatabase", () => {
     expect(await prepare()).to.include.members(["the database went away during the start", "migrated"]);
   });
 
-  it("tries once a second while the database answers, and only lets read", async () => {
-    await prepare();
+  async function letOnlyRead(): Promise<void> {
     const database = new URL(scene.url).pathname.slice(1);
     await scene.client.query(`ALTER DATABASE "${database}" SET default_transaction_read_only = on`);
+  }
+
+  it("is not ready while the database only lets read, and waits with the migrations until it lets write", async () => {
+    await letOnlyRead();
+    const memory = createMemoryLog();
+    const readiness = createReadiness();
+    const signal = AbortSignal.timeout(2_500);
+
+    const refused = prepare(shop, { signal, memory, readiness }).catch(String);
+    await until(() => memory.lines.length > 0, { what: "the first try" });
+    const fault = await readiness.checks.database().catch(String);
+
+    expect(fault).to.equal("Error: the server only lets read");
+    expect(await refused).to.include("read-only transaction");
+    expect(memory.lines.map(({ msg }) => msg)).to.include("the database went away during the start");
+  });
+
+  it("tries once a second while the database answers, and only lets read", async () => {
+    await prepare();
+    await letOnlyRead();
     const memory = createMemoryLog();
     const signal = AbortSignal.timeout(2_500);
 
