@@ -34,6 +34,7 @@ describe("createReplayWorker", () => {
   /** Replays everything to a webhook. Returns the replay at its end, and how many events each portion had. */
   async function replayAll(
     present: ReplayWorkerOptions["present"],
+    judge: ReplayWorkerOptions["eligibility"]["judge"] = async (pairs) => pairs.map(() => true),
   ): Promise<{ readonly done: number; readonly failed: number; readonly portions: readonly unknown[] }> {
     const { sql } = scene.core;
     const { id, userId } = await scene.work.addSubscription();
@@ -55,7 +56,7 @@ describe("createReplayWorker", () => {
         sql,
         dataSql: createSql({ pool: database.lists, isEmbedded: false }),
         store: createReplayStore({ sql, transact: createTransact(scene.core.database.pool) }),
-        eligibility: { judge: async (pairs) => pairs.map(() => true) },
+        eligibility: { judge },
         filters: { passing: async (_, answers) => answers },
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [1], timeoutMs: 1_000 }),
         present,
@@ -135,5 +136,19 @@ describe("createReplayWorker", () => {
       "SELECT previous IS NOT NULL AS previous FROM svc.event_data ORDER BY event_id DESC LIMIT 2",
     );
     expect(kept.map(({ previous }) => previous)).to.deep.equal([true, false]);
+  });
+
+  it("makes no delivery without its old row while nothing tells who may read that", async () => {
+    await scene.work.addEvent({ previous: { text: "a" } });
+    let tries = 0;
+
+    const { portions } = await replayAll(asCaptured, async (pairs, which) => {
+      if (which === "previous") tries += 1;
+      return pairs.map(() => (which === "previous" && tries < 3 ? undefined : true));
+    });
+
+    expect(portions).to.deep.equal([1]);
+    const [made] = await scene.work.deliveries();
+    expect(made?.hasPrevious).to.equal(true);
   });
 });
