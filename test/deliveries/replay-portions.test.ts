@@ -122,8 +122,8 @@ describe("createReplayWorker", () => {
   });
 
   it("leaves out the old row where the two are larger than a message, as the relay does", async () => {
-    await addEvents(1, 1);
-    const shown = [8 * megabyte, 1];
+    await addEvents(1, 1, 1);
+    const shown = [8 * megabyte, 7.9 * megabyte, 1];
 
     const { done } = await replayAll(async (_, events) => {
       if (events.length > 1) throw new ResultTooLargeError(1);
@@ -131,11 +131,11 @@ describe("createReplayWorker", () => {
       return { kind: "each", answers: [{ kind: "presented", data: document, previous: document }] };
     });
 
-    expect(done).to.equal(2);
+    expect(done).to.equal(3);
     const kept = await scene.core.sql<{ previous: boolean }>(
-      "SELECT previous IS NOT NULL AS previous FROM svc.event_data ORDER BY event_id DESC LIMIT 2",
+      "SELECT previous IS NOT NULL AS previous FROM svc.event_data ORDER BY event_id DESC LIMIT 3",
     );
-    expect(kept.map(({ previous }) => previous)).to.deep.equal([true, false]);
+    expect(kept.map(({ previous }) => previous)).to.deep.equal([true, true, false]);
   });
 
   it("makes no delivery without its old row while nothing tells who may read that", async () => {

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { maxPresentedBytes } from "../../broker/message-limit.ts";
+import { maxMessageBytes } from "../../broker/message-limit.ts";
 import { databaseFaultOf } from "../../db/database-fault.ts";
 import { readFitting } from "../../db/read-fitting.ts";
 import { ResultTooLargeError } from "../../db/result-limit.ts";
@@ -50,6 +50,8 @@ export interface ReplayWorker extends Worker {
 const leaseMs = 5_000;
 /** Most events that one portion scans, and most deliveries that it makes. */
 const portion = { look: 1_000, take: 100 };
+/** Most bytes of both rows of an update: a message has the ids of its record beside them. */
+const mostOfRows = maxMessageBytes - 64 * 1024;
 /** Most bytes of the texts of one portion; a single text may be larger. */
 const portionBytes = 4 * 1024 ** 2;
 
@@ -279,6 +281,6 @@ async function presentedOf(
 function textsOf(presented: Extract<Presented, { readonly kind: "presented" }>): PresentedTexts {
   const data = JSON.stringify(presented.data);
   const previous = presented.previous === undefined ? "" : JSON.stringify(presented.previous);
-  const isFitting = Buffer.byteLength(data) + Buffer.byteLength(previous) <= maxPresentedBytes;
+  const isFitting = Buffer.byteLength(data) + Buffer.byteLength(previous) <= mostOfRows;
   return { data, previous: isFitting && previous !== "" ? previous : null };
 }
