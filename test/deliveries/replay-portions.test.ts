@@ -138,6 +138,17 @@ describe("createReplayWorker", () => {
     expect(kept.map(({ previous }) => previous)).to.deep.equal([true, true, false]);
   });
 
+  it("leaves out the old row where no connection may hold the two, and sends the new one", async () => {
+    const text = "a".repeat(2 * megabyte);
+    await scene.work.addEvent({ snapshot: { text }, previous: { text } });
+
+    expect(await replayAll(asCaptured)).to.deep.include({ done: 1, failed: 0 });
+    const [kept] = await scene.core.sql<{ bytes: number; previous: string | null }>(
+      "SELECT length(data) AS bytes, previous FROM svc.event_data ORDER BY event_id DESC LIMIT 1",
+    );
+    expect(kept).to.deep.equal({ bytes: JSON.stringify({ text }).length, previous: null });
+  });
+
   it("makes no delivery without its old row while nothing tells who may read that", async () => {
     await scene.work.addEvent({ previous: { text: "a" } });
     let tries = 0;

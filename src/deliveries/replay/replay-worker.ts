@@ -132,7 +132,7 @@ async function advance(options: Context, replay: Replay): Promise<void> {
 // An event with deliveries already has its data. Without data or a snapshot, the record was erased.
 const dataText = `
   SELECT event.id, event.resource, data.data, CASE WHEN data.data IS NULL THEN event.snapshot END AS snapshot,
-    CASE WHEN data.data IS NULL THEN event.previous END AS previous, event.previous IS NOT NULL AS "hasPrevious",
+    CASE WHEN data.data IS NULL AND $2::bool THEN event.previous END AS previous, event.previous IS NOT NULL AS "hasPrevious",
     jsonb_typeof(event.snapshot) = 'null'
       OR data.data IS NULL AND EXISTS (SELECT FROM svc.deliveries WHERE event_id = event.id) AS "isErased"
   FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
@@ -155,7 +155,7 @@ interface ReplayedRecord extends Pick<DataRow, "id" | "data" | "hasPrevious"> {
 
 /**
  * Reads the records of the first events, as many as fit into the limits of a connection and a
- * portion.
+ * portion. Reads an event without its old row when both rows do not fit.
  */
 async function readRecords(
   options: ReplayWorkerOptions,
@@ -163,6 +163,11 @@ async function readRecords(
 ): Promise<{ readonly records: readonly ReplayedRecord[]; readonly size: number }> {
   try {
     return await readFitting(events.length, (most) => recordsOf(options, events.slice(0, most)));
+  } catch (error) {
+    if (databaseFaultOf(error).kind !== "too_large") throw error;
+  }
+  try {
+    return { records: await recordsOf(options, events.slice(0, 1), { withOld: false }), size: 1 };
   } catch (error) {
     if (databaseFaultOf(error).kind !== "too_large") throw error;
     // Skips the event, because the replay could otherwise never continue past it.
@@ -175,9 +180,10 @@ async function readRecords(
 async function recordsOf(
   options: ReplayWorkerOptions,
   events: readonly ReplayedEvent[],
+  { withOld } = { withOld: true },
 ): Promise<readonly ReplayedRecord[]> {
   if (events.length === 0) return [];
-  const rows = await options.dataSql<DataRow>(dataText, [events.map(({ id }) => id)]);
+  const rows = await options.dataSql<DataRow>(dataText, [events.map(({ id }) => id), withOld]);
   const presented = await presentedOf(
     options,
     rows.filter(({ data, isErased }) => data === null && !isErased),
