@@ -68,8 +68,9 @@ export interface Broker {
   depth(queue: string): Promise<number>;
   isConnected(): boolean;
   /**
-   * Checks now, and returns why published messages may reach no queue: no connection, or a missing
-   * part of the topology. Undefined without a fault. Bindings that were removed are then restored.
+   * Checks now, and returns why published messages may reach no queue: no connection, an alarm, or
+   * a missing part of the topology. Undefined without a fault. Bindings that were removed are then
+   * restored.
    */
   fault(): Promise<string | undefined>;
   close(): Promise<void>;

@@ -6,7 +6,8 @@ import type { Link } from "./link.ts";
 /** Publishes to RabbitMQ. */
 export interface Publisher {
   publish(messages: readonly OutgoingMessage[]): Promise<readonly PublishOutcome[]>;
-  isReady(): boolean;
+  /** Returns why nothing can be published now; undefined when it can. */
+  refusal(): string | undefined;
   /** Refuses further messages, waits for the confirms in flight, and closes the channel. */
   close(): Promise<void>;
 }
@@ -84,7 +85,10 @@ export function createPublisher({
   }
 
   return {
-    isReady: () => typeof usableChannel() !== "string",
+    refusal() {
+      const channel = usableChannel();
+      return typeof channel === "string" ? channel : undefined;
+    },
     async publish(messages) {
       if (messages.length === 0) return [];
       const channel = usableChannel();

@@ -58,7 +58,7 @@ export async function connectRabbitMq({
 
   // Does not use the publishing connection, which an alarm blocks.
   const upkeep = startUpkeep({ link: consuming, intervalMs: upkeepIntervalMs, log });
-  const isConnected = (): boolean => publisher.isReady() && consuming.isUp();
+  const isConnected = (): boolean => publisher.refusal() === undefined && consuming.isUp();
 
   const broker: Broker = {
     async publish(messages) {
@@ -83,7 +83,7 @@ export async function connectRabbitMq({
     isConnected,
     async fault() {
       const fault = isConnected() ? await upkeep.fault() : undefined;
-      return isConnected() ? fault : "not connected to RabbitMQ";
+      return isConnected() ? fault : (publisher.refusal() ?? "not connected to RabbitMQ");
     },
     async close() {
       const upkept = upkeep.stop();

@@ -314,6 +314,7 @@ describe("connectRabbitMq", () => {
       );
       expect(blocked.reason).to.include("memory");
       expect(broker.isConnected()).to.equal(false);
+      expect(await broker.fault()).to.equal(blocked.reason);
 
       await broker.consume({ queue: queues.first, prefetch: 10, onMessage: (message) => message.ack() });
       await until(async () => (await broker.depth(queues.first)) === 0, { what: "an empty queue" });
