@@ -137,15 +137,16 @@ async function retry({ open, terminal }: DeliveryCommandsOptions, id: string, js
 
 /**
  * Returns whether the subscriber may see the old row of an update. If not, a retry leaves it out.
+ * Undefined when this cannot be decided now.
  *
  * @throws OperatorError when the API would refuse the retry to every caller: see `ReadRight`.
  */
 async function readsPrevious(
   { sql, loadEligibility }: DeliveryCommandsContext,
   delivery: DeliveryRow,
-): Promise<boolean> {
+): Promise<boolean | undefined> {
   const readRight = createReadRight({ sql, eligibility: await loadEligibility() });
-  if (!(await readRight.ofSubscriber(delivery)))
+  if ((await readRight.ofSubscriber(delivery)) === false)
     throw new OperatorError("The subscriber may no longer see this record.");
   return readRight.ofSubscriber(delivery, "previous");
 }

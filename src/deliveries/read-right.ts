@@ -12,13 +12,13 @@ interface Options {
 /** Decides who may read the record of a delivery, by the present rules. */
 export interface ReadRight {
   /**
-   * Returns whether the subscriber may read the record. True when this cannot be decided now,
-   * because the attempt is judged again. Also true for a deleted user: the subscription is gone
-   * too, and a retry reports that.
+   * Returns whether the subscriber may read the record; undefined when this cannot be decided now,
+   * because the attempt is judged again. Also undefined for a deleted user: the subscription is
+   * gone too, and a retry reports that.
    *
    * @param which With `previous`, judges the old row of the update.
    */
-  ofSubscriber(delivery: DeliveryRow, which?: SnapshotColumn): Promise<boolean>;
+  ofSubscriber(delivery: DeliveryRow, which?: SnapshotColumn): Promise<boolean | undefined>;
   /**
    * Returns whether the caller may read the record, and the old row when the delivery shows it.
    * False when this cannot be decided now.
@@ -42,10 +42,8 @@ export function createReadRight({ sql, eligibility }: Options): ReadRight {
   }
   return {
     async ofSubscriber(delivery, which) {
-      const [user] = await sql<Omit<Caller, "claims">>(userText, [delivery.userId]);
-      return (
-        user === undefined || (await verdictOf({ ...user, claims: noClaims }, delivery, which)) !== false
-      );
+      const [user] = await sql<Omit<Caller, "claims"> & Record<string, unknown>>(userText, [delivery.userId]);
+      return user && verdictOf({ ...user, claims: noClaims }, delivery, which);
     },
     async of(caller, delivery) {
       if ((await verdictOf(caller, delivery)) !== true) return false;

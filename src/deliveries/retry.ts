@@ -39,12 +39,14 @@ interface Found {
 const hurryText = `
   UPDATE svc.delivery_queue SET due_at = date_trunc('milliseconds', now()), is_hurried = true WHERE delivery_id = $1 RETURNING 1`;
 
+// A delivery without an old row must not need the right to one: an attempt without it is cancelled.
 const againText = `
   WITH made AS (
     INSERT INTO svc.deliveries (uuid, event_id, event_uuid, subscription_id, user_id, resource, parent_delivery_id, root_delivery_id,
       trigger_kind, max_attempts, url, traceparent, has_previous)
     SELECT $2::uuid, event_id, event_uuid, subscription_id, user_id, resource, id, root_delivery_id, 'manual', max_attempts, $3,
-      coalesce($4, traceparent), nullif(coalesce($5, has_previous), false)
+      coalesce($4, traceparent), nullif(coalesce($5, has_previous) AND (
+        SELECT previous IS NOT NULL FROM svc.event_data WHERE event_data.event_id = deliveries.event_id), false)
     FROM svc.deliveries WHERE id = $1
     RETURNING id, subscription_id, user_id
   ), queued AS (

@@ -81,7 +81,7 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
     refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
     // Checked before the transaction, because the embedded database works for one connection at a
     // time.
-    if (!(await options.readRight.ofSubscriber(delivery)))
+    if ((await options.readRight.ofSubscriber(delivery)) === false)
       throw new AppError("delivery.forbidden", "The subscriber may no longer see this record.");
     const hasPrevious = await options.readRight.ofSubscriber(delivery, "previous");
     await answerPost(ctx, {

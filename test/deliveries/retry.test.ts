@@ -75,6 +75,21 @@ describe("retryDelivery", () => {
     });
   });
 
+  for (const { old, asked, expected } of [
+    { old: "'{}'", asked: true, expected: true },
+    { old: "'{}'", asked: false, expected: false },
+    { old: "'{}'", asked: undefined, expected: false },
+    { old: "NULL", asked: true, expected: false },
+  ])
+    it(`shows ${expected ? "the" : "no"} old row where it is ${old} and the right to it ${asked}`, async () => {
+      const { id } = await add({ status: "failed" });
+      await core.sql(`UPDATE svc.event_data SET previous = ${old}`);
+
+      const made = getCreated(await history.retry({ id, limit: 1, hasPrevious: asked }));
+
+      expect(made.hasPrevious).to.equal(expected);
+    });
+
   it("counts the retries of the whole chain, whichever of its deliveries is retried", async () => {
     const root = await add({ status: "failed" });
     const second = getCreated(await retry(root.id));

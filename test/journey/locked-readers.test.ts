@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { QueryResultRow } from "pg";
-import { notesYaml, subscribe } from "../support/notes.ts";
+import { notesYaml, subscribe, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { startService, type TestService, type TestUser } from "../support/service.ts";
 
@@ -26,7 +26,7 @@ access:
 `,
 };
 
-describe("a lock on a table that says who reads a record", function () {
+describe("a table that says who reads a record and cannot be read", function () {
   this.timeout(60_000);
   const receivers: TestReceiver[] = [];
   let service: TestService;
@@ -56,6 +56,23 @@ describe("a lock on a table that says who reads a record", function () {
     await subscribe(user, receiver, { resource, events: ["on_create"] });
     return receiver;
   };
+
+  it("ends no manual retry that was asked for meanwhile", async () => {
+    const receiver = await startReceiver();
+    receivers.push(receiver);
+    const hook = await subscribe(ada, receiver, { resource: "keys", events: ["on_create"] });
+    await sql("INSERT INTO keys (room_id) SELECT id FROM rooms");
+    const { id } = await untilDelivery(ada, hook.id, "delivered");
+    await ada.request("PUT", `/webhooks/${hook.id}`, { is_active: false });
+    await sql("ALTER TABLE rooms RENAME keeper TO holder");
+    const retried = await ada.request("POST", `/webhook-deliveries/${id}/retry`);
+    await sql("ALTER TABLE rooms RENAME holder TO keeper");
+    expect(retried.status, JSON.stringify(retried.body)).to.equal(201);
+
+    await ada.request("PUT", `/webhooks/${hook.id}`, { is_active: true });
+
+    await receiver.waitFor(2);
+  });
 
   it("holds up the retries of no other resource, and ends none of its own", async () => {
     const [adas, bobs] = [await openFor(ada, "keys"), await openFor(bob, "notes")];
