@@ -66,6 +66,12 @@ const cases: readonly Case[] = [
     { name: "x".repeat(16_400) },
     { filter: ["The filter field must not have more than 16384 characters."] },
   ],
+  ["filter", { amount: [1e-300, 0, -2.5e-7] }, {}],
+  [
+    "filter",
+    { amount: Array.from({ length: 60 }, () => 1e-300) },
+    { filter: ["The filter field must not have more than 16384 characters."] },
+  ],
   ["rate_limit", 0.1, {}],
   ["rate_limit", 1000, {}],
   ["rate_limit", null, {}],
