@@ -250,7 +250,8 @@ function changesIn(body: Body, { headerNames }: Stored): SubscriptionChanges {
     ...(Object.hasOwn(body, "events") ? { events: eventsIn(body) } : {}),
     ...headers,
     ...(Object.hasOwn(body, "filter") ? { filter: filterIn(body) } : {}),
-    ...(rateLimit === undefined ? {} : { rateLimit: rateLimit === null ? null : Number(rateLimit) }),
+    // A blank text counts as null, as it does for the rules.
+    ...(rateLimit === undefined ? {} : { rateLimit: Number(rateLimit) || null }),
     ...(isActive === undefined ? {} : { isActive: isActive === true || Number(isActive) === 1 }),
     ...(Object.hasOwn(body, "description") ? { description: trimmedText(body["description"]) || null } : {}),
   };
