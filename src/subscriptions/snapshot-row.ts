@@ -9,7 +9,8 @@ export type SnapshotColumn = "snapshot" | "previous";
 /**
  * Returns the SQL that turns the snapshot of the event `e` into a row `t` of the resource's table.
  * A condition can then apply to deleted records too. The row has the columns that the conditions
- * use, and those that a domain may not let be NULL.
+ * use. Those without a value come from a row of nulls: without it, PostgreSQL would refuse those
+ * whose domain is NOT NULL.
  *
  * @param which Column to read; the old row of an update is in `previous`.
  */
@@ -23,17 +24,9 @@ export function snapshotRow(
     ...conditions.flatMap((condition) => [...fieldsOf(condition)]),
   ]);
   const pairs = [...fields].map(([column, field]) => `${quoteText(column)}, ${valueText(field, which)}`);
-  return `jsonb_populate_record(NULL::${quoteTable(definition.table)}, ${objectOf(pairs)}) AS t`;
-}
-
-/**
- * Returns the fields whose columns may have a domain that refuses NULL, by column. Only tables of
- * other programs have such domains. The snapshot has the text of a Json field, which is no JSON
- * that a domain would take.
- */
-function requiredByDomains({ isManaged, fields }: Definition): readonly (readonly [string, Field])[] {
-  const required = fields.filter(({ type, isOptional }) => !isOptional && type !== "Json");
-  return isManaged ? [] : required.map((field) => [field.column, field]);
+  const table = quoteTable(definition.table);
+  const nulls = `(SELECT ROW(nulls.*)::${table} FROM unnest(ARRAY[NULL]::${table}[]) AS nulls)`;
+  return `jsonb_populate_record(${nulls}, jsonb_strip_nulls(jsonb_build_object(${pairs.join(", ")}))) AS t`;
 }
 
 /**
