@@ -10,7 +10,8 @@ export type SnapshotColumn = "snapshot" | "previous";
  * Returns the SQL that turns the snapshot of the event `e` into a row `t` of the resource's table.
  * A condition can then apply to deleted records too. The row has the columns that the conditions
  * use. Those without a value come from a row of nulls: without it, PostgreSQL would refuse those
- * whose domain is NOT NULL.
+ * whose domain is NOT NULL. The regclass makes a kept plan depend on the table: otherwise it would
+ * read NULL for a column that has another name since, and no user could read the events.
  *
  * @param which Column to read; the old row of an update is in `previous`.
  */
@@ -25,7 +26,8 @@ export function snapshotRow(
   ]);
   const pairs = [...fields].map(([column, field]) => `${quoteText(column)}, ${valueText(field, which)}`);
   const table = quoteTable(definition.table);
-  const nulls = `(SELECT ROW(nulls.*)::${table} FROM unnest(ARRAY[NULL]::${table}[]) AS nulls)`;
+  const nulls = `(SELECT ROW(nulls.*)::${table} FROM unnest(ARRAY[NULL]::${table}[]) AS nulls
+    WHERE ${quoteText(table)}::regclass IS NOT NULL)`;
   return `jsonb_populate_record(${nulls}, jsonb_strip_nulls(jsonb_build_object(${pairs.join(", ")}))) AS t`;
 }
 

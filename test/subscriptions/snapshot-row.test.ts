@@ -13,7 +13,7 @@ const cards = definition({
   access: { ...ownersOnly, read },
 });
 
-describe("access.read of a table with domains that are NOT NULL", () => {
+describe("snapshotRow", () => {
   let core: CoreDatabase;
 
   before(async () => {
@@ -43,4 +43,19 @@ describe("access.read of a table with domains that are NOT NULL", () => {
 
       expect(await eligibility.judge(pairs)).to.deep.equal(expected);
     });
+
+  it("decides on none once a column has another name than the mapping file says", async () => {
+    const [event] = await core.sql<{ readonly id: string }>(
+      `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('cards', 'on_create', '1', '{"id": 1, "reader": 7}') RETURNING id`,
+    );
+    const eligibility = eligibilityOf(definitionsOf(cards), { sql: core.sql });
+    const user = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
+    const judge = (): Promise<readonly (boolean | undefined)[]> =>
+      eligibility.judge([{ event: { id: event?.id ?? "", resource: "cards", owner_id: null }, user }]);
+    expect(await judge()).to.deep.equal([true]);
+
+    await core.sql("ALTER TABLE cards RENAME reader TO reader_id");
+
+    expect(await judge()).to.deep.equal([undefined]);
+  });
 });
