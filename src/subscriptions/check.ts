@@ -4,7 +4,7 @@ import type { EventKind } from "../events/event.ts";
 import { textFault } from "../mapping/storable.ts";
 import { compileRules, validate, type CompiledRules } from "../validation/validate.ts";
 import { messageFor } from "../validation/messages.ts";
-import { toDecimal } from "../validation/values.ts";
+import { isEmpty } from "../validation/values.ts";
 import type { JsonFilterFaults } from "../querying/json-filter.ts";
 import { checkEvents } from "./check-events.ts";
 import type { FilterUse } from "./filters.ts";
@@ -250,8 +250,7 @@ function changesIn(body: Body, { headerNames }: Stored): SubscriptionChanges {
     ...(Object.hasOwn(body, "events") ? { events: eventsIn(body) } : {}),
     ...headers,
     ...(Object.hasOwn(body, "filter") ? { filter: filterIn(body) } : {}),
-    // A blank text counts as null, as it does for the rules.
-    ...(rateLimit === undefined ? {} : { rateLimit: Number(rateLimit) || null }),
+    ...(rateLimit === undefined ? {} : { rateLimit: isEmpty(rateLimit) ? null : Number(rateLimit) }),
     ...(isActive === undefined ? {} : { isActive: isActive === true || Number(isActive) === 1 }),
     ...(Object.hasOwn(body, "description") ? { description: trimmedText(body["description"]) || null } : {}),
   };

@@ -259,12 +259,13 @@ describe("checkSubscriptionChanges", () => {
     });
   }
 
-  for (const blank of ["", "  ", null])
-    it(`takes the rate limit ${JSON.stringify(blank)} for none`, async () => {
-      const checked = await checkSubscriptionChanges({ rate_limit: blank }, orders, rules);
-
-      expect(checked).to.deep.equal({ kind: "valid", value: { rateLimit: null } });
-    });
+  it("takes a blank rate limit for none", async () => {
+    for (const rate_limit of ["", " ", null])
+      expect(await checkSubscriptionChanges({ rate_limit }, orders, rules)).to.deep.equal({
+        kind: "valid",
+        value: { rateLimit: null },
+      });
+  });
 
   it("refuses another resource", async () => {
     expect(await checkSubscriptionChanges({ resource: "notes" }, orders, rules)).to.deep.equal({
