@@ -3,6 +3,27 @@ import type { Definition } from "../mapping/definition.ts";
 import { createParameters, fromText, type Parameters } from "./condition-text.ts";
 import type { Condition } from "./condition.ts";
 
+/** The number of records. */
+export interface Total {
+  readonly total: number;
+  readonly isEstimate: boolean;
+}
+
+/**
+ * Corrects a total by a page that shows the end, or that there is more. Page links then lead to the
+ * end, however wrong an estimate is.
+ *
+ * @param end Number of records up to the end of the page.
+ */
+export function correctedTotal(
+  { total, isEstimate }: Total,
+  { end, size, hasMore }: { readonly end: number; readonly size: number; readonly hasMore: boolean },
+): Total {
+  if (hasMore) return { total: Math.max(total, end + 1), isEstimate };
+  // An empty page may be far behind the end.
+  return size === 0 ? { total: Math.min(total, end), isEstimate } : { total: end, isEstimate: false };
+}
+
 /** Counts the records that meet the condition. */
 export async function countRecords(
   sql: TextSql,
@@ -26,7 +47,7 @@ export async function estimateRecords(
   sql: TextSql,
   definition: Definition,
   condition: Condition,
-): Promise<{ readonly total: number; readonly isEstimate: boolean }> {
+): Promise<Total> {
   const parameters = createParameters();
   return estimateCount(sql, fromText(definition, condition, parameters), parameters);
 }
@@ -36,11 +57,7 @@ export async function estimateRecords(
  *
  * @param parameters Parameters of the text.
  */
-export async function estimateCount(
-  sql: TextSql,
-  from: string,
-  parameters: Parameters,
-): Promise<{ readonly total: number; readonly isEstimate: boolean }> {
+export async function estimateCount(sql: TextSql, from: string, parameters: Parameters): Promise<Total> {
   const limit = parameters.add(exactUpTo + 1);
   const text = `SELECT count(*) FROM (SELECT 1 ${from} LIMIT ${limit}) AS few`;
   const [row] = await sql(text, parameters.values);

@@ -4,7 +4,7 @@ import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Turns } from "../kit/turns.ts";
 import { conditionText, createParameters, type Parameters } from "./condition-text.ts";
-import { estimateCount } from "./count.ts";
+import { correctedTotal, estimateCount, type Total } from "./count.ts";
 import { cursorBinding, cursorPage, cursorsAround, openPosition } from "./cursor-page.ts";
 import type { Cursors } from "./cursor.ts";
 import { afterText, type Bound } from "./keyset.ts";
@@ -65,7 +65,9 @@ async function readPage(reading: Reading): Promise<Page> {
       countRows(reading),
     ]);
     const data = rows.slice(0, perPage).map(({ record }) => record);
-    return envelope({ data, ...counted, hasNext: rows.length > perPage, page, perPage, url });
+    const hasMore = rows.length > perPage;
+    const total = counted && correctedTotal(counted, { end: skip + data.length, size: data.length, hasMore });
+    return envelope({ data, total: undefined, ...total, hasNext: hasMore, page, perPage, url });
   }
   const { perPage, cursor } = paging;
   const binding = cursorBinding(list.name, ctx.state.caller.id, asked);
@@ -114,13 +116,13 @@ async function countRows({
   listText,
   list,
   asked: { filter, count = "exact", given },
-}: Reading): Promise<{ readonly total: number | undefined; readonly isEstimate?: boolean }> {
-  if (count === "none") return { total: undefined };
+}: Reading): Promise<Total | undefined> {
+  if (count === "none") return undefined;
   const parameters = createParameters();
   const from = `FROM (${list.source(parameters, given)}) AS t WHERE ${conditionText(filter, "t", parameters)}`;
   if (count === "estimated") return estimateCount(listText, from, parameters);
   const [row] = await listText(`SELECT count(*) ${from}`, parameters.values);
-  return { total: Number(row?.[0]) };
+  return { total: Number(row?.[0]), isEstimate: false };
 }
 
 /** Format of times, the same as that of `formatDateTime`. */

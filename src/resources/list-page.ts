@@ -1,6 +1,7 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { readFitting } from "../db/read-fitting.ts";
 import type { CountMode } from "../mapping/definition.ts";
+import { correctedTotal, type Total } from "../querying/count.ts";
 import type { Position } from "../querying/cursor.ts";
 
 /** The requested part of a list. */
@@ -44,12 +45,6 @@ export interface CursorPage {
   readonly previous: Position | undefined;
 }
 
-/** The number of records. */
-export interface Total {
-  readonly total: number;
-  readonly isEstimate: boolean;
-}
-
 /** Records, with their number from the same statement. */
 export interface CountedRecords {
   readonly records: readonly string[];
@@ -81,12 +76,17 @@ export async function readPage(
   },
 ): Promise<RecordPage> {
   const size = Math.min(take, likely);
-  if (mode === "none") {
-    const found = await readWithNext(size, read);
+  if (mode !== "exact") {
+    const { hasMore, ...found } = await readWithNext(size, read);
     const records = found.records.slice(0, found.size);
-    return { records, size: found.size, total: undefined, isEstimate: false, hasNext: found.hasMore };
+    const page = { records, size: found.size, hasNext: hasMore };
+    if (mode === "none") return { ...page, total: undefined, isEstimate: false };
+    const end = skip + records.length;
+    // Most lists fit on their first page, whose length then is the count.
+    if (!hasMore && (skip === 0 || records.length > 0)) return { ...page, ...exactTotal(end) };
+    return { ...page, ...correctedTotal(await count(mode), { end, size: records.length, hasMore }) };
   }
-  if (mode === "exact" && readCounted !== undefined) {
+  if (readCounted !== undefined) {
     let total: number | undefined;
     const found = await readFitting(size, async (most) => {
       const { records, total: counted } = await readCounted(most, skip > 0 ? 1 : most);

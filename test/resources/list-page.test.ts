@@ -7,6 +7,18 @@ const tooLarge = (rows: number): Error =>
 
 const count = (): Promise<never> => Promise.reject(new Error("no count"));
 
+/** Reads a page of 20,000 records with an estimate. Returns its length and its total. */
+async function pageAt(skip: number, estimate: number): Promise<readonly unknown[]> {
+  const { records, total, isEstimate } = await readPage(
+    { skip, take: 100, count: "estimated" },
+    {
+      read: async (size) => Array.from({ length: Math.max(0, Math.min(size, 20_000 - skip)) }, () => "{}"),
+      count: async () => ({ total: estimate, isEstimate: true }),
+    },
+  );
+  return [records.length, total, isEstimate];
+}
+
 describe("readPage and readCursorPage", () => {
   it("read a first record that is larger than a page only once more", async () => {
     const sizes: number[] = [];
@@ -70,5 +82,12 @@ describe("readPage and readCursorPage", () => {
     const page = await readPage({ skip: 0, take: 40, count: "none" }, { read, count });
 
     expect([page.size, sizes]).to.deep.equal([3, [41, 11, 4]]);
+  });
+
+  it("correct an estimate by the page, whose links then lead to the end", async () => {
+    expect(await pageAt(0, 10_001)).to.deep.equal([100, 10_001, true]);
+    expect(await pageAt(10_000, 10_001)).to.deep.equal([100, 10_101, true]);
+    expect(await pageAt(19_950, 50_000)).to.deep.equal([50, 20_000, false]);
+    expect(await pageAt(30_000, 50_000)).to.deep.equal([0, 30_000, true]);
   });
 });

@@ -268,6 +268,21 @@ describe("lists of resources", () => {
       });
     });
 
+    it("by pages too, whose links lead to the end however wrong the estimate is", async () => {
+      // Statistics of an empty table, and of one with far more rows.
+      for (const rows of [10, 90_000]) {
+        await served.sql(`UPDATE pg_class SET reltuples = ${rows}, relpages = 10 WHERE relname = 'firms'`);
+        const pageOf = (page: number): Promise<Shown> =>
+          ask(api, "root", `GET /firms?count=estimated&per_page=100&page=${page}`).then(
+            ({ json }) => json as Shown,
+          );
+        expect(await pageOf(100), "a page in the middle").to.include({ total_is_estimate: true });
+        expect((await pageOf(100))["next_page_url"]).to.contain("page=101");
+        expect(await pageOf(101)).to.include({ total: 10_003, last_page: 101, next_page_url: null });
+        expect(await pageOf(103)).to.include({ next_page_url: null });
+      }
+    });
+
     it("not at all when none, in no statement", async () => {
       served.statements();
       expect(await counted("per_page=100&count=none")).to.deep.equal({
