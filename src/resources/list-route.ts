@@ -89,8 +89,9 @@ async function pageOf(
   pageSizes.note(userId, { asked: take, size: found.size });
   const part =
     found.size < take ? smallerPage({ page, perPage: take, skip }, found.size) : { page, perPage: take };
-  const rest = envelopeRest({ ...found, ...part, url: urlOf(ctx) });
-  return pageAnswer(found.records.slice(0, part.perPage), rest);
+  const records = found.records.slice(0, part.perPage);
+  const hasNext = found.hasNext || records.length < found.records.length;
+  return pageAnswer(records, envelopeRest({ ...found, ...part, hasNext, url: urlOf(ctx) }));
 }
 
 async function cursorPageOf(

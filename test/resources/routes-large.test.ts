@@ -74,6 +74,16 @@ describe("GET /resources/{name} of large records", () => {
     expect(ids).to.deep.equal(Array.from({ length: 40 }, (_, i) => i + 1));
   });
 
+  for (const count of ["exact", "estimated", "none"])
+    it(`leads on from a page that was cut to fit between the links, with count=${count}`, async () => {
+      // The page before had 10 records at most, and no page of so many begins at the 32nd.
+      await ask(api, "root", `GET /notices?per_page=40&count=${count}`);
+      const answer = envelopeOf(await ask(api, "root", `GET /notices?per_page=31&page=2&count=${count}`));
+
+      expect([answer.per_page, answer.current_page, answer.data.length]).to.deep.equal([1, 32, 1]);
+      expect(answer.next_page_url).to.contain("per_page=1&page=33");
+    });
+
   it("sends a large page with its length, to HEAD too, and one log line each", async () => {
     const [large, small] = [
       await ask(api, "root", "GET /notices?per_page=10"),
