@@ -84,7 +84,13 @@ async function pageOf(
   const likely = pageSizes.likely(userId);
   const found =
     query === "nothing"
-      ? { records: [], size: take, total: 0, isEstimate: false, hasNext: false }
+      ? {
+          records: [],
+          size: take,
+          total: count === "none" ? undefined : 0,
+          isEstimate: false,
+          hasNext: false,
+        }
       : await store.list(query, { skip, take, likely, count });
   pageSizes.note(userId, { asked: take, size: found.size });
   const part =

@@ -294,6 +294,10 @@ describe("lists of resources", () => {
       expect(served.statements().filter((text) => /count\(|EXPLAIN/.test(text))).to.deep.equal([]);
     });
 
+    it("not at all when none, where no record can match either", async () => {
+      expect(await counted("count=none&search=%00")).to.include({ total: null, last_page: null, size: 0 });
+    });
+
     it("not at all, and leads to no page behind one that the last record fills", async () => {
       for (const [size, isFollowed] of [
         [2, true],
