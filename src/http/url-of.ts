@@ -25,7 +25,8 @@ export function createUrlOf({
     const url = new URL(publicUrl ?? originOf(ctx, hosts));
     // Set one by one, because resolving `//host/...` against a base would leave the origin.
     url.pathname = ctx.path;
-    url.search = ctx.querystring;
+    // Clients may write the brackets of a filter as they are, but no URI has them in its query.
+    url.search = ctx.querystring.replaceAll("[", "%5B").replaceAll("]", "%5D");
     return url;
   };
 }

@@ -54,6 +54,14 @@ describe("createUrlOf", () => {
     });
   }
 
+  it("encodes the brackets of a filter, which no URI has in its query", () => {
+    const { href } = createUrlOf({ publicUrl: undefined, hosts: [] })(
+      context("a", "/orders", "filter[or][0][status]=open&filter%5Bid%5D=1"),
+    );
+
+    expect(href).to.equal("http://a/orders?filter%5Bor%5D%5B0%5D%5Bstatus%5D=open&filter%5Bid%5D=1");
+  });
+
   it("keeps the origin when the path begins with two slashes", () => {
     for (const hosts of [[], ["good.com"]]) {
       const urlOf = createUrlOf({ publicUrl: undefined, hosts });
