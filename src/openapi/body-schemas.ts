@@ -107,10 +107,12 @@ function withForm(schema: JsonSchema, rules: readonly ParsedRule[], field: Field
 }
 
 /**
- * Requires a character of a required text, and an item of a required list (Laravel's `required`).
+ * Requires a character of a required text, and an item of a required list (Laravel's `required`). A
+ * blank text becomes null, which the rule `string` refuses without `nullable`.
  */
 function withoutEmpty(schema: JsonSchema, rules: readonly ParsedRule[]): JsonSchema {
-  const isFilled = rules.some(({ name }) => name === "required" || name === "filled");
+  const has = (rule: RuleName): boolean => rules.some(({ name }) => name === rule);
+  const isFilled = has("required") || has("filled") || (has("string") && !has("nullable"));
   if (!isFilled || schema["enum"] !== undefined) return schema;
   if (schema["type"] === "string")
     return schema["pattern"] === undefined ? { minLength: 1, ...schema } : schema;

@@ -243,6 +243,25 @@ describe("createDocument", () => {
       },
     });
   });
+
+  it("takes no blank text where the rules refuse null, which it becomes", async () => {
+    const { components } = await documentOf({
+      "notes.yaml": `
+name: notes
+model: Note
+fields:
+  id: { type: Int, id: true }
+  title: { type: String }
+  text: { type: String, optional: true }
+triggers: []
+`,
+    });
+
+    expect(components.schemas["notes.update"]?.["properties"]).to.deep.equal({
+      title: { type: "string", minLength: 1, maxLength: 65_536 },
+      text: { type: ["string", "null"], maxLength: 65_536 },
+    });
+  });
 });
 
 /** Returns the routes that need no token, without the files of the page. */
