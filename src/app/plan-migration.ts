@@ -27,6 +27,7 @@ import {
   stepOf,
   valueChecksOf,
   wantedResources,
+  type Due,
 } from "./wanted-resources.ts";
 
 /** The plan of a migration. */
@@ -115,6 +116,12 @@ export async function dueCoreSteps({ migrations }: Installed): Promise<readonly 
   return coreSteps(pendingMigrations(await loadCoreMigrations(), migrations));
 }
 
+/**
+ * PL/pgSQL keeps the types of columns that a session first saw in a function. The writes of that
+ * session would fail until it ends.
+ */
+const retyped: Due = { reason: "the type of a column changes", what: "capture" };
+
 /** Plans the changes of the core migrations and the mapping files, in the client's transaction. */
 export async function planChanges({
   client,
@@ -147,7 +154,7 @@ export async function planChanges({
   });
   const removed = removedResources(definitions, installed);
   const due = wantedResources(definitions).flatMap((resource) => {
-    const why = dueOf(resource, installed);
+    const why = changes.retyped.includes(resource.table) ? retyped : dueOf(resource, installed);
     return why === undefined ? [] : [{ resource, why }];
   });
   const changed = due.filter(({ why: { what } }) => what === "capture" || changes.steps.length > 0);

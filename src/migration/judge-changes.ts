@@ -25,6 +25,8 @@ export interface ChangePlan {
   readonly added: ReadonlyMap<string, string>;
   /** The tables that any change touches. */
   readonly touched: ReadonlySet<string>;
+  /** The tables in which a column gets another type, or is dropped and added. */
+  readonly retyped: readonly string[];
   readonly losses: readonly string[];
   readonly impossible: readonly string[];
   /** The clauses that would undo a change by hand. */
@@ -108,6 +110,7 @@ export function judgeChanges({
     dropped,
     added,
     touched: new Set(kept.map(({ table }) => table)),
+    retyped: kept.filter(isRetyped).map(({ table }) => table),
     left,
     losses: [
       ...gone.map((object) => lossOf(object, originOf(object) === "made")),
@@ -120,6 +123,10 @@ export function judgeChanges({
       ...secondKeys(kept, dropped, objects),
     ],
   };
+}
+
+function isRetyped({ clause: { action, kind, part }, object }: ObjectChange): boolean {
+  return kind === "column" && (part === "type" || (action === "add" && object !== undefined));
 }
 
 /** Names the schema of a sequence to drop, which the engine does not. Its column counts no more. */

@@ -37,6 +37,8 @@ import { withWayOn } from "./ways-on.ts";
 export interface TablesPlan {
   readonly steps: readonly Step[];
   readonly ends: Ends;
+  /** Tables whose captures must be made again, see `ChangePlan`. */
+  readonly retyped: readonly string[];
   /** Losses, each a sentence. */
   readonly losses: readonly string[];
   /** Changes that the existing rows and objects do not allow. */
@@ -127,6 +129,7 @@ export async function planTables({
       ...gone.map((table) => recordStep(table, [])),
     ],
     ends: await foreignEnds(client, changePlan.statements),
+    retyped: changePlan.retyped,
     losses: [...lossesOf({ changePlan, valueChecks, wanted: judged, objects, made }), ...unfit.losses],
     impossible: [
       ...changePlan.impossible,
