@@ -131,8 +131,22 @@ function createStatements(definition: Definition): readonly string[] {
       `REVOKE ALL ON FUNCTION ${call}() FROM PUBLIC`,
       `CREATE TRIGGER ${quoteName(name)} ${when} ON ${table} FOR EACH ${forEach} EXECUTE FUNCTION ${call}()`,
     ]),
+    ...(definition.isManaged ? [] : [grantToOwner(definition)]),
     captureBelow(definition),
   ];
+}
+
+/**
+ * Returns the statement that lets the owner of an existing table make partitions. PostgreSQL gives
+ * each one the row trigger, and asks for EXECUTE on its function.
+ */
+function grantToOwner({ name, table }: Definition): string {
+  return `DO ${dollarQuoted(`
+BEGIN
+  EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s() TO %I', ${quoteText(rowFunction(name))}, pg_catalog.pg_get_userbyid(relowner))
+    FROM pg_catalog.pg_class WHERE oid = ${quoteText(quoteTable(table))}::regclass);
+END
+`)}`;
 }
 
 /**

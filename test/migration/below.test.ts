@@ -55,6 +55,26 @@ describe("applyMigration over partitions and INHERITS children", () => {
     ).to.deep.equal(["on_create 1", "on_create 200", "on_delete 200"]);
   });
 
+  it("lets another owner of the table add partitions", async () => {
+    const { client } = scene;
+    await client.query(`
+      CREATE ROLE svc_test_partitioner; GRANT CREATE, USAGE ON SCHEMA public TO svc_test_partitioner;
+      SET ROLE svc_test_partitioner;
+      CREATE TABLE notes (id int PRIMARY KEY, text text NOT NULL) PARTITION BY RANGE (id);
+      RESET ROLE`);
+    try {
+      expect(await scene.apply(mapped)).to.equal("done");
+      await client.query(`
+        SET ROLE svc_test_partitioner;
+        CREATE TABLE notes_0 PARTITION OF notes FOR VALUES FROM (0) TO (100);
+        RESET ROLE`);
+
+      expect(await eventsOf("INSERT INTO notes VALUES (1, 'a')")).to.deep.equal(["on_create 1"]);
+    } finally {
+      await client.query("RESET ROLE; DROP OWNED BY svc_test_partitioner; DROP ROLE svc_test_partitioner");
+    }
+  });
+
   it("asks for a migration when a child came, whose rows are not captured yet", async () => {
     await pool.query("CREATE TABLE notes (id int PRIMARY KEY, text text NOT NULL)");
     expect(await scene.apply(mapped)).to.equal("done");
