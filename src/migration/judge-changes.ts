@@ -1,5 +1,5 @@
 import { partsOfTable, quoteName } from "../db/names.ts";
-import { keyOf, keyOfObject, placeOf, type LiveObject, type OwnedSequence } from "./live-objects.ts";
+import { keyOf, keyOfObject, type LiveObject, type OwnedSequence } from "./live-objects.ts";
 import { type ColumnWish, isSame, type MadeObject } from "./made.ts";
 import { type Clause, type Statement, withClauses } from "./statements.ts";
 
@@ -103,7 +103,7 @@ export function judgeChanges({
     statements: statements.flatMap(
       (statement) =>
         withClauses(
-          withSchema(statement, kept, sequences),
+          statement,
           kept.filter((change) => change.statement === statement).map(({ clause }) => clause),
         ) ?? [],
     ),
@@ -127,22 +127,6 @@ export function judgeChanges({
 
 function isRetyped({ clause: { action, kind, part }, object }: ObjectChange): boolean {
   return kind === "column" && (part === "type" || (action === "add" && object !== undefined));
-}
-
-/** Names the schema of a sequence to drop, which the engine does not. Its column counts no more. */
-function withSchema(
-  statement: Statement,
-  kept: readonly ObjectChange[],
-  sequences: readonly OwnedSequence[],
-): Statement {
-  const owner = sequences.find(
-    ({ name, table, column }) =>
-      statement.sql === `DROP SEQUENCE ${quoteName(name)}` &&
-      kept.some(
-        (one) => one.table === table && one.clause.sql === `ALTER COLUMN ${quoteName(column)} DROP DEFAULT`,
-      ),
-  );
-  return owner === undefined ? statement : { ...statement, sql: `DROP SEQUENCE ${placeOf(owner)}` };
 }
 
 /** What the engine does with an index or a foreign key whose columns were renamed. */
@@ -207,7 +191,7 @@ function leftOf({
       object !== undefined &&
       whole.some((one) => one.table === table && object.columns.includes(one.clause.name)),
   );
-  const counters = changes.filter(({ clause }) => {
+  const counters = changes.filter(({ clause, table }) => {
     if (clause.kind !== "sequence") return false;
     if (clause.action !== "drop") {
       // A sequence is created and then assigned to its column: `ALTER SEQUENCE a_id_seq OWNED BY
@@ -219,7 +203,7 @@ function leftOf({
           true,
       );
     }
-    const owner = sequences.find(({ name }) => name === clause.name);
+    const owner = sequences.find((one) => one.name === clause.name && one.table === table);
     const ownerKey = owner && keyOf("column", owner.table, owner.column);
     const known = ownerKey === undefined ? undefined : made.get(ownerKey);
     const isOurs = known?.isMade ?? (owner !== undefined && tables.get(owner.table)?.before !== undefined);

@@ -141,7 +141,7 @@ export interface OwnedSequence {
 }
 
 /** Returns the sequence for SQL. It is in the schema of its table. */
-export function placeOf({ table, name }: OwnedSequence): string {
+export function placeOf({ table, name }: Omit<OwnedSequence, "column">): string {
   return quoteTable(`${partsOfTable(table).schema}.${name}`);
 }
 

@@ -1,5 +1,5 @@
 import type { Client } from "pg";
-import { keyOf, keyOfObject, type LiveObject } from "./live-objects.ts";
+import { keyOf, keyOfObject, placeOf, type LiveObject } from "./live-objects.ts";
 import { isSame, type MadeObject } from "./made.ts";
 import type { SchemaChange, VisibleParts } from "../db/prisma-internals/schema-engine.ts";
 import { readStatement, topLevelParts, type Statement, withQuotedSequences } from "./statements.ts";
@@ -43,7 +43,7 @@ export async function compareOwn({
     const change = await compareSchema({ client, schemaText, externalTables, externalEnums, visible });
     // The schemas have their own step.
     const scripts = withQuotedSequences(change.statements).filter((sql) => !sql.startsWith("CREATE SCHEMA "));
-    const statements = scripts.flatMap((script) => topLevelParts(script, ";")).map(readStatement);
+    const statements = withTables(scripts.flatMap((script) => topLevelParts(script, ";")).map(readStatement));
     const seen = new Set(shown.filter((object) => isSeen(object, visible)).map(keyOfObject));
     return { statements, warnings: change.warnings, impossible: change.impossible, seen };
   };
@@ -64,6 +64,22 @@ export async function compareOwn({
     lacking.has(keyOfObject(object)) && (object.isPlain || made.has(keyOfObject(object)));
   if (!objects.some((object) => !isOwn(object) && isLacking(object))) return own;
   return compare(objects.filter((object) => isOwn(object) || isLacking(object)));
+}
+
+/**
+ * Adds the table to statements that drop a sequence, and the schema to their SQL. The engine names
+ * neither, and puts them after the change of the column that counts no more.
+ */
+function withTables(statements: readonly Statement[]): readonly Statement[] {
+  let last = "";
+  return statements.map((statement) => {
+    const { table, clauses } = statement;
+    last = table ?? last;
+    const [clause] = clauses;
+    if (clause?.kind !== "sequence" || clause.action !== "drop") return statement;
+    const sql = `DROP SEQUENCE ${placeOf({ table: last, name: clause.name })}`;
+    return { ...statement, table: last, sql };
+  });
 }
 
 function isSeen({ kind, table, name }: LiveObject, visible: VisibleParts): boolean {

@@ -93,6 +93,14 @@ describe("applyMigration of tables in schemas of their own", () => {
     ];
     expect(made).to.deep.equal(["done", "done"]);
     expect(await sequences()).to.deep.equal([{ name: "sales.tickets_id_seq" }]);
+    // Both may stop counting at once.
+    await scene.client.query("DROP TABLE tickets, sales.tickets");
+    const ended = new Map([
+      ...twins(field("id", "String", { isKey: true })),
+      ...tickets({}, field("id", "String", { isKey: true })),
+    ]);
+    expect([await scene.apply(twins()), await scene.apply(ended, true)]).to.deep.equal(["done", "done"]);
+    expect(await sequences()).to.deep.equal([]);
     await scene.client.query("DROP TABLE tickets, sales.tickets");
   });
 
