@@ -55,7 +55,11 @@ export function importColumns({
   readonly checks: readonly CatalogConstraint[];
   readonly keyColumn: number | undefined;
 }): ImportedColumns {
-  const ofTable = readChecks(checks.filter(({ relation }) => relation !== 0));
+  const wholes = columns.filter((column) => isWholeType(resolveType(column, types))).map(({ name }) => name);
+  const ofTable = readChecks(
+    checks.filter(({ relation }) => relation !== 0),
+    (name) => wholes.includes(name),
+  );
   const imported: ImportedColumn[] = [];
   const leftOut: LeftOutColumn[] = [];
   const unread = [...ofTable.unread];
@@ -70,24 +74,26 @@ export function importColumns({
     }
     const ofDomains = readChecks(
       checks.filter(({ domain }) => !resolved.isList && resolved.domains.some(({ oid }) => oid === domain)),
+      () => isWholeType(resolved),
     );
+    const own = [
+      ...ofTable.checks.filter((check) => check.column === column.name),
+      ...ofDomains.checks.filter((check) => check.column === "VALUE"),
+    ];
     unread.push(
       ...ofDomains.unread.map((condition) => condition.replaceAll(/\bVALUE\b/g, () => column.name)),
     );
     const isKey = column.number === keyColumn;
     imported.push({
       column,
-      typed: withEnum(typed, [...ofTable.checks, ...ofDomains.checks], column),
+      typed: withEnum(typed, own),
       baseType: resolved.base.name,
       isNotNull:
         column.isNotNull || (!resolved.isList && resolved.domains.some((one) => one.isNotNullDomain)),
       default: defaultOf({ column, resolved, typed, isKey }),
       isGenerated: column.isGenerated || column.identity === "a",
       isCounted: column.identity !== "" || column.expression?.startsWith("nextval(") === true,
-      checks: [
-        ...ofTable.checks.filter((check) => check.column === column.name),
-        ...ofDomains.checks.filter((check) => check.column === "VALUE"),
-      ],
+      checks: own,
     });
   }
   return { columns: imported, leftOut, unread };
@@ -125,15 +131,25 @@ function defaultOf({
   return hasDomainDefault(resolved) ? { kind: "database" } : undefined;
 }
 
-function readChecks(checks: readonly CatalogConstraint[]): {
+function isWholeType(resolved: ResolvedType | undefined): boolean {
+  return resolved !== undefined && ["int2", "int4", "int8"].includes(resolved.base.name);
+}
+
+function readChecks(
+  checks: readonly CatalogConstraint[],
+  isWhole: (column: string) => boolean,
+): {
   readonly checks: readonly Checked[];
   readonly unread: readonly string[];
 } {
   const read = checks.map(({ condition, isValidated }) => ({
     condition: condition ?? "",
     // Existing rows may violate a constraint that was never validated.
-    parts: isValidated ? readCheck(condition ?? "") : undefined,
-  }));
+    .map(({ condition, isValidated }) => ({ condition: condition ?? "", isValidated }))
+    .map(({ condition, isValidated }) => ({
+      condition,
+      parts: isValidated ? readCheck(condition, isWhole) : undefined,
+    }));
   return {
     checks: read.flatMap(({ parts }) => parts ?? []),
     unread: read.flatMap(({ condition, parts }) =>
@@ -145,11 +161,9 @@ function readChecks(checks: readonly CatalogConstraint[]): {
 const longestValue = 63;
 
 /** Returns an Enum for a text that may only have the values of a list. */
-function withEnum(typed: TypedField, checks: readonly Checked[], { name }: CatalogColumn): TypedField {
-  const check = checks.find(
-    (one) => one.kind === "values" && (one.column === name || one.column === "VALUE"),
-  );
-  if (check?.kind !== "values" || typed.type !== "String" || typed.native !== undefined) return typed;
+function withEnum(typed: TypedField, checks: readonly Checked[]): TypedField {
+  const check = checks.find((one) => one.kind === "values");
+  if (check?.kind !== "values" || !textTypes.includes(typed.type) || typed.native !== undefined) return typed;
   const { values } = check;
   const isFitting =
     new Set(values).size === values.length &&

@@ -61,13 +61,17 @@ export function splitAt(text: string, separator: string): readonly string[] {
 
 const cast = /^(.+)::(?:"[^"]+"|[\w .]|\.)+(?:\(\d+(?:,\s*-?\d+)?\))?(?: with(?:out)? time zone)?(?:\[\])*$/s;
 
-/** Removes the casts and parentheses around a value: `('a'::text)::varchar` is `'a'`. */
-export function withoutCasts(text: string): string {
+/**
+ * Removes the casts and parentheses around a value: `('a'::text)::varchar` is `'a'`.
+ *
+ * @param isRemoved Returns whether a cast to that type is removed; default: each one is.
+ */
+export function withoutCasts(text: string, isRemoved: (type: string) => boolean = () => true): string {
   let inner = withoutParentheses(text);
   for (;;) {
     const [, value] = cast.exec(inner) ?? [];
     // A cast within a longer expression belongs to a part of it.
-    if (value === undefined || !isWhole(value)) return inner;
+    if (value === undefined || !isWhole(value) || !isRemoved(inner.slice(value.length + 2))) return inner;
     inner = withoutParentheses(value);
   }
 }

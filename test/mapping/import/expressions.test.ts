@@ -21,6 +21,7 @@ const checks: readonly (readonly [condition: string, ...read: (readonly unknown[
   ["(level = ANY (ARRAY[1, 2, 3]))", ["level", "in", "1", "2", "3"]],
   ['("Größe in cm" > 0)', ["Größe in cm", "gt", "0"]],
   ["(VALUE >= 0)", ["VALUE", "min", "0"]],
+  ["((x)::numeric > (0)::numeric)", ["x", "gt", "0"]],
 ];
 
 const unread = [
@@ -35,6 +36,11 @@ const unread = [
   "((a + 1) > 2)",
   "(state = ANY (ARRAY['a'::text, b]))",
   "(x > 5 AND note = ' AND '::text)",
+  // Casts that round, or read a text.
+  "((price)::integer <= 10)",
+  "((price)::numeric(10,1) <= 10.0)",
+  "(length((at)::date::text) > 3)",
+  "((code)::integer = ANY (ARRAY[1, 2]))",
 ];
 
 describe("readCheck", () => {

@@ -1,0 +1,51 @@
+import { expect } from "chai";
+import type { CatalogColumn, CatalogConstraint, CatalogType } from "../../../src/mapping/import/catalog.ts";
+import { importColumns } from "../../../src/mapping/import/column.ts";
+
+const types = new Map(
+  ["text", "int4", "numeric"].map((name, index) => [
+    index,
+    { oid: index, name, kind: "base", item: 0 } as CatalogType,
+  ]),
+);
+const column = (name: string, typeOid: number): CatalogColumn =>
+  ({
+    name,
+    typeOid,
+    number: 1,
+    modifier: -1,
+    maySelect: true,
+    expression: null,
+    identity: "",
+  }) as CatalogColumn;
+const check = (condition: string): CatalogConstraint =>
+  ({ kind: "check", relation: 1, domain: 0, condition, isValidated: true }) as CatalogConstraint;
+
+describe("importColumns", () => {
+  it("gives no other column the values of a column that is named as that of a domain", () => {
+    const { columns } = importColumns({
+      columns: [column("VALUE", 0), column("name", 0)],
+      types,
+      checks: [check(`("VALUE" = ANY (ARRAY['a'::text, 'b'::text]))`)],
+      keyColumn: undefined,
+    });
+
+    expect(columns.map(({ typed }) => typed)).to.deep.equal([
+      { type: "Enum", values: ["a", "b"] },
+      { type: "String" },
+    ]);
+  });
+
+  it("takes a cast to whole numbers for no limit, unless the column has whole numbers", () => {
+    const given = [check("((price)::integer <= 10)"), check("((stars)::integer <= 5)")];
+    const { columns, unread } = importColumns({
+      columns: [column("stars", 1), column("price", 2)],
+      types,
+      checks: given,
+      keyColumn: undefined,
+    });
+
+    expect(columns.map(({ checks }) => checks.length)).to.deep.equal([1, 0]);
+    expect(unread).to.deep.equal(["((price)::integer <= 10)"]);
+  });
+});
