@@ -2,7 +2,7 @@ import { DatabaseError, type Client } from "pg";
 import { valueSettings } from "../db/client.ts";
 import { quoteName } from "../db/names.ts";
 import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
-import { inMigrationSession, inMigrationTransaction } from "./core-migrations.ts";
+import { inMigrationSession, inMigrationTransaction, transactionSettings } from "./core-migrations.ts";
 import { watchCaptures } from "./follow-captures.ts";
 import { watchRenames } from "./follow-renames.ts";
 import { appliedByHand, handSteps, pendingByHand, titleOf, type HandMigration } from "./hand-migrations.ts";
@@ -30,9 +30,14 @@ export async function applyByHand({
       // Another process may have applied it while this one waited.
       const pending = pendingByHand(migrations, await appliedByHand(client));
       if (!pending.includes(migration)) return false;
-      await run(client, migration);
+      const follow = await run(client, migration);
+      if (!migration.isInTransaction) await client.query("BEGIN");
+      // They were reset together with those of the file.
+      await client.query(transactionSettings());
+      await follow();
       await client.query(handSteps(migration)[1]?.sql ?? "");
       await record(client, migration);
+      if (!migration.isInTransaction) await client.query("COMMIT");
       return true;
     };
     const isApplied = migration.isInTransaction
@@ -51,8 +56,10 @@ const setting = "svc.migration_by_hand";
 /**
  * Runs the file, and undoes every SET in it. The embedded database is one session for the whole
  * service, which would otherwise continue without triggers or as another role.
+ *
+ * @returns A function that writes down what the file renames.
  */
-async function run(client: Client, migration: HandMigration): Promise<void> {
+async function run(client: Client, migration: HandMigration): Promise<() => Promise<void>> {
   const { rows } = await client.query<{ user: string }>('SELECT session_user AS "user"');
   const user = quoteName(rows[0]?.user ?? "");
   // In PGlite 0.5.14, RESET SESSION AUTHORIZATION does not restore the user.
@@ -66,11 +73,11 @@ async function run(client: Client, migration: HandMigration): Promise<void> {
     await client.query(`ROLLBACK; ${undo}`).catch(() => undefined);
     throw error;
   }
-  // PostgreSQL names the table of a foreign key as the search path has it, and so does the record.
-  await client.query(`${undo} SET search_path = public`);
-  await followRenames();
-  await followCaptures();
-  await client.query("RESET search_path");
+  await client.query(undo);
+  return async () => {
+    await followRenames();
+    await followCaptures();
+  };
 }
 
 async function runFile(client: Client, migration: HandMigration): Promise<void> {

@@ -87,6 +87,19 @@ export function coreSteps(pending: readonly CoreMigration[]): readonly Step[] {
 }
 
 /**
+ * Returns the settings of a transaction that migrates. The role or the database may set limits for
+ * requests, and another search path.
+ */
+export function transactionSettings(lockMs = lockTimeoutMs): string {
+  return `
+    SET LOCAL statement_timeout = 0;
+    SET LOCAL idle_in_transaction_session_timeout = 0;
+    SET LOCAL lock_timeout = ${lockMs};
+    SET LOCAL search_path = public;
+    ${noTransactionTimeout(true)}`;
+}
+
+/**
  * Runs `work` in one transaction on its own connection, and commits unless it throws.
  *
  * Only one such transaction runs at a time. On PostgreSQL, an advisory lock of the transaction
@@ -108,17 +121,8 @@ export async function inMigrationTransaction<T>({
 }): Promise<T> {
   return withClient(url, async (client) => {
     await client.query(isReadOnly ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" : "BEGIN");
-    // The role or the database may set limits for requests, and another search path.
-    await client.query(`
-      SET LOCAL statement_timeout = 0;
-      SET LOCAL idle_in_transaction_session_timeout = 0;
-      SET LOCAL lock_timeout = 0;
-      SET LOCAL search_path = public;
-      ${noTransactionTimeout(true)}`);
-    if (!isReadOnly) {
-      await takeLock(client, "pg_try_advisory_xact_lock");
-      await client.query(`SET LOCAL lock_timeout = ${lockTimeoutMs}`);
-    }
+    await client.query(transactionSettings(isReadOnly ? 0 : lockTimeoutMs));
+    if (!isReadOnly) await takeLock(client, "pg_try_advisory_xact_lock");
     const result = await work(client);
     await client.query("COMMIT");
     return result;

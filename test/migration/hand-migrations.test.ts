@@ -112,6 +112,20 @@ describe("migrations by hand", () => {
     expect(await apply(byHand)).to.deep.equal([]);
   });
 
+  it("are recorded without the limits of the role", async () => {
+    await apply(await write({ "1_places.sql": first }));
+    // A trigger of others may take long, such as one that copies the record elsewhere.
+    await client.query(`
+      CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.4); RETURN NEW; END';
+      CREATE TRIGGER slow BEFORE INSERT ON svc.hand_migrations FOR EACH ROW EXECUTE FUNCTION slow();
+      DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET statement_timeout = 200', current_database()); END $$`);
+    const more = { "2_more.sql": "SELECT 1", "3_table.sql": "-- svc: no transaction\nVACUUM places" };
+
+    const done = await apply(await write({ "1_places.sql": first, ...more }));
+
+    expect(done).to.deep.equal(["migration by hand 2_more", "migration by hand 3_table"]);
+  });
+
   it("are undone as a whole when one fails; those before it stay", async () => {
     const byHand = await write({
       "1_places.sql": first,
