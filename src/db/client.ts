@@ -233,6 +233,8 @@ const lastingFaults = new Set(["28P01", "28000", "3D000", "42501"]);
 
 /** Message of pg, without a code, for a server that has TLS off. */
 const noTls = "The server does not support SSL connections";
+/** Part of a message of pg, without a code, for a server that asks for a password. */
+const noPassword = "client password must be a";
 
 /**
  * Resolves when the server answers a query. Tries again after 0.25 s, then twice as long each time,
@@ -258,7 +260,15 @@ export async function waitForDatabase({
     if (error === undefined) return;
     const reason = reasonOf(error);
     if (lastingFaults.has(codeOf(error) ?? ""))
-      throw new OperatorError(`The database refuses the connection: ${reason}`, { cause: error });
+      throw new OperatorError(
+        `The database refuses the connection: ${reason}. Check the user, the password and the database of database.url (DATABASE_URL).`,
+        { cause: error },
+      );
+    if (reason.includes(noPassword))
+      throw new OperatorError(
+        "The database asks for a password, and its URL (database.url, DATABASE_URL) has none",
+        { cause: error },
+      );
     if (reason === noTls)
       throw new OperatorError(
         "The database takes connections without TLS only: set sslmode=disable in its URL, or turn ssl on there",

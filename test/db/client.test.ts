@@ -202,8 +202,29 @@ describe("waitForDatabase", () => {
     expect(failure).to.be.instanceOf(OperatorError);
     expect(failure)
       .to.have.property("message")
-      .that.matches(/refuses the connection.*svc_test_nowhere/);
+      .that.matches(/refuses the connection.*svc_test_nowhere.*\. Check .*\(DATABASE_URL\)\.$/);
     await created.drop();
+  });
+
+  it("throws at once for a server that asks for a password, and a URL without one", async () => {
+    const server = createServer((socket) => {
+      socket.once("data", () => {
+        socket.write(authentication(10, "SCRAM-SHA-256\0\0"));
+        socket.once("data", () => socket.write(authentication(11, "r=,s=,i=4096")));
+      });
+      socket.on("error", () => undefined);
+    });
+    const port = await portOf(server);
+    const urls = [`postgresql://svc@127.0.0.1:${port}/svc`, `postgresql://svc:@127.0.0.1:${port}/svc`];
+
+    const failures = await Promise.all(
+      urls.map((url) => failureOf(waitForDatabase({ url, log, signal: AbortSignal.timeout(5_000) }))),
+    );
+
+    server.close();
+    expect(failures.map((failure) => (failure as Error).message)).to.deep.equal(
+      urls.map(() => "The database asks for a password, and its URL (database.url, DATABASE_URL) has none"),
+    );
   });
 
   it("throws at once for a server without TLS whose URL asks for it", async () => {
@@ -269,6 +290,16 @@ async function failureOf(promise: Promise<unknown>): Promise<unknown> {
     () => undefined,
     (error: unknown) => error,
   );
+}
+
+/** Returns a message of PostgreSQL's about the authentication. */
+function authentication(kind: number, data: string): Buffer {
+  const message = Buffer.alloc(9 + Buffer.byteLength(data));
+  message.write("R");
+  message.writeInt32BE(message.length - 1, 1);
+  message.writeInt32BE(kind, 5);
+  message.write(data, 9);
+  return message;
 }
 
 async function listen(): Promise<{ server: Server; port: number }> {
