@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ServiceName } from "../config/programs.ts";
 import { readConfiguration, type CheckedConfiguration } from "./configuration.ts";
-import { messageOf } from "../kit/errors.ts";
+import { messageOf, OperatorError } from "../kit/errors.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { findSilentSubscriptions } from "../subscriptions/silent-subscriptions.ts";
 import { greeting } from "./greeting.ts";
@@ -47,10 +47,15 @@ const healthLimitMs = 200;
 export async function serve(options: ServeOptions): Promise<number> {
   const { program: name, env, cwd, version, stopping, onReload, print } = options;
   const read = (): Promise<CheckedConfiguration> => readConfiguration({ env, cwd, program: name });
-  const checked = await read();
+  const unknown = unknownVariables({ env, cwd });
+  const checked = await read().catch((error: unknown) => {
+    // What is missing may be there under a mistyped name.
+    if (!(error instanceof OperatorError) || unknown.length === 0) throw error;
+    throw new OperatorError([error.message, ...unknown].join("\n"), { cause: error });
+  });
   const isPretty = isForPeople(process.stdout, env);
   const log = createLog({ level: checked.config.log.level, isPretty });
-  for (const warning of unknownVariables({ env, cwd })) log.warn(warning);
+  for (const warning of unknown) log.warn(warning);
   if (name !== "dispatcher") warnOfConfiguration(checked, log);
   const metrics = createMetrics();
   metrics.describeProcess({ version, program: name });

@@ -124,8 +124,8 @@ describe("the start of API and dispatcher", function () {
       ],
       [
         "api",
-        { SVC_LOG_LEVEL: "loud" },
-        /^svc: 1 fault in the settings:\n {2}SVC_LOG_LEVEL: expected one of /m,
+        { SVC_LOG_LEVEL: "loud", SVC_PROT: "80" },
+        /^svc: 1 fault in the settings:\n {2}SVC_LOG_LEVEL: expected one of .*\nSVC_PROT is not .* did you mean SVC_PORT\?$/m,
       ],
     ];
     for (const [name, overrides, message] of cases) {
