@@ -7,7 +7,7 @@ import { placeOf, reloadAll, type Answer } from "../operations/reload-all.ts";
 
 interface Options {
   readonly json?: boolean;
-  /** In milliseconds. */
+  /** In seconds. */
   readonly timeout: number;
 }
 
@@ -33,11 +33,13 @@ export function addReloadCommand(
   program
     .command("reload")
     .description("check settings and mapping files, and have every running process load them")
-    .option("--timeout <seconds>", "how long to wait for the answers", toMilliseconds, 60_000)
+    .option("--timeout <seconds>", "how long to wait for the answers", secondsOf, 60)
     .option("--json", "print JSON")
     .action(async ({ json = false, timeout }: Options) => {
       await read();
-      const answers = await withOpened(open, ({ sql, actor }) => reloadAll({ sql, actor, limitMs: timeout }));
+      const answers = await withOpened(open, ({ sql, actor }) =>
+        reloadAll({ sql, actor, limitMs: timeout * 1_000 }),
+      );
       if (answers.length === 0)
         throw new OperatorError(
           "No process of svc runs on this database. The files have no fault; the next start loads them.",
@@ -57,9 +59,9 @@ export function addReloadCommand(
     });
 }
 
-function toMilliseconds(text: string): number {
+function secondsOf(text: string): number {
   const seconds = Number(text);
-  if (seconds > 0 && seconds <= 86_400) return seconds * 1_000;
+  if (seconds > 0 && seconds <= 86_400) return seconds;
   throw new InvalidArgumentError("Expected seconds, more than 0 and at most 86400.");
 }
 

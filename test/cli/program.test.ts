@@ -132,6 +132,12 @@ describe("runAdmin", () => {
     expect(stderr).not.to.contain("    at ");
   });
 
+  it("shows the default of --timeout in seconds, as it is given", async () => {
+    const { stdout } = await run(["reload", "--help"], {});
+
+    expect(stdout).to.contain("--timeout <seconds>").and.to.contain("(default: 60)");
+  });
+
   it("names a variable that is none of the service's, and goes on", async () => {
     const { status, stderr } = await run(["resources", "check"], { SVC_CONFIG_DRI: "elsewhere" });
 
