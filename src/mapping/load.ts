@@ -48,7 +48,7 @@ export async function checkDefinitions(
 ): Promise<Check> {
   const files = await listFiles(join(configDir, folder), [...texts.keys()]);
   if (files === undefined) {
-    const message = `expected a folder with mapping files at ${join(configDir, folder)}; it may be empty`;
+    const message = `expected a folder with mapping files at ${join(configDir, folder)}; it may be empty. SVC_CONFIG_DIR names the folder around it`;
     return { definitions: undefined, faults: [{ file: folder, line: 1, column: 1, key: "", message }] };
   }
   const validate = compileMappingSchema();

@@ -296,8 +296,8 @@ webhookBackoff: [0.5, 10]
     expect(definitions?.size).to.equal(0);
 
     const { faults } = await checkDefinitions("/nonexistent");
-    expect(faults.map(({ file, message }) => [file, message])).to.deep.equal([
-      ["resources", "expected a folder with mapping files at /nonexistent/resources; it may be empty"],
+    expect(faults.map(({ file, message }) => `${file}: ${message}`)).to.deep.equal([
+      "resources: expected a folder with mapping files at /nonexistent/resources; it may be empty. SVC_CONFIG_DIR names the folder around it",
     ]);
   });
 
