@@ -217,6 +217,6 @@ function statusesOf(text: string): readonly DeliveryStatus[] {
 
 function parseRowId(text: string): string {
   const id = rowIdOf(text);
-  if (id === undefined) throw new InvalidArgumentError("A delivery id is a positive integer.");
+  if (id === undefined) throw new InvalidArgumentError("An id is a positive whole number.");
   return id;
 }
