@@ -1,5 +1,6 @@
 import { isPhpFormat, resolveDate } from "./dates.ts";
 import { compilePattern } from "./patterns.ts";
+import { questionOf } from "../kit/did-you-mean.ts";
 import { isObject } from "../kit/is-object.ts";
 
 /** `required|string|max:40`, or the list form `[nullable, { max: 2000 }]`, as in the file. */
@@ -259,7 +260,7 @@ function fromEntry(name: string, value: unknown): Written {
 }
 
 function problemOf(name: string, given: readonly string[]): string | undefined {
-  if (!isRuleName(name)) return `there is no rule "${name}"`;
+  if (!isRuleName(name)) return `there is no rule "${name}"${questionOf(name, Object.keys(signatures))}`;
   const { least, most, fault }: Signature = signatures[name];
   if (given.length < least) return `${name}: needs ${countOf(least)}, ${given.length} given`;
   if (given.length > most)

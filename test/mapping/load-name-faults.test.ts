@@ -273,7 +273,7 @@ const rules: readonly Case[] = [
   [
     "an unknown rule",
     "createRules: { title: requird }",
-    '8:23: createRules.title: there is no rule "requird"',
+    '8:23: createRules.title: there is no rule "requird"; did you mean "required"?',
   ],
   [
     "a pattern that takes longer than the text",

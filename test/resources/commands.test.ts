@@ -114,7 +114,7 @@ describe("svc-admin resources check", () => {
     expect(status).to.equal(1);
     expect(stderr.trimEnd().split("\n")).to.deep.equal([
       "svc-admin: 4 faults in the mapping files:",
-      `${place} createRules: text: there is no rule "strin"`,
+      `${place} createRules: text: there is no rule "strin"; did you mean "string"?`,
       `${place} createRules: note: exists: notes has no field "txt"; expected one of id`,
       `${place} updateRules of the resource notes failed: no rules today`,
       `${place} webhookMaxAttempts of the resource notes must answer a whole number from 1 to 1000`,

@@ -32,10 +32,10 @@ describe("parseRules", () => {
 describe("ruleFaults", () => {
   const cases: readonly [spec: unknown, ...messages: readonly string[]][] = [
     ["required|string|between:1,2|uuid:4|array:a,b|after:today|after:-1 day|after:starts_at|gt:other.*.x"],
-    ["requird", 'there is no rule "requird"'],
+    ["requird", 'there is no rule "requird"; did you mean "required"?'],
     [
       "toString|constructor|__proto__",
-      'there is no rule "toString"',
+      'there is no rule "toString"; did you mean "string"?',
       'there is no rule "constructor"',
       'there is no rule "__proto__"',
     ],
