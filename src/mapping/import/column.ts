@@ -145,11 +145,8 @@ function readChecks(
   const read = checks.map(({ condition, isValidated }) => ({
     condition: condition ?? "",
     // Existing rows may violate a constraint that was never validated.
-    .map(({ condition, isValidated }) => ({ condition: condition ?? "", isValidated }))
-    .map(({ condition, isValidated }) => ({
-      condition,
-      parts: isValidated ? readCheck(condition, isWhole) : undefined,
-    }));
+    parts: isValidated ? readCheck(condition ?? "", isWhole) : undefined,
+  }));
   return {
     checks: read.flatMap(({ parts }) => parts ?? []),
     unread: read.flatMap(({ condition, parts }) =>
@@ -163,7 +160,7 @@ const longestValue = 63;
 /** Returns an Enum for a text that may only have the values of a list. */
 function withEnum(typed: TypedField, checks: readonly Checked[]): TypedField {
   const check = checks.find((one) => one.kind === "values");
-  if (check?.kind !== "values" || !textTypes.includes(typed.type) || typed.native !== undefined) return typed;
+  if (check?.kind !== "values" || typed.type !== "String" || typed.native !== undefined) return typed;
   const { values } = check;
   const isFitting =
     new Set(values).size === values.length &&
