@@ -6,7 +6,7 @@ import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
 import { groupBy } from "../kit/group-by.ts";
 import type { Trigger } from "../mapping/definition.ts";
-import { createPageSizes, type PageSizes } from "../mapping/page-sizes.ts";
+import { createPageSizes, type PageSizes } from "../querying/page-sizes.ts";
 import type { Presented, PresentedAll } from "./event-presenter.ts";
 
 /** Filter of the events that a caller requests. */

@@ -9,13 +9,8 @@ export function snapshotOf(definition: Definition, row: string): string {
   const pairs = definition.fields.map(
     (field) => `${quoteText(field.name)}, ${encoded(field, `${row}.${quoteName(field.column)}`)}`,
   );
-  return objectOf(pairs);
-}
-
-/** Returns the SQL expression of a JSON object with these pairs: a text, a comma and a value. */
-export function objectOf(pairs: readonly string[]): string {
   const chunks: string[] = [];
-  for (let start = 0; start === 0 || start < pairs.length; start += maxPairs)
+  for (let start = 0; start < pairs.length; start += maxPairs)
     chunks.push(`jsonb_build_object(${pairs.slice(start, start + maxPairs).join(", ")})`);
   return `(${chunks.join(" || ")})`;
 }

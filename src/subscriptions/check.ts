@@ -4,13 +4,11 @@ import type { EventKind } from "../events/event.ts";
 import { textFault } from "../mapping/storable.ts";
 import { compileRules, validate, type CompiledRules } from "../validation/validate.ts";
 import { messageFor } from "../validation/messages.ts";
-import { isEmpty } from "../validation/values.ts";
+import { isEmpty, toDecimal } from "../validation/values.ts";
 import type { JsonFilterFaults } from "../querying/json-filter.ts";
-import { checkEvents } from "./check-events.ts";
 import type { FilterUse } from "./filters.ts";
 import { readHeaders } from "./own-headers.ts";
-import type { NewSubscription, SubscriptionChanges } from "./subscription.ts";
-import { trimmedText } from "./trimmed-text.ts";
+import { everyResource, type NewSubscription, type SubscriptionChanges } from "./subscription.ts";
 
 /** Rules of the checks that depend on the resources and the settings. */
 export interface SubscriptionRules {
@@ -196,6 +194,49 @@ async function errorsIn({
   return new Map([...found].toSorted(([one], [other]) => placeOf(one) - placeOf(other)));
 }
 
+/**
+ * Checks the events that a subscription lists against those that its resource has.
+ *
+ * @returns The errors by field: `events`, or `events.0` for an item.
+ */
+async function checkEvents(
+  given: unknown,
+  resource: string,
+  triggersOf: SubscriptionRules["triggersOf"],
+): Promise<FieldErrors> {
+  // The rule `array` also accepts objects.
+  if (!Array.isArray(given))
+    return { events: [messageFor({ rule: "array", field: "events", sizeKind: "array" })] };
+  const events = triggersOf(resource);
+  const allowed = events ?? [];
+  const rules = compileRules({
+    "events.*": ["bail", { in: allowed.length > 0 ? allowed : [""] }, "distinct"],
+  });
+  const checked = await validate(rules, { events: given }, { lookup: { exists: async () => true } });
+  if (checked.kind === "valid") return {};
+  const isKnown = (index: number): boolean => allowed.some((one) => one === trimmedText(given[index]));
+  return Object.fromEntries(
+    Object.entries(checked.errors).map(([name, messages]) =>
+      isKnown(Number(name.split(".")[1]))
+        ? [name, messages]
+        : [name, messages.map((message) => `${message} ${eventsOf(resource, events)}`)],
+    ),
+  );
+}
+
+/**
+ * Returns a sentence about the events of the resource, which follows a message about an unknown
+ * event.
+ */
+function eventsOf(resource: string, allowed: readonly string[] | undefined): string {
+  if (allowed === undefined) return `The resource ${resource} is not in the mapping files any more.`;
+  if (allowed.length === 0)
+    return `The resource ${resource} has no events: its mapping file lists no triggers.`;
+  return resource === everyResource
+    ? `The events of the resources are ${allowed.join(", ")}.`
+    : `The events of ${resource} are ${allowed.join(", ")}.`;
+}
+
 /** Most characters of a filter as JSON. */
 const longestFilter = 16_384;
 
@@ -290,4 +331,9 @@ function addUnknown(
 
 function invalid(errors: Errors): Checked<never> {
   return { kind: "invalid", errors: Object.fromEntries(errors) };
+}
+
+/** Returns a text without the blanks around it; empty for any other value. */
+function trimmedText(value: unknown): string {
+  return typeof value === "string" ? value.trim() : "";
 }

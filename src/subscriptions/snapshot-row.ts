@@ -1,5 +1,4 @@
 import { quoteTable, quoteText } from "../db/names.ts";
-import { objectOf } from "../events/snapshot-sql.ts";
 import type { Definition, Field } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
 
@@ -20,10 +19,7 @@ export function snapshotRow(
   conditions: readonly Condition[],
   which: SnapshotColumn = "snapshot",
 ): string {
-  const fields = new Map([
-    ...requiredByDomains(definition),
-    ...conditions.flatMap((condition) => [...fieldsOf(condition)]),
-  ]);
+  const fields = new Map(conditions.flatMap((condition) => [...fieldsOf(condition)]));
   const pairs = [...fields].map(([column, field]) => `${quoteText(column)}, ${valueText(field, which)}`);
   const table = quoteTable(definition.table);
   const nulls = `(SELECT ROW(nulls.*)::${table} FROM unnest(ARRAY[NULL]::${table}[]) AS nulls
