@@ -20,7 +20,7 @@ import { readListParameters } from "../querying/list-parameters.ts";
 import { subscriptionList } from "./list.ts";
 import { subscriptionShape, type OwnerScope } from "./own-subscriptions.ts";
 import type { WebhookFilters } from "./filters.ts";
-import { readGrace } from "./read-grace.ts";
+import { longestGrace, usualGrace } from "./rotate-secret.ts";
 import type { SubscriptionStore } from "./store.ts";
 import {
   presentSubscription,
@@ -145,6 +145,20 @@ async function rotateSecret(
       const json = JSON.stringify(presentSubscription(rotated.subscription, rotated.secret));
       return { status: 200, headers: {}, json };
     },
+  });
+}
+
+/**
+ * Reads the body of a rotation. Returns the number of seconds for which the current secret
+ * continues to sign.
+ */
+function readGrace(body: Readonly<Record<string, unknown>>): number {
+  refuseFields(body, ["grace"]);
+  const { grace = usualGrace } = body;
+  if (typeof grace === "number" && Number.isInteger(grace) && grace >= 0 && grace <= longestGrace)
+    return grace;
+  throw validationError({
+    grace: [`The grace field must be a whole number of seconds between 0 and ${longestGrace}.`],
   });
 }
 
