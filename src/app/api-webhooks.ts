@@ -1,5 +1,5 @@
 import { createIndexSql, createTransact } from "../db/sql.ts";
-import type { Sender } from "../deliveries/attempt/send.ts";
+import { createSender, type Sender } from "../deliveries/attempt/send.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import { createReadRight } from "../deliveries/read-right.ts";
 import { addDeliveryRoutes, type DeliveryRoutesOptions } from "../deliveries/routes.ts";
@@ -18,7 +18,6 @@ import { eventsOf, isService, refusalOfService } from "../subscriptions/service-
 import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriptionStore } from "../subscriptions/store.ts";
 import type { Configuration } from "./configuration.ts";
-import { createDeliverySender } from "./delivery-sender.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
 /**
@@ -51,7 +50,7 @@ export function addWebhooks(
         ? refusalOfService(caller)
         : refusalOfWebhook(definitions.get(name), definitions, caller),
   });
-  const sender = createDeliverySender(config.webhooks);
+  const sender = createSender({ ...config.webhooks, maxSockets: config.webhooks.concurrency });
   addTestRoute(router, {
     ...options,
     tests: createTestDeliveries({

@@ -1,7 +1,7 @@
 import type { Configuration } from "./configuration.ts";
-import { createDeliverySender } from "./delivery-sender.ts";
 import { createAdmission, type Admission } from "../deliveries/admission/admission.ts";
 import { createAttempts, flightMsOf, type Attempts } from "../deliveries/attempt/attempts.ts";
+import { createSender } from "../deliveries/attempt/send.ts";
 import { createFanOut } from "../deliveries/fan-out.ts";
 import { createFigures, type Figures } from "../deliveries/figures.ts";
 import { createRates, type Rates } from "../deliveries/admission/rates.ts";
@@ -52,7 +52,7 @@ export function createDispatcher({
   const { config, definitions } = configuration;
   const { webhooks } = config;
   const { holdForMs } = webhooks;
-  const sender = createDeliverySender(webhooks);
+  const sender = createSender({ ...webhooks, maxSockets: webhooks.concurrency });
   const callbacks: Callbacks = { onWait: (ms) => sweep.onQueued(ms), drained: () => attempts.drain() };
   const admission = createAdmissionOf(infrastructure, configuration, callbacks);
   /** Options that fan-out, attempts and sweep share. */

@@ -8,7 +8,6 @@ import { addDeliveryCommands } from "../deliveries/commands.ts";
 import { addEraseCommand } from "../deliveries/erase-command.ts";
 import { addPruneCommand } from "../deliveries/prune-command.ts";
 import { addWebhookCommands } from "../deliveries/webhook-commands.ts";
-import { createDeliverySender } from "../app/delivery-sender.ts";
 import { version } from "../kit/version.ts";
 import { createLog } from "../telemetry/log.ts";
 import { addImportCommand } from "./import-command.ts";
@@ -58,7 +57,7 @@ export function createAdminProgram({ env, cwd, terminal }: AdminEnvironment): Co
     terminal,
   });
   addDeliveryCommands(program, { open, terminal });
-  addWebhookCommands(program, { open, createSender: createDeliverySender, terminal });
+  addWebhookCommands(program, { open, terminal });
   addPruneCommand(program, { open, terminal });
   addEraseCommand(program, { open, terminal });
   addSubscriptionCommands(program, { open, terminal });

@@ -24,7 +24,7 @@ import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
 import { presentSubscription, type OwnSubscription } from "../subscriptions/subscription.ts";
 import type { Pool } from "pg";
 import { hostOf } from "./admission/admission.ts";
-import type { Sender } from "./attempt/send.ts";
+import { createSender } from "./attempt/send.ts";
 import { presentResult } from "./delivery-json.ts";
 import { createTestDeliveries } from "./test-delivery.ts";
 
@@ -39,7 +39,6 @@ export interface WebhookCommandsContext {
 
 export interface WebhookCommandsOptions {
   readonly open: () => Promise<WebhookCommandsContext>;
-  readonly createSender: (webhooks: Config["webhooks"]) => Sender;
   readonly terminal: Terminal;
 }
 
@@ -127,13 +126,13 @@ function addState(
   );
 }
 
-function addTest(group: Command, { open, createSender, terminal }: WebhookCommandsOptions): void {
+function addTest(group: Command, { open, terminal }: WebhookCommandsOptions): void {
   one(group, "test", "send a ping to the receiver of a webhook").action(
     (id: number, { json = false }: JsonOption) =>
       withOpened(open, async ({ config, sql, database }) => {
         await getSubscription(sql, id);
         const secretBox = await openSecretBox(config);
-        const sender = createSender(config.webhooks);
+        const sender = createSender({ ...config.webhooks, maxSockets: config.webhooks.concurrency });
         try {
           const tests = createTestDeliveries({
             sql,
