@@ -8,13 +8,12 @@ import {
   type Party,
 } from "../operations/audit-list.ts";
 import { parseTime } from "../kit/cli-arguments.ts";
-import { printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
+import { printRows, withOpened, type JsonOption, type Terminal } from "../kit/cli-output.ts";
 import { actorKinds, auditActionNames, subjectKinds } from "../db/audit.ts";
-import type { Sql } from "../db/sql.ts";
+import type { AdminContext } from "./context.ts";
 
-interface Options extends AuditFilter {
+interface Options extends AuditFilter, JsonOption {
   readonly limit: number;
-  readonly json?: boolean;
 }
 
 const mostRows = 10_000;
@@ -29,7 +28,7 @@ export function addAuditCommand(
     open,
     terminal,
   }: {
-    readonly open: () => Promise<{ readonly sql: Sql; close(): Promise<void> }>;
+    readonly open: () => Promise<AdminContext>;
     readonly terminal: Terminal;
   },
 ): void {

@@ -1,7 +1,6 @@
 import { resolve, join, relative } from "node:path";
 import { Option, type Command } from "commander";
 import { importMappings, shownFault, type ImportReport } from "../app/import.ts";
-import type { Config } from "../config/load.ts";
 import {
   printRow,
   printRows,
@@ -10,13 +9,7 @@ import {
   type Terminal,
 } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
-
-/** The part of an open database that the command needs. */
-export interface ImportCommandContext {
-  readonly config: Pick<Config, "configDir">;
-  readonly url: string;
-  close(): Promise<void>;
-}
+import type { AdminContext } from "./context.ts";
 
 interface Options {
   readonly schema?: readonly string[];
@@ -37,7 +30,7 @@ export function addImportCommand(
     cwd,
     terminal,
   }: {
-    readonly open: () => Promise<ImportCommandContext>;
+    readonly open: () => Promise<AdminContext>;
     readonly cwd: string;
     readonly terminal: Terminal;
   },

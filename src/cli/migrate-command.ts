@@ -1,23 +1,12 @@
 import type { Command } from "commander";
-import type { Actor } from "../kit/actor.ts";
 import { replaceControlCharacters, withOpened, type Terminal } from "../kit/cli-output.ts";
-import type { Config } from "../config/load.ts";
 import { OperatorError } from "../kit/errors.ts";
-import type { Log } from "../telemetry/log.ts";
+import type { AdminContext } from "./context.ts";
 import { applyMigration, type MigrationReport } from "../app/apply-migration.ts";
 import { planMigration, type MigrationPlan } from "../app/plan-migration.ts";
 import { lockTimeoutMs, type Step } from "../migration/core-migrations.ts";
 import { handSteps, loadHandMigrations, type HandMigration } from "../migration/hand-migrations.ts";
 import { loadDefinitions } from "../mapping/load.ts";
-
-/** The part of an open database that the command needs. */
-export interface MigrateCommandContext {
-  readonly config: Config;
-  readonly url: string;
-  readonly log: Log;
-  readonly actor: Actor;
-  close(): Promise<void>;
-}
 
 interface Options {
   readonly plan?: true;
@@ -28,7 +17,13 @@ interface Options {
 /** Adds `migrate`. */
 export function addMigrateCommand(
   program: Command,
-  { open, terminal }: { readonly open: () => Promise<MigrateCommandContext>; readonly terminal: Terminal },
+  {
+    open,
+    terminal,
+  }: {
+    readonly open: () => Promise<Pick<AdminContext, "config" | "url" | "log" | "actor" | "close">>;
+    readonly terminal: Terminal;
+  },
 ): void {
   program
     .command("migrate")
