@@ -3,7 +3,7 @@ import { openAdmin, openMigratedAdmin, type AdminContext } from "./context.ts";
 import { addAuditCommand } from "./audit-command.ts";
 import { describeFailure, type Terminal } from "../kit/cli-output.ts";
 import { configDirOf } from "../config/load.ts";
-import { readConfiguration } from "../app/configuration.ts";
+import { readConfiguration, type CheckedConfiguration } from "../app/configuration.ts";
 import { addDeliveryCommands } from "../deliveries/commands.ts";
 import { addEraseCommand } from "../deliveries/erase-command.ts";
 import { addPruneCommand } from "../deliveries/prune-command.ts";
@@ -35,6 +35,8 @@ export function createAdminProgram({ env, cwd, terminal }: AdminEnvironment): Co
   // The commands print their results; the log shows only problems.
   const log = createLog({ level: "warn", destination: 2 });
   const open = (): Promise<AdminContext> => openMigratedAdmin({ env, cwd, log });
+  const openAsIs = (): Promise<AdminContext> => openAdmin({ env, cwd, log });
+  const read = (): Promise<CheckedConfiguration> => readConfiguration({ env, cwd, program: "admin" });
   const program = new Command("svc-admin")
     .description("Operates svc: users, tokens, migrations, mapping files, webhook deliveries.")
     .version(version)
@@ -44,18 +46,11 @@ export function createAdminProgram({ env, cwd, terminal }: AdminEnvironment): Co
     .showHelpAfterError("(add --help for the commands and options)")
     .exitOverride();
   addUserCommands(program, { open, terminal });
-  addMigrateCommand(program, { open: () => openAdmin({ env, cwd, log }), terminal });
-  addImportCommand(program, { open: () => openAdmin({ env, cwd, log }), cwd, terminal });
+  addMigrateCommand(program, { open: openAsIs, terminal });
+  addImportCommand(program, { open: openAsIs, cwd, terminal });
   addResourceCommands(program, { configDir: configDirOf({ env, cwd }), terminal });
-  addReloadCommand(program, {
-    open,
-    read: () => readConfiguration({ env, cwd, program: "admin" }),
-    terminal,
-  });
-  addOpenApiCommand(program, {
-    read: () => readConfiguration({ env, cwd, program: "admin" }),
-    terminal,
-  });
+  addReloadCommand(program, { open, read, terminal });
+  addOpenApiCommand(program, { read, terminal });
   addDeliveryCommands(program, { open, terminal });
   addWebhookCommands(program, { open, terminal });
   addPruneCommand(program, { open, terminal });
