@@ -1,13 +1,12 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
-import type { Pool } from "pg";
 import { parseCount, parseId, parseTime } from "../kit/cli-arguments.ts";
-import { printRow, printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
-import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
+import { printRow, printRows, withOpened, type JsonOption } from "../kit/cli-output.ts";
+import { createIndexSql, createTransact } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
-import type { Actor } from "../kit/actor.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { rowIdOf } from "../kit/ids.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
+import type { CommandContext, CommandOptions } from "./command-context.ts";
 import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
@@ -17,21 +16,14 @@ import { createReadRight } from "./read-right.ts";
 import { addReplayCommand } from "./replay/replay-command.ts";
 import { presentAttempt, presentDelivery } from "./delivery-json.ts";
 
-/** The parts of an open database that the commands use. */
-export interface DeliveryCommandsContext {
-  readonly database: { readonly pool: Pool };
-  readonly sql: Sql;
-  readonly actor: Actor;
+/** What the commands use of an open database and of the configuration. */
+export interface DeliveryCommandsContext extends CommandContext {
   readonly config: { readonly webhooks: { readonly manualRetryLimit: number } };
   /** Reads the rules of access from the mapping files. */
   readonly loadEligibility: () => Promise<Pick<Eligibility, "judge">>;
-  close(): Promise<void>;
 }
 
-export interface DeliveryCommandsOptions {
-  readonly open: () => Promise<DeliveryCommandsContext>;
-  readonly terminal: Terminal;
-}
+type DeliveryCommandsOptions = CommandOptions<DeliveryCommandsContext>;
 
 /** Adds `deliveries list`, `show`, `retry` and `replay` (docs/svc-admin.md, "Commands"). */
 export function addDeliveryCommands(program: Command, options: DeliveryCommandsOptions): void {
@@ -66,10 +58,6 @@ export function addDeliveryCommands(program: Command, options: DeliveryCommandsO
     .option("--json", "print JSON")
     .action((id: string, { json = false }: JsonOption) => retry(options, id, json));
   addReplayCommand(deliveries, options);
-}
-
-interface JsonOption {
-  readonly json?: boolean;
 }
 
 interface ListOptions extends JsonOption {

@@ -1,27 +1,14 @@
 import type { Command } from "commander";
-import type { Pool } from "pg";
-import { createTransact, type Sql } from "../db/sql.ts";
-import type { Actor } from "../kit/actor.ts";
-import { printRow, withOpened, type Terminal } from "../kit/cli-output.ts";
+import { createTransact } from "../db/sql.ts";
+import { printRow, withOpened, type JsonOption, type Terminal } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
+import type { CommandOptions } from "./command-context.ts";
 import { countEvents, eraseRecord, type ErasedRecord } from "./erase.ts";
 
-export interface EraseCommandOptions {
-  readonly open: () => Promise<{
-    readonly database: { readonly pool: Pool };
-    readonly sql: Sql;
-    /** The person or program that runs the command. */
-    readonly actor: Actor;
-    close(): Promise<void>;
-  }>;
-  readonly terminal: Terminal;
-}
-
-interface Options {
+interface Options extends JsonOption {
   readonly resource: string;
   readonly record: string;
   readonly yes?: boolean;
-  readonly json?: boolean;
 }
 
 const remark =
@@ -29,7 +16,7 @@ const remark =
   "with the old row. If it was changed or deleted since, erase again.\n";
 
 /** Adds `erase`, which removes every payload of one record from the service's own tables. */
-export function addEraseCommand(program: Command, options: EraseCommandOptions): void {
+export function addEraseCommand(program: Command, options: CommandOptions): void {
   program
     .command("erase")
     .description("remove every payload of one record from events, deliveries and attempts, for good")
@@ -41,7 +28,7 @@ export function addEraseCommand(program: Command, options: EraseCommandOptions):
 }
 
 async function erase(
-  { open, terminal }: EraseCommandOptions,
+  { open, terminal }: CommandOptions,
   { resource, record: recordId, yes = false, json = false }: Options,
 ): Promise<void> {
   const record = { resource, recordId };

@@ -1,25 +1,19 @@
 import type { Command } from "commander";
-import type { Pool } from "pg";
 import { parseDuration } from "../kit/cli-arguments.ts";
-import { printDone, withOpened, type Terminal } from "../kit/cli-output.ts";
+import { printDone, withOpened, type JsonOption } from "../kit/cli-output.ts";
 import { createTransact } from "../db/sql.ts";
+import type { CommandOptions } from "./command-context.ts";
 import { pruneEvents } from "./prune.ts";
 
-export interface PruneCommandOptions {
-  readonly open: () => Promise<{ readonly database: { readonly pool: Pool }; close(): Promise<void> }>;
-  readonly terminal: Terminal;
-}
-
-interface Options {
+interface Options extends JsonOption {
   readonly olderThan: number;
   readonly plan?: boolean;
-  readonly json?: boolean;
 }
 
 const pagesPerReport = 100;
 
 /** Adds `prune`, which deletes old finished events from the service's own tables. */
-export function addPruneCommand(program: Command, { open, terminal }: PruneCommandOptions): void {
+export function addPruneCommand(program: Command, { open, terminal }: CommandOptions): void {
   program
     .command("prune")
     .description("delete old events whose deliveries are all finished, with these and their attempts")

@@ -2,7 +2,6 @@ import { InvalidArgumentError, type Command } from "commander";
 import type { Config } from "../config/load.ts";
 import { actingCte, actorText } from "../db/audit.ts";
 import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
-import type { Actor } from "../kit/actor.ts";
 import { parseCount, parseId } from "../kit/cli-arguments.ts";
 import {
   printDone,
@@ -11,7 +10,6 @@ import {
   withOpened,
   type JsonOption,
   type OutputRow,
-  type Terminal,
 } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { always } from "../querying/condition.ts";
@@ -22,25 +20,17 @@ import { standardSecret } from "../subscriptions/secret.ts";
 import { openSigning } from "../subscriptions/signing.ts";
 import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
 import { presentSubscription, type OwnSubscription } from "../subscriptions/subscription.ts";
-import type { Pool } from "pg";
 import { hostOf } from "./admission/admission.ts";
 import { createSender } from "./attempt/send.ts";
+import type { CommandContext, CommandOptions } from "./command-context.ts";
 import { presentResult } from "./delivery-json.ts";
 import { createTestDeliveries } from "./test-delivery.ts";
 
-/** The parts of an open database that the commands use. */
-export interface WebhookCommandsContext {
+interface WebhookCommandsContext extends CommandContext {
   readonly config: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey" | "webhooks">;
-  readonly database: { readonly pool: Pool };
-  readonly sql: Sql;
-  readonly actor: Actor;
-  close(): Promise<void>;
 }
 
-export interface WebhookCommandsOptions {
-  readonly open: () => Promise<WebhookCommandsContext>;
-  readonly terminal: Terminal;
-}
+type WebhookCommandsOptions = CommandOptions<WebhookCommandsContext>;
 
 const shownOnce = "The secret is not shown again: give it to the owner of the receiver.\n";
 /** Widths of the columns; with borders, a table is 99 columns wide. */

@@ -1,41 +1,36 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import type { Pool } from "pg";
 import { parseCount, parseId, parseTime } from "../../kit/cli-arguments.ts";
-import { printDone, printRow, printRows, withOpened, type Terminal } from "../../kit/cli-output.ts";
+import {
+  printDone,
+  printRow,
+  printRows,
+  withOpened,
+  type JsonOption,
+  type Terminal,
+} from "../../kit/cli-output.ts";
 import { createIndexSql, createTransact, type Sql } from "../../db/sql.ts";
-import type { Actor } from "../../kit/actor.ts";
 import { AppError, OperatorError } from "../../kit/errors.ts";
+import type { CommandContext, CommandOptions } from "../command-context.ts";
 import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
 import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
 import { createReplay, findReplay, findReplays, moveReplay } from "./replay-store.ts";
 import { presentReplay, replayMoves, type AskedReplay, type Replay } from "./replay.ts";
 
-export interface ReplayCommandOptions {
-  readonly open: () => Promise<{
-    readonly database: { readonly pool: Pool };
-    readonly sql: Sql;
-    readonly actor: Actor;
-    close(): Promise<void>;
-  }>;
-  readonly terminal: Terminal;
-}
-
-interface Given {
+interface Given extends JsonOption {
   readonly since?: Date;
   readonly until?: Date;
   readonly status?: string;
   readonly events?: string;
   readonly resource?: string;
   readonly dryRun?: boolean;
-  readonly json?: boolean;
 }
 
 /**
  * Adds `deliveries replay` and the commands that control replays (docs/svc-admin.md, "Commands").
  */
-export function addReplayCommand(deliveries: Command, options: ReplayCommandOptions): void {
+export function addReplayCommand(deliveries: Command, options: CommandOptions): void {
   const { open, terminal } = options;
   const group = deliveries
     .command("replay")
@@ -58,10 +53,7 @@ export function addReplayCommand(deliveries: Command, options: ReplayCommandOpti
           throw new OperatorError(`There is no webhook with the id ${id}. See: svc-admin webhooks list`);
         const asked = await readAsked(sql, subscription, { ...given, since });
         const listSql = createIndexSql(database.pool);
-        await replay({ sql, listSql, terminal, actor }, subscription, {
-          asked,
-          given,
-        });
+        await replay({ sql, listSql, terminal, actor }, subscription, { asked, given });
       });
     });
   addList(group, options);
@@ -71,7 +63,7 @@ export function addReplayCommand(deliveries: Command, options: ReplayCommandOpti
 /** Widths of the columns; with borders, a table is 98 columns wide. */
 const widths = [5, 8, 10, 17, 6, 16, 14];
 
-function addList(group: Command, { open, terminal }: ReplayCommandOptions): void {
+function addList(group: Command, { open, terminal }: CommandOptions): void {
   group
     .command("list")
     .description("list replays, newest first")
@@ -93,7 +85,7 @@ function addList(group: Command, { open, terminal }: ReplayCommandOptions): void
  * receives it.
  */
 function isForMachines(command: Command): boolean {
-  return command.optsWithGlobals<{ readonly json?: boolean }>().json ?? false;
+  return command.optsWithGlobals<JsonOption>().json ?? false;
 }
 
 /** Returns the columns that fit on a line of a terminal. */
@@ -112,7 +104,7 @@ function summaryOf(one: Replay): Readonly<Record<string, unknown>> {
 
 function addMove(
   group: Command,
-  { open, terminal }: ReplayCommandOptions,
+  { open, terminal }: CommandOptions,
   { name, state }: { readonly name: string; readonly state: (typeof replayMoves)[keyof typeof replayMoves] },
 ): void {
   group
@@ -167,11 +159,9 @@ async function replay(
     listSql,
     terminal,
     actor,
-  }: {
-    readonly sql: Sql;
+  }: Pick<CommandContext, "sql" | "actor"> & {
     readonly listSql: Sql;
     readonly terminal: Terminal;
-    readonly actor: Actor;
   },
   subscription: ReplayedSubscription,
   { asked, given: { dryRun = false, json = false } }: { readonly asked: AskedReplay; readonly given: Given },
