@@ -1,8 +1,7 @@
-import type { Lane } from "../broker/topology.ts";
 import type { PlaceOptions } from "./place-deliveries.ts";
 
 /** Options of `placeDeliveries` for a lane that waits for its own attempts. */
-export interface AwaitedPlaces extends Pick<PlaceOptions, "admission" | "attempts" | "lane"> {
+export interface AwaitedPlaces extends Pick<PlaceOptions, "admission" | "attempts"> {
   /** Returns whether an attempt found no slot. */
   isRefused(): boolean;
   /** Returns whether a delivery was put back with a delay until its next try. */
@@ -19,16 +18,15 @@ const doNothing = (): void => undefined;
  * Creates places whose attempts can be awaited, so that a lane starts no more attempts than it
  * awaits.
  */
-export function awaitPlaces(
-  { admission, attempts }: Pick<PlaceOptions, "admission" | "attempts">,
-  lane: Lane,
-): AwaitedPlaces {
+export function awaitPlaces({
+  admission,
+  attempts,
+}: Pick<PlaceOptions, "admission" | "attempts">): AwaitedPlaces {
   const open: Promise<void>[] = [];
   let isRefused = false;
   let isDelayed = false;
   let attempted = 0;
   return {
-    lane,
     attempts: {
       start: (delivery, place, putBack) =>
         attempts.start(

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-import type { Lane } from "../broker/topology.ts";
 import { durationText } from "../kit/duration.ts";
 import { createAlarm, pause, type Alarm, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -38,8 +37,6 @@ interface State {
   after: number;
 }
 
-/** Held deliveries use the slots of retries, so that new deliveries keep theirs. */
-const lane: Lane = "retry";
 const pageSize = 200;
 /** Bounds a turn: 100,000 subscriptions with held deliveries take a second to go through. */
 const pagesPerTurn = 10;
@@ -207,7 +204,7 @@ async function send(
   const startedAt = performance.now();
   while (handled < handledPerTurn && !signal.aborted) {
     if (others.size > 0 && performance.now() - startedAt > longestTurnMs) break;
-    const room = admission.roomOf({ url, userId, lane });
+    const room = admission.roomOf({ url, userId, lane: "retry" });
     if (room === 0) break;
     const waitMs = options.rates.waitMs(subscriptionId);
     if (waitMs > longestWaitMs) break;
@@ -222,7 +219,7 @@ async function send(
     hasLease = true;
     const taken = await held.takeOldest({ subscriptionId, holder, flightMs, limit });
     if (taken.deliveries.length === 0) break;
-    const waiting = awaitPlaces(options, lane);
+    const waiting = awaitPlaces(options);
     const started = await placeDeliveries({ ...options, ...waiting, keepsOrder: true }, taken);
     await waiting.ended();
     sent += waiting.attempted();

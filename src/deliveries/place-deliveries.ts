@@ -2,7 +2,6 @@ import type { Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { SnapshotColumn } from "../subscriptions/snapshot-row.ts";
-import type { Lane } from "../broker/topology.ts";
 import { noClaims } from "../kit/caller.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
 import { grantsFor, type Grants, type Rates } from "./admission/rates.ts";
@@ -14,12 +13,10 @@ import { toRequeued, urgentMs, type Outcome } from "./outcome.ts";
 import type { TakenDeliveries, TakenDelivery } from "./taken.ts";
 
 export interface PlaceOptions {
-  /** The lane whose slots the attempts take. Default: chosen by the attempts made so far. */
-  readonly lane?: Lane;
   /**
    * Whether a delivery without an attempt is held again, which keeps its place in the order of
-   * events. A delivery whose reader cannot be judged goes into the queue, so that no other waits
-   * for it.
+   * events. Its attempts take the slots of retries, so that new deliveries keep theirs. A delivery
+   * whose reader cannot be judged goes into the queue, so that no other waits for it.
    */
   readonly keepsOrder?: boolean;
   readonly admission: Pick<Admission, "reserve" | "refusalOf" | "hasShareOf" | "inTurn">;
@@ -186,7 +183,7 @@ function place(options: PlaceOptions, placed: Placed): boolean {
   const request: SlotRequest = {
     userId: subscription.user.id,
     url: subscription.url,
-    lane: options.lane ?? (attempt === 0 ? "first" : "retry"),
+    lane: attempt === 0 && options.keepsOrder !== true ? "first" : "retry",
     bytes: delivery.bytes,
     isUrgent: delivery.trigger === "manual",
   };
