@@ -140,8 +140,8 @@ export interface OwnedSequence {
   readonly column: string;
 }
 
-/** Returns the sequence for SQL. It is in the schema of its table. */
-export function placeOf({ table, name }: Omit<OwnedSequence, "column">): string {
+/** Returns a sequence or an index for SQL. It is in the schema of its table. */
+export function placeOf({ table, name }: Pick<OwnedSequence, "table" | "name">): string {
   return quoteTable(`${partsOfTable(table).schema}.${name}`);
 }
 

@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
-import { keyOfObject, type LiveObject, type ObjectKind } from "./live-objects.ts";
+import { keyOfObject, placeOf, type LiveObject, type ObjectKind } from "./live-objects.ts";
 import { hasTable } from "./live-tables.ts";
-import { partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
+import { quoteTable, quoteText } from "../db/names.ts";
 import type { ColumnPart } from "./statements.ts";
 
 /**
@@ -76,8 +76,7 @@ export function recordStatements(
 }
 
 function definitionOf({ table, kind, name, definition }: Omit<MadeObject, "isMade">): string {
-  if (kind === "index")
-    return `pg_get_indexdef(${quoteText(`${quoteName(partsOfTable(table).schema)}.${quoteName(name)}`)}::regclass)`;
+  if (kind === "index") return `pg_get_indexdef(${quoteText(placeOf({ table, name }))}::regclass)`;
   if (kind === "constraint")
     return `(SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conrelid = ${quoteText(quoteTable(table))}::regclass AND conname = ${quoteText(name)})`;
   return quoteText(definition);

@@ -1,7 +1,7 @@
 import { fittingName, partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { lossOf, sentenceStart } from "./judge-changes.ts";
-import { keyOf, type LiveObject } from "./live-objects.ts";
+import { keyOf, placeOf, type LiveObject } from "./live-objects.ts";
 import { isSame, type MadeObject } from "./made.ts";
 import type { ChecksPlan } from "./value-checks.ts";
 
@@ -81,13 +81,13 @@ export function planTableIndexes({
   return {
     before: goes.map(({ table, name }) => ({
       title: `${table}: drop the index ${name}`,
-      sql: `DROP INDEX ${placeOf(table, name)}`,
+      sql: `DROP INDEX ${placeOf({ table, name })}`,
     })),
     after: comes.map(({ table, name, content, comment }) => ({
       title: `${table}: make the index ${name}`,
       sql:
         `CREATE INDEX ${quoteName(name)} ON ${quoteTable(table)} ${content};\n` +
-        `COMMENT ON INDEX ${placeOf(table, name)} IS ${quoteText(comment)}`,
+        `COMMENT ON INDEX ${placeOf({ table, name })} IS ${quoteText(comment)}`,
     })),
     losses: ended
       // An index of renamed columns is created again under another name, which is no loss.
@@ -117,10 +117,6 @@ export function planTableIndexes({
 function columnsIn(text: string): string | undefined {
   const from = text.indexOf("USING ");
   return from < 0 ? undefined : text.slice(from, text.indexOf(")", from) + 1).replaceAll('"', "");
-}
-
-function placeOf(table: string, name: string): string {
-  return quoteTable(`${partsOfTable(table).schema}.${name}`);
 }
 
 /** Merges two plans. */
