@@ -14,6 +14,7 @@ import type { FilteredEvent } from "../../subscriptions/filter-answers.ts";
 import type { WebhookFilters } from "../../subscriptions/filters.ts";
 import type { Log } from "../../telemetry/log.ts";
 import type { ScheduleOf } from "../attempt/schedule.ts";
+import type { Payload } from "../store.ts";
 import {
   findReplayed,
   findReplayedSubscription,
@@ -150,7 +151,7 @@ interface DataRow {
 
 interface ReplayedRecord extends Pick<DataRow, "id" | "data" | "hasPrevious"> {
   /** Undefined when the event already has its data, or no data can be made. */
-  readonly presented: PresentedTexts | undefined;
+  readonly presented: Payload | undefined;
 }
 
 /**
@@ -243,11 +244,6 @@ async function oldReadableOf(
   return new Set(asked.flatMap(({ id }, index) => (verdicts[index] === true ? [id] : [])));
 }
 
-interface PresentedTexts {
-  readonly data: string;
-  readonly previous: string | null;
-}
-
 /**
  * Returns the JSON of the records, by event id. Throws when it is too large, because many events
  * may show one large record.
@@ -255,8 +251,8 @@ interface PresentedTexts {
 async function presentedOf(
   { present, log }: ReplayWorkerOptions,
   rows: readonly DataRow[],
-): Promise<ReadonlyMap<string, PresentedTexts>> {
-  const records = new Map<string, PresentedTexts>();
+): Promise<ReadonlyMap<string, Payload>> {
+  const records = new Map<string, Payload>();
   let bytes = 0;
   for (const [resource, own] of groupBy(rows, (row) => row.resource)) {
     const answer = await present(
@@ -284,7 +280,7 @@ async function presentedOf(
  * Returns the JSON of both rows. Leaves out the old row when the two do not fit into a message,
  * like the relay.
  */
-function textsOf(presented: Extract<Presented, { readonly kind: "presented" }>): PresentedTexts {
+function textsOf(presented: Extract<Presented, { readonly kind: "presented" }>): Payload {
   const data = JSON.stringify(presented.data);
   const previous = presented.previous === undefined ? "" : JSON.stringify(presented.previous);
   const isFitting = Buffer.byteLength(data) + Buffer.byteLength(previous) <= mostOfRows;
