@@ -52,13 +52,7 @@ export function CodeBlock({ text, label }: { readonly text: string; readonly lab
 }
 
 /** Shows JSON, indented. */
-export function JsonView({
-  value,
-  label = "JSON",
-}: {
-  readonly value: unknown;
-  readonly label?: string;
-}): JSX.Element {
+export function JsonView({ value, label }: { readonly value: unknown; readonly label: string }): JSX.Element {
   return <CodeBlock text={JSON.stringify(value, null, 2) ?? "undefined"} label={label} />;
 }
 

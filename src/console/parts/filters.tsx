@@ -58,13 +58,11 @@ export function TextFilter({
   name,
   url,
   placeholder,
-  type = "search",
-}: FilterProps & { readonly placeholder?: string; readonly type?: "search" | "number" }): JSX.Element {
+}: FilterProps & { readonly placeholder?: string }): JSX.Element {
   const given = url.search.get(name) ?? "";
   return (
     <TypedFilter
       label={label}
-      type={type}
       given={given}
       placeholder={placeholder}
       onApply={(text) => url.change({ [name]: text === "" ? null : text })}

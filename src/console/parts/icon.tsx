@@ -17,7 +17,6 @@ const strokes = {
   check: "M3 8.5 6.5 12 13 4.5",
   cross: "M4 4l8 8M12 4l-8 8",
   alert: "M8 2.5 14.5 13.5h-13zM8 6.5v3.5M8 11.8v.2",
-  clock: "M8 14A6 6 0 1 0 8 2a6 6 0 0 0 0 12zM8 4.8V8l2.2 1.5",
   left: "M10 3 5 8l5 5",
   right: "M6 3l5 5-5 5",
   up: "M8 13V3M4 7l4-4 4 4",

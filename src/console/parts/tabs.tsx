@@ -12,20 +12,12 @@ export interface TabPart {
 export function Tabs({
   label,
   tabs,
-  selected,
-  onSelect,
 }: {
   readonly label: string;
   readonly tabs: readonly TabPart[];
-  readonly selected?: string;
-  readonly onSelect?: (id: string) => void;
 }): JSX.Element {
   return (
-    <AriaTabs
-      className="tabs"
-      {...(selected === undefined ? {} : { selectedKey: selected })}
-      onSelectionChange={(key) => onSelect?.(String(key))}
-    >
+    <AriaTabs className="tabs">
       <TabList className="tab-list" aria-label={label}>
         {tabs.map(({ id, title }) => (
           <AriaTab key={id} id={id} className="tab">
