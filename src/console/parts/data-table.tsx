@@ -1,5 +1,6 @@
 import type { JSX, ReactNode } from "react";
 import { Link } from "wouter";
+import type { CursorPage } from "../api/types.ts";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
 import { goToListHead } from "./list-head.ts";
@@ -106,12 +107,7 @@ export function Pager({
   url,
   total,
 }: {
-  readonly page: {
-    readonly data: readonly unknown[];
-    readonly per_page: number;
-    readonly next_cursor: string | null;
-    readonly prev_cursor: string | null;
-  };
+  readonly page: CursorPage<unknown>;
   readonly url: UrlState;
   /** Text in the foot about the whole list, such as a count. */
   readonly total?: ReactNode;

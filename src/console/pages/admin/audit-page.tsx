@@ -1,6 +1,6 @@
 import { useState, type JSX } from "react";
 import { Link } from "wouter";
-import type { Json } from "../../api/types.ts";
+import type { Json, JsonRecord } from "../../api/types.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { JsonView, Value } from "../../parts/code.tsx";
@@ -211,8 +211,6 @@ function Details({
   );
 }
 
-function partsOf(value: Json | undefined): { readonly [key: string]: Json } {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as { readonly [key: string]: Json })
-    : {};
+function partsOf(value: Json | undefined): JsonRecord {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonRecord) : {};
 }

@@ -3,16 +3,11 @@ import { useState, type JSX } from "react";
 import { isGone, isStatus } from "../../api/api-error.ts";
 import { api, apiAnswer, type Answer } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
+import type { Webhook } from "../../api/webhook-types.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { JsonView } from "../../parts/code.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
 import { labelOf, recordPath } from "./record-key.ts";
-
-interface Subscription {
-  readonly resource: string;
-  readonly events: readonly string[];
-  readonly is_active: boolean;
-}
 
 /** Asks before a delete. Shows its effect and the webhooks that it notifies. */
 export function DeleteDialog({
@@ -77,7 +72,7 @@ export function DeleteDialog({
 function Listening({ resource }: { readonly resource: string }): JSX.Element {
   const { data } = useQuery({
     queryKey: ["webhooks", "listening"],
-    queryFn: async () => (await api<{ readonly data: readonly Subscription[] }>("/webhooks")).data,
+    queryFn: async () => (await api<{ readonly data: readonly Webhook[] }>("/webhooks")).data,
     retry: false,
   });
   const own = data?.filter(

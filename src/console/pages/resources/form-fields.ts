@@ -1,4 +1,4 @@
-import type { Json } from "../../api/types.ts";
+import type { Json, JsonRecord } from "../../api/types.ts";
 import type { Schema } from "./schema.ts";
 
 export type FieldKind =
@@ -110,7 +110,7 @@ export function valueAt(record: Json | undefined, path: string): Json | undefine
   let value: Json | undefined = record;
   for (const key of path.split(".")) {
     if (typeof value !== "object" || value === null || Array.isArray(value)) return undefined;
-    value = (value as { readonly [name: string]: Json })[key];
+    value = (value as JsonRecord)[key];
   }
   return value;
 }

@@ -78,9 +78,7 @@ export function RecordStory({
 async function readStory(resource: string, id: string, signal: AbortSignal): Promise<Story> {
   const query = queryString({ resource, record_id: id, before: "", per_page: pageSize });
   const [{ data, next_cursor: older }, deliveries] = await Promise.all([
-    api<{ readonly data: readonly ServiceEvent[]; readonly next_cursor: string | null }>(`/events${query}`, {
-      signal,
-    }),
+    api<CursorPage<ServiceEvent>>(`/events${query}`, { signal }),
     readDeliveries(resource, id, signal),
   ]);
   // The newest come first.
