@@ -70,6 +70,11 @@ export function Time({
   );
 }
 
+/** Returns the seconds from a time to a later one; 0 without the first. */
+export function secondsBetween(from: string | null, to: string): number {
+  return from === null ? 0 : Math.max(0, (Date.parse(to) - Date.parse(from)) / 1_000);
+}
+
 /** Returns a duration in its two largest units: "2 h 5 min". */
 export function formatSeconds(total: number): string {
   const seconds = Math.max(0, Math.round(total));

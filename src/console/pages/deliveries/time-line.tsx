@@ -2,7 +2,7 @@ import type { JSX, ReactNode } from "react";
 import type { Attempt, DeliveryDetail } from "../../api/webhook-types.ts";
 import { AttemptBadge, AttemptView } from "../../parts/attempt.tsx";
 import { Badge, StatusBadge } from "../../parts/badge.tsx";
-import { formatSeconds, Time } from "../../parts/time.tsx";
+import { formatSeconds, secondsBetween, Time } from "../../parts/time.tsx";
 
 const triggers: Readonly<Record<string, string>> = {
   scheduled: "on schedule",
@@ -102,8 +102,4 @@ function Step({
 function endOf(attempt: Attempt | undefined): string | undefined {
   if (attempt === undefined) return undefined;
   return new Date(Date.parse(attempt.started_at) + attempt.duration_ms).toISOString();
-}
-
-function secondsBetween(from: string, to: string): number {
-  return Math.max(0, (Date.parse(to) - Date.parse(from)) / 1_000);
 }

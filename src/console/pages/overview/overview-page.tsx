@@ -5,7 +5,7 @@ import { LinkButton } from "../../parts/button.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
-import { formatSeconds } from "../../parts/time.tsx";
+import { formatSeconds, secondsBetween } from "../../parts/time.tsx";
 import { Processes } from "./processes.tsx";
 import { Rates } from "./rates.tsx";
 import { Receivers } from "./receivers.tsx";
@@ -99,9 +99,4 @@ function faultsOf({ now, backlog, receivers, processes }: Stats): readonly strin
       ? [`${refusing} ${refusing === 1 ? "process has" : "processes have"} refused a reload; see below.`]
       : []),
   ];
-}
-
-/** Returns the seconds from a time to a later one; 0 without the first. */
-export function secondsBetween(from: string | null, to: string): number {
-  return from === null ? 0 : Math.max(0, (Date.parse(to) - Date.parse(from)) / 1_000);
 }

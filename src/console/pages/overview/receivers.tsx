@@ -4,8 +4,17 @@ import { StatusBadge } from "../../parts/badge.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { Card } from "../../parts/page.tsx";
-import { reasonOf } from "./reasons.ts";
 import { Time } from "../../parts/time.tsx";
+
+/** Sentences on why a receiver gets no deliveries, by the API's reason. */
+const reasons: Readonly<Record<string, string>> = {
+  owner: "Paused by its owner.",
+  gone: "It answered 410: it is gone.",
+  failing: "Switched off after nothing but failures.",
+  user: "Its user is disabled.",
+  rate_limit: "More comes than its rate limit lets through.",
+  no_slot: "All of its slots are taken.",
+};
 
 const columns: readonly Column<ReceiverState>[] = [
   {
@@ -61,4 +70,9 @@ export function Receivers({
       )}
     </Card>
   );
+}
+
+/** Returns a reason as a sentence. The last error of a failing receiver already is a sentence. */
+function reasonOf(reason: string | null): string {
+  return reason === null ? "No reason is known." : (reasons[reason] ?? reason);
 }
