@@ -71,7 +71,7 @@ export function useEventStream({
     return () => controller.abort();
   }, [key, query, after]);
   if (key === null) return nothing;
-  return stream.key === key ? stream : { ...nothing, state: "connecting" };
+  return stream.key === key ? stream : unfollowed;
 }
 
 async function follow({
