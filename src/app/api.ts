@@ -19,7 +19,7 @@ import { addEvents } from "./api-events.ts";
 import { addOperations } from "./api-operations.ts";
 import { addUsers } from "./api-users.ts";
 import { addWebhooks } from "./api-webhooks.ts";
-import { addReplays } from "./replays.ts";
+import { addReplays } from "./api-replays.ts";
 import { typesOf } from "./statement-names.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
