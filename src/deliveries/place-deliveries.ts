@@ -1,7 +1,7 @@
 import type { Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
-import type { SnapshotColumn } from "../subscriptions/snapshot-row.ts";
+import type { SnapshotColumn } from "../subscriptions/snapshot-row-sql.ts";
 import { noClaims } from "../kit/caller.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
 import { grantsFor, type Grants, type Rates } from "./admission/rates.ts";

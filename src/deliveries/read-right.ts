@@ -1,7 +1,7 @@
 import type { Sql } from "../db/sql.ts";
 import { noClaims, type Caller } from "../kit/caller.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
-import type { SnapshotColumn } from "../subscriptions/snapshot-row.ts";
+import type { SnapshotColumn } from "../subscriptions/snapshot-row-sql.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
 
 interface Options {

@@ -8,7 +8,7 @@ import { groupBy } from "../kit/group-by.ts";
 import type { EventReaders } from "./find-readers.ts";
 import { filteredReaders, judgeFilter, type ReadFilter } from "./read-filter.ts";
 import { pairKey } from "./snapshot-judge.ts";
-import type { SnapshotColumn } from "./snapshot-row.ts";
+import type { SnapshotColumn } from "./snapshot-row-sql.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /** The part of an event that decides who may get it. */

@@ -5,7 +5,7 @@ import type { Alternative, UserPlace } from "../querying/alternatives.ts";
 import { columnText, conditionText, createParameters, type Parameters } from "../querying/condition-text.ts";
 import type { Condition } from "../querying/condition.ts";
 import { bindToUsers } from "../querying/user-values.ts";
-import { snapshotRow } from "./snapshot-row.ts";
+import { snapshotRow } from "./snapshot-row-sql.ts";
 
 /** Readers of an event: ids of users, or every user. */
 export type EventReaders = readonly number[] | "everybody";

@@ -8,7 +8,7 @@ import type { Condition } from "../querying/condition.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 import { findReaders, type EventReaders } from "./find-readers.ts";
 import { judgeSnapshots } from "./snapshot-judge.ts";
-import type { SnapshotColumn } from "./snapshot-row.ts";
+import type { SnapshotColumn } from "./snapshot-row-sql.ts";
 
 /** The filter of `access.read` of a resource. */
 export interface ReadFilter {

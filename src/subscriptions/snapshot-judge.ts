@@ -4,7 +4,7 @@ import type { Definition } from "../mapping/definition.ts";
 import { conditionText, createParameters } from "../querying/condition-text.ts";
 import type { Condition } from "../querying/condition.ts";
 import { bindToUsers } from "../querying/user-values.ts";
-import { snapshotRow, type SnapshotColumn } from "./snapshot-row.ts";
+import { snapshotRow, type SnapshotColumn } from "./snapshot-row-sql.ts";
 
 /** A user and an event that the user may be able to read. */
 export interface JudgedPair {
