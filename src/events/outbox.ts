@@ -156,6 +156,12 @@ function eventOf(row: string, shownAsCaptured: string): string {
  * owner after the many of another, such as batches of 1,000. Further new events are left over.
  */
 const mostLookedAt = 3_000;
+/**
+ * Most entries that the scans of one read go through, those of other relays included. Each scan may
+ * go through `mostLookedAt`. Without a limit, two million entries of another relay took longer than
+ * a statement may. The relay then published nothing until the other one had published them.
+ */
+const mostGoneThrough = 20_000;
 
 // Uses positions instead of "id > last". Ids and transaction ids are not in the order of commits
 // (see outbox-cursor.ts).
@@ -167,18 +173,23 @@ const readText = `
     SELECT scan.number, scan.is_new, entry.*, coalesce(entry.owner_id, 'resource ' || scan.resource) AS holder,
       row_number() OVER (PARTITION BY scan.number ORDER BY entry.transaction_id, entry.event_id) AS place
     FROM scan CROSS JOIN LATERAL (
-      SELECT event_id, transaction_id, owner_id, bytes FROM svc.outbox
-      WHERE resource = scan.resource
-        AND (transaction_id, event_id) > (scan.from_transaction, scan.from_event)
-        AND (transaction_id, event_id) <= (scan.to_transaction, scan.to_event)
-        AND (writer = $6 OR (NOT ($7::jsonb[])[scan.division] ? writer AND event_id % ($8::int[])[scan.division] = ($9::int[])[scan.division]))
-        AND event_id <> ALL($10::bigint[])
+      SELECT event_id, transaction_id, owner_id, bytes, is_own, nth FROM (
+        SELECT event_id, transaction_id, owner_id, bytes, row_number() OVER (ORDER BY transaction_id, event_id) AS nth,
+          (writer = $6 OR (NOT ($7::jsonb[])[scan.division] ? writer AND event_id % ($8::int[])[scan.division] = ($9::int[])[scan.division]))
+            AND event_id <> ALL($10::bigint[]) AS is_own
+        FROM svc.outbox
+        WHERE resource = scan.resource
+          AND (transaction_id, event_id) > (scan.from_transaction, scan.from_event)
+          AND (transaction_id, event_id) <= (scan.to_transaction, scan.to_event)
+        ORDER BY transaction_id, event_id LIMIT $23::int
+      ) AS gone_through
+      WHERE is_own OR nth = $23::int
       ORDER BY transaction_id, event_id
       LIMIT CASE WHEN scan.is_new THEN greatest($11::int, ${mostLookedAt}) ELSE $11::int END
     ) AS entry
   ), in_turn AS (
     SELECT *, row_number() OVER own AS turn, sum(bytes) OVER own - bytes AS own_before
-    FROM found WINDOW own AS (PARTITION BY holder, is_new ORDER BY place, number)
+    FROM found WHERE is_own WINDOW own AS (PARTITION BY holder, is_new ORDER BY place, number)
   ), chosen AS (
     SELECT *, sum(bytes) OVER (ORDER BY turn, is_new DESC, bytes, number, place) - bytes AS before
     FROM in_turn LEFT JOIN unnest($15::text[], $16::int[], $17::bigint[]) AS used (holder, used_events, used_bytes) USING (holder)
@@ -187,7 +198,8 @@ const readText = `
     ORDER BY turn, is_new DESC, bytes, number, place LIMIT $11::int
   )
   SELECT pg_current_snapshot()::text AS "readIn", concat(pg_backend_pid(), ' ', pg_postmaster_start_time()) AS session, taken.*,
-    (SELECT array_agg((SELECT count(*)::int FROM found WHERE found.number = scan.number) ORDER BY scan.number) FROM scan) AS "foundIn"
+    (SELECT array_agg((SELECT count(*)::int FROM found WHERE found.number = scan.number AND is_own) ORDER BY scan.number) FROM scan) AS "foundIn",
+    (SELECT json_object_agg(number, ARRAY[transaction_id::text, event_id::text]) FROM found WHERE nth = $23::int) AS "cutAt"
   FROM (VALUES (1)) AS one LEFT JOIN (
     SELECT chosen.event_id AS id, chosen.number::int, chosen.place::int, chosen.turn, NOT chosen.is_new AS "isLeftOver", chosen.transaction_id AS transaction, chosen.bytes, event.*
     FROM chosen LEFT JOIN LATERAL (${eventOf("chosen", "$13")}) AS event ON true
@@ -201,6 +213,8 @@ interface ReadRow extends Omit<FoundEvent, "uuid"> {
   readonly session: string;
   /** Number of events that each scan found. */
   readonly foundIn: readonly number[] | null;
+  /** The last entry of each scan that went through as many as it may, by number. */
+  readonly cutAt: Readonly<Record<string, readonly [transaction: string, event: string]>> | null;
   /** Number of the scan, from 1; null when nothing was taken. */
   readonly number: number | null;
   /** Place among the events that the scan found, from 1. */
@@ -286,13 +300,20 @@ async function read(
     shares.catchUpBelow.events,
     shares.catchUpBelow.bytes,
     places,
+    Math.max(mostLookedAt, Math.floor(mostGoneThrough / Math.max(1, scans.length))),
   ]);
   const [first] = rows;
   if (first === undefined) throw new Error("The statement returned no row.");
   const found = rows.filter(({ number }) => number !== null);
   const scanned = scans.map((scan, index): Scanned => {
     const own = found.filter(({ number }) => number === index + 1);
-    return { scan, ...endOf(own, { found: first.foundIn?.[index] ?? 0, looked: lookedAt(scan, limit) }) };
+    const [transaction = "0", id = "0"] = first.cutAt?.[index + 1] ?? [];
+    const end = {
+      found: first.foundIn?.[index] ?? 0,
+      looked: lookedAt(scan, limit),
+      cutAt: id === "0" ? undefined : positionOf({ transaction, id }),
+    };
+    return { scan, ...endOf(own, end) };
   });
   // An outbox entry whose event was deleted by hand has no row.
   const present = found.flatMap((row) => (row.uuid === null ? [] : [{ ...row, uuid: row.uuid }]));
@@ -311,8 +332,13 @@ function lookedAt({ isNew }: Scan, limit: number): number {
  */
 function endOf(
   own: readonly ReadRow[],
-  { found, looked }: { readonly found: number; readonly looked: number },
+  {
+    found,
+    looked,
+    cutAt,
+  }: { readonly found: number; readonly looked: number; readonly cutAt: Position | undefined },
 ): Pick<Scanned, "last" | "hasMore"> {
+  if (cutAt !== undefined && own.length === found) return { last: cutAt, hasMore: true };
   const inOrder = own.toSorted((one, other) => one.place - other.place);
   const end = inOrder.findLast(({ place }, before) => place === before + 1);
   return { last: end && positionOf(end), hasMore: own.length < found || found === looked };

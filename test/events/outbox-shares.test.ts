@@ -76,4 +76,29 @@ describe("createOutbox, for several relays", () => {
     expect(all).to.have.length(24);
     expect(new Set(all.map(({ id }) => id)).size).to.equal(24);
   });
+
+  it("goes through some entries of another relay at a time, and finds its own behind them", async () => {
+    await core.sql(
+      `INSERT INTO svc.outbox (event_id, transaction_id, resource, writer, bytes)
+       SELECT -n, n / 100, 'notes', 'one', 1 FROM generate_series(1, 45000) AS n`,
+    );
+    await addEvents(1, "notes", "two");
+    const cursor = createOutboxCursor(["notes"]);
+    const counts: number[] = [];
+    while (!counts.includes(1) && counts.length < 20) {
+      const { snapshot, events, scanned } = await createOutbox({ sql: core.sql }).read({
+        scans: cursor.scans(["notes"]),
+        share: { name: "two", others: [relay("one")] },
+        known: [],
+        limit: 100,
+        maxBytes: 1024 ** 2,
+      });
+      cursor.advance(snapshot, scanned);
+      counts.push(countOf(events, "notes"));
+    }
+
+    expect(counts[0]).to.equal(0);
+    expect(counts.at(-1)).to.equal(1);
+    expect(counts.length).to.be.most(6);
+  });
 });
