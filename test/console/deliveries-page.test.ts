@@ -145,7 +145,7 @@ describe("the deliveries of the console", function () {
   });
 
   it("are copied as curl, which sends them again, signed", async () => {
-    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/it's?a=$HOME`);
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/it's?a=$HOME&b[]={x,y}`);
     await createOrder(ada, { notes: 'it\'s $HOME `id` \\ "quoted" and two\nlines' });
     const { id } = await deliveryOf(ada, webhook.id, "delivered");
     const shown = await scene.open(ada.token, `/deliveries/${id}`);

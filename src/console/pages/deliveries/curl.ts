@@ -16,7 +16,8 @@ export function curlOf({ url, uuid, request }: Pick<DeliveryDetail, "url" | "uui
     "TIME=$(date +%s)",
     `SIGNED=$(printf '%s' "${uuid}.$TIME.$BODY" | openssl dgst -sha256 -hmac "$SECRET" -binary | base64)`,
     `PLAIN=$(printf '%s' "$BODY" | openssl dgst -sha256 -hmac "$SECRET" | sed 's/.*= //')`,
-    `curl -i -X POST ${quoted(url)} \\`,
+    // Without -g, curl takes brackets and braces for ranges.
+    `curl -g -i -X POST ${quoted(url)} \\`,
     ...others.map(([name, value]) => `  -H ${quoted(`${name}: ${value}`)} \\`),
     `  -H 'webhook-id: ${uuid}' -H "webhook-timestamp: $TIME" -H "webhook-signature: v1,$SIGNED" \\`,
     `  -H "X-Service-Signature: sha256=$PLAIN" \\`,
