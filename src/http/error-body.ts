@@ -137,5 +137,5 @@ export function answerUnsupported(ctx: ApiContext, allowed: readonly string[]): 
 }
 
 function routeName(path: string): string {
-  return path.replace(/^\/+/, "");
+  return path.replace(/^\/+/, "") || "/";
 }

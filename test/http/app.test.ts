@@ -109,7 +109,7 @@ describe("createApp", () => {
       expect(answer.status).to.equal(404);
       expect(answer.json)
         .to.have.property("message")
-        .that.matches(/^The route .*could not be found\.$/);
+        .that.matches(/^The route \S+ could not be found\.$/);
     });
   }
 
