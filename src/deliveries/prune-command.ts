@@ -19,7 +19,7 @@ export function addPruneCommand(program: Command, { open, terminal }: CommandOpt
     .description("delete old events whose deliveries are all finished, with these and their attempts")
     .requiredOption(
       "--older-than <duration>",
-      "how long ago they were finished, such as 30d or 12h",
+      "how long ago they were finished, such as 30d or 12h; m stands for minutes",
       parseDuration,
     )
     .option("--plan", "count them, and delete nothing")

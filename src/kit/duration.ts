@@ -1,6 +1,7 @@
 const unitMs = { m: 60_000, h: 3_600_000, d: 86_400_000 } as const;
 /** Description of the texts that `durationMsOf` accepts, for people. */
-export const durationsText = "A duration is a whole number and d, h or m, such as 365d, and at most 36500d.";
+export const durationsText =
+  "A duration is a whole number and d, h or m (minutes), such as 365d, and at most 36500d.";
 const longestMs = 36_500 * unitMs.d;
 
 /**
