@@ -36,9 +36,10 @@ function conjuncts(condition: string): readonly string[] {
 const exactTypes = ["text", "character varying", "bpchar", "numeric", "double precision"];
 const wholeTypes = ["smallint", "integer", "bigint"];
 
+const isExact = (type: string): boolean => exactTypes.includes(type);
+
 /** Returns the column of an operand; undefined where a cast makes another value of it. */
 function columnOf(operand: string, isWhole: (column: string) => boolean): string | undefined {
-  const isExact = (type: string): boolean => exactTypes.includes(type);
   const plain = nameOfIdentifier(withoutCasts(operand, isExact));
   if (plain !== undefined) return plain;
   const column = nameOfIdentifier(
