@@ -16,7 +16,8 @@ const mostKept = 12;
  * the same count.
  *
  * Each kind of connections has its own count. The lists of one user would otherwise leave no name
- * for single records and for the relay.
+ * for single records and for the relay. Bodies with different fields can still use up the names of
+ * the records: their statements then run unnamed and alone, which is slower.
  */
 export function createNamesOf(
   isEmbedded: boolean,

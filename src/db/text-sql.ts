@@ -52,7 +52,7 @@ export function createStatementNames(isEmbedded: boolean, salt = ""): StatementN
   };
 }
 
-/** @param names Names for all pools of the process together, see `createStatementNames`. */
+/** @param names Names for all connections of its kind, see `createStatementNames`. */
 export function createTextSql(over: Pool | ClientBase, names: StatementNames): TextSql {
   return async (text, values) => {
     const name = names(text);
@@ -109,7 +109,7 @@ async function runByPg(
   return result.rows;
 }
 
-/** @param names Names for all pools of the process together, see `createStatementNames`. */
+/** @param names Names for all connections of its kind, see `createStatementNames`. */
 export function createTextTransact(pool: Pool, names: StatementNames): TextTransact {
   return (work) => inTransaction(pool, "", (client) => work(createTextSql(client, names)));
 }

@@ -2,6 +2,9 @@ import { isHost, isLoopback } from "../kit/host.ts";
 import type { ApiContext } from "./state.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 
+/** Limit in characters: a server, such as this one, takes 16 KiB with all headers. */
+const longestEncoded = 12_000;
+
 /** Returns the absolute URL of a request. */
 export type UrlOf = (ctx: ApiContext) => URL;
 
@@ -26,7 +29,8 @@ export function createUrlOf({
     // Set one by one, because resolving `//host/...` against a base would leave the origin.
     url.pathname = ctx.path;
     // Clients may write the brackets of a filter as they are, but no URI has them in its query.
-    url.search = ctx.querystring.replaceAll("[", "%5B").replaceAll("]", "%5D");
+    const encoded = ctx.querystring.replaceAll("[", "%5B").replaceAll("]", "%5D");
+    url.search = encoded.length <= longestEncoded ? encoded : ctx.querystring;
     return url;
   };
 }
@@ -42,8 +46,8 @@ export function urlAt(collection: URL, last: string): string {
 }
 
 /**
- * Sets a parameter, and leaves the others as the client wrote them. An encoded comma or bracket
- * takes three characters, so the link could be longer than a server accepts.
+ * Sets a parameter, and leaves the others as they are. An encoded comma takes three characters, so
+ * the link could be longer than a server accepts.
  */
 export function setParameter(url: URL, name: string, value: string): void {
   const isIt = (part: string): boolean => new URLSearchParams(`&${part}`).has(name);

@@ -84,6 +84,8 @@ export async function readPage(
     const end = skip + records.length;
     // Most lists fit on their first page, whose length then is the count.
     if (!hasMore && (skip === 0 || records.length > 0)) return { ...page, ...exactTotal(end) };
+    // The OFFSET behind the end has gone through all records, so an exact count costs no more.
+    if (!hasMore) return { ...page, ...(await count("exact")) };
     return { ...page, ...correctedTotal(await count(mode), { end, size: records.length, hasMore }) };
   }
   if (readCounted !== undefined) {

@@ -62,6 +62,13 @@ describe("createUrlOf", () => {
     expect(href).to.equal("http://a/orders?filter%5Bor%5D%5B0%5D%5Bstatus%5D=open&filter%5Bid%5D=1");
   });
 
+  it("keeps the brackets of a query that would become longer than a server takes", () => {
+    const query = `filter[note]=${"[".repeat(5_000)}`;
+    const { search } = createUrlOf({ publicUrl: undefined, hosts: [] })(context("a", "/orders", query));
+
+    expect(search).to.equal(`?${query}`);
+  });
+
   it("keeps the origin when the path begins with two slashes", () => {
     for (const hosts of [[], ["good.com"]]) {
       const urlOf = createUrlOf({ publicUrl: undefined, hosts });
