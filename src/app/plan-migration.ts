@@ -154,7 +154,8 @@ export async function planChanges({
   });
   const removed = removedResources(definitions, installed);
   const due = wantedResources(definitions).flatMap((resource) => {
-    const why = changes.retyped.includes(resource.table) ? retyped : dueOf(resource, installed);
+    const isRetyped = resource.triggerNames.length > 0 && changes.retyped.includes(resource.table);
+    const why = isRetyped ? retyped : dueOf(resource, installed);
     return why === undefined ? [] : [{ resource, why }];
   });
   const changed = due.filter(({ why: { what } }) => what === "capture" || changes.steps.length > 0);

@@ -42,7 +42,7 @@ export function createReadRight({ sql, eligibility }: Options): ReadRight {
   }
   return {
     async ofSubscriber(delivery, which) {
-      const [user] = await sql<Omit<Caller, "claims"> & Record<string, unknown>>(userText, [delivery.userId]);
+      const [user] = await sql<Omit<Caller, "claims">>(userText, [delivery.userId]);
       return user && verdictOf({ ...user, claims: noClaims }, delivery, which);
     },
     async of(caller, delivery) {

@@ -11,7 +11,8 @@ export interface EventHorizon {
   /**
    * Returns the id after which a reader begins who wants no earlier events: the horizon. It is not
    * known while a transaction from before this process is open. The reader then begins after the
-   * last id. After 0, it would get every event there is.
+   * first id that this process saw: it gets some earlier events, but not every event there is. Only
+   * events that the old transactions wrote before can be missed.
    */
   start(): Promise<bigint>;
 }
@@ -94,7 +95,7 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
   return Object.assign(reach, {
     async start() {
       const reached = await reach();
-      return horizon ?? samples.at(-1)?.last ?? reached;
+      return horizon ?? samples[0]?.last ?? reached;
     },
   });
 }

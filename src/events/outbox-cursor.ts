@@ -133,7 +133,10 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
   const visible = lastBefore(snapshot.xmax);
   const first = firstYoung(state);
   const read = new Set<string>();
-  for (const { scan, last, hasMore } of scanned) {
+  // Scans of what was left over come first: to leave over more may join their ranges, which would
+  // forget how far they were read.
+  const inOrder = scanned.toSorted((one, other) => Number(one.scan.isNew) - Number(other.scan.isNew));
+  for (const { scan, last, hasMore } of inOrder) {
     const { resource, range, isNew } = scan;
     const ranges = rests.get(resource) ?? [];
     const left = hasMore ? restOf(last ?? range.from, isNew ? visible : range.to) : [];

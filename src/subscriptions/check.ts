@@ -264,10 +264,13 @@ function filterErrors({
   return new Map([...faults].map(([place, fault]) => [place === "" ? "filter" : `filter.${place}`, fault]));
 }
 
-/** Writes out a small number like jsonb: `1e-300` has 302 characters there. */
+/**
+ * Writes out a small number like jsonb: `1e-300` has 302 characters there. Leaves out two of them,
+ * for the quotes of a text.
+ */
 function asStored(_key: string, value: unknown): unknown {
   const isSmall = typeof value === "number" && Math.abs(value) < 1e-6;
-  return isSmall ? toDecimal(String(value)).toFixed() : value;
+  return isSmall && value !== 0 ? toDecimal(String(value)).toFixed().slice(2) : value;
 }
 
 function placeOf(name: string): number {

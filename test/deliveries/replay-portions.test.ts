@@ -11,7 +11,11 @@ const megabyte = 1024 ** 2;
 
 const asCaptured: ReplayWorkerOptions["present"] = async (_, events) => ({
   kind: "each",
-  answers: events.map(({ snapshot }) => ({ kind: "presented", data: snapshot })),
+  answers: events.map(({ snapshot, previous }) => ({
+    kind: "presented",
+    data: snapshot,
+    ...(previous && { previous }),
+  })),
 });
 
 describe("createReplayWorker", () => {
@@ -147,6 +151,9 @@ describe("createReplayWorker", () => {
       "SELECT length(data) AS bytes, previous FROM svc.event_data ORDER BY event_id DESC LIMIT 1",
     );
     expect(kept).to.deep.equal({ bytes: JSON.stringify({ text }).length, previous: null });
+    // Without the old row, its reader needs no right to it.
+    const [made] = await scene.work.deliveries();
+    expect(made?.hasPrevious).to.equal(null);
   });
 
   it("makes no delivery without its old row while nothing tells who may read that", async () => {

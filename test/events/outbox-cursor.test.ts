@@ -250,6 +250,26 @@ describe("createOutboxCursor", () => {
     });
   }
 
+  it("keeps how far a range left over was read while new events are left over, too", () => {
+    cursor.giveBack("notes", { from: beginning, to: { transaction: 900n, event: 1n } });
+    let furthest = 0n;
+
+    for (let read = 0n; read < 40n; read++) {
+      const scanned = cursor.scans(["notes"]).map((scan): Scanned => {
+        const { from, to } = scan.range;
+        // The entries of another relay, one of each transaction, of which a read goes through ten.
+        const isOld = !scan.isNew && from.transaction < 900n;
+        if (isOld && to.transaction <= from.transaction) return { scan, last: undefined, hasMore: false };
+        const transaction = isOld ? from.transaction + 10n : 1_000n + read;
+        if (isOld) furthest = transaction;
+        return { scan, last: { transaction, event: 1n }, hasMore: true };
+      });
+      cursor.advance({ xmax: 1_002n + read, running: new Set() }, scanned);
+    }
+
+    expect(furthest >= 200n, `read up to ${furthest}`).to.equal(true);
+  });
+
   it("names the oldest and the newest of what is left over", () => {
     for (const transaction of [5n, 7n, 9n]) cursor.giveBack("notes", range(transaction, 0n, 1n));
 

@@ -67,6 +67,7 @@ const cases: readonly Case[] = [
     { filter: ["The filter field must not have more than 16384 characters."] },
   ],
   ["filter", { amount: [1e-300, 0, -2.5e-7] }, {}],
+  ["filter", { amount: Array.from({ length: 8_000 }, () => 0) }, {}],
   [
     "filter",
     { amount: Array.from({ length: 60 }, () => 1e-300) },

@@ -133,7 +133,7 @@ async function advance(options: Context, replay: Replay): Promise<void> {
 // An event with deliveries already has its data. Without data or a snapshot, the record was erased.
 const dataText = `
   SELECT event.id, event.resource, data.data, CASE WHEN data.data IS NULL THEN event.snapshot END AS snapshot,
-    CASE WHEN data.data IS NULL AND $2::bool THEN event.previous END AS previous, event.previous IS NOT NULL AS "hasPrevious",
+    CASE WHEN data.data IS NULL AND $2::bool THEN event.previous END AS previous, data.previous IS NOT NULL AS "hasPrevious",
     jsonb_typeof(event.snapshot) = 'null'
       OR data.data IS NULL AND EXISTS (SELECT FROM svc.deliveries WHERE event_id = event.id) AS "isErased"
   FROM svc.events AS event LEFT JOIN svc.event_data AS data ON data.event_id = event.id
@@ -149,7 +149,9 @@ interface DataRow {
   readonly isErased: boolean;
 }
 
-interface ReplayedRecord extends Pick<DataRow, "id" | "data" | "hasPrevious"> {
+interface ReplayedRecord extends Pick<DataRow, "id" | "data"> {
+  /** Whether the delivery shows the old row, so that its reader must have the right to it. */
+  readonly hasPrevious: boolean;
   /** Undefined when the event already has its data, or no data can be made. */
   readonly presented: Payload | undefined;
 }
@@ -189,7 +191,10 @@ async function recordsOf(
     options,
     rows.filter(({ data, isErased }) => data === null && !isErased),
   );
-  return rows.map(({ id, data, hasPrevious }) => ({ id, data, hasPrevious, presented: presented.get(id) }));
+  return rows.map(({ id, data, ...row }) => {
+    const made = presented.get(id);
+    return { id, data, hasPrevious: row.hasPrevious || typeof made?.previous === "string", presented: made };
+  });
 }
 
 /**
@@ -240,7 +245,9 @@ async function oldReadableOf(
     "previous",
   );
   // The portion is tried again: a delivery that was made without its old row stays so.
-  if (verdicts.includes(undefined)) throw new Error("Who may read an old row cannot be decided now.");
+  const unknown = asked.find((_, index) => verdicts[index] === undefined);
+  if (unknown !== undefined)
+    throw new Error(`Who may read an old row of ${unknown.resource} cannot be decided now.`);
   return new Set(asked.flatMap(({ id }, index) => (verdicts[index] === true ? [id] : [])));
 }
 
