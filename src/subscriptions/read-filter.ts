@@ -101,7 +101,7 @@ const unfitKinds: readonly DatabaseFault["kind"][] = ["bad_value", "not_null", "
 
 /**
  * Asks for all events together. Halves them when a snapshot does not fit the table: the type of a
- * column has changed, or a domain refuses NULL. Only admins read the events that do not fit.
+ * column has changed, or a domain refuses a value. Only admins read the events that do not fit.
  */
 async function withoutUnfit<T>(
   { log }: Pick<ReadFilterOptions, "log">,

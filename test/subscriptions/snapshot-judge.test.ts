@@ -88,8 +88,9 @@ describe("judgeSnapshots", () => {
       expect(await judge({ id: 1, lead: 9, address: "a@b" })).to.deep.equal([false, true]);
     });
 
-    it("lets admins alone read an event from before the column had a field", async () => {
-      expect(await judge({ id: 1, lead: 7 })).to.deep.equal([false, true]);
+    it("judges an event from before the column had a field by the same rule", async () => {
+      expect(await judge({ id: 1, lead: 7 })).to.deep.equal([true, true]);
+      expect(await judge({ id: 1, lead: 9 })).to.deep.equal([false, true]);
     });
   });
 });
