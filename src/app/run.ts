@@ -49,7 +49,7 @@ export async function serve(options: ServeOptions): Promise<number> {
   const read = (): Promise<CheckedConfiguration> => readConfiguration({ env, cwd, program: name });
   const unknown = unknownVariables({ env, cwd });
   const checked = await read().catch((error: unknown) => {
-    // What is missing may be there under a mistyped name.
+    // The missing variable may be there under a mistyped name.
     if (!(error instanceof OperatorError) || unknown.length === 0) throw error;
     throw new OperatorError([error.message, ...unknown].join("\n"), { cause: error });
   });

@@ -73,7 +73,7 @@ function textOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: Mig
   // The core migrations create the table that records migrations by hand.
   const core = byHand.length === 0 ? [] : steps.filter(({ title }) => title.startsWith("core migration "));
   const rest = steps.filter((step) => !core.includes(step));
-  // Else psql goes on after a failed file, notes it as applied, and ends as if nothing had failed.
+  // Without it, psql continues after a failed file, records it as applied, and exits with 0.
   const head = [...remarks, "\\set ON_ERROR_STOP on"].join("\n");
   const hand = byHand.flatMap((migration) => textOfSteps(withEnd(migration), migration.isInTransaction));
   return `${[head, ...textOfSteps(core), ...hand, ...textOfSteps(rest)].join("\n\n")}\n`;
@@ -85,7 +85,7 @@ const unseen =
 /** Ends what a file says with SET, as `migrate` does. */
 function withEnd(migration: HandMigration): readonly Step[] {
   const [work, ...record] = handSteps(migration);
-  // What waits for the commit is to run with the file's settings.
+  // Deferred triggers and constraints run with the file's settings.
   const before = migration.isInTransaction ? "SET CONSTRAINTS ALL IMMEDIATE;\n" : "";
   const sql = `${before}RESET SESSION AUTHORIZATION;\nRESET ROLE;\nRESET ALL`;
   return work === undefined ? record : [work, { title: "end its settings", sql }, ...record];

@@ -28,7 +28,7 @@ interface Edited {
   readonly text: string;
   /** The data that the text contains. */
   readonly before: Readonly<Record<string, unknown>>;
-  /** The data that the text shall contain. */
+  /** The data of the edited text. */
   readonly after: Readonly<Record<string, unknown>>;
   /** Comments above new keys. */
   readonly comments: Comments;

@@ -16,7 +16,7 @@ import { createReadRight } from "./read-right.ts";
 import { addReplayCommand } from "./replay/replay-command.ts";
 import { presentAttempt, presentDelivery } from "./delivery-json.ts";
 
-/** What the commands use of an open database and of the configuration. */
+/** Dependencies of the commands on an open database and the configuration. */
 export interface DeliveryCommandsContext extends CommandContext {
   readonly config: { readonly webhooks: { readonly manualRetryLimit: number } };
   /** Reads the rules of access from the mapping files. */

@@ -133,8 +133,8 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
   const visible = lastBefore(snapshot.xmax);
   const first = firstYoung(state);
   const read = new Set<string>();
-  // Scans of what was left over come first: to leave over more may join their ranges, which would
-  // forget how far they were read.
+  // Handles scans of older ranges first. A new range may make `leaveOver` join the oldest ones. The
+  // progress of a scan in them would then be lost.
   const inOrder = scanned.toSorted((one, other) => Number(one.scan.isNew) - Number(other.scan.isNew));
   for (const { scan, last, hasMore } of inOrder) {
     const { resource, range, isNew } = scan;

@@ -157,7 +157,7 @@ function eventOf(row: string, shownAsCaptured: string): string {
  */
 const mostLookedAt = 3_000;
 /**
- * Most entries that the scans of one read go through, those of other relays included. Each scan may
+ * Most entries that all scans of one read examine, including entries of other relays. Each scan may
  * go through `mostLookedAt`. Without a limit, two million entries of another relay took longer than
  * a statement may. The relay then published nothing until the other one had published them.
  */

@@ -2,7 +2,7 @@ import { isHost, isLoopback } from "../kit/host.ts";
 import type { ApiContext } from "./state.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 
-/** Limit in characters: a server, such as this one, takes 16 KiB with all headers. */
+/** Limit in characters. This server accepts 16 KiB of request line and headers. */
 const longestEncoded = 12_000;
 
 /** Returns the absolute URL of a request. */

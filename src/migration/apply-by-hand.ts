@@ -32,7 +32,7 @@ export async function applyByHand({
       if (!pending.includes(migration)) return false;
       const follow = await run(client, migration);
       if (!migration.isInTransaction) await client.query("BEGIN");
-      // They were reset together with those of the file.
+      // Undoing the settings of the file has reset these too.
       await client.query(transactionSettings());
       await follow();
       await client.query(handSteps(migration)[1]?.sql ?? "");

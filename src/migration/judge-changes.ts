@@ -129,7 +129,7 @@ function isRetyped({ clause: { action, kind, part }, object }: ObjectChange): bo
   return kind === "column" && (part === "type" || (action === "add" && object !== undefined));
 }
 
-/** What the engine does with an index or a foreign key whose columns were renamed. */
+/** Changes that the engine makes to an index or a foreign key whose columns were renamed. */
 const renaming = /^(?:RENAME CONSTRAINT|ALTER INDEX) /;
 
 function objectChangeOf(

@@ -67,8 +67,8 @@ export async function compareOwn({
 }
 
 /**
- * Adds the table to statements that drop a sequence, and the schema to their SQL. The engine names
- * neither, and puts them after the change of the column that counts no more.
+ * Adds the table to statements that drop a sequence, and the schema to their SQL. The engine omits
+ * both, and writes the statement after the change of the sequence's column.
  */
 function withTables(statements: readonly Statement[]): readonly Statement[] {
   let last = "";

@@ -91,7 +91,8 @@ function searchedQuery({
 }
 
 /**
- * Copies the objects and lists of a query, which code may change: they are those of all requests.
+ * Copies the objects and lists of a query, because code may change them and all requests share
+ * them.
  * Leaves values as they are, such as dates and decimals.
  */
 function copyOf<T>(query: T): T {

@@ -195,7 +195,7 @@ async function inBatchTurn(
   try {
     if (!(await all.takeWithin("", deadline - performance.now()))) throw overloadedError(5);
     try {
-      // A client that has left would not know of what is written.
+      // A client that has left would not learn of the write.
       if (ctx.res.destroyed) return;
       await checkSender(ctx);
       await act();

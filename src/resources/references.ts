@@ -5,7 +5,7 @@ import type { CompiledRules, Lookup } from "../validation/validate.ts";
 
 /**
  * Checks the references in a body by `access.reference` of their target resources. The rule
- * `exists` already does so, so this checks the fields without that rule.
+ * `exists` already checks them, so this checks the fields without that rule.
  *
  * @throws AppError `validation.failed`, the same for a missing record and for one that may not be
  *   referenced.

@@ -24,9 +24,9 @@ export interface CatalogRelation {
   readonly extension: string | null;
   /** SQL of a view. */
   readonly definition: string | null;
-  /** Whether a function in what a view selects may make several rows of one. */
+  /** Whether a function in the view's SELECT list may return several rows. */
   readonly makesRows: boolean;
-  /** What its rules replace by something else: INSERT, UPDATE, DELETE. */
+  /** Commands that its rules replace: INSERT, UPDATE, DELETE. */
   readonly replaced: readonly string[];
   /** Whether a trigger of its own may fill columns of a new row. */
   readonly fillsRows: boolean;
