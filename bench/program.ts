@@ -36,7 +36,7 @@ export async function startProgram({
   readonly databaseUrl: string;
   readonly logLevel?: string;
   readonly profileDir?: string | undefined;
-  /** Besides what every program of the benchmark has. */
+  /** Variables in addition to those of every program of the benchmark. */
   readonly env?: Readonly<Record<string, string>>;
 }): Promise<Program> {
   const folder = makeFolder(`bench-${name}`);

@@ -15,7 +15,7 @@ export interface Books {
    */
   untilArrived(limitMs: number): Promise<void>;
   /**
-   * Waits until each due pair has arrived or is explained and no delivery is under way, and closes the books. Nobody may write any more.
+   * Waits until each due pair has arrived or is explained and no delivery is under way, and closes the books. No change may follow.
    *
    * @returns Also how long it took; undefined when it was not done within `limitMs`.
    */

@@ -314,7 +314,7 @@ for (const mode of modes) {
         code: "delivery.forbidden",
       });
       expect(answers.admin.body).to.include({ subscription_id: webhook, parent_delivery_id: failed.id });
-      // An admin of the service is no admin of a resource whose file has `isAdmin: nobody`.
+      // The mapping file gives admins of the service no more rights than others.
       const shown = await users.admin.request("GET", `/webhook-deliveries/${failed.id}`);
       expect([shown.status, shown.body.request.body]).to.deep.equal([200, null]);
       expect(new Set(arrivals())).to.deep.equal(new Set(["owner on_create"]));

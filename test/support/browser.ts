@@ -27,7 +27,7 @@ export async function startBrowser(): Promise<TestBrowser> {
     executablePath: await findChromium(),
     // Root has no sandbox; the pages are our own.
     chromiumSandbox: process.getuid?.() !== 0,
-    // A process that draws for nobody takes a tenth of the time. One for all pages of a context compiles their scripts once.
+    // Without a screen to draw on, the GPU process only costs time. One renderer for all pages of a context compiles their scripts once.
     args: ["--disable-gpu", "--disable-software-rasterizer", "--renderer-process-limit=1"],
   });
   const idle = new Map<string, Session[]>();

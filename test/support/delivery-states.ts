@@ -1,4 +1,4 @@
-/** SQL of what a delivery of a status has besides, as the CHECKs want it. */
+/** SQL of the other columns of a delivery of one status, as the CHECK constraints demand them. */
 export interface StateSql {
   readonly attempt: string;
   readonly lastError: string;

@@ -4,8 +4,8 @@
  *
  * The first portion prints as it goes, the others when all are through. Options are passed on to mocha.
  *
- * Where a few tests failed, their files run once more, with nothing beside them. Tests that pass then are named as unsteady, which is a
- * fault to mend: most often the test waits for too little, or for too short a time on a busy machine. What fails twice fails.
+ * Where a few tests failed, their files run once more, with nothing beside them. Tests that pass then are reported as unsteady. An
+ * unsteady test needs a correction: most often it waits too briefly for a busy machine. A test that fails twice fails the run.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -27,7 +27,7 @@ const files = (await readdir("test", { recursive: true }))
   .map((name) => `test/${name}`)
   .toSorted();
 /**
- * Two large portions of eight files in twenty, and four of one for whoever is through first. To load the code of a portion takes some
+ * Two large portions of eight files in twenty, and four of one file each for the process that ends first. To load the code of a portion takes some
  * 3 s of CPU. By turns, since the files that take long are side by side in a folder.
  */
 function portionOf(index: number): number {

@@ -91,7 +91,7 @@ async function followSwitches({ subscriptions, deliveries }: Model, world: World
     if (!isGone) continue;
     one.isActive = false;
     await world.untilOff(one.id);
-    // It is known now: a later one counts anew.
+    // The service knows this 410 now. A later 410 counts separately.
     world.forgetGone(one.path);
   }
 }
