@@ -69,9 +69,13 @@ export async function matchOff<S extends OffSubscriber>({
     const verdicts = await eligibility.judge(
       portion.map(({ event, subscriber }) => ({ event, user: subscriber.user })),
     );
+    // The error leaves the event in the outbox, and it is tried again. A held delivery would show
+    // the event to a subscriber who may not read it.
+    const unknown = portion.find((_, place) => verdicts[place] === undefined);
+    if (unknown !== undefined)
+      throw new Error(`Who may read an event of ${unknown.event.resource} cannot be decided now.`);
     portion.forEach(({ index, subscriber }, place) => {
-      // A pair that cannot be judged now is judged again before its attempt.
-      if (verdicts[place] !== false) answers[index]?.push(subscriber);
+      if (verdicts[place] === true) answers[index]?.push(subscriber);
     });
   }
   return answers;

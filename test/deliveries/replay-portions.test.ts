@@ -169,4 +169,17 @@ describe("createReplayWorker", () => {
     const [made] = await scene.work.deliveries();
     expect(made?.hasPrevious).to.equal(true);
   });
+
+  it("makes no delivery of an event while nothing tells who may read it, which may be another user's", async () => {
+    await addEvents(1, 1);
+    let tries = 0;
+
+    const { portions } = await replayAll(asCaptured, async (pairs) => {
+      if (pairs.length > 0) tries += 1;
+      return pairs.map((_, index) => (tries < 3 ? undefined : index > 0));
+    });
+
+    expect(portions).to.deep.equal([1]);
+    expect(await scene.work.deliveries()).to.have.length(1);
+  });
 });

@@ -14,7 +14,7 @@ const reports = definition({
 });
 
 /** The readers of a filter are found by a statement before the one that finds their webhooks. */
-describe("createSubscriberFinder, while a webhook of a reader is switched on", () => {
+describe("createSubscriberFinder, with a webhook that is off and a filter", () => {
   let core: CoreDatabase;
   let id = "";
 
@@ -46,7 +46,25 @@ describe("createSubscriberFinder, while a webhook of a reader is switched on", (
     return found.map(({ isActive }) => isActive);
   }
 
-  it("holds the event when that comes after the look for readers", async () => {
+  it("holds no event while nothing tells who may read it, which may be another user's", async () => {
+    await core.sql("UPDATE svc.subscriptions SET is_active = false");
+    const finder = createSubscriberFinder({
+      sql: core.sql,
+      eligibility: {
+        ...eligibilityOf(definitionsOf(reports), { sql: core.sql }),
+        judge: async (pairs) => pairs.map(() => undefined),
+      },
+      filters: unfiltered,
+      holdForMs: 604_800_000,
+      now: () => 0,
+    });
+
+    const found = finder.find([{ id, resource: "reports", event: "on_create", owner_id: null }]);
+
+    expect(await found.catch((error: unknown) => String(error))).to.match(/reports cannot be decided now/);
+  });
+
+  it("holds the event when it is switched on after the look for readers", async () => {
     const switchingOn: Sql = async (text, values) => {
       const rows = await core.sql(text, values);
       await switchOn();
@@ -57,7 +75,7 @@ describe("createSubscriberFinder, while a webhook of a reader is switched on", (
     expect(await findWith(switchingOn)).to.deep.equal([false]);
   });
 
-  it("gives it the event once when that comes before", async () => {
+  it("gives it the event once when it is switched on before", async () => {
     const found = await findWith((text, values) => switchOn().then(async () => core.sql(text, values)));
 
     expect(found).to.deep.equal([true]);

@@ -134,13 +134,19 @@ export async function findReplayed(
   return { events, last: isEnd ? untilId : (end?.last ?? untilId), isEnd };
 }
 
-/** Leaves out the events that the subscription's user may not read now. */
+/**
+ * Leaves out the events that the subscription's user may not read now. Throws when this cannot be
+ * decided, because a delivery would show the event to the user.
+ */
 export async function filterReadable(
   eligibility: Pick<Eligibility, "judge">,
   { user }: Pick<ReplayedSubscription, "user">,
   events: readonly ReplayedEvent[],
 ): Promise<readonly ReplayedEvent[]> {
   const verdicts = await eligibility.judge(events.map((event) => ({ event, user })));
-  // An event that cannot be judged now is judged again before its attempt.
-  return events.filter((_, index) => verdicts[index] !== false);
+  // The portion is tried again.
+  const unknown = events.find((_, index) => verdicts[index] === undefined);
+  if (unknown !== undefined)
+    throw new Error(`Who may read an event of ${unknown.resource} cannot be decided now.`);
+  return events.filter((_, index) => verdicts[index] === true);
 }
