@@ -1,7 +1,6 @@
 import { createTextSql } from "../db/text-sql.ts";
 import { createSql } from "../db/sql.ts";
 import { createEventFeed, type EventFeed, type EventFeedOptions } from "../events/event-feed.ts";
-import { createEventHorizon } from "../events/event-horizon.ts";
 import { createEventPresenter } from "../events/event-presenter.ts";
 import { createEventStreams, type EventStreams, type EventStreamsOptions } from "../events/event-streams.ts";
 import { addEventRoutes, type FeedRoutesOptions } from "../events/feed-routes.ts";
@@ -15,14 +14,13 @@ import type { Infrastructure } from "./infrastructure.ts";
  */
 export function addEvents(
   router: ApiRouter,
-  { database, isEmbedded, namesOf }: Infrastructure,
+  { database, isEmbedded, eventHorizon: horizon, namesOf }: Infrastructure,
   { definitions, models }: Configuration,
   options: Omit<FeedRoutesOptions, "feed" | "streams"> &
     Pick<EventFeedOptions, "judge"> &
     Pick<EventStreamsOptions, "recheck">,
 ): { readonly streams: EventStreams; readonly feed: EventFeed } {
   const sql = createSql({ pool: database.lists, isEmbedded });
-  const horizon = createEventHorizon({ sql });
   const present = createEventPresenter({
     definitions,
     delegateOf: (model) => models.listDelegate(model),

@@ -4,7 +4,9 @@ import { createInProcessBroker } from "../broker/in-process.ts";
 import { connectRabbitMq } from "../broker/rabbitmq.ts";
 import type { JwtSettings } from "../config/jwt-settings.ts";
 import type { ProgramName } from "../config/programs.ts";
+import { createSql } from "../db/sql.ts";
 import { createSharedSlots, type SharedSlots } from "../deliveries/admission/shared-slots.ts";
+import { createEventHorizon, type EventHorizon } from "../events/event-horizon.ts";
 import type { Actor } from "../kit/actor.ts";
 import { processPollMs } from "../operations/processes.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -30,6 +32,10 @@ export interface Infrastructure extends Storage {
   readonly metrics: Metrics;
   readonly broker: Broker;
   readonly tracing: Tracing;
+  /**
+   * A new one would know no event until every open transaction has ended: events would show none.
+   */
+  readonly eventHorizon: EventHorizon;
   /** Names of prepared statements. They outlive a configuration, because connections keep them. */
   readonly namesOf: ReturnType<typeof createNamesOf>;
   /** Returns the source of an issuer's keys. */
@@ -85,6 +91,7 @@ export async function openInfrastructure({
       orGiveUp(openBroker(opening), giveUp),
     ]);
     addScrapeSources({ metrics, broker, ...storage });
+    const { database, isEmbedded } = storage;
     const processId = randomUUID();
     return {
       ...storage,
@@ -93,7 +100,8 @@ export async function openInfrastructure({
       metrics,
       broker,
       tracing,
-      namesOf: createNamesOf(storage.isEmbedded),
+      eventHorizon: createEventHorizon({ sql: createSql({ pool: database.lists, isEmbedded }) }),
+      namesOf: createNamesOf(isEmbedded),
       keySourceOf: createKeySources({ log }),
       close: () => closeAll(closers),
     };
