@@ -156,6 +156,33 @@ describe("createReplayWorker", () => {
     expect(made?.hasPrevious).to.equal(null);
   });
 
+  it("makes the deliveries before an event that cannot be judged now, and none of that", async () => {
+    await addEvents(1, 1, 1);
+    const [, second] = await scene.work.events();
+    let tries = 0;
+
+    const { portions } = await replayAll(asCaptured, async (pairs, which) => {
+      if (which === undefined) tries += 1;
+      return pairs.map(({ event }) => (event.id === String(second?.id) && tries < 3 ? undefined : true));
+    });
+
+    expect(portions).to.deep.equal([1, 2]);
+  });
+
+  it("makes the deliveries before an event whose old row cannot be judged now", async () => {
+    await addEvents(1);
+    await scene.work.addEvent({ previous: { text: "a" } });
+    let tries = 0;
+
+    const { portions } = await replayAll(asCaptured, async (pairs, which) => {
+      if (which === "previous") tries += 1;
+      return pairs.map(() => (which === "previous" && tries < 3 ? undefined : true));
+    });
+
+    expect(portions).to.deep.equal([1, 1]);
+    expect((await scene.work.deliveries()).map(({ hasPrevious }) => hasPrevious)).to.deep.equal([null, true]);
+  });
+
   it("makes no delivery without its old row while nothing tells who may read that", async () => {
     await scene.work.addEvent({ previous: { text: "a" } });
     let tries = 0;

@@ -2,6 +2,7 @@ import type { EventKind } from "../../events/event.ts";
 import { noClaims, type Caller } from "../../kit/caller.ts";
 import type { Sql } from "../../db/sql.ts";
 import type { Eligibility } from "../../subscriptions/eligibility.ts";
+import type { SnapshotColumn } from "../../subscriptions/snapshot-row-sql.ts";
 import { findFirstSince, slackMs } from "../first-since.ts";
 import type { AskedReplay } from "./replay.ts";
 
@@ -135,18 +136,25 @@ export async function findReplayed(
 }
 
 /**
- * Leaves out the events that the subscription's user may not read now. Throws when this cannot be
- * decided, because a delivery would show the event to the user.
+ * Returns for each event whether the subscription's user may read it. Ends before the first event
+ * that cannot be judged now. Its delivery would tell the user of another user's record.
+ *
+ * @param which With `previous`, judges the old rows.
  */
-export async function filterReadable(
+export async function judgeInOrder(
   eligibility: Pick<Eligibility, "judge">,
   { user }: Pick<ReplayedSubscription, "user">,
   events: readonly ReplayedEvent[],
-): Promise<readonly ReplayedEvent[]> {
-  const verdicts = await eligibility.judge(events.map((event) => ({ event, user })));
-  // The portion is tried again.
-  const unknown = events.find((_, index) => verdicts[index] === undefined);
-  if (unknown !== undefined)
-    throw new Error(`Who may read an event of ${unknown.resource} cannot be decided now.`);
-  return events.filter((_, index) => verdicts[index] === true);
+  which?: SnapshotColumn,
+): Promise<readonly boolean[]> {
+  const verdicts = await eligibility.judge(
+    events.map((event) => ({ event, user })),
+    which,
+  );
+  const judged: boolean[] = [];
+  for (const verdict of verdicts) {
+    if (verdict === undefined) break;
+    judged.push(verdict);
+  }
+  return judged;
 }

@@ -5,7 +5,6 @@ import { readFitting } from "../../db/read-fitting.ts";
 import { ResultTooLargeError } from "../../db/result-limit.ts";
 import type { Sql } from "../../db/sql.ts";
 import type { Captured, Presented, PresentedAll } from "../../events/event-presenter.ts";
-import type { Caller } from "../../kit/caller.ts";
 import { groupBy } from "../../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../../kit/worker.ts";
 import { createPageSizes, type PageSizes } from "../../querying/page-sizes.ts";
@@ -18,7 +17,7 @@ import type { Payload } from "../store.ts";
 import {
   findReplayed,
   findReplayedSubscription,
-  filterReadable,
+  judgeInOrder,
   type ReplayedEvent,
   type ReplayedSubscription,
 } from "./find-replayed.ts";
@@ -96,7 +95,9 @@ export function createReplayWorker(given: ReplayWorkerOptions): ReplayWorker {
   };
 }
 
-/** Makes the deliveries of the next portion. */
+/**
+ * Makes the deliveries of the next portion. It ends before an event that cannot be judged now.
+ */
 async function advance(options: Context, replay: Replay): Promise<void> {
   const { sql, store, eligibility, sizes, log } = options;
   const subscription = await findReplayedSubscription(sql, replay.subscriptionId);
@@ -107,15 +108,24 @@ async function advance(options: Context, replay: Replay): Promise<void> {
   }
   const { asked, cursor: after, untilId } = replay;
   const found = await findReplayed(sql, { asked, subscription, after, untilId, ...portion });
-  const readable = await filterReadable(eligibility, subscription, found.events);
+  const verdicts = await judgeInOrder(eligibility, subscription, found.events);
+  const readable = found.events.filter((_, index) => verdicts[index] === true);
   const likely = readable.slice(0, sizes.likely(replay.userId));
   const { records, size } = await readRecords(options, likely);
-  const isCut = size < readable.length;
-  if (isCut) sizes.note(replay.userId, { asked: readable.length, size });
-  const fitting = readable.slice(0, size);
-  const cursor = isCut ? (fitting.at(-1)?.id ?? after) : found.last;
-  const isEnd = found.isEnd && !isCut;
-  const { events, unmade } = await withRecords(options, subscription, fitting, records);
+  if (size < readable.length) sizes.note(replay.userId, { asked: readable.length, size });
+  const changed = new Set(records.flatMap(({ id, hasPrevious }) => (hasPrevious ? [id] : [])));
+  const showing = likely.slice(0, size).filter(({ id }) => changed.has(id));
+  const mayReadOld = await judgeInOrder(eligibility, subscription, showing, "previous");
+  // The first event of the next portion: it is not judged, or does not fit.
+  const next = showing[mayReadOld.length] ?? readable[size] ?? found.events[verdicts.length];
+  const count = next === undefined ? found.events.length : found.events.indexOf(next);
+  if (next !== undefined && count === 0)
+    throw new Error(`Who may read an event of ${next.resource} cannot be decided now.`);
+  const cursor = next === undefined ? found.last : (found.events[count - 1]?.id ?? after);
+  const isEnd = found.isEnd && next === undefined;
+  const handled = found.events.slice(0, count).filter((_, index) => verdicts[index] === true);
+  const old = new Set(showing.flatMap(({ id }, index) => (mayReadOld[index] === true ? [id] : [])));
+  const { events, unmade } = await withRecords(options, subscription, { events: handled, records, old });
   await store.advance(replay, { events, unmade, cursor, isEnd });
   log.info(
     {
@@ -204,18 +214,25 @@ async function recordsOf(
 async function withRecords(
   options: ReplayWorkerOptions,
   { filter, user }: ReplayedSubscription,
-  events: readonly ReplayedEvent[],
-  records: readonly ReplayedRecord[],
+  {
+    events,
+    records,
+    old,
+  }: {
+    readonly events: readonly ReplayedEvent[];
+    readonly records: readonly ReplayedRecord[];
+    /** Ids of the events whose old row the subscriber may read. */
+    readonly old: ReadonlySet<string>;
+  },
 ): Promise<{ readonly events: readonly NewReplayed[]; readonly unmade: number }> {
   if (events.length === 0) return { events: [], unmade: 0 };
   const byId = new Map(records.map((record) => [record.id, record]));
-  const oldReadable = await oldReadableOf(options, user, events, records);
   const made = events.flatMap(({ id, resource, parentId }): readonly NewReplayed[] => {
     const record = byId.get(id);
     if (record === undefined || (record.data === null && record.presented === undefined)) return [];
     const { maxAttempts } = options.scheduleOf(resource);
     const { data = null, previous = null } = record.presented ?? {};
-    return [{ eventId: id, parentId, data, previous, mayReadOld: oldReadable.has(id), maxAttempts }];
+    return [{ eventId: id, parentId, data, previous, mayReadOld: old.has(id), maxAttempts }];
   });
   const resources = new Map(events.map(({ id, resource }) => [id, resource]));
   const filtered = function* (): Iterable<FilteredEvent> {
@@ -229,26 +246,6 @@ async function withRecords(
   const passed = await options.filters.passing(filtered(), asked);
   const passing = passed.flatMap((own) => own.map(({ event }) => event));
   return { events: passing, unmade: events.length - made.length };
-}
-
-/** Returns the ids of the events whose old row the subscriber may read. */
-async function oldReadableOf(
-  { eligibility }: ReplayWorkerOptions,
-  user: Caller,
-  events: readonly ReplayedEvent[],
-  records: readonly ReplayedRecord[],
-): Promise<ReadonlySet<string>> {
-  const changed = new Set(records.flatMap(({ id, hasPrevious }) => (hasPrevious ? [id] : [])));
-  const asked = events.filter(({ id }) => changed.has(id));
-  const verdicts = await eligibility.judge(
-    asked.map((event) => ({ event, user })),
-    "previous",
-  );
-  // The portion is tried again: a delivery that was made without its old row stays so.
-  const unknown = asked.find((_, index) => verdicts[index] === undefined);
-  if (unknown !== undefined)
-    throw new Error(`Who may read an old row of ${unknown.resource} cannot be decided now.`);
-  return new Set(asked.flatMap(({ id }, index) => (verdicts[index] === true ? [id] : [])));
 }
 
 /**
