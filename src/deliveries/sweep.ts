@@ -60,6 +60,8 @@ interface State {
 }
 
 const batchSize = 200;
+/** Batches of due deliveries in a turn: the rest of a turn must not wait for a million of them. */
+const batchesPerTurn = 20;
 /** Shortest time between two turns, so that deliveries that become due one by one share a turn. */
 const leastGapMs = 10;
 /**
@@ -143,14 +145,15 @@ async function turn(state: State, signal: AbortSignal): Promise<number> {
   // due during this turn.
   const nextMs = (await store.nextDueInMs()) ?? intervalMs;
   const askedAt = performance.now();
-  await takeDue(state, signal);
+  if (await takeDue(state, signal)) alarm.wake();
   const isLookDue = walk.mayBeParked || performance.now() >= walk.rateAtMs;
   if (isLookDue && !signal.aborted && (await takeParked(options, walk))) alarm.wake();
   if (!signal.aborted && (await cancelOrphans(state))) alarm.wake();
   return Math.min(intervalMs, nextMs - (performance.now() - askedAt), walk.rateAtMs - performance.now());
 }
 
-async function takeDue(state: State, signal: AbortSignal): Promise<void> {
+/** Takes some batches of due deliveries. Returns whether more may be due. */
+async function takeDue(state: State, signal: AbortSignal): Promise<boolean> {
   const { options, passedOn } = state;
   const { store, flightMs, announce, metrics, log } = options;
   const placing = { ...options, onPassedOn: (id: string) => void passedOn.add(id) };
@@ -159,7 +162,8 @@ async function takeDue(state: State, signal: AbortSignal): Promise<void> {
   const sinceMs = isWhole ? undefined : startedAtMs - state.dueAtMs + lookBackMs;
   let found = 0;
   let started = 0;
-  for (let hasMore = true; hasMore && !signal.aborted;) {
+  let hasMore = true;
+  for (let batch = 0; hasMore && batch < batchesPerTurn && !signal.aborted; batch += 1) {
     const taken = await store.takeDue({ limit: batchSize, flightMs, sinceMs, except: passedOn });
     hasMore = taken.removed === batchSize;
     found += taken.deliveries.length;
@@ -167,14 +171,16 @@ async function takeDue(state: State, signal: AbortSignal): Promise<void> {
     // More deliveries are due than this dispatcher has slots for.
     if (hasMore && started < found) announce(taken.deliveries, "retry");
   }
-  state.dueAtMs = startedAtMs;
-  if (isWhole) state.wholeAtMs = startedAtMs;
-  if (found === 0) return;
+  // The next turn reads from the same due time on.
+  if (!hasMore) state.dueAtMs = startedAtMs;
+  if (!hasMore && isWhole) state.wholeAtMs = startedAtMs;
+  if (found === 0) return hasMore;
   metrics.swept(found);
   log.info(
     { event: "sweep.turn", due: found, started, durationMs: Math.round(performance.now() - startedAtMs) },
     "sweep turn",
   );
+  return hasMore;
 }
 
 /** Does the work that can wait: at most once per `intervalMs`. */

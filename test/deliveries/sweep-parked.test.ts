@@ -1,4 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { DeliveryModel } from "../support/generated/models.ts";
@@ -24,6 +24,23 @@ describe("createSweep", () => {
   };
 
   describe("of what waits for a slot", () => {
+    it("has it attempted although more is due all the time", async () => {
+      const [parked] = await addParked(1);
+
+      start({
+        store: {
+          ...scene.store,
+          async takeDue({ limit }) {
+            await setImmediate();
+            return { flightId: undefined, deliveries: [], removed: limit };
+          },
+        },
+      });
+      await untilStarted(1);
+
+      expect(startedIds()).to.deep.equal([String(parked?.id)]);
+    });
+
     it("has as much attempted as there are slots for, from both ends, and leaves no place reserved", async () => {
       const line = await addParked(6);
       let slots = 3;
