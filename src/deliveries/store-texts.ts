@@ -320,7 +320,7 @@ export const findUndeadLetteredText = `
     ORDER BY id LIMIT $1
   ) AS delivery
   JOIN svc.events AS event ON event.id = delivery.event_id
-  JOIN svc.event_data AS data ON data.event_id = delivery.event_id
+  LEFT JOIN svc.event_data AS data ON data.event_id = delivery.event_id
   ORDER BY delivery.id`;
 
 export const markDeadLetteredText = `UPDATE svc.deliveries SET dead_lettered_at = now() WHERE id = ANY($1::bigint[])`;

@@ -56,8 +56,8 @@ export interface DeadDelivery {
   readonly resource: string;
   readonly timestamp: string;
   readonly lastError: string | null;
-  /** JSON of the record. */
-  readonly data: string;
+  /** JSON of the record; null when it was erased. */
+  readonly data: string | null;
   /** JSON of the record before an update; null when the body does not show it. */
   readonly previous: string | null;
 }

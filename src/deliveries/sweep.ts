@@ -250,10 +250,13 @@ async function publishDeadLetters(state: State): Promise<void> {
   const dead = await store.findUndeadLettered({ after: state.deadAfter, limit: mostDead, olderThanMs });
   state.deadAfter = (dead.length === mostDead ? dead.at(-1)?.id : undefined) ?? "0";
   if (dead.length === 0) return;
-  const outcomes = await broker.publish(dead.map(deadDeliveryMessage));
-  const confirmed = dead.filter((_, index) => outcomes[index]?.kind === "confirmed");
+  const whole = dead.flatMap(({ data, ...one }) => (data === null ? [] : [{ ...one, data }]));
+  const outcomes = await broker.publish(whole.map(deadDeliveryMessage));
+  const confirmed = whole.filter((_, index) => outcomes[index]?.kind === "confirmed");
   metrics.deadLettered("spent", confirmed.length);
-  await store.markDeadLettered(confirmed.map(({ id }) => id));
+  // There is nothing to publish of an erased record, whose deliveries would hold up the others.
+  const erased = dead.filter(({ data }) => data === null);
+  await store.markDeadLettered([...confirmed, ...erased].map(({ id }) => id));
 }
 
 /** Consumes the messages that announce deliveries. Returns the function that stops it. */

@@ -1,13 +1,32 @@
 import { expect } from "chai";
+import { queues } from "../../src/broker/topology.ts";
 import { idsOf, never, useSweepScene } from "../support/sweep-scene.ts";
 import { until } from "../support/wait.ts";
 import { createRates } from "../../src/deliveries/admission/rates.ts";
 import { unlimited } from "../support/work.ts";
 
-// Faults of the database between the take and the attempts; sweep.test.ts has the rest.
+// Faults of the database between the take and the attempts, and what is missing there;
+// sweep.test.ts has the rest.
 describe("createSweep", () => {
   const scene = useSweepScene();
   const { start, startedIds, untilStarted } = scene;
+
+  it("buries the others where the records of some were erased, and keeps those no longer", async () => {
+    for (let count = 0; count < 5; count += 1)
+      await scene.work.addDelivery(scene.subscription, { status: "failed" });
+    await scene.core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '2 minutes'");
+    await scene.core.sql(
+      "DELETE FROM svc.event_data WHERE event_id < (SELECT max(event_id) FROM svc.event_data)",
+    );
+
+    start();
+
+    await until(
+      async () => (await scene.work.deliveries()).every(({ deadLetteredAt }) => deadLetteredAt !== null),
+      { what: "the marks" },
+    );
+    expect(await scene.broker.depth(queues.dead)).to.equal(1);
+  });
 
   it("puts all back for a moment when no reader can be judged, and says why", async () => {
     const delivery = await scene.work.addDelivery(scene.subscription);
