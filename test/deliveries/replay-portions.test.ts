@@ -35,11 +35,8 @@ describe("createReplayWorker", () => {
     for (const size of sizes) await scene.work.addEvent({ snapshot: { text: "a".repeat(size) } });
   };
 
-  /** Replays everything to a webhook. Returns the replay at its end, and how many events each portion had. */
-  async function replayAll(
-    present: ReplayWorkerOptions["present"],
-    judge: ReplayWorkerOptions["eligibility"]["judge"] = async (pairs) => pairs.map(() => true),
-  ): Promise<{ readonly done: number; readonly failed: number; readonly portions: readonly unknown[] }> {
+  /** Adds a replay of everything to a new webhook. Returns the id of its user. */
+  async function addReplay(): Promise<number> {
     const { sql } = scene.core;
     const { id, userId } = await scene.work.addSubscription();
     const asked = {
@@ -55,6 +52,17 @@ describe("createReplayWorker", () => {
        SELECT $1, $2, $3, 0, max(id), 1, false FROM svc.events`,
       [id, userId, JSON.stringify(asked)],
     );
+    return userId;
+  }
+
+  /** Replays everything to a webhook. Returns the replay at its end, and how many events each portion had. */
+  async function replayAll(
+    present: ReplayWorkerOptions["present"],
+    judge: ReplayWorkerOptions["eligibility"]["judge"] = async (pairs) => pairs.map(() => true),
+    intervalMs = 10,
+  ): Promise<{ readonly done: number; readonly failed: number; readonly portions: readonly unknown[] }> {
+    const { sql } = scene.core;
+    await addReplay();
     scene.run(
       createReplayWorker({
         sql,
@@ -64,7 +72,7 @@ describe("createReplayWorker", () => {
         filters: { passing: async (_, answers) => answers },
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [1], timeoutMs: 1_000 }),
         present,
-        intervalMs: 10,
+        intervalMs,
         log: scene.log,
       }),
     );
@@ -154,6 +162,15 @@ describe("createReplayWorker", () => {
     // Without the old row, its reader needs no right to it.
     const [made] = await scene.work.deliveries();
     expect(made?.hasPrevious).to.equal(null);
+  });
+
+  it("goes on with others while one cannot go on", async () => {
+    await addEvents(1);
+    const stuck = await addReplay();
+    const judge: ReplayWorkerOptions["eligibility"]["judge"] = async (pairs) =>
+      pairs.map(({ user }) => (user.id === stuck ? undefined : true));
+
+    expect(await replayAll(asCaptured, judge, 600_000)).to.deep.include({ done: 1, failed: 0 });
   });
 
   it("makes the deliveries before an event that cannot be judged now, and none of that", async () => {

@@ -27,6 +27,8 @@ export interface ReplayStore {
    * first. No other process takes the replay for `leaseMs`. Undefined when there is none.
    */
   claim(options: { readonly holder: string; readonly leaseMs: number }): Promise<Replay | undefined>;
+  /** Leaves a replay alone for a time, in all processes. */
+  rest(replay: Replay, ms: number): Promise<void>;
   /** Releases the replays of this process, so that other processes can take them. */
   leave(holder: string): Promise<void>;
   /**
@@ -80,6 +82,11 @@ const claimText = `
   FROM next WHERE replay.id = next.id
   RETURNING ${columns}`;
 
+// No process has the new holder's name.
+const restText = `
+  UPDATE svc.replays SET holder = gen_random_uuid(), held_until = now() + $2 * interval '1 millisecond'
+  WHERE id = $1 AND state = 'running'`;
+
 const lockText = `
   SELECT subscription_id FROM svc.replays WHERE id = $1 AND state = 'running' AND cursor = $2 FOR UPDATE`;
 
@@ -130,6 +137,9 @@ export function createReplayStore({
     async claim({ holder, leaseMs }) {
       if ((await sql(runningText)).length === 0) return undefined;
       return (await sql<Replay>(claimText, [holder, leaseMs]))[0];
+    },
+    async rest({ id }, ms) {
+      await sql(restText, [id, ms]);
     },
     async leave(holder) {
       await sql("UPDATE svc.replays SET held_until = NULL WHERE holder = $1::uuid AND state = 'running'", [

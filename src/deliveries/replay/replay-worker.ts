@@ -81,7 +81,7 @@ export function createReplayWorker(given: ReplayWorkerOptions): ReplayWorker {
           const replay = await store.claim({ holder, leaseMs });
           if (replay === undefined) await alarm.wait(intervalMs, signal);
           else {
-            await advance(options, replay);
+            await advanceOrRest(options, replay);
             await pause(performance.now() - startedAt, signal);
           }
         } catch (error) {
@@ -93,6 +93,20 @@ export function createReplayWorker(given: ReplayWorkerOptions): ReplayWorker {
       await store.leave(holder).catch(() => undefined);
     },
   };
+}
+
+/**
+ * Makes the deliveries of the next portion. A replay that cannot go on rests, and others go on
+ * meanwhile.
+ */
+async function advanceOrRest(options: Context, replay: Replay): Promise<void> {
+  const { store, intervalMs, log } = options;
+  try {
+    await advance(options, replay);
+  } catch (error) {
+    log.error({ err: error, replayId: replay.id }, "a replay not gone on with; trying again");
+    await store.rest(replay, intervalMs);
+  }
 }
 
 /**
