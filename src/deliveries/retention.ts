@@ -27,7 +27,7 @@ export function createRetention({ transact, keepForMs, log, intervalMs = 60_000 
     name: "retention",
     async run(signal) {
       while (!signal.aborted) {
-        if (keepForMs > 0) await turn({ transact, keepForMs, log }, signal);
+        await turn({ transact, keepForMs, log }, signal);
         await pause(intervalMs, signal);
       }
     },
@@ -40,19 +40,18 @@ async function turn(
 ): Promise<void> {
   let startedAt = 0;
   try {
-    const { events, deliveries } = await pruneEvents({
-      transact,
-      olderThanMs: keepForMs,
-      isPlan: false,
-      // A pause within a transaction would lock the embedded database for all connections.
-      onProgress: () => pause(performance.now() - startedAt, signal),
-      async mayGoOn(sql) {
-        startedAt = performance.now();
-        return !signal.aborted && (await isAlone(sql));
-      },
-    });
+    const mayGoOn = async (sql: Sql): Promise<boolean> => {
+      startedAt = performance.now();
+      return !signal.aborted && (await isAlone(sql));
+    };
+    // A pause within a transaction would lock the embedded database for all connections.
+    const onProgress = (): Promise<void> => pause(performance.now() - startedAt, signal);
+    const { events, deliveries } =
+      keepForMs > 0
+        ? await pruneEvents({ transact, olderThanMs: keepForMs, isPlan: false, onProgress, mayGoOn })
+        : { events: 0, deliveries: 0 };
     await transact(async (sql) => {
-      if (!signal.aborted && (await isAlone(sql))) await pruneReplays(sql, keepForMs);
+      if (await mayGoOn(sql)) await pruneReplays(sql, keepForMs);
     });
     if (events > 0) log.info({ event: "retention.turn", events, deliveries }, "old events removed");
   } catch (error) {

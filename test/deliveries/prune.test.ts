@@ -283,6 +283,31 @@ describe("pruneEvents and createRetention", () => {
     ]);
   });
 
+  it("ends the replays of webhooks that are gone with 0 days too, and removes none", async () => {
+    for (const [webhook, state] of [
+      [1_000, "paused"],
+      [1_001, "done"],
+    ] as const)
+      await core.sql(
+        `INSERT INTO svc.replays (subscription_id, user_id, asked, cursor, until_id, total, is_estimate, state, updated_at)
+         VALUES ($1, 1, '{}', 0, 0, 0, false, $2, $3)`,
+        [webhook, state, old],
+      );
+    const { log } = createMemoryLog();
+    const stopping = new AbortController();
+    const options = { transact: createTransact(core.database.pool), keepForMs: 0, log, intervalMs: 5 };
+    const done = createRetention(options).run(stopping.signal);
+    const states = async (): Promise<readonly string[]> =>
+      (await core.sql<{ state: string }>("SELECT state FROM svc.replays ORDER BY id")).map(
+        ({ state }) => state,
+      );
+    await until(async () => !(await states()).includes("paused"), { what: "the end of the replay" });
+    stopping.abort();
+    await done;
+
+    expect(await states()).to.deep.equal(["cancelled", "done"]);
+  });
+
   it("rests after each page as long as it took, and holds no transaction meanwhile", async () => {
     await add({ events: 501, deliveries: 0 });
     const { log } = createMemoryLog();

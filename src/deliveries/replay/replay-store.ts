@@ -212,11 +212,11 @@ const pruneText = `
     WHERE state IN ('running', 'paused') AND ${subscriptionIsGone}
   )
   DELETE FROM svc.replays AS replay WHERE state IN ('done', 'cancelled') AND ${subscriptionIsGone}
-    AND updated_at < now() - $1 * interval '1 millisecond'`;
+    AND updated_at < now() - nullif($1::float8, 0) * interval '1 millisecond'`;
 
 /**
  * Ends the replays whose subscription is gone, and removes replays that ended at least
- * `olderThanMs` ago.
+ * `olderThanMs` ago; 0 removes none.
  */
 export async function pruneReplays(sql: Sql, olderThanMs: number): Promise<void> {
   await sql(pruneText, [olderThanMs]);
