@@ -200,16 +200,13 @@ export function createDeliveryHistory({
       const isEnd = found.length <= take;
       if (isEnd && (skip === 0 || found.length > 0)) return { rows, total: atLeast, isEstimate: false };
       const count = countText(filter);
-      const [counted] = await listSql<{ count: number }>(count.text, [0, mostCounted + 1, ...count.values]);
+      // A page behind the end has gone through all deliveries, so an exact count costs no more.
+      const most = isEnd ? skip : mostCounted + 1;
+      const [counted] = await listSql<{ count: number }>(count.text, [0, most, ...count.values]);
       const total = counted?.count ?? 0;
-      if (total <= mostCounted)
-        return { rows, total: isEnd ? total : Math.max(total, atLeast), isEstimate: false };
-      const estimated = await estimate(filter);
-      return {
-        rows,
-        total: isEnd ? Math.min(estimated, skip) : Math.max(estimated, atLeast),
-        isEstimate: true,
-      };
+      if (isEnd) return { rows, total, isEstimate: false };
+      if (total <= mostCounted) return { rows, total: Math.max(total, atLeast), isEstimate: false };
+      return { rows, total: Math.max(await estimate(filter), atLeast), isEstimate: true };
     },
     find: (id) => findDelivery(sql, id),
     async payloadOf(eventId) {

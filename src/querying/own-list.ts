@@ -60,10 +60,13 @@ async function readPage(reading: Reading): Promise<Page> {
   const url = urlOf(ctx);
   if (paging.kind === "page") {
     const { page, perPage, skip } = paging;
-    const [rows, counted] = await Promise.all([
+    const [rows, first] = await Promise.all([
       readRows(reading, { skip, take: perPage + 1 }),
       countRows(reading),
     ]);
+    // An estimate does not tell where the list ends, before an empty page.
+    const isBehind = rows.length === 0 && first?.isEstimate === true;
+    const counted = isBehind ? await countRows({ ...reading, asked: { ...asked, count: "exact" } }) : first;
     const data = rows.slice(0, perPage).map(({ record }) => record);
     const hasMore = rows.length > perPage;
     const total = counted && correctedTotal(counted, { end: skip + data.length, size: data.length, hasMore });

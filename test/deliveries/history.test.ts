@@ -155,7 +155,8 @@ describe("createDeliveryHistory", () => {
         before < 59_000 ? before : 59_000,
       );
       expect(await totalFrom(59_995)).to.deep.equal([60_000, false]);
-      expect((await totalFrom(2_000_000))[0]).to.be.within(10_001, 2_000_000);
+      // An estimate would lead back to empty pages.
+      expect(await totalFrom(2_000_000)).to.deep.equal([60_000, false]);
     });
   });
 

@@ -68,6 +68,21 @@ describe("GET /webhook-replays", () => {
     expect((await list("?fields=id,state&webhook_id=6")).data).to.deep.equal([{ id: 2, state: "paused" }]);
   });
 
+  it("leads from a page behind an estimated end to the last one", async () => {
+    const { sql } = service.infrastructure;
+    await sql(
+      `INSERT INTO svc.replays (id, subscription_id, user_id, asked, state, cursor, until_id, total, is_estimate)
+       SELECT id, 9, $1, '{}', 'cancelled', 0, 9, 9, false FROM generate_series(101, 10150) AS id`,
+      [ada.id],
+    );
+    const behind = await list("?webhook_id=9&count=estimated&per_page=100&page=900");
+    await sql("DELETE FROM svc.replays WHERE subscription_id = 9");
+
+    expect(behind).to.include({ total: 10_050, last_page: 101 });
+    expect(behind).not.to.have.property("total_is_estimate");
+    expect(new URL(behind.prev_page_url).searchParams.get("page")).to.equal("101");
+  });
+
   it("refuses what it does not know, by the parameter", async () => {
     expect(
       (await list("?state=away&state=done&webhook_id=x&filter[status]=failed&search=x")).errors,
