@@ -37,7 +37,7 @@ const takeText = (ctes: string, flightMs: string, { gone, statuses } = fromQueue
       WHEN taken.attempt = 0 AND taken.trigger_kind <> 'automatic' THEN taken.trigger_kind
       ELSE 'scheduled' END AS trigger, (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",
     event.owner_id AS "ownerId", (extract(epoch FROM clock_timestamp() - event.occurred_at) * 1000)::float8 AS "eventAgeMs",
-    taken.traceparent, taken.has_previous IS TRUE AS "hasPrevious",
+    taken.traceparent, (taken.has_previous AND data.previous IS NOT NULL) IS TRUE AS "hasPrevious",
     coalesce(octet_length(data.data), 0) + CASE WHEN taken.has_previous THEN coalesce(octet_length(data.previous), 0) ELSE 0 END AS bytes, taken.subscription_id AS "subscriptionId",
     subscription.url, subscription.encrypted_secret AS "encryptedSecret", subscription.encrypted_headers AS "encryptedHeaders",
     CASE WHEN subscription.previous_until > now() THEN subscription.encrypted_previous END AS "encryptedPrevious",

@@ -25,6 +25,16 @@ describe("createDeliveryStore", () => {
 
   const takeDue = (): ReturnType<DeliveryStore["takeDue"]> =>
     scene.store.takeDue({ limit: 100, flightMs, sinceMs: undefined });
+  it("asks for no right to an old row that is not kept", async () => {
+    const { eventId } = await scene.work.addDelivery(scene.subscription, { hasPrevious: true });
+    await scene.work.addDelivery(scene.subscription, { hasPrevious: true });
+    await scene.core.sql("UPDATE svc.event_data SET previous = '{}' WHERE event_id = $1", [eventId]);
+
+    const { deliveries } = await takeDue();
+
+    expect(deliveries.map(({ hasPrevious }) => hasPrevious)).to.deep.equal([true, false]);
+  });
+
   const untilBlocked = (): Promise<unknown> =>
     until(
       async () =>
