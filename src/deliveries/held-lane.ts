@@ -109,17 +109,21 @@ async function turn(state: State, signal: AbortSignal): Promise<void> {
 async function lookAfter(state: State, one: HeldSubscription, signal: AbortSignal): Promise<boolean> {
   const { subscriptionId, url, isActive, isOver, discardTo } = one;
   const { holdForMs } = state.options;
-  if (url === null) return drop(state, one, "The subscription was deleted.", signal);
+  if (url === null) return drop(state, one, { reason: "The subscription was deleted." }, signal);
   if (discardTo !== null) {
-    const isDone = await drop(state, one, "The owner dropped what was held.", signal, discardTo);
+    const reason = "The owner dropped what was held.";
+    const isDone = await drop(state, one, { reason, upTo: discardTo }, signal);
     if (isDone) await state.options.held.endDiscard({ subscriptionId, upTo: discardTo });
     return isDone;
   }
   if (isActive) {
     queue(state, one);
     startWaiting(state, signal);
-  } else if (isOver)
-    return drop(state, one, `The subscription was off for longer than ${durationText(holdForMs)}.`, signal);
+  } else if (isOver) {
+    const reason = `The subscription was off for longer than ${durationText(holdForMs)}.`;
+    // It may be on again by now, and a replay may have made more.
+    return drop(state, one, { reason, offForMs: holdForMs }, signal);
+  }
   return true;
 }
 
@@ -127,14 +131,13 @@ async function lookAfter(state: State, one: HeldSubscription, signal: AbortSigna
 async function drop(
   { options: { held, log } }: State,
   { subscriptionId }: HeldSubscription,
-  reason: string,
+  { reason, upTo, offForMs }: { readonly reason: string; readonly upTo?: string; readonly offForMs?: number },
   signal: AbortSignal,
-  upTo?: string,
 ): Promise<boolean> {
   let total = 0;
   let isDone = false;
   for (let portion = 0; portion < portionsPerTurn && !isDone && !signal.aborted; portion += 1) {
-    const count = await held.cancel({ subscriptionId, upTo, reason, limit: cancelledAtOnce });
+    const count = await held.cancel({ subscriptionId, upTo, offForMs, reason, limit: cancelledAtOnce });
     // A portion leaves out rows that another statement has just locked or changed.
     isDone = count === 0;
     total += count;

@@ -49,6 +49,8 @@ export interface HeldStore {
     readonly subscriptionId: number;
     /** Id of the last delivery to cancel; undefined for all. */
     readonly upTo: string | undefined;
+    /** Least time for which the subscription must be off, or nothing is cancelled. */
+    readonly offForMs?: number | undefined;
     readonly reason: string;
     readonly limit: number;
   }): Promise<number>;
@@ -92,6 +94,9 @@ const cancelText = `
       SELECT ctid FROM svc.deliveries
       WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
         AND id <= coalesce($2::bigint, 9223372036854775807)
+        AND ($5::float8 IS NULL OR EXISTS (
+          SELECT FROM svc.subscriptions AS subscription JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
+          WHERE subscription.id = $1 AND ${offSince} < now() - $5 * interval '1 millisecond'))
       ORDER BY subscription_id, event_id, id LIMIT $4 FOR UPDATE SKIP LOCKED))
     RETURNING 1
   )
@@ -132,8 +137,8 @@ export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly
     async leave({ subscriptionId, holder }) {
       await sql("DELETE FROM svc.lanes WHERE subscription_id = $1 AND holder = $2", [subscriptionId, holder]);
     },
-    async cancel({ subscriptionId, upTo, reason, limit }) {
-      const values = [subscriptionId, upTo ?? null, reason, limit];
+    async cancel({ subscriptionId, upTo, offForMs, reason, limit }) {
+      const values = [subscriptionId, upTo ?? null, reason, limit, offForMs ?? null];
       const [row] = await indexSql<{ count: number }>(cancelText, values);
       return row?.count ?? 0;
     },

@@ -30,6 +30,26 @@ describe("createHeldStore", () => {
     ]);
   });
 
+  it("cancels for the time that a subscription was off nothing of one that is on again", async () => {
+    const { work, core } = scene;
+    const { id: subscriptionId } = await work.addSubscription();
+    await addDeliveries(core.sql, { of: subscriptionId, status: "held" });
+    const store = createHeldStore({ sql: core.sql, indexSql: core.sql });
+    const cancel = (days: number): Promise<number> =>
+      store.cancel({
+        subscriptionId,
+        upTo: undefined,
+        offForMs: days * 86_400_000,
+        reason: "Off.",
+        limit: 10,
+      });
+
+    expect(await cancel(7)).to.equal(0);
+    await core.sql("UPDATE svc.subscriptions SET is_active = false, disabled_at = now() - interval '8 days'");
+    expect(await cancel(9)).to.equal(0);
+    expect(await cancel(7)).to.equal(1);
+  });
+
   it("reads nothing of a long history when it cancels", async () => {
     const { work, core } = scene;
     const { id: of } = await work.addSubscription();
