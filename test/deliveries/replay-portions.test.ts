@@ -171,6 +171,10 @@ describe("createReplayWorker", () => {
       pairs.map(({ user }) => (user.id === stuck ? undefined : true));
 
     expect(await replayAll(asCaptured, judge, 600_000)).to.deep.include({ done: 1, failed: 0 });
+    expect(await scene.core.sql("SELECT user_id, state, reason FROM svc.replays ORDER BY id")).to.deep.equal([
+      { user_id: stuck, state: "running", reason: "Who may read an event of notes cannot be decided now." },
+      { user_id: stuck + 1, state: "done", reason: null },
+    ]);
   });
 
   it("makes the deliveries before an event that cannot be judged now, and none of that", async () => {

@@ -70,7 +70,6 @@ const replay: Row = {
 
 const others: readonly (readonly [table: string, row: Row, columns: Row, constraint: string])[] = [
   ["replays", replay, { state: "'lost'" }, "replays_state_check"],
-  ["replays", replay, { reason: "'gone'" }, "replays_reason_check"],
   ["replays", replay, { reason: "'gone'", state: "'paused'" }, "replays_reason_check"],
   ["replays", { ...replay, state: "'done'", done: "5" }, { reason: "'gone'" }, "replays_reason_check"],
   ["replays", { ...replay, state: "'done'", done: "5" }, { done: "4" }, "replays_counts_check"],

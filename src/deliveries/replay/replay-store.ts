@@ -27,8 +27,8 @@ export interface ReplayStore {
    * first. No other process takes the replay for `leaseMs`. Undefined when there is none.
    */
   claim(options: { readonly holder: string; readonly leaseMs: number }): Promise<Replay | undefined>;
-  /** Leaves a replay alone for a time, in all processes. */
-  rest(replay: Replay, ms: number): Promise<void>;
+  /** Leaves a replay alone for a time, in all processes. It shows the reason until it goes on. */
+  rest(replay: Replay, options: { readonly ms: number; readonly reason: string | null }): Promise<void>;
   /** Releases the replays of this process, so that other processes can take them. */
   leave(holder: string): Promise<void>;
   /**
@@ -84,7 +84,7 @@ const claimText = `
 
 // No process has the new holder's name.
 const restText = `
-  UPDATE svc.replays SET holder = gen_random_uuid(), held_until = now() + $2 * interval '1 millisecond'
+  UPDATE svc.replays SET holder = gen_random_uuid(), held_until = now() + $2 * interval '1 millisecond', reason = $3
   WHERE id = $1 AND state = 'running'`;
 
 const lockText = `
@@ -122,7 +122,7 @@ const makeText = `
 const advanceText = `
   UPDATE svc.replays SET cursor = $2, done = done + $3, failed = failed + $4,
     total = CASE WHEN $5 THEN done + $3 ELSE greatest(total, done + $3) END, is_estimate = is_estimate AND NOT $5,
-    state = CASE WHEN $5 THEN 'done' ELSE state END, updated_at = now()
+    state = CASE WHEN $5 THEN 'done' ELSE state END, reason = NULL, updated_at = now()
   WHERE id = $1`;
 
 export function createReplayStore({
@@ -138,8 +138,8 @@ export function createReplayStore({
       if ((await sql(runningText)).length === 0) return undefined;
       return (await sql<Replay>(claimText, [holder, leaseMs]))[0];
     },
-    async rest({ id }, ms) {
-      await sql(restText, [id, ms]);
+    async rest({ id }, { ms, reason }) {
+      await sql(restText, [id, ms, reason]);
     },
     async leave(holder) {
       await sql("UPDATE svc.replays SET held_until = NULL WHERE holder = $1::uuid AND state = 'running'", [
@@ -259,7 +259,7 @@ const moveText = `
   WITH ${actingCte("$3")}, was AS MATERIALIZED (
     SELECT id, state FROM svc.replays WHERE id = $1 FOR UPDATE
   ), moved AS (
-    UPDATE svc.replays AS replay SET state = $2, held_until = NULL, updated_at = now()
+    UPDATE svc.replays AS replay SET state = $2, held_until = NULL, reason = NULL, updated_at = now()
     FROM acting, was WHERE replay.id = was.id AND was.state IN ('running', 'paused') AND was.state <> $2
     RETURNING ${columns}
   )

@@ -22,7 +22,7 @@ import {
   type ReplayedSubscription,
 } from "./find-replayed.ts";
 import type { NewReplayed, ReplayStore } from "./replay-store.ts";
-import type { Replay } from "./replay.ts";
+import { ReplayDelay, type Replay } from "./replay.ts";
 
 export interface ReplayWorkerOptions {
   readonly sql: Sql;
@@ -105,7 +105,8 @@ async function advanceOrRest(options: Context, replay: Replay): Promise<void> {
     await advance(options, replay);
   } catch (error) {
     log.error({ err: error, replayId: replay.id }, "a replay not gone on with; trying again");
-    await store.rest(replay, intervalMs);
+    const reason = error instanceof ReplayDelay ? error.message : null;
+    await store.rest(replay, { ms: intervalMs, reason });
   }
 }
 
@@ -134,7 +135,7 @@ async function advance(options: Context, replay: Replay): Promise<void> {
   const next = showing[mayReadOld.length] ?? readable[size] ?? found.events[verdicts.length];
   const count = next === undefined ? found.events.length : found.events.indexOf(next);
   if (next !== undefined && count === 0)
-    throw new Error(`Who may read an event of ${next.resource} cannot be decided now.`);
+    throw new ReplayDelay(`Who may read an event of ${next.resource} cannot be decided now.`);
   const cursor = next === undefined ? found.last : (found.events[count - 1]?.id ?? after);
   const isEnd = found.isEnd && next === undefined;
   const handled = found.events.slice(0, count).filter((_, index) => verdicts[index] === true);
@@ -278,7 +279,7 @@ async function presentedOf(
       own.map(({ snapshot, previous }) => ({ snapshot: snapshot ?? {}, previous })),
     );
     if (answer.kind === "none" && answer.isPassing)
-      throw new Error(`The records of ${resource} cannot be read now: ${answer.reason}`);
+      throw new ReplayDelay(`The records of ${resource} cannot be read now.`, { cause: answer.reason });
     own.forEach(({ id }, index) => {
       const one = answer.kind === "each" ? answer.answers[index] : undefined;
       if (one?.kind !== "presented") {

@@ -26,6 +26,9 @@ export interface AskedReplay {
   readonly resource: string | null;
 }
 
+/** A reason why a replay waits. Its message is for the owner of the webhook. */
+export class ReplayDelay extends Error {}
+
 /** A job that makes deliveries again. */
 export interface Replay {
   /** Id, as a decimal string, like the ids below. */
@@ -34,7 +37,7 @@ export interface Replay {
   readonly userId: number;
   readonly asked: AskedReplay;
   readonly state: ReplayState;
-  /** Reason why the service has cancelled the replay; otherwise null. */
+  /** Reason why the service has cancelled the replay, or why it waits; otherwise null. */
   readonly reason: string | null;
   /** Id of the last event that was scanned. */
   readonly cursor: string;
