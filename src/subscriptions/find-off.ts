@@ -69,9 +69,11 @@ export async function matchOff<S extends OffSubscriber>({
     const verdicts = await eligibility.judge(
       portion.map(({ event, subscriber }) => ({ event, user: subscriber.user })),
     );
-    // The error leaves the event in the outbox, and it is tried again. A delivery would tell its
-    // owner of a record that may be another user's.
-    if (verdicts.includes(undefined)) throw new Error("Who may read an event cannot be decided now.");
+    // The error leaves the event in the outbox, and it is tried again. A held delivery would show
+    // the event to a subscriber who may not read it.
+    const unknown = portion.find((_, place) => verdicts[place] === undefined);
+    if (unknown !== undefined)
+      throw new Error(`Who may read an event of ${unknown.event.resource} cannot be decided now.`);
     portion.forEach(({ index, subscriber }, place) => {
       if (verdicts[place] === true) answers[index]?.push(subscriber);
     });
