@@ -172,7 +172,7 @@ function restOf({ data: _none, ...rest }: { readonly data: unknown }): string {
 
 function urlOfPage(url: URL, perPage: number, [name, value]: readonly [string, string]): string {
   const target = new URL(url);
-  const asked = positiveInteger(target.searchParams.get("per_page") ?? undefined) ?? defaultPerPage;
+  const asked = positiveInteger(target.searchParams.getAll("per_page").at(-1)) ?? defaultPerPage;
   if (perPage < asked) setParameter(target, "per_page", String(perPage));
   setParameter(target, name, value);
   return target.href;

@@ -118,6 +118,13 @@ describe("envelope", () => {
     expect(answer.prev_page_url).to.match(/per_page=5&.*page=2$/);
   });
 
+  it("links to pages of that size where the last one of several sizes was asked for", () => {
+    const asked = new URL("https://a.example.com/orders?per_page=4&per_page=10");
+    const answer = envelope({ data: ["x"], total: 25, page: 3, perPage: 5, url: asked });
+
+    expect(answer.next_page_url).to.equal("https://a.example.com/orders?per_page=5&page=4");
+  });
+
   it("says that a total is an estimate", () => {
     const answer = envelope({ data: [], total: 12_000, isEstimate: true, page: 1, perPage: 10, url });
 
