@@ -28,8 +28,9 @@ export function createUrlOf({
     const url = new URL(publicUrl ?? originOf(ctx, hosts));
     // Set one by one, because resolving `//host/...` against a base would leave the origin.
     url.pathname = ctx.path;
-    // Clients may write the brackets of a filter as they are, but no URI has them in its query.
-    const encoded = ctx.querystring.replaceAll("[", "%5B").replaceAll("]", "%5D");
+    // Clients may write these characters as they are, such as the brackets of a filter. No URI has
+    // them in its query.
+    const encoded = ctx.querystring.replaceAll(/[[\]\\^`{|}]/g, (character) => encodeURIComponent(character));
     url.search = encoded.length <= longestEncoded ? encoded : ctx.querystring;
     return url;
   };

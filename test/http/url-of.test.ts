@@ -62,6 +62,14 @@ describe("createUrlOf", () => {
     expect(href).to.equal("http://a/orders?filter%5Bor%5D%5B0%5D%5Bstatus%5D=open&filter%5Bid%5D=1");
   });
 
+  it("encodes other characters that clients write as they are, and no URI has", () => {
+    const { href } = createUrlOf({ publicUrl: undefined, hosts: [] })(
+      context("a", "/orders", "search={a|b\\^`"),
+    );
+
+    expect(href).to.equal("http://a/orders?search=%7Ba%7Cb%5C%5E%60");
+  });
+
   it("keeps the brackets of a query that would become longer than a server takes", () => {
     const query = `filter[note]=${"[".repeat(5_000)}`;
     const { search } = createUrlOf({ publicUrl: undefined, hosts: [] })(context("a", "/orders", query));
