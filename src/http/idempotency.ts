@@ -186,10 +186,14 @@ function keyOf(ctx: ApiContext, given: string): KeyOfUser {
   return { userId: ctx.state.caller.id, keyHash: createHash("sha256").update(given).digest() };
 }
 
-/** Hashes the request with the bytes of its body, because a retry sends the same bytes. */
-function requestHashOf({ method, path, request }: ApiContext, dependsOn: string): Buffer {
+/**
+ * Hashes the request with the bytes of its body, because a retry sends the same bytes. A limited
+ * token must not get the answer to one with all rights of an admin.
+ */
+function requestHashOf({ method, path, request, state }: ApiContext, dependsOn: string): Buffer {
   const { rawBody = "" } = request as { readonly rawBody?: string };
-  return createHash("sha256").update(`${method} ${path}\n${dependsOn}`).update(rawBody).digest();
+  const rights = state.caller.isLimited === true ? "limited" : "";
+  return createHash("sha256").update(`${method} ${path}\n${dependsOn}${rights}`).update(rawBody).digest();
 }
 
 /** Refuses a request that differs from the answered one, or whose answer is still being made. */

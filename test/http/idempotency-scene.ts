@@ -17,10 +17,11 @@ import { call, createMemoryLog, type Answer } from "../support/http.ts";
 export const { log } = createMemoryLog();
 const secretBox = createSecretBox(randomBytes(32));
 
-/** The user with the id that the token is. */
+/** The user with the id that the token is; a token with `limited` behind it lacks the scope `admin`. */
 const authenticate: ApiMiddleware = (ctx, next) => {
-  const id = Number(ctx.get("Authorization").replace("Bearer ", ""));
-  ctx.state.caller = { id, name: "", email: "", isAdmin: false, claims: {} };
+  const [id, rest] = ctx.get("Authorization").replace("Bearer ", "").split(" ");
+  const caller = { id: Number(id), name: "", email: "", isAdmin: false, claims: {} };
+  ctx.state.caller = rest === "limited" ? { ...caller, isLimited: true } : caller;
   return next();
 };
 
@@ -113,17 +114,19 @@ export function post(
     user = 7,
     path = "/notes",
     method = "POST",
+    isLimited = false,
   }: {
     readonly key?: string;
     readonly user?: number;
     readonly path?: string;
     readonly method?: "POST" | "PUT";
+    readonly isLimited?: boolean;
   } = {},
 ): Promise<Answer> {
   return call(server.port, `/svc-api${path}`, {
     method,
     headers: {
-      Authorization: `Bearer ${user}`,
+      Authorization: `Bearer ${user}${isLimited ? " limited" : ""}`,
       "Content-Type": "application/json",
       ...(key === "" ? {} : { "Idempotency-Key": key }),
     },

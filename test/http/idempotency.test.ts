@@ -119,6 +119,19 @@ describe("Idempotency-Key", () => {
     expect(await countOf(scene, "notes")).to.equal(1);
   });
 
+  it("gives a token without the scope admin no answer to one with it, nor the other way round", async () => {
+    const [all, limited] = [{ key: "all" }, { key: "limited", isLimited: true }];
+    await post(scene, { text: "a" }, all);
+    await post(scene, { text: "b" }, limited);
+    const crossed = [
+      await post(scene, { text: "a" }, { ...all, isLimited: true }),
+      await post(scene, { text: "b" }, { ...limited, isLimited: false }),
+    ];
+
+    expect(crossed.map(codeOf)).to.deep.equal(["idempotency.mismatch", "idempotency.mismatch"]);
+    expect((await post(scene, { text: "b" }, limited)).headers["idempotent-replayed"]).to.equal("true");
+  });
+
   it("refuses an answer given again that has no memory, but no answer to a write", async () => {
     const readers: SlowReader[] = [];
     const open = async (text: string, key: string): Promise<void> => {
