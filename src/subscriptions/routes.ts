@@ -105,11 +105,12 @@ async function list(
 async function create(ctx: ApiContext, options: SubscriptionRoutesOptions): Promise<void> {
   const { store, bodyLimitBytes, inTransaction, answerPost, urlOf } = options;
   const body = await readJsonBody(ctx, bodyLimitBytes);
-  const values = valid(await checkNewSubscription(body, rulesOf(options, ctx.state.caller)));
   await answerPost(ctx, {
     inTransaction,
     isSecret: true,
     async act(transaction) {
+      // Checked here, because the kept answer to a repeated request must come first.
+      const values = valid(await checkNewSubscription(body, rulesOf(options, ctx.state.caller)));
       const made = await store.create(ctx.state.caller, values, actorOf(ctx), transaction?.sql);
       const { subscription, secret } = made;
       const json = JSON.stringify(presentSubscription(subscription, secret));
