@@ -49,13 +49,19 @@ function keep(kept: Map<string, Kept>, [key = "", ...rest]: readonly string[]): 
 
 function projected(value: unknown, kept: Kept): unknown {
   if (kept === "all" || !isContainer(value)) return value;
-  if (Array.isArray(value)) return value.map((item: unknown) => projected(item, kept));
-  const entries = Object.entries(value).flatMap(([key, item]): readonly (readonly [string, unknown])[] => {
-    const inner = kept.get(key);
-    if (inner === undefined) return [];
-    // A text or a number has no members; null represents a missing object.
-    const isLeaf = inner !== "all" && !isContainer(item) && item !== null;
-    return isLeaf ? [] : [[key, projected(item, inner)]];
-  });
+  if (Array.isArray(value)) {
+    const ofEach = [...kept.keys()].every((key) => /^\d+$/.test(key)) ? undefined : kept;
+    return value.flatMap((item: unknown, index) => partOf(item, kept.get(String(index)) ?? ofEach));
+  }
+  const entries = Object.entries(value).flatMap(([key, item]) =>
+    partOf(item, kept.get(key)).map((part): readonly [string, unknown] => [key, part]),
+  );
   return Object.fromEntries(entries);
+}
+
+/** Returns the selected part of a member or item, in a list; empty without one. */
+function partOf(item: unknown, kept: Kept | undefined): readonly unknown[] {
+  // A text or a number has no members; null represents a missing object.
+  const isLeaf = kept !== "all" && !isContainer(item) && item !== null;
+  return kept === undefined || isLeaf ? [] : [projected(item, kept)];
 }

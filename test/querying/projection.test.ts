@@ -8,7 +8,7 @@ const record = {
   id: 1,
   reference: "A",
   tags: ["a", "b"],
-  meta: { plan: "pro", deep: { a: [1], b: 2 } },
+  meta: { plan: "pro", deep: { a: [1, 7], b: 2 }, seats: [{ at: 1, of: "x" }, { at: 2 }, null] },
   kind: "order",
   customer: { id: 3, name: "Ada", more: { vip: true } },
   lines: [
@@ -31,6 +31,10 @@ describe("createProjection", () => {
     [["meta.plan", "meta.deep.b"], { meta: { plan: "pro", deep: { b: 2 } } }],
     [["meta.plan.x"], { meta: {} }],
     [["meta.none"], { meta: {} }],
+    [["meta.deep.a.1"], { meta: { deep: { a: [7] } } }],
+    [["meta.deep.a.x", "meta.deep.a.0.y"], { meta: { deep: { a: [] } } }],
+    [["meta.seats.0.at"], { meta: { seats: [{ at: 1 }] } }],
+    [["meta.seats.at", "meta.seats.0"], { meta: { seats: [{ at: 1, of: "x" }, { at: 2 }, null] } }],
   ] as const) {
     it(`leaves ${paths.join(", ")}`, () => {
       expect(createProjection(paths, places)(record)).to.deep.equal(left);
