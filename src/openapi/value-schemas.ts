@@ -193,7 +193,7 @@ export function idSchema({ key, keys }: Pick<Definition, "key" | "keys">): JsonS
   if (keys.length > 1)
     return {
       type: "string",
-      pattern: `^[^,]+(,[^,]+){${keys.length - 1}}$`,
+      pattern: `^${keys.map((field) => (field.type === "String" ? "[^,]*" : "[^,]+")).join(",")}$`,
       description: `The values of ${keys.map(({ name }) => name).join(", ")}, each percent-encoded, with commas between them.`,
       examples: [keys.map((field) => exampleOfKey(field)).join(",")],
     };

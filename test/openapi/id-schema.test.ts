@@ -16,12 +16,14 @@ describe("idSchema", () => {
       examples: ["a,2026-03-28"],
     });
     const fits = (id: string): boolean => new RegExp(String(pattern)).test(id);
-    expect(["A%2C1,2026-03-28", "A", "A,2026-03-28,x", ",2026-03-28"].map(fits)).to.deep.equal([
+    expect(["A%2C1,2026-03-28", "A", "A,2026-03-28,x", "A,"].map(fits)).to.deep.equal([
       true,
       false,
       false,
       false,
     ]);
+    // A text may be blank where it is only a part of the key.
+    expect(fits(",2026-03-28")).to.equal(true);
   });
 
   it("takes a large id as answers give it, a text", () => {
