@@ -47,8 +47,10 @@ export const subscriptionRules = {
   description: "nullable|bail|string|max:255",
 } as const;
 
+const shortestSecret = "24";
+
 /** A rule for new subscriptions only. */
-export const secretRule = "nullable|bail|string|min:24|max:128";
+export const secretRule = `nullable|bail|string|min:${shortestSecret}|max:128`;
 
 /** Every field that a body can set, in the order of their errors. */
 const fields = [
@@ -184,8 +186,10 @@ async function errorsIn({
   for (const [name, message] of filterErrors({ body, resource, stored, filterFaults })) {
     if (!found.has("resource") && !found.has("events")) found.set(name, [message]);
   }
-  if (isFine("secret") && !/^[!-~]+$/.test(String(body["secret"])))
-    found.set("secret", ["The secret field must have visible ASCII characters only, without blanks."]);
+  if (isFine("secret")) {
+    const fault = secretFault(String(body["secret"]));
+    if (fault !== undefined) found.set("secret", [fault]);
+  }
   if (Object.hasOwn(body, "headers")) {
     const read = readHeaders(body["headers"], stored.headerNames);
     if ("errors" in read) for (const [name, message] of read.errors) found.set(name, [message]);
@@ -275,6 +279,14 @@ function asStored(_key: string, value: unknown): unknown {
 
 function placeOf(name: string): number {
   return fields.findIndex((field) => field === name.split(".")[0]);
+}
+
+/** Returns the fault of a secret. For the rules, a blank one is none. */
+function secretFault(secret: string): string | undefined {
+  const blanks = { min: shortestSecret };
+  if (secret.trim() === "") return messageFor({ rule: "min", field: "secret", sizeKind: "string", blanks });
+  if (/^[!-~]+$/.test(secret)) return undefined;
+  return "The secret field must have visible ASCII characters only, without blanks.";
 }
 
 /** Refuses half a surrogate pair, which the rule `url` accepts but the database cannot store. */

@@ -51,6 +51,7 @@ const cases: readonly Case[] = [
   ["secret", "x".repeat(24), {}],
   ["secret", null, {}],
   ["secret", "x".repeat(23), { secret: ["The secret field must be at least 24 characters."] }],
+  ["secret", " ", { secret: ["The secret field must be at least 24 characters."] }],
   ["secret", "x".repeat(129), { secret: ["The secret field must not be greater than 128 characters."] }],
   [
     "secret",
