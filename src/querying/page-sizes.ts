@@ -1,17 +1,24 @@
 import { setBounded } from "../kit/bounded-map.ts";
 
 /**
- * Remembers for each user the number of records of a resource that fit into one answer. It does so
- * only where the requested number did not fit.
+ * Remembers the number of records of a resource that fit into one answer. It does so only where
+ * the requested number did not fit. Each user has a number for each part of the records that a list
+ * shows.
  */
 export interface PageSizes {
-  /** Returns the number of records to read first; undefined for the requested number. */
-  likely(userId: number): number | undefined;
-  note(userId: number, list: { readonly asked: number; readonly size: number }): void;
+  /**
+   * Returns the number of records to read first; undefined for the requested number.
+   *
+   * @param part Text that tells the shown part; by default, the records are whole.
+   */
+  likely(userId: number, part?: string): number | undefined;
+  note(userId: number, list: { readonly asked: number; readonly size: number; readonly part?: string }): void;
 }
 
-/** Limit of the remembered users of each resource. */
-const maxUsers = 1000;
+/** Limit of the remembered lists of each resource. */
+const maxLists = 1000;
+/** Limit in characters. Longer parts that begin alike share a number. */
+const longestPart = 200;
 /** Number of lists before a longer one is tried, because cutting a list costs a connection. */
 const restLists = 16;
 
@@ -20,13 +27,14 @@ const restLists = 16;
  * that does not fit is read up to four times, and must not shorten another user's lists.
  */
 export function createPageSizes(): PageSizes {
-  const sizes = new Map<number, { readonly likely: number; readonly rest: number }>();
+  const sizes = new Map<string, { readonly likely: number; readonly rest: number }>();
   return {
-    likely: (userId) => sizes.get(userId)?.likely,
-    note(userId, { asked, size }) {
-      const known = sizes.get(userId);
+    likely: (userId, part) => sizes.get(keyOf(userId, part))?.likely,
+    note(userId, { asked, size, part }) {
+      const key = keyOf(userId, part);
+      const known = sizes.get(key);
       if (size === asked) {
-        if (known !== undefined && known.likely <= asked) sizes.delete(userId);
+        if (known !== undefined && known.likely <= asked) sizes.delete(key);
         return;
       }
       const isShorter = known === undefined || size < known.likely;
@@ -36,7 +44,11 @@ export function createPageSizes(): PageSizes {
           ? { ...known, rest: known.rest - 1 }
           : // The large records may be gone.
             { likely: Math.min(asked, Math.ceil(size * 1.25)), rest: 0 };
-      setBounded(sizes, [userId, next], maxUsers);
+      setBounded(sizes, [key, next], maxLists);
     },
   };
+}
+
+function keyOf(userId: number, part = ""): string {
+  return `${userId} ${part.slice(0, longestPart)}`;
 }

@@ -77,11 +77,13 @@ interface AskedList<Kind extends Paging["kind"]> {
 async function pageOf(
   { definition, store, pageSizes, urlOf }: Context,
   ctx: ApiContext,
-  { asked: { count = definition.count }, query, paging }: AskedList<"page">,
+  { asked, query, paging }: AskedList<"page">,
 ): Promise<string | LargeAnswer> {
+  const { count = definition.count } = asked;
   const { perPage: take, skip, page } = paging;
   const { id: userId } = ctx.state.caller;
-  const likely = pageSizes.likely(userId);
+  const part = shownPart(asked);
+  const likely = pageSizes.likely(userId, part);
   const found =
     query === "nothing"
       ? {
@@ -92,12 +94,17 @@ async function pageOf(
           hasNext: false,
         }
       : await store.list(query, { skip, take, likely, count });
-  pageSizes.note(userId, { asked: take, size: found.size });
-  const part =
+  pageSizes.note(userId, { asked: take, size: found.size, part });
+  const fitting =
     found.size < take ? smallerPage({ page, perPage: take, skip }, found.size) : { page, perPage: take };
-  const records = found.records.slice(0, part.perPage);
+  const records = found.records.slice(0, fitting.perPage);
   const hasNext = found.hasNext || records.length < found.records.length;
-  return pageAnswer(records, envelopeRest({ ...found, ...part, hasNext, url: urlOf(ctx) }));
+  return pageAnswer(records, envelopeRest({ ...found, ...fitting, hasNext, url: urlOf(ctx) }));
+}
+
+/** Returns the parameters that decide how large each record of the answer is. */
+function shownPart({ given }: ListParameters): string {
+  return [given.get("fields"), given.get("include")].join(" ");
 }
 
 async function cursorPageOf(
@@ -110,12 +117,13 @@ async function cursorPageOf(
   const { id: userId } = ctx.state.caller;
   const binding = bindingOf(context, userId, asked, query === "nothing" ? [] : query.orderBy);
   const from = openPosition(cursors, cursor, binding);
-  const likely = pageSizes.likely(userId);
+  const part = shownPart(asked);
+  const likely = pageSizes.likely(userId, part);
   const found =
     query === "nothing"
       ? { records: [], size: take, next: undefined, previous: undefined }
       : await store.listByCursor(query, { from, take, likely });
-  pageSizes.note(userId, { asked: take, size: found.size });
+  pageSizes.note(userId, { asked: take, size: found.size, part });
   const rest = cursorEnvelopeRest({
     next: found.next && sealed(cursors, found.next, binding),
     previous: found.previous && sealed(cursors, found.previous, binding),

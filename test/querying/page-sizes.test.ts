@@ -37,4 +37,15 @@ describe("createPageSizes", () => {
 
     expect(sizes.likely(2)).to.equal(undefined);
   });
+
+  it("is of one part of the records", () => {
+    const sizes = createPageSizes();
+    sizes.note(1, { asked: 100, size: 8, part: "id,text" });
+
+    expect(["id", "id,text", undefined].map((part) => sizes.likely(1, part))).to.deep.equal([
+      undefined,
+      8,
+      undefined,
+    ]);
+  });
 });

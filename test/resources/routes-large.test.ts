@@ -60,6 +60,13 @@ describe("GET /resources/{name} of large records", () => {
     expect(answer.next_page_url).to.match(/per_page=10&page=2$/);
   });
 
+  it("ends no page of a small part of the records early, which fits", async () => {
+    await ask(api, "root", "GET /notices?per_page=40");
+
+    const answer = envelopeOf(await ask(api, "root", "GET /notices?per_page=40&fields=id"));
+    expect([answer.per_page, answer.data.length, answer.next_page_url]).to.deep.equal([40, 40, null]);
+  });
+
   it("shows every record once to a client that follows the links", async () => {
     const ids: unknown[] = [];
     let path: string | null = "/notices?per_page=20";
