@@ -46,8 +46,12 @@ const maxDepth = 64;
  */
 export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<JsonObject> {
   if (!hasBody(ctx)) return {};
-  if (ctx.request.is("application/json") === false)
+  if (ctx.request.is("application/json") === false) {
+    const isNone = await ctx.state.turn.pause(() => isEmpty(ctx));
+    await checkSender(ctx);
+    if (isNone) return {};
     throw new AppError("request.media_type", "The request body must be sent as application/json.");
+  }
   // Compressed bodies are refused, because a few kilobytes of gzip hold a gigabyte of JSON.
   const encoding = ctx.get("Content-Encoding").toLowerCase();
   if (encoding !== "" && encoding !== "identity")
@@ -72,6 +76,26 @@ function hasBody(ctx: ApiContext): boolean {
   return (
     ctx.req.headers["transfer-encoding"] !== undefined || Number(ctx.req.headers["content-length"] ?? 0) > 0
   );
+}
+
+/**
+ * Returns whether a body without a type, and of unknown length, is empty. Some proxies send such a
+ * body with a request that has none.
+ */
+async function isEmpty({ req, res }: ApiContext): Promise<boolean> {
+  const { "content-type": type, "content-length": length, expect } = req.headers;
+  if (type !== undefined || length !== undefined || expect !== undefined || res.destroyed) return false;
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      req.off("readable", end).off("end", end);
+      res.off("close", end);
+      resolve();
+    };
+    // Without content, there is no `readable`.
+    req.once("readable", end).once("end", end);
+    res.once("close", end);
+  });
+  return req.read() === null && req.complete;
 }
 
 /** Reserves the memory, asks for the body and parses it. */

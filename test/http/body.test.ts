@@ -45,6 +45,7 @@ describe("readJsonBody", () => {
     ["a byte order mark", '\uFEFF{"a":1}', json, { a: 1 }],
     ["a replacement character that was sent as such", '{"a":"\uFFFD"}', json, { a: "\uFFFD" }],
     ["an empty chunked body", "", { ...json, "Transfer-Encoding": "chunked" }, {}],
+    ["an empty chunked body without a type", "", { "Transfer-Encoding": "chunked" }, {}],
     ["__proto__ as plain data", '{"__proto__":{"isAdmin":true}}', json, { ["__proto__"]: { isAdmin: true } }],
     [
       "constructor as plain data",
@@ -105,6 +106,7 @@ describe("readJsonBody", () => {
       /^The request body must be sent as application\/json\.$/,
     ],
     ["no content type", '{"a":1}', {}, 415, /application\/json/],
+    ["a chunked body without a type", "{}", { "Transfer-Encoding": "chunked" }, 415, /application\/json/],
     ["a patch document", "[]", { "Content-Type": "application/json-patch+json" }, 415, /application\/json/],
     [
       "gzip",
