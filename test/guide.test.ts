@@ -208,7 +208,7 @@ describe("docs/production.md", function () {
     await query(database.url, `UPDATE svc.events SET occurred_at = ${old}`);
 
     expect(await run(["prune"])).to.equal(
-      "1 events and 2 deliveries would be deleted.\n1 events and 2 deliveries deleted.\n",
+      "1 event and 2 deliveries would be deleted.\n1 event and 2 deliveries deleted.\n",
     );
     expect(await query(database.url, "SELECT FROM svc.events")).to.deep.equal([]);
   });

@@ -1,6 +1,7 @@
 import { basename, dirname, join, relative } from "node:path";
 import type { ClientBase } from "pg";
 import { faultText, type Fault } from "../config/yaml-source.ts";
+import { countOf } from "../kit/count-of.ts";
 import { hint, questionOf } from "../kit/did-you-mean.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Catalog, CatalogRelation } from "../mapping/import/catalog.ts";
@@ -98,10 +99,6 @@ function rowOf({ table, resource, kind, file, remarks }: ImportedFile, text: Imp
     (place) => `${place} was changed by hand and in the table; the value written by hand stays.`,
   );
   return { table, resource, kind, file, outcome: text.outcome, remarks: [...remarks, ...kept] };
-}
-
-function countOf(count: number, one: string, many: string): string {
-  return `${count} ${count === 1 ? one : many}`;
 }
 
 async function refuseFaults(folder: string): Promise<void> {

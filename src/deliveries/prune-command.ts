@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { countOf } from "../kit/count-of.ts";
 import { parseDuration } from "../kit/cli-arguments.ts";
 import { printDone, withOpened, type JsonOption } from "../kit/cli-output.ts";
 import { createTransact } from "../db/sql.ts";
@@ -38,7 +39,8 @@ export function addPruneCommand(program: Command, { open, terminal }: CommandOpt
         }),
       );
       const { events, deliveries } = pruned;
-      const sentence = `${events} events and ${deliveries} deliveries ${plan ? "would be deleted" : "deleted"}.`;
+      const counted = `${countOf(events, "event")} and ${countOf(deliveries, "delivery", "deliveries")}`;
+      const sentence = `${counted} ${plan ? "would be deleted" : "deleted"}.`;
       printDone(terminal, { row: { events, deliveries }, sentence, json });
     });
 }

@@ -1,3 +1,4 @@
+import { countOf } from "../kit/count-of.ts";
 import type { OutputRow } from "../kit/cli-output.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import type { Sql } from "../db/sql.ts";
@@ -145,13 +146,14 @@ function partyText(kind: string, id: string | number | null): string {
 
 const longestSummary = 200;
 
-const counted = ["secrets", "steps", "faults", "processes"];
+/** Details that are counts, with the word for one. */
+const counted = { secrets: "secret", steps: "step", faults: "fault", processes: "process" };
 
 /** Returns names of columns, settings and resources, or a count; `--json` has the values. */
 function changedNames({ details }: AuditRow): string {
-  for (const name of counted) {
+  for (const [name, one] of Object.entries(counted)) {
     const count = details[name];
-    if (typeof count === "number") return `${count} ${name}`;
+    if (typeof count === "number") return countOf(count, one, name);
   }
   const { before, after, resources, settings } = details;
   // For a created or deleted object, this would be every column.

@@ -1,3 +1,4 @@
+import { countOf } from "../kit/count-of.ts";
 import type { Actor } from "../kit/actor.ts";
 import { actingCte, actorText } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
@@ -245,7 +246,7 @@ async function refuseBeyondLimit(
   const count = row?.count ?? 0;
   if (count < maxPerUser) return;
   const message =
-    `You have ${count} webhooks, and one user may have ${maxPerUser} (setting webhooks.maxPerUser). ` +
+    `You have ${countOf(count, "webhook")}, and one user may have ${maxPerUser} (setting webhooks.maxPerUser). ` +
     "Delete one that is not needed, or change it into the new one.";
   throw new AppError("webhook.refused", message, { errors: { webhook: [message] } });
 }

@@ -1,3 +1,4 @@
+import { countOf } from "../kit/count-of.ts";
 import type { Actor } from "../kit/actor.ts";
 import { handOverIn } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
@@ -175,7 +176,7 @@ async function refuseBeyondLimit(sql: Sql, userId: number, most: number): Promis
   const count = row?.count ?? 0;
   if (count < most) return;
   const message =
-    `You have ${count} tokens, and one user may have ${most} (setting auth.maxTokensPerUser). ` +
+    `You have ${countOf(count, "token")}, and one user may have ${most} (setting auth.maxTokensPerUser). ` +
     "Revoke one that is not needed.";
   throw new AppError("token.refused", message, { errors: { token: [message] } });
 }

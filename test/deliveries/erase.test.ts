@@ -283,7 +283,7 @@ describe("eraseRecord", () => {
       expect(await run(unsure, "--record", "1")).to.equal(1);
       expect(await run(alone, "--record", "1")).to.equal(1);
       expect(unsure.asked).to.deep.equal([
-        "Erase every payload of the record 1 of notes, in 1 events, for good? Type yes: ",
+        "Erase every payload of the record 1 of notes, in 1 event, for good? Type yes: ",
       ]);
       expect(unsure.read().stderr).to.include("Nothing was erased.");
       expect(alone.read().stderr).to.include("Without a terminal, add --yes.");

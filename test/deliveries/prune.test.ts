@@ -208,11 +208,11 @@ describe("pruneEvents and createRetention", () => {
     expect(await run("--older-than", "0d")).to.equal(2);
     terminal.read();
     expect(await run("--older-than", "30d", "--plan")).to.equal(0);
-    expect(terminal.read().stdout).to.equal("1 events and 1 deliveries would be deleted.\n");
+    expect(terminal.read().stdout).to.equal("1 event and 1 delivery would be deleted.\n");
     expect(await run("--older-than", "32d", "--json")).to.equal(0);
     expect(JSON.parse(terminal.read().stdout)).to.deep.equal({ events: 0, deliveries: 0 });
     expect(await run("--older-than", "30d")).to.equal(0);
-    expect(terminal.read()).to.deep.equal({ stdout: "1 events and 1 deliveries deleted.\n", stderr: "" });
+    expect(terminal.read()).to.deep.equal({ stdout: "1 event and 1 delivery deleted.\n", stderr: "" });
   });
 
   const eventCount = async (): Promise<number> => (await core.sql("SELECT FROM svc.events")).length;

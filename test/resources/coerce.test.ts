@@ -105,6 +105,11 @@ describe("coerce", () => {
       "1e9000000",
       "The it field must not have more than 35 digits before the decimal point.",
     ],
+    [
+      { type: "Decimal", precision: 2, scale: 1 },
+      1.25,
+      "The it field must not have more than 1 decimal place.",
+    ],
     [{ type: "Decimal" }, "1e-9000000", "The it field must not have more than 30 decimal places."],
     [{ type: "String" }, 5, "The it field must be a string."],
     [{ type: "String" }, {}, "The it field must be a string."],

@@ -178,7 +178,7 @@ async function replay(
     const { total: count, isEstimate, eventIds } = plan;
     const about = isEstimate ? "about " : "";
     const first = eventIds.length === 0 ? "." : `, the first with the ids ${eventIds.join(", ")}.`;
-    const sentence = `${about}${count.toLocaleString("en")} events${first}`;
+    const sentence = `${about}${count.toLocaleString("en")} ${count === 1 ? "event" : "events"}${first}`;
     const row = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
     return printDone(terminal, { row, sentence, json });
   }
