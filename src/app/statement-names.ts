@@ -16,8 +16,9 @@ const mostKept = 12;
  * the same count.
  *
  * Each kind of connections has its own count. The lists of one user would otherwise leave no name
- * for single records and for the relay. Bodies with different fields can still use up the names of
- * the records: their statements then run unnamed and alone, which is slower.
+ * for single records and for the relay. Bodies with different fields can still use up three
+ * quarters of the names of the records. Further writes of all users then run unnamed and alone,
+ * which is slower.
  */
 export function createNamesOf(
   isEmbedded: boolean,

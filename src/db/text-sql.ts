@@ -25,6 +25,10 @@ const maxNames = 1000;
  * Most characters of all named texts: a plan takes up to a hundred times the memory of its text.
  */
 const maxCharacters = 500_000;
+/** Pattern of statements whose texts depend on the fields of a body. */
+const ofBody = /^(?:WITH t AS \()?(?:INSERT|UPDATE) |^SELECT EXISTS /;
+/** Share of the names and characters for them, which any user could use up otherwise. */
+const shareOfBodies = 0.75;
 
 /**
  * @param isEmbedded The embedded database is one backend behind many sockets, in which statement
@@ -33,23 +37,38 @@ const maxCharacters = 500_000;
  */
 export function createStatementNames(isEmbedded: boolean, salt = ""): StatementNames {
   const names = new Map<string, string>();
-  let characters = 0;
+  const [used, usedByBodies]: [Used, Used] = [
+    { names: 0, characters: 0 },
+    { names: 0, characters: 0 },
+  ];
   return (text) => {
     if (isEmbedded) return undefined;
-    let name = names.get(text);
+    const known = names.get(text);
+    if (known !== undefined) return known;
+    const isOfBody = ofBody.test(text);
+    const hasPlace = hasRoom(used, text) && (!isOfBody || hasRoom(usedByBodies, text, shareOfBodies));
     // A text that ends with a trace's comment never comes again.
-    if (
-      name === undefined &&
-      names.size < maxNames &&
-      characters + text.length <= maxCharacters &&
-      (!text.endsWith("*/") || text.endsWith(unsampledComment))
-    ) {
-      name = statementName(salt + text);
-      names.set(text, name);
-      characters += text.length;
-    }
+    if (!hasPlace || (text.endsWith("*/") && !text.endsWith(unsampledComment))) return undefined;
+    const name = statementName(salt + text);
+    names.set(text, name);
+    count(used, text);
+    if (isOfBody) count(usedByBodies, text);
     return name;
   };
+}
+
+interface Used {
+  names: number;
+  characters: number;
+}
+
+function count(used: Used, text: string): void {
+  used.names += 1;
+  used.characters += text.length;
+}
+
+function hasRoom({ names, characters }: Used, text: string, share = 1): boolean {
+  return names < maxNames * share && characters + text.length <= maxCharacters * share;
 }
 
 /** @param names Names for all connections of its kind, see `createStatementNames`. */

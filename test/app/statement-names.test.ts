@@ -27,6 +27,22 @@ describe("createNamesOf", () => {
     ]);
   });
 
+  it("leaves names to reads and deletes, however many sets of fields a user sends", () => {
+    const names = createNamesOf(false)(guests(40), "records");
+    const ofBodies = [
+      "INSERT INTO guests AS t",
+      "WITH t AS (INSERT INTO guests AS t",
+      "UPDATE guests AS t SET",
+      "WITH t AS (UPDATE guests AS t SET",
+      "SELECT EXISTS (SELECT 1 FROM guests AS t WHERE",
+    ];
+    for (let index = 0; index < 1_000; index += 1) ofBodies.forEach((text) => names(`${text} ${index}`));
+
+    expect(ofBodies.map((text) => names(text))).to.deep.equal(ofBodies.map(() => undefined));
+    expect(names("SELECT id FROM guests")).to.be.a("string");
+    expect(names("DELETE FROM guests")).to.be.a("string");
+  });
+
   it("leaves names to single records and to the relay, however many lists a user asks for", () => {
     const namesOf = createNamesOf(false);
     const inLists = namesOf(guests(40), "lists");
