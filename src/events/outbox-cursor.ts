@@ -40,6 +40,8 @@ export interface Scanned {
 
 const end: Position = { transaction: 2n ** 62n, event: 2n ** 62n };
 export const beginning: Position = { transaction: 0n, event: 0n };
+/** Start of a scan for new events that covers the whole outbox. */
+export const beforeAll: Position = { transaction: -1n, event: 0n };
 
 /** A transaction that runs for more reads gets its own range, which is read once it has ended. */
 const youngReads = 10;
@@ -77,8 +79,13 @@ export interface OutboxCursor {
   firstNew(): bigint;
   /**
    * Returns scans of each resource: one of new events, and scans of both ends of those left over.
+   *
+   * @param options `isWhole`: whether all events count as new.
    */
-  scans(resources: readonly string[], options?: { readonly withLeftOver: boolean }): readonly Scan[];
+  scans(
+    resources: readonly string[],
+    options?: { readonly withLeftOver: boolean; readonly isWhole?: boolean },
+  ): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
   /** Returns scans of the oldest and the newest events that earlier reads left over. */
@@ -107,8 +114,8 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
   };
   return {
     firstNew: () => firstYoung(state),
-    scans: (resources, { withLeftOver } = { withLeftOver: true }) => {
-      const fresh = { from: lastBefore(firstYoung(state)), to: end };
+    scans: (resources, { withLeftOver, isWhole = false } = { withLeftOver: true }) => {
+      const fresh = { from: isWhole ? beforeAll : lastBefore(firstYoung(state)), to: end };
       return resources.flatMap((resource) => {
         return [{ resource, range: fresh, isNew: true }, ...(withLeftOver ? leftOver(state, resource) : [])];
       });
@@ -151,7 +158,7 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
   // The ranges of resources that this read did not include are left over.
   for (const resource of rests.keys())
     if (!read.has(resource)) leaveOver(state, resource, { from: lastBefore(first), to: visible });
-  noteRunning(state, snapshot, first);
+  noteRunning(state, snapshot, { first, hasScanned: state.since > 0n || scanned.length > 0 });
   state.since = snapshot.xmax;
 }
 
@@ -175,7 +182,11 @@ function leftOver({ rests }: State, resource: string): readonly Scan[] {
  * Updates the running transactions. A transaction that has ended, and began before `first`, becomes
  * its own range.
  */
-function noteRunning(state: State, snapshot: TransactionSnapshot, first: bigint): void {
+function noteRunning(
+  state: State,
+  snapshot: TransactionSnapshot,
+  { first, hasScanned }: { readonly first: bigint; readonly hasScanned: boolean },
+): void {
   const { running, rests } = state;
   for (const [transaction, reads] of running) {
     if (snapshot.running.has(transaction)) {
@@ -187,7 +198,9 @@ function noteRunning(state: State, snapshot: TransactionSnapshot, first: bigint)
     for (const resource of rests.keys())
       leaveOver(state, resource, { from: lastBefore(transaction), to: lastBefore(transaction + 1n) });
   }
-  for (const transaction of snapshot.running) if (!running.has(transaction)) running.set(transaction, 0);
+  // What was running before a first read without a scan may have written millions of events.
+  const reads = hasScanned ? 0 : youngReads + 1;
+  for (const transaction of snapshot.running) if (!running.has(transaction)) running.set(transaction, reads);
 }
 
 function leaveOver({ rests }: State, resource: string, range: Range): void {

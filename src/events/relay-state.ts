@@ -56,6 +56,10 @@ export interface RelayState {
   nextStrandedMs: number;
   nextUnknownMs: number;
   nextWholeMs: number;
+  /** Whether no read has covered the whole outbox yet. */
+  isWholeDue: boolean;
+  /** Until when reads leave out older events, because their scan took too long. */
+  slowUntilMs: number;
 }
 
 const longestPauseMs = 300_000;
@@ -90,12 +94,15 @@ export function createRelayState(options: RelayOptions): RelayState {
     nextStrandedMs: 0,
     nextUnknownMs: 0,
     nextWholeMs: now() + wholeEveryMs,
+    isWholeDue: true,
+    slowUntilMs: -Infinity,
   };
 }
 
 /** Makes the next reads cover the whole outbox. Events in flight are recognised by their ids. */
 export function readWhole(state: RelayState): void {
   state.cursor = createOutboxCursor(state.options.resources);
+  state.isWholeDue = true;
   state.nextWholeMs = now() + wholeEveryMs;
 }
 

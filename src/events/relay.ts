@@ -1,7 +1,9 @@
 import { queues } from "../broker/topology.ts";
+import { codeOf } from "../kit/errors.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
-import type { FoundEvent, Share } from "./outbox.ts";
+import { beforeAll, beginning } from "./outbox-cursor.ts";
+import type { FoundEvent, Outbox, OutboxRead, Share } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
 import { isSameShare } from "./relay-shares.ts";
 import {
@@ -39,6 +41,8 @@ const mostBytesRead = 1024 ** 2;
 const lostAfterMs = 5_000;
 const unknownEveryMs = 300_000;
 const strandedEveryMs = 60_000;
+/** Rest of older events after a read of them that took longer than a statement may. */
+const slowMs = 60_000;
 
 /**
  * Creates the worker that reads captured events, transforms them and publishes them to the exchange
@@ -190,11 +194,12 @@ async function retryFailed(state: RelayState): Promise<boolean> {
 
 /** Tries the oldest and one of the newest events of each resource whose pause is over. */
 async function probe(state: RelayState, share: Share): Promise<void> {
-  const { resting, busy, cursor, options } = state;
+  const { resting, busy, cursor } = state;
+  if (now() < state.slowUntilMs) return;
   for (const resource of resting.due()) {
     if (busy.has(resource)) continue;
     const scans = cursor.leftOver(resource);
-    const { events } = await options.outbox.read({
+    const { events } = await readOutbox(state, {
       scans,
       share,
       known: [],
@@ -230,10 +235,17 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   const isReadable = (resource: string): boolean =>
     !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
   const readable = options.resources.filter(isReadable);
+  const isSlow = now() < state.slowUntilMs;
+  // The first read only learns which transactions are visible. When the second one, of the whole
+  // outbox, takes too long, the next ones find what is new.
+  const isFirst = cursor.firstNew() === beginning.transaction;
+  const isWhole = state.isWholeDue && !isFirst && !isSlow;
+  if (!isFirst) state.isWholeDue = false;
+  const withLeftOver = window.hasRoomToCatchUp() && !isSlow && !isWhole;
   // Reads even without readable resources: the cursor must learn which transactions become visible
   // now.
-  const scans = cursor.scans(readable, { withLeftOver: window.hasRoomToCatchUp() });
-  const { session, snapshot, events, scanned } = await options.outbox.read({
+  const scans = isFirst ? [] : cursor.scans(readable, { withLeftOver, isWhole });
+  const { session, snapshot, events, scanned } = await readOutbox(state, {
     scans,
     share,
     known: window.idsKnown(cursor.firstNew()),
@@ -242,15 +254,15 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
     maxBytes: Math.min(shares.free.bytes, mostBytesRead),
   });
   if (!sessions.has(session)) {
-    const isFirst = sessions.size === 0;
     sessions.add(session);
     // The earlier connections were lost, perhaps because the database crashed.
-    if (!isFirst) {
+    if (sessions.size > 1) {
       readWhole(state);
       return true;
     }
   }
   cursor.advance(snapshot, scanned);
+  if (isFirst) return true;
   const fresh = events.filter((event) => isNew(state, event));
   pace.note(fresh.length);
   for (const [resource, group] of groupBy(fresh, resourceOf)) {
@@ -260,6 +272,20 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   }
   const idle = readable.filter(isReadable);
   return fresh.length > 0 && window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle);
+}
+
+/**
+ * Reads the outbox. When that takes too long, older events rest, so that new ones go on. A scan of
+ * the older ones passes the rows of running transactions, and those that no vacuum can remove yet.
+ */
+async function readOutbox(state: RelayState, options: Parameters<Outbox["read"]>[0]): Promise<OutboxRead> {
+  try {
+    return await state.options.outbox.read(options);
+  } catch (error) {
+    const isOfOlder = options.scans.some((scan) => !scan.isNew || scan.range.from === beforeAll);
+    if (isOfOlder && codeOf(error) === "57014") state.slowUntilMs = now() + slowMs;
+    throw error;
+  }
 }
 
 function resourceOf({ resource }: FoundEvent): string {

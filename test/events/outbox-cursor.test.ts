@@ -179,6 +179,17 @@ describe("createOutboxCursor", () => {
     expect(outbox.readAll(cursor, 1, ["papers"])).to.deep.equal([3]);
   });
 
+  it("leaves behind what was at work at a first read without a scan, and finds what it wrote when it ends", () => {
+    const long = outbox.begin();
+    outbox.write(long, 2);
+    outbox.read(cursor, [], 10);
+    expect(cursor.firstNew() > long).to.equal(true);
+
+    outbox.end(long);
+
+    expect(outbox.readAll(cursor)).to.deep.equal([1, 2]);
+  });
+
   it("looks no further back than 5,000 transactions for one that goes on", () => {
     const long = outbox.begin();
     outbox.read(cursor, ["notes"], 10);
