@@ -131,26 +131,28 @@ function createStatements(definition: Definition): readonly string[] {
       `REVOKE ALL ON FUNCTION ${call}() FROM PUBLIC`,
       `CREATE TRIGGER ${quoteName(name)} ${when} ON ${table} FOR EACH ${forEach} EXECUTE FUNCTION ${call}()`,
     ]),
-    ...(definition.isManaged ? [] : [grantToOwner(definition)]),
     captureBelow(definition),
   ];
 }
 
 /**
- * Returns the statement that lets the owner of an existing table make partitions. PostgreSQL gives
+ * Returns the PL/pgSQL that lets the owners of partitioned tables add partitions. PostgreSQL gives
  * each one the row trigger, and asks for EXECUTE on its function.
  */
-function grantToOwner({ name, table }: Definition): string {
-  return `DO ${dollarQuoted(`
-BEGIN
-  EXECUTE (SELECT pg_catalog.format('GRANT EXECUTE ON FUNCTION %s() TO %I', ${quoteText(rowFunction(name))}, pg_catalog.pg_get_userbyid(relowner))
-    FROM pg_catalog.pg_class WHERE oid = ${quoteText(quoteTable(table))}::regclass);
-END
-`)}`;
+function grantToOwners({ name, table }: Definition): string {
+  return `
+  FOR owner IN
+    SELECT DISTINCT pg_catalog.pg_get_userbyid(relowner)
+    FROM pg_catalog.pg_partition_tree(${quoteText(quoteTable(table))}::regclass) AS tree JOIN pg_catalog.pg_class ON oid = tree.relid
+    WHERE relkind = 'p'
+  LOOP
+    EXECUTE pg_catalog.format('GRANT EXECUTE ON FUNCTION %s() TO %I', ${quoteText(rowFunction(name))}, owner);
+  END LOOP;`;
 }
 
 /**
- * Returns the statement that adds missing triggers to every descendant of the resource's table.
+ * Returns the statement that adds missing triggers to every descendant of the resource's table, and
+ * lets owners add partitions.
  * PostgreSQL itself adds row triggers to partitions, including later ones. It adds no TRUNCATE
  * triggers to partitions, and no triggers to children by INHERITS.
  *
@@ -163,12 +165,16 @@ export function captureBelow(definition: Definition): string {
       EXECUTE pg_catalog.format('CREATE TRIGGER %I ${when} ON %s FOR EACH ${forEach} EXECUTE FUNCTION %s(''below'')', ${quoteText(name)}, part, ${quoteText(call)});
     END IF;`,
   );
+  // The tables of the service have no partitions.
+  const { variable, grants } = definition.isManaged
+    ? { variable: "", grants: "" }
+    : { variable: "\n  owner name;", grants: grantToOwners(definition) };
   return `DO ${dollarQuoted(`
 DECLARE
   part regclass;
   is_partition boolean;
-  kind "char";
-BEGIN
+  kind "char";${variable}
+BEGIN${grants}
   FOR part, is_partition, kind IN
     WITH RECURSIVE below (relid) AS (
       SELECT inhrelid FROM pg_catalog.pg_inherits WHERE inhparent = ${quoteText(quoteTable(definition.table))}::regclass

@@ -75,6 +75,29 @@ describe("applyMigration over partitions and INHERITS children", () => {
     }
   });
 
+  it("lets other owners of partitioned partitions add partitions, also of one that came later", async () => {
+    const { client } = scene;
+    await client.query(`
+      CREATE ROLE svc_test_partitioner; GRANT CREATE, USAGE ON SCHEMA public TO svc_test_partitioner;
+      CREATE TABLE notes (id int PRIMARY KEY, text text NOT NULL) PARTITION BY RANGE (id);`);
+    try {
+      for (const from of [0, 100]) {
+        await client.query(`
+          CREATE TABLE notes_${from} PARTITION OF notes FOR VALUES FROM (${from}) TO (${from + 100}) PARTITION BY RANGE (id);
+          ALTER TABLE notes_${from} OWNER TO svc_test_partitioner`);
+        expect(await scene.apply(mapped)).to.equal("done");
+        await client.query(`
+          SET ROLE svc_test_partitioner;
+          CREATE TABLE notes_${from}_all PARTITION OF notes_${from} DEFAULT;
+          RESET ROLE`);
+      }
+
+      expect(await eventsOf("INSERT INTO notes VALUES (1, 'a'), (100, 'b')")).to.have.length(2);
+    } finally {
+      await client.query("RESET ROLE; DROP OWNED BY svc_test_partitioner; DROP ROLE svc_test_partitioner");
+    }
+  });
+
   it("asks for a migration when a child came, whose rows are not captured yet", async () => {
     await pool.query("CREATE TABLE notes (id int PRIMARY KEY, text text NOT NULL)");
     expect(await scene.apply(mapped)).to.equal("done");
