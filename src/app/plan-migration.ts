@@ -159,6 +159,10 @@ export async function planChanges({
     return why === undefined ? [] : [{ resource, why }];
   });
   const changed = due.filter(({ why: { what } }) => what === "capture" || changes.steps.length > 0);
+  // A resource may leave its table, which then loses the capture.
+  const last = installed.resources.filter(
+    ({ name }) => !definitions.has(name) || changed.some(({ resource }) => resource.name === name),
+  );
   return {
     byHand: [],
     steps: [
@@ -169,7 +173,7 @@ export async function planChanges({
     ],
     changed: [
       ...coreTablesOf(core),
-      ...[...changed.map(({ resource }) => resource), ...removed].map(({ table }) => quoteTable(table)),
+      ...[...changed.map(({ resource }) => resource), ...last].map(({ table }) => quoteTable(table)),
       ...changes.ends.changed,
     ],
     referred: changes.ends.referred,

@@ -61,23 +61,27 @@ describe("a migration beside transactions of the version before", () => {
     expect(await migrated).to.equal("done");
   });
 
-  it("is in no deadlock with one that goes from a table of a resource to those of the service", async () => {
-    await scene.migrate(definitionsOf(notes));
-    // As after a migration whose captures have changed, and with a core migration to come.
-    await scene.client.query("UPDATE svc.installed_resources SET hash = 'another'");
-    await scene.client.query("DELETE FROM svc.migrations WHERE name = '0027_disabled_users'");
-    await scene.client.query("DROP INDEX svc.users_disabled_idx");
-    await writer.query("BEGIN");
-    await writer.query("SELECT FROM notes");
+  for (const [what, next] of [
+    ["a table of a resource", notes],
+    ["a table that a resource leaves", definition({ ...notes, table: "papers" })],
+  ] as const)
+    it(`is in no deadlock with one that goes from ${what} to those of the service`, async () => {
+      await scene.migrate(definitionsOf(notes));
+      // As after a migration whose captures have changed, and with a core migration to come.
+      await scene.client.query("UPDATE svc.installed_resources SET hash = 'another'");
+      await scene.client.query("DELETE FROM svc.migrations WHERE name = '0027_disabled_users'");
+      await scene.client.query("DROP INDEX svc.users_disabled_idx");
+      await writer.query("BEGIN");
+      await writer.query("SELECT FROM notes");
 
-    const migrated = scene.apply(definitionsOf(notes));
-    await untilWaiting();
-    const { command } = await writer.query("UPDATE svc.users SET name = name");
-    await writer.query("COMMIT");
+      const migrated = scene.apply(definitionsOf(next));
+      await untilWaiting();
+      const { command } = await writer.query("UPDATE svc.users SET name = name");
+      await writer.query("COMMIT");
 
-    expect(command).to.equal("UPDATE");
-    expect(await migrated).to.equal("done");
-  });
+      expect(command).to.equal("UPDATE");
+      expect(await migrated).to.equal("done");
+    });
 
   for (const [what, next] of [
     ["dropped, and made again in another way", shopBy(20, "cascade")],
