@@ -94,8 +94,19 @@ export function knownNames({ present }: ImportFolder, isReplaced: boolean): Know
   const others = present.filter((one) => !existing.includes(one));
   const texts = (key: string): readonly string[] =>
     others.flatMap(({ content }) => (typeof content?.[key] === "string" ? [content[key]] : []));
+  const files = new Map(
+    existing.flatMap(({ file, content = {} }): [string, KnownFile][] => {
+      const { name, model } = content;
+      const table = tableOf(content);
+      if (typeof name !== "string" || typeof model !== "string" || table === undefined) return [];
+      const fields = isReplaced ? new Map<string, string>() : fieldsByColumn(content);
+      return [[table, { file, resource: name, model, fields }]];
+    }),
+  );
+  // A new file is named after its resource.
+  const fileNames = [...others, ...files.values()].map(({ file }) => file.replace(/\.ya?ml$/, ""));
   return {
-    resources: new Set([...texts("name"), ...others.map(({ file }) => file.replace(/\.ya?ml$/, ""))]),
+    resources: new Set([...texts("name"), ...fileNames]),
     models: new Set(texts("model").map(delegateNameOf)),
     managed: new Map(
       others.flatMap(({ file, content = {} }): [string, string][] => {
@@ -103,15 +114,7 @@ export function knownNames({ present }: ImportFolder, isReplaced: boolean): Know
         return table === undefined ? [] : [[table, file]];
       }),
     ),
-    files: new Map(
-      existing.flatMap(({ file, content = {} }): [string, KnownFile][] => {
-        const { name, model } = content;
-        const table = tableOf(content);
-        if (typeof name !== "string" || typeof model !== "string" || table === undefined) return [];
-        const fields = isReplaced ? new Map<string, string>() : fieldsByColumn(content);
-        return [[table, { file, resource: name, model, fields }]];
-      }),
-    ),
+    files,
   };
 }
 

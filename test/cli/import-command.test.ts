@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { appendFile, readdir, readFile, writeFile } from "node:fs/promises";
+import { appendFile, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { createMappingFolder } from "../mapping/mapping-folder.ts";
@@ -283,6 +283,19 @@ includes: [customer]
       table: "orders",
     });
     expect(stdout).to.contain("public.customers: the file zebras.yaml maps it, as a table that svc makes");
+  });
+
+  it("writes no table into the file of another one that has its name", async () => {
+    await run();
+    await rename(pathOf("orders.yaml"), pathOf("zoo.yaml"));
+    const before = await readFile(pathOf("zoo.yaml"), "utf8");
+    await psql(database.url, { sql: "CREATE TABLE zoo (id serial PRIMARY KEY)" });
+
+    const { status, stderr } = await run("--update");
+
+    expect(status, stderr).to.equal(0);
+    expect(await readFile(pathOf("zoo.yaml"), "utf8")).to.equal(before);
+    expect(await valueIn("public_zoo.yaml", "table")).to.equal("zoo");
   });
 
   it("imports only what it is asked for, and links it to what is there already", async () => {
