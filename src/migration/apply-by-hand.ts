@@ -1,8 +1,12 @@
 import { DatabaseError, type Client } from "pg";
-import { valueSettings } from "../db/client.ts";
 import { quoteName } from "../db/names.ts";
 import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
-import { inMigrationSession, inMigrationTransaction, transactionSettings } from "./core-migrations.ts";
+import {
+  clientSettings,
+  inMigrationSession,
+  inMigrationTransaction,
+  transactionSettings,
+} from "./core-migrations.ts";
 import { watchCaptures } from "./follow-captures.ts";
 import { watchRenames } from "./follow-renames.ts";
 import { appliedByHand, handSteps, pendingByHand, titleOf, type HandMigration } from "./hand-migrations.ts";
@@ -63,7 +67,7 @@ async function run(client: Client, migration: HandMigration): Promise<() => Prom
   const { rows } = await client.query<{ user: string }>('SELECT session_user AS "user"');
   const user = quoteName(rows[0]?.user ?? "");
   // In PGlite 0.5.14, RESET SESSION AUTHORIZATION does not restore the user.
-  const undo = `SET SESSION AUTHORIZATION ${user}; RESET ROLE; RESET ALL; ${valueSettings}`;
+  const undo = `SET SESSION AUTHORIZATION ${user}; RESET ROLE; RESET ALL; ${clientSettings}`;
   const followRenames = await watchRenames(client);
   const followCaptures = await watchCaptures(client);
   try {

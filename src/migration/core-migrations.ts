@@ -87,6 +87,13 @@ export function coreSteps(pending: readonly CoreMigration[]): readonly Step[] {
 }
 
 /**
+ * Settings of every connection that migrates. No limit of time ends its transactions. The server
+ * ends them two minutes after the machine of the client is gone, and not after two hours.
+ */
+export const clientSettings = `${valueSettings}
+  SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6; SET tcp_user_timeout = '2min';`;
+
+/**
  * Returns the settings of a transaction that migrates. The role or the database may set limits for
  * requests, and another search path.
  */
@@ -161,7 +168,7 @@ async function withClient<T>(url: string, work: (client: Client) => Promise<T>):
   client.on("error", () => undefined);
   await client.connect();
   try {
-    await client.query(valueSettings);
+    await client.query(clientSettings);
     return await work(client);
   } finally {
     // A lost connection has already failed the query.

@@ -286,6 +286,21 @@ describe("inMigrationTransaction", () => {
     }
   });
 
+  it("has the server end it when its machine is gone", async () => {
+    const limits = await inMigrationTransaction({
+      url: database.url,
+      isReadOnly: false,
+      work: async (client) =>
+        (
+          await client.query(
+            "SELECT current_setting('tcp_keepalives_idle') AS idle, current_setting('tcp_user_timeout') AS answer",
+          )
+        ).rows[0],
+    });
+
+    expect(limits).to.deep.equal({ idle: "60", answer: "120000" });
+  });
+
   it("runs without the limit of a whole transaction, which later versions of PostgreSQL have", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "svc-limits-"));
     const embedded = await openNewEmbedded(dataDir);
