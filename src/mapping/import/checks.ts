@@ -13,15 +13,15 @@ const lengths: Readonly<Record<string, string>> = { ...comparisons, "=": "size" 
  * Reads the condition of a CHECK constraint in PostgreSQL's form: comparisons with a constant, and
  * lists of values, with AND between them.
  *
- * @param isWhole Returns whether a column has whole numbers, which no cast rounds.
+ * @param isPlain Returns whether casts compare a column by its values as they are.
  * @returns Undefined when the condition has another part.
  */
 export function readCheck(
   condition: string,
-  isWhole: (column: string) => boolean = () => false,
+  isPlain: IsPlain = (_column, casts) => casts.every((type) => [...texts, ...numbers].includes(type)),
 ): readonly Checked[] | undefined {
   const parts = conjuncts(condition).map(
-    (part) => readValues(part, isWhole) ?? readComparison(part, isWhole),
+    (part) => readValues(part, isPlain) ?? readComparison(part, isPlain),
   );
   return parts.some((part) => part === undefined) ? undefined : (parts as Checked[]);
 }
@@ -32,25 +32,40 @@ function conjuncts(condition: string): readonly string[] {
   return parts.length === 1 ? [whole] : parts.flatMap(conjuncts);
 }
 
-/** Types to which PostgreSQL itself casts an operand, whose values stay as they are. */
-const exactTypes = ["text", "character varying", "bpchar", "numeric", "double precision"];
-const wholeTypes = ["smallint", "integer", "bigint"];
+type IsPlain = (column: string, casts: readonly string[]) => boolean;
 
-const isExact = (type: string): boolean => exactTypes.includes(type);
+/** Types to which PostgreSQL itself casts an operand. */
+const texts = ["text", "character varying", "bpchar"];
+const numbers = ["numeric", "double precision"];
+const wholes = [...numbers, "smallint", "integer", "bigint"];
 
-/** Returns the column of an operand; undefined where a cast makes another value of it. */
-function columnOf(operand: string, isWhole: (column: string) => boolean): string | undefined {
-  const plain = nameOfIdentifier(withoutCasts(operand, isExact));
-  if (plain !== undefined) return plain;
-  const column = nameOfIdentifier(
-    withoutCasts(operand, (type) => isExact(type) || wholeTypes.includes(type)),
-  );
-  return column !== undefined && isWhole(column) ? column : undefined;
+/** Types to which a cast keeps the values, by the type of the column. */
+const keeping = new Map([
+  ...["text", "varchar", "bpchar", "name", "citext"].map((type) => [type, texts] as const),
+  ...["int2", "int4", "int8"].map((type) => [type, wholes] as const),
+]);
+
+/**
+ * Returns whether casts of a column compare its values as they are.
+ *
+ * @param base Type of the column, beneath its domains.
+ */
+export function areCompared(base: string | undefined, casts: readonly string[]): boolean {
+  const kept = keeping.get(base ?? "") ?? numbers;
+  // Without a cast, `citext` compares texts in any case.
+  return casts.every((type) => kept.includes(type)) && (base !== "citext" || casts.length > 0);
 }
 
-function readValues(part: string, isWhole: (column: string) => boolean): Checked | undefined {
+/** Returns the column of an operand; undefined where a cast makes another value of it. */
+function columnOf(operand: string, isPlain: IsPlain): string | undefined {
+  const casts: string[] = [];
+  const column = nameOfIdentifier(withoutCasts(operand, (type) => casts.push(type) > 0));
+  return column !== undefined && isPlain(column, casts) ? column : undefined;
+}
+
+function readValues(part: string, isPlain: IsPlain): Checked | undefined {
   const [left = "", right] = splitAt(part, " = ANY ");
-  const column = columnOf(left, isWhole);
+  const column = columnOf(left, isPlain);
   const [, list] = /^ARRAY\[(.*)\]$/s.exec(right === undefined ? "" : withoutCasts(right)) ?? [];
   if (column === undefined || list === undefined) return undefined;
   const values = splitAt(list, ", ").map(literalOf);
@@ -59,14 +74,14 @@ function readValues(part: string, isWhole: (column: string) => boolean): Checked
     : { kind: "values", column, values: values as string[] };
 }
 
-function readComparison(part: string, isWhole: (column: string) => boolean): Checked | undefined {
+function readComparison(part: string, isPlain: IsPlain): Checked | undefined {
   for (const operator of [" >= ", " <= ", " > ", " < ", " = "]) {
     const [left = "", right, ...more] = splitAt(part, operator);
     if (right === undefined || more.length > 0) continue;
     const bound = literalOf(right);
     if (bound === undefined || !/^-?\d+(?:\.\d+)?$/.test(bound)) return undefined;
     const [, measured] = /^(?:char_length|character_length|length)\((.*)\)$/s.exec(withoutCasts(left)) ?? [];
-    const column = columnOf(measured ?? left, isWhole);
+    const column = columnOf(measured ?? left, isPlain);
     const rule = (measured === undefined ? comparisons : lengths)[operator.trim()];
     if (column === undefined || rule === undefined) return undefined;
     return { kind: measured === undefined ? "size" : "length", column, rule, bound };

@@ -1,5 +1,5 @@
 import type { CatalogColumn, CatalogConstraint, CatalogType } from "./catalog.ts";
-import { readCheck, type Checked } from "./checks.ts";
+import { areCompared, readCheck, type Checked } from "./checks.ts";
 import { resolveType, typedField, type ResolvedType, type TypedField } from "./column-type.ts";
 import { importedDefault, type ImportedDefault } from "./defaults.ts";
 
@@ -55,10 +55,10 @@ export function importColumns({
   readonly checks: readonly CatalogConstraint[];
   readonly keyColumn: number | undefined;
 }): ImportedColumns {
-  const wholes = columns.filter((column) => isWholeType(resolveType(column, types))).map(({ name }) => name);
+  const bases = new Map(columns.map((column) => [column.name, resolveType(column, types)?.base.name]));
   const ofTable = readChecks(
     checks.filter(({ relation }) => relation !== 0),
-    (name) => wholes.includes(name),
+    (name, casts) => areCompared(bases.get(name), casts),
   );
   const imported: ImportedColumn[] = [];
   const leftOut: LeftOutColumn[] = [];
@@ -74,7 +74,7 @@ export function importColumns({
     }
     const ofDomains = readChecks(
       checks.filter(({ domain }) => !resolved.isList && resolved.domains.some(({ oid }) => oid === domain)),
-      () => isWholeType(resolved),
+      (_name, casts) => areCompared(resolved.base.name, casts),
     );
     const own = [
       ...ofTable.checks.filter((check) => check.column === column.name),
@@ -131,13 +131,9 @@ function defaultOf({
   return hasDomainDefault(resolved) ? { kind: "database" } : undefined;
 }
 
-function isWholeType(resolved: ResolvedType | undefined): boolean {
-  return resolved !== undefined && ["int2", "int4", "int8"].includes(resolved.base.name);
-}
-
 function readChecks(
   checks: readonly CatalogConstraint[],
-  isWhole: (column: string) => boolean,
+  isPlain: NonNullable<Parameters<typeof readCheck>[1]>,
 ): {
   readonly checks: readonly Checked[];
   readonly unread: readonly string[];
@@ -145,7 +141,7 @@ function readChecks(
   const read = checks.map(({ condition, isValidated }) => ({
     condition: condition ?? "",
     // Existing rows may violate a constraint that was never validated.
-    parts: isValidated ? readCheck(condition ?? "", isWhole) : undefined,
+    parts: isValidated ? readCheck(condition ?? "", isPlain) : undefined,
   }));
   return {
     checks: read.flatMap(({ parts }) => parts ?? []),

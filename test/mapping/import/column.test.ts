@@ -3,7 +3,7 @@ import type { CatalogColumn, CatalogConstraint, CatalogType } from "../../../src
 import { importColumns } from "../../../src/mapping/import/column.ts";
 
 const types = new Map(
-  ["text", "int4", "numeric"].map((name, index) => [
+  ["text", "int4", "numeric", "citext"].map((name, index) => [
     index,
     { oid: index, name, kind: "base", item: 0 } as CatalogType,
   ]),
@@ -34,6 +34,22 @@ describe("importColumns", () => {
       { type: "Enum", values: ["a", "b"] },
       { type: "String" },
     ]);
+  });
+
+  it("takes no values for those of a text that is compared as a number, or in any case", () => {
+    const given = [
+      check("((code)::numeric = ANY (ARRAY[(1)::numeric, (2)::numeric]))"),
+      check("(tag = ANY (ARRAY['a'::citext, 'b'::citext]))"),
+    ];
+    const { columns, unread } = importColumns({
+      columns: [column("code", 0), column("tag", 3), column("exact", 3)],
+      types,
+      checks: [...given, check("((exact)::text = ANY (ARRAY['a'::text, 'b'::text]))")],
+      keyColumn: undefined,
+    });
+
+    expect(columns.map(({ typed }) => typed.type)).to.deep.equal(["String", "String", "Enum"]);
+    expect(unread).to.deep.equal(given.map(({ condition }) => condition));
   });
 
   it("takes a cast to whole numbers for no limit, unless the column has whole numbers", () => {
