@@ -85,19 +85,23 @@ export async function readSchema(client: ClientBase, schemas: readonly string[])
   };
 }
 
-/** Returns SQL for the base type of a domain, through any number of nested domains. */
-const plainTypeOf = (type: string): string => `(
+/** Returns SQL for an aggregate over a type and the types beneath it, where it is a domain. */
+const beneath = (type: string, aggregate: string): string => `(
     WITH RECURSIVE under AS (
-      SELECT oid, typtype, typbasetype FROM pg_type WHERE oid = ${type}
-      UNION ALL SELECT typ.oid, typ.typtype, typ.typbasetype FROM under JOIN pg_type AS typ ON typ.oid = under.typbasetype WHERE under.typtype = 'd'
-    ) SELECT oid FROM under WHERE typtype <> 'd'
+      SELECT oid, typtype, typbasetype, typnotnull FROM pg_type WHERE oid = ${type}
+      UNION ALL SELECT typ.oid, typ.typtype, typ.typbasetype, typ.typnotnull
+      FROM under JOIN pg_type AS typ ON typ.oid = under.typbasetype WHERE under.typtype = 'd'
+    ) SELECT ${aggregate} FROM under
   )`;
+
+/** Returns SQL for the base type of a domain, through any number of nested domains. */
+const plainTypeOf = (type: string): string => beneath(type, "max(oid) FILTER (WHERE typtype <> 'd')");
 
 const columnsQuery = `
   SELECT ${tableSql("cls")} AS "table", att.attname AS name, format_type(att.atttypid, att.atttypmod) AS type,
     CASE WHEN base.typtype = 'e' THEN 'enum' ELSE base.typname::text END AS "baseType",
     coalesce(item.typname, own.typname)::text AS "ownType",
-    item.oid IS NOT NULL AS "isList", NOT (att.attnotnull OR own.typnotnull) AS "isNullable",
+    item.oid IS NOT NULL AS "isList", NOT (att.attnotnull OR ${beneath("own.oid", "bool_or(typnotnull)")}) AS "isNullable",
     att.atthasdef OR att.attidentity <> '' OR own.typdefault IS NOT NULL AS "isFilled",
     att.attgenerated <> '' OR att.attidentity = 'a' AS "isGenerated",
     EXISTS (SELECT FROM pg_index WHERE indrelid = cls.oid AND indisprimary AND att.attnum = ANY(indkey)) AS "isPrimary"

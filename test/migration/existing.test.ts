@@ -272,6 +272,17 @@ describe("applyMigration beside tables that exist", () => {
     expect(notes[1]).to.match(/"city" must have a value/);
   });
 
+  it("looks beneath domains for what must have a value", async () => {
+    await client.query(`
+      CREATE DOMAIN filled AS text NOT NULL; CREATE DOMAIN town AS filled;
+      CREATE TABLE customers (id serial PRIMARY KEY, name town, city town)`);
+
+    const { notes } = await scene.migrate(definitionsOf({ ...customers, isManaged: false }));
+
+    expect(notes).to.have.length(1);
+    expect(notes[0]).to.match(/"city" must have a value/);
+  });
+
   it("notes a key that neither the table nor, without a rule for it, the API gives", async () => {
     await client.query("CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL)");
     const existing = { ...customers, isManaged: false };

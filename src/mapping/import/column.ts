@@ -67,9 +67,10 @@ export function importColumns({
     const resolved = resolveType(column, types);
     const typed = typeOf(column, resolved);
     const isFilled = column.expression !== null || column.identity !== "" || hasDomainDefault(resolved);
+    const isNotNull = column.isNotNull || refusesNull(resolved);
     if (resolved === undefined || "reason" in typed) {
       const reason = "reason" in typed ? typed.reason : "";
-      leftOut.push({ column, reason, isNeeded: column.isNotNull && !isFilled });
+      leftOut.push({ column, reason, isNeeded: isNotNull && !isFilled });
       continue;
     }
     const ofDomains = readChecks(
@@ -88,8 +89,7 @@ export function importColumns({
       column,
       typed: withEnum(typed, own),
       baseType: resolved.base.name,
-      isNotNull:
-        column.isNotNull || (!resolved.isList && resolved.domains.some((one) => one.isNotNullDomain)),
+      isNotNull,
       default: defaultOf({ column, resolved, typed, isKey }),
       isGenerated: column.isGenerated || column.identity === "a",
       isCounted: column.identity !== "" || column.expression?.startsWith("nextval(") === true,
@@ -107,6 +107,11 @@ function typeOf(
   if (/["\p{Cc}]/u.test(column.name))
     return { reason: "a mapping file cannot name it: it has a double quote or a control character" };
   return resolved === undefined ? { reason: "no field holds lists of lists" } : typedField(resolved);
+}
+
+/** Returns whether a domain of the column refuses NULL. The domains of a list's items do not. */
+function refusesNull(resolved: ResolvedType | undefined): boolean {
+  return resolved?.isList === false && resolved.domains.some(({ isNotNullDomain }) => isNotNullDomain);
 }
 
 function hasDomainDefault(resolved: ResolvedType | undefined): boolean {

@@ -52,6 +52,26 @@ describe("importColumns", () => {
     expect(unread).to.deep.equal(given.map(({ condition }) => condition));
   });
 
+  it("needs a value for a column that it leaves out where a domain refuses NULL", () => {
+    const domain = {
+      oid: 9,
+      kind: "domain",
+      item: 0,
+      domainBase: 8,
+      isNotNullDomain: true,
+      domainDefault: null,
+    };
+    const pair = { oid: 8, name: "pair", kind: "composite", item: 0 };
+    const { leftOut } = importColumns({
+      columns: [column("pair", 9)],
+      types: new Map([domain, pair].map((type) => [type.oid, type as CatalogType])),
+      checks: [],
+      keyColumn: undefined,
+    });
+
+    expect(leftOut.map(({ isNeeded }) => isNeeded)).to.deep.equal([true]);
+  });
+
   it("takes a cast to whole numbers for no limit, unless the column has whole numbers", () => {
     const given = [check("((price)::integer <= 10)"), check("((stars)::integer <= 5)")];
     const { columns, unread } = importColumns({
