@@ -62,21 +62,26 @@ export async function applyMigration({
   readonly actor?: Actor;
 }): Promise<MigrationReport> {
   const startedAt = performance.now();
-  const before = byHand.length === 0 ? [] : await migrateByHand({ url, byHand, actor });
+  const before: Step[] = [];
+  const migrate = async (): Promise<MigrationPlan> => {
+    if (byHand.length > 0)
+      await migrateByHand({ url, byHand, actor, onApplied: (...steps) => before.push(...steps) });
+    return inMigrationTransaction({
+      url,
+      isReadOnly: false,
+      async work(client) {
+        const planned = await planLocked({ client, definitions, allowDestructive });
+        await runSteps(client, planned.steps, showsValues);
+        await recordMigration(client, planned.steps, actor);
+        return planned;
+      },
+    });
+  };
   const {
     steps: made,
     notes,
     leftAlone,
-  } = await inMigrationTransaction({
-    url,
-    isReadOnly: false,
-    async work(client) {
-      const planned = await planLocked({ client, definitions, allowDestructive });
-      await runSteps(client, planned.steps, showsValues);
-      await recordMigration(client, planned.steps, actor);
-      return planned;
-    },
-  }).catch((error: unknown) => {
+  } = await migrate().catch((error: unknown) => {
     if (before.length === 0) throw error;
     log.warn({ steps: before.map(({ title }) => title) }, "applied before the migration failed, and stays");
     throw error instanceof OperatorError ? withStaying(error, before) : error;
@@ -115,7 +120,7 @@ async function planLocked({
 
 function withStaying(error: OperatorError, before: readonly Step[]): OperatorError {
   const stay = `These were applied first, and stay:\n${listed(before.map(({ title }) => title))}`;
-  return new OperatorError(`${stay}\nNothing else was done. ${error.message}`, {
+  return new OperatorError(`${stay}\n${error.message}`, {
     faults: [stay, ...error.faults],
     cause: error,
   });
@@ -125,17 +130,19 @@ function withStaying(error: OperatorError, before: readonly Step[]): OperatorErr
  * Applies the migrations by hand, and the core migrations before them, which create the table that
  * records them.
  *
- * @returns The steps that were done.
+ * @param onApplied Gets the steps that were done, each time that some are committed.
  */
 async function migrateByHand({
   url,
   byHand,
   actor,
+  onApplied,
 }: {
   readonly url: string;
   readonly byHand: readonly HandMigration[];
   readonly actor: Actor | undefined;
-}): Promise<readonly Step[]> {
+  readonly onApplied: (...steps: readonly Step[]) => void;
+}): Promise<void> {
   const { core, pending } = await inMigrationTransaction({
     url,
     isReadOnly: false,
@@ -145,13 +152,14 @@ async function migrateByHand({
       return { core: await applyCoreMigrations(client, actor), pending: due };
     },
   });
-  if (pending.length === 0) return core;
-  const done = await applyByHand({
+  onApplied(...core);
+  if (pending.length === 0) return;
+  await applyByHand({
     url,
     migrations: byHand,
     record: (client, migration) => recordMigration(client, [{ title: titleOf(migration) }], actor),
+    onApplied: (migration) => onApplied({ title: titleOf(migration), sql: migration.sql }),
   });
-  return [...core, ...done.map((migration) => ({ title: titleOf(migration), sql: migration.sql }))];
 }
 
 function refuse({ losses, impossible }: MigrationPlan, allowDestructive: boolean): void {

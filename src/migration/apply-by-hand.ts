@@ -16,19 +16,20 @@ import { appliedByHand, handSteps, pendingByHand, titleOf, type HandMigration } 
  * transaction. Two simultaneous processes apply each migration once.
  *
  * @param record Adds a row to the audit trail, in the migration's transaction.
- * @returns The migrations that were applied.
+ * @param onApplied Gets each migration when it is committed.
  * @throws OperatorError for the first migration that fails; earlier ones stay applied.
  */
 export async function applyByHand({
   url,
   migrations,
   record,
+  onApplied,
 }: {
   readonly url: string;
   readonly migrations: readonly HandMigration[];
   readonly record: (client: Client, migration: HandMigration) => Promise<void>;
-}): Promise<readonly HandMigration[]> {
-  const done: HandMigration[] = [];
+  readonly onApplied: (migration: HandMigration) => void;
+}): Promise<void> {
   for (const migration of migrations) {
     const work = async (client: Client): Promise<boolean> => {
       // Another process may have applied it while this one waited.
@@ -47,9 +48,8 @@ export async function applyByHand({
     const isApplied = migration.isInTransaction
       ? await inMigrationTransaction({ url, isReadOnly: false, work })
       : await inMigrationSession({ url, work });
-    if (isApplied) done.push(migration);
+    if (isApplied) onApplied(migration);
   }
-  return done;
 }
 
 /**
