@@ -107,18 +107,22 @@ async function runFile(client: Client, migration: HandMigration): Promise<void> 
     );
 }
 
-const renamedHint =
-  " The capture trigger of a table learns of a column's new name when the file is done. Put the writes first, or into another file.";
+const changedHint =
+  " The capture trigger of a table learns of a column's new name or type when the file is done. Put the writes first, or into another file.";
 
-/** Returns whether a function of the service failed because a column is missing. */
-function isRenamed(error: unknown): boolean {
+/**
+ * Returns whether a function of the service failed because a column is missing, or has another
+ * type.
+ */
+function isChanged(error: unknown): boolean {
   const where = error instanceof DatabaseError ? error.where : undefined;
-  return codeOf(error) === "42703" && where?.includes("function svc.") === true;
+  // The server may say the rest in another language.
+  return ["42703", "42804"].includes(codeOf(error) ?? "") && where?.includes(" svc.") === true;
 }
 
 function reasonOf(error: unknown, isInTransaction: boolean): string {
   const said = `PostgreSQL says: ${messageOf(error)}`;
-  if (isInTransaction) return ` and changed nothing. ${said}${isRenamed(error) ? renamedHint : ""}`;
+  if (isInTransaction) return ` and changed nothing. ${said}${isChanged(error) ? changedHint : ""}`;
   // `CREATE INDEX CONCURRENTLY` leaves an invalid index behind.
   const hint = codeOf(error) === "25001" ? "It may have one statement only. " : "";
   return `, and may have left a part of its work behind, such as an invalid index. ${hint}${said}`;

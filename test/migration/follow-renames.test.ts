@@ -116,16 +116,20 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     );
   });
 
-  it("says what to do when a file writes to a table after it has renamed a column of it", async () => {
-    const renamed = rename(
-      "ALTER TABLE pets RENAME nick TO nickname; INSERT INTO pets VALUES (2, 'Tom', 'm', 3, 1)",
-      before,
-    );
+  for (const [what, change, reason] of [
+    ["renamed a column of it", "RENAME nick TO nickname", 'record "new" has no field "nick"'],
+    ["given a column of it another type", "ALTER paws TYPE bigint", "type of parameter .* does not match"],
+  ] as const)
+    it(`says what to do when a file writes to a table after it has ${what}`, async () => {
+      const changed = rename(
+        `INSERT INTO pets VALUES (2, 'Tom', 'm', 3, 1); ALTER TABLE pets ${change}; INSERT INTO pets VALUES (3, 'Kit', 'm', 3, 1)`,
+        before,
+      );
 
-    expect(await renamed.catch(String)).to.match(
-      /record "new" has no field "nick".* Put the writes first, or into another file\.$/,
-    );
-  });
+      expect(await changed.catch(String)).to.match(
+        new RegExp(`${reason}.* Put the writes first, or into another file\\.$`),
+      );
+    });
 
   it("follows two columns that change their names, and a table", async () => {
     const plan = await rename(
