@@ -120,8 +120,12 @@ function isChanged(error: unknown): boolean {
   return ["42703", "42804"].includes(codeOf(error) ?? "") && where?.includes(" svc.") === true;
 }
 
+const missingTable = "42P01";
+const newDatabaseHint =
+  ". In a new database, the mapping files make their tables after it: see docs/mapping.md, Migrations by hand.";
+
 function reasonOf(error: unknown, isInTransaction: boolean): string {
-  const said = `PostgreSQL says: ${messageOf(error)}`;
+  const said = `PostgreSQL says: ${messageOf(error)}${codeOf(error) === missingTable ? newDatabaseHint : ""}`;
   if (isInTransaction) return ` and changed nothing. ${said}${isChanged(error) ? changedHint : ""}`;
   // `CREATE INDEX CONCURRENTLY` leaves an invalid index behind.
   const hint = codeOf(error) === "25001" ? "It may have one statement only. " : "";

@@ -150,6 +150,28 @@ describe("migrations by hand", () => {
     expect((await client.query("SELECT FROM places")).rowCount).to.equal(1);
   });
 
+  it("need the tables of the mapping files in a new database, and say so", async () => {
+    const notesOf = definitionsOf(definition({ name: "notes", fields: [field("text", "String")] }));
+    const byHand = await write({ "1_check.sql": "ALTER TABLE notes ADD CHECK (text <> '')" });
+    const migrate = (files: readonly HandMigration[]): Promise<unknown> =>
+      applyMigration({
+        url: database.url,
+        definitions: notesOf,
+        byHand: files,
+        allowDestructive: false,
+        log,
+      }).then(
+        ({ steps }) => steps.map(({ title }) => title),
+        (error: unknown) => (error as Error).message,
+      );
+
+    const early = await migrate(byHand);
+    await migrate([]);
+
+    expect(early).to.match(/relation "notes" does not exist\. In a new database, .* docs\/mapping\.md/);
+    expect(await migrate(byHand)).to.deep.equal(["migration by hand 1_check"]);
+  });
+
   it("are named as applied when the changes of the mapping files are refused", async () => {
     const byHand = await write({ "1_places.sql": first });
     const logged: string[] = [];
