@@ -62,25 +62,31 @@ export function addMigrateCommand(
 
 /** Returns a script for `psql`, with remarks as comments. */
 function textOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
+  const core = steps.filter(({ title }) => title.startsWith("core migration "));
   const remarks = [
     ...impossible.map((line) => `CANNOT BE DONE: ${line}`),
     ...losses.map((line) => `LOSES DATA (needs --allow-destructive): ${line}`),
     ...notes.map((line) => `Note: ${line}`),
     ...leftAlone.map((line) => `Left alone: ${line}`),
-    ...(steps.some(({ sql }) => sql.includes("DROP COLUMN ")) ? [unseen] : []),
+    ...(steps.some((step) => !core.includes(step) && mayLose(step)) ? [unseen] : []),
   ].map((line) => `-- ${oneLine(line)}`);
   if (steps.length === 0 && byHand.length === 0) return [...remarks, "-- Nothing to do.", ""].join("\n");
   // The core migrations create the table that records migrations by hand.
-  const core = byHand.length === 0 ? [] : steps.filter(({ title }) => title.startsWith("core migration "));
-  const rest = steps.filter((step) => !core.includes(step));
+  const first = byHand.length === 0 ? [] : core;
+  const rest = steps.filter((step) => !first.includes(step));
   // Without it, psql continues after a failed file, records it as applied, and exits with 0.
   const head = [...remarks, "\\set ON_ERROR_STOP on"].join("\n");
   const hand = byHand.flatMap((migration) => textOfSteps(withEnd(migration), migration.isInTransaction));
-  return `${[head, ...textOfSteps(core), ...hand, ...textOfSteps(rest)].join("\n\n")}\n`;
+  return `${[head, ...textOfSteps(first), ...hand, ...textOfSteps(rest)].join("\n\n")}\n`;
+}
+
+/** Returns whether a step may lose values that come after the plan. */
+function mayLose({ sql }: Step): boolean {
+  return sql.includes("DROP COLUMN ") || sql.includes(" SET DATA TYPE ");
 }
 
 const unseen =
-  "Note: By itself, this script looks at no rows: a column that is empty now goes with the values that it has by then. svc-admin migrate looks again.";
+  "Note: By itself, this script looks at no rows: a column that is empty now goes with the values that it has by then, and another type takes from values what it does not hold. svc-admin migrate looks again.";
 
 /** Ends what a file says with SET, as `migrate` does. */
 function withEnd(migration: HandMigration): readonly Step[] {

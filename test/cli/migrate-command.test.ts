@@ -120,12 +120,19 @@ describe("svc-admin migrate", () => {
     expect(printed).to.include("SET LOCAL lock_timeout = 30000;");
   });
 
-  it("says that the script looks at no values of a column that it drops", async () => {
-    await migrate();
-    await map("name: { type: String, optional: true }");
+  for (const [what, fields] of [
+    ["a column that it drops", "name: { type: String, optional: true }"],
+    ["a column that gets another type", "title: { type: Date }"],
+  ] as const)
+    it(`says that the script looks at no values of ${what}`, async () => {
+      await map("title: { type: DateTime }");
+      const first = await migrate("--plan");
+      await migrate();
+      await map(fields);
 
-    expect(await migrate("--plan")).to.match(/^-- Note: .* looks at no rows: a column that is empty now/);
-  });
+      expect(await migrate("--plan")).to.match(/^-- Note: .* looks at no rows: a column that is empty now/);
+      expect(first).to.not.include("looks at no rows");
+    });
 
   it("names the loss in the plan, and makes it only with --allow-destructive", async () => {
     await migrate();
