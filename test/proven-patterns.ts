@@ -48,7 +48,6 @@ export const proven: ReadonlySet<string> = new Set([
   "/^You are about to drop the column `([^`]+)` on the `([^`]+)` table, which still contains/",
   "/^(?:forwarded|via|x-forwarded-.*|x-real-ip)$/",
   '/^RENAME CONSTRAINT "(.+?)"/',
-  "/^(?:text|character varying(?:\\(\\d+\\))?)(?: |$)/",
   "/^The `[^`]+` column on the `[^`]+` table would be dropped and recreated/",
 ]);
 

@@ -138,7 +138,7 @@ export async function planTables({
       ...valueChecks.impossible,
       ...change.impossible.filter(concerns).map((text) => withWayOn(text, changePlan.statements)),
       ...unfit.impossible,
-      ...(await findUnlisted({ client, checks, plan: valueChecks, objects })),
+      ...(await findUnlisted({ client, checks, plan: valueChecks, objects, dropped: changePlan.dropped })),
     ],
     notes: [...unfit.notes, ...next.notes, ...inTheWay(wanted, objects, changePlan)],
     leftAlone: [...next.leftAlone.map((object) => shownAs(object)), ...changedByHand(changePlan.left)],

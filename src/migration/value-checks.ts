@@ -123,37 +123,43 @@ function nameOf({ table, column }: ValueCheck): string {
   return fittingName(`${partsOfTable(table).name}_${column}`, ending);
 }
 
-/** Types of columns of texts in PostgreSQL's words; `lists` matches lists of texts. */
-const texts = /^(?:text|character varying(?:\(\d+\))?)(?: |$)/;
+/** Lists of texts in PostgreSQL's words. */
 const lists = /^text\[\](?: |$)/;
 
-/** Counts the rows that the new checks would refuse, so that a plan reports them. */
+/**
+ * Counts the rows that the new checks would refuse, so that a plan reports them.
+ *
+ * @param dropped Keys (`keyOf`) of dropped objects. A column that is made anew has no values.
+ */
 export async function findUnlisted({
   client,
   checks,
   plan,
   objects,
+  dropped,
 }: {
   readonly client: ClientBase;
   readonly checks: readonly ValueCheck[];
   readonly plan: ChecksPlan;
   readonly objects: readonly LiveObject[];
+  readonly dropped: ReadonlySet<string>;
 }): Promise<readonly string[]> {
   const isNew = (check: ValueCheck): boolean =>
     plan.checks.some((one) => one.isNew && one.table === check.table && one.name === nameOf(check));
   const isThere = ({ table, column, isList }: ValueCheck): boolean =>
+    !dropped.has(keyOf("column", table, column)) &&
     objects.some(
       (one) =>
         one.kind === "column" &&
         one.table === table &&
         one.name === column &&
-        (isList ? lists : texts).test(one.definition),
+        (!isList || lists.test(one.definition)),
     );
   const sentences: string[] = [];
   for (const check of checks.filter((one) => isThere(one) && isNew(one))) {
     const { table, column, values } = check;
     const { rows } = await client.query<{ count: string }>(
-      `SELECT count(*) FROM ${quoteTable(table)} WHERE NOT (${conditionOf(check)})`,
+      `SELECT count(*) FROM ${quoteTable(table)} WHERE NOT (${conditionOf(check, "::text")})`,
     );
     const count = Number(rows[0]?.count);
     if (count === 0) continue;
@@ -165,7 +171,10 @@ export async function findUnlisted({
   return sentences;
 }
 
-function conditionOf({ column, isList, values }: ValueCheck): string {
+/** @param cast Cast of a column that is no list, which may have another type yet. */
+function conditionOf({ column, isList, values }: ValueCheck, cast = ""): string {
   const list = values.map(quoteText).join(", ");
-  return isList ? `${quoteName(column)} <@ ARRAY[${list}]::text[]` : `${quoteName(column)} IN (${list})`;
+  return isList
+    ? `${quoteName(column)} <@ ARRAY[${list}]::text[]`
+    : `${quoteName(column)}${cast} IN (${list})`;
 }
