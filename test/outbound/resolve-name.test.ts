@@ -43,6 +43,16 @@ describe("createNameResolver", () => {
     expect(server.asked).to.have.members(["A a.example", "AAAA a.example"]);
   });
 
+  it("takes 16 addresses of each family, however many a name has", async () => {
+    const places = Array.from({ length: 40 }, (_, index) => index + 1);
+    server.answer = () => places.flatMap((place) => [`192.0.2.${place}`, `2001:db8::${place}`]);
+
+    const { addresses } = await resolver()("a.example");
+
+    expect(addresses.filter(({ family }) => family === 4)).to.have.length(16);
+    expect(addresses.filter(({ family }) => family === 6)).to.have.length(16);
+  });
+
   for (const told of ["NODATA", "NXDOMAIN", "SERVFAIL", "silence"] as const) {
     it(`is content with one family when the other is ${told}`, async () => {
       server.answer = (_name, type) => (type === "A" ? both : told);
