@@ -4,6 +4,9 @@
  */
 const longestWord = 64;
 
+/** Limit of the edits: a word with more is another word. */
+const mostEdits = 5;
+
 /**
  * Returns the known word nearest to a mistyped one. Undefined when no known word is near enough.
  */
@@ -11,9 +14,9 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   const typed = word.toLowerCase();
   if (typed.length > longestWord) return undefined;
   let best: string | undefined;
-  let bestDistance = Math.max(1, Math.floor(typed.length / 3)) + 1;
+  let bestDistance = Math.min(mostEdits, Math.max(1, Math.floor(typed.length / 3))) + 1;
   for (const candidate of known) {
-    const distance = distanceBetween(typed, candidate.toLowerCase());
+    const distance = distanceBetween(typed, candidate.toLowerCase(), bestDistance);
     if (distance < bestDistance) [best, bestDistance] = [candidate, distance];
   }
   return best;
@@ -36,26 +39,35 @@ export function hint(word: string, known: Iterable<string>): string {
   return words.length > 0 && words.length <= 30 ? `; expected one of ${words.join(", ")}` : "";
 }
 
-/** Counts the edits (insert, remove, replace, swap of neighbours) that turn `a` into `b`. */
-function distanceBetween(a: string, b: string): number {
-  if (Math.abs(a.length - b.length) > longestWord) return Infinity;
+/**
+ * Counts the edits (insert, remove, replace, swap of neighbours) that turn `a` into `b`. Returns
+ * Infinity for `limit` or more, since one request may have 50 words and 200 names to compare.
+ */
+function distanceBetween(a: string, b: string, limit: number): number {
+  if (Math.abs(a.length - b.length) >= limit) return Infinity;
   let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, j) => j);
+  let last = Array.from({ length: Math.min(b.length, limit) + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {
     const row = [i];
-    for (let j = 1; j <= b.length; j++) {
+    let least = i;
+    // The others are `limit` edits away.
+    for (let j = Math.max(1, i - limit); j <= Math.min(b.length, i + limit); j++) {
       const isSame = a[i - 1] === b[j - 1];
       const isSwap = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      row[j] = Math.min(
-        (last[j] ?? 0) + 1,
-        (row[j - 1] ?? 0) + 1,
-        (last[j - 1] ?? 0) + (isSame ? 0 : 1),
-        isSwap ? (beforeLast[j - 2] ?? 0) + 1 : Infinity,
+      const edits = Math.min(
+        (last[j] ?? Infinity) + 1,
+        (row[j - 1] ?? Infinity) + 1,
+        (last[j - 1] ?? Infinity) + (isSame ? 0 : 1),
+        isSwap ? (beforeLast[j - 2] ?? Infinity) + 1 : Infinity,
       );
+      row[j] = edits;
+      least = Math.min(least, edits);
     }
+    // Later rows have no fewer edits.
+    if (least >= limit) return Infinity;
     [beforeLast, last] = [last, row];
   }
-  return last[b.length] ?? 0;
+  return last[b.length] ?? Infinity;
 }
 
 /** Returns the message about an unknown field of a request. */

@@ -141,10 +141,13 @@ function readFields(
   const paths = text?.split(",", mostFields + 1);
   if (paths !== undefined && paths.length > mostFields)
     addFault(faults, "fields", `A request may name at most ${mostFields} fields.`);
-  const unknown = paths?.flatMap((path) =>
-    path === "" ? "A path is missing." : (fieldFault(path, places) ?? []),
-  );
-  for (const fault of new Set(unknown?.slice(0, mostFieldFaults))) addFault(faults, "fields", fault);
+  let found = 0;
+  for (const path of new Set(paths)) {
+    const fault = path === "" ? "A path is missing." : fieldFault(path, places);
+    addFault(faults, "fields", fault);
+    if (fault !== undefined) found += 1;
+    if (found === mostFieldFaults) break;
+  }
   return paths;
 }
 

@@ -33,6 +33,10 @@ const pieces =
     " ",
   );
 
+/** Names that are like `customer.customer.….100`, and none of them. */
+const typed = (count: number): readonly string[] =>
+  Array.from({ length: count }, (_, index) => `${"cutsomer.".repeat(6)}${index}`);
+
 describe("a hostile query string", () => {
   it("is read, or refused with 422 and messages of a bounded length: 5,000 by chance", () => {
     const seed = Math.floor(Math.random() * 2 ** 31);
@@ -72,4 +76,27 @@ describe("a hostile query string", () => {
       expect(JSON.stringify(errors).length).to.be.below(2_200_000);
     }).timeout(2_000);
   }
+
+  it("with names that are like those of a wide table is refused soon, with what was meant", () => {
+    const [place] = shape.places?.values() ?? [];
+    const [path] = shape.filterable.paths.values();
+    if (place === undefined || path === undefined) throw new Error("The shop shows nothing.");
+    const names = Array.from({ length: 200 }, (_, index) => `${"customer.".repeat(6)}${100 + index}`);
+    const wide = {
+      ...shape,
+      places: new Map(names.map((name) => [name, place])),
+      filterable: { paths: new Map(names.map((name) => [name, { ...path, path: name }])), faults: new Map() },
+    };
+    const filters = typed(50).map((name) => `filter[${name}x]=1`);
+    const query = [`fields=${typed(100).join(",")},cutsomer.${names[0]?.slice(9)}`, ...filters].join("&");
+
+    const before = process.cpuUsage();
+    for (let round = 0; round < 3; round += 1)
+      expect(() => readListParameters(query, wide, { maxPerPage: 100 })).to.throw(AppError);
+    // It was 4 s.
+    expect(process.cpuUsage(before).user).to.be.below(1_500_000);
+    expect(() => readListParameters(`fields=c${names[0]}`, wide, { maxPerPage: 100 }))
+      .to.throw(AppError)
+      .with.nested.property("errors.fields[0]", `There is no field c${names[0]}; did you mean ${names[0]}?`);
+  });
 });
