@@ -68,10 +68,11 @@ export function createAuthenticate({
     await identify(() => failures.note(clientAddress));
     // A token that ends while requests wait is no guess, and counts against no address.
     ctx.state.identifyAgain = async () => {
-      const { isAdmin } = ctx.state.caller;
+      const before = ctx.state.caller;
       await identify();
-      // Decisions before the body arrived assumed an admin.
-      if (isAdmin && !ctx.state.caller.isAdmin) throw unauthorizedError("user.forbidden");
+      const { isAdmin, email } = ctx.state.caller;
+      // Decisions before the body arrived assumed the rights of an admin, or of an address.
+      if ((before.isAdmin && !isAdmin) || before.email !== email) throw unauthorizedError("user.forbidden");
     };
     await next();
   };

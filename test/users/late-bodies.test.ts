@@ -6,6 +6,20 @@ import { notesYaml } from "../support/notes.ts";
 import { startService, type TestService, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
+/** A resource whose records belong to an e-mail address. */
+const lettersYaml = `
+name: letters
+model: Letter
+fields:
+  id: { type: Int, id: true }
+  text: { type: String }
+  reader: { type: String }
+triggers: []
+access:
+  read: { reader: $user.email }
+  update: { reader: $user.email }
+`;
+
 interface Late {
   readonly status: number | undefined;
   readonly challenge: string | undefined;
@@ -23,7 +37,8 @@ describe("a request whose body comes when its admin is none any more", () => {
   let thief: TestUser;
 
   before(async () => {
-    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
+    const resources = { "notes.yaml": notesYaml, "letters.yaml": lettersYaml };
+    service = await startService({ mode: "servers", resources });
   });
 
   beforeEach(async () => {
@@ -112,6 +127,20 @@ describe("a request whose body comes when its admin is none any more", () => {
         "SELECT id FROM svc.subscriptions WHERE user_id = $1 UNION ALL SELECT id FROM notes WHERE user_id = $1";
       expect(await service.infrastructure.sql(written, [thief.id])).to.deep.equal([]);
     });
+
+  it("changes no record of an address by who has had another one for more than a second", async () => {
+    thief = await service.createUser();
+    const letter = { text: "early", reader: thief.email };
+    const { id } = (await admin.request("POST", "/resources/letters", letter)).body;
+    const move = () => admin.request("PUT", `/users/${thief.id}`, { email: `moved-${id}@late.example` });
+
+    const answer = await late(["PUT", `/resources/letters/${id}`, { text: "late" }], () =>
+      move().then(aSecond),
+    );
+
+    expect(answer).to.deep.equal(demoted);
+    expect((await admin.request("GET", `/resources/letters/${id}`)).body.text).to.equal("early");
+  });
 
   it("makes no own token by who is disabled, for the time when it is enabled again", async () => {
     expect(await late(["POST", "/tokens", { name: "x" }], disable)).to.deep.equal(disabled);
