@@ -28,6 +28,13 @@ describe("createClientAddresses", () => {
       "10.0.0.1",
     ],
     ["the proxy when all are proxies", "10.0.0.1", "10.0.0.2, 10.0.0.3", "10.0.0.1"],
+    [
+      "the proxy behind more than 16 others",
+      "10.0.0.1",
+      `198.51.100.1${", 10.0.0.2".repeat(16)}`,
+      "10.0.0.1",
+    ],
+    ["the client behind 16 proxies", "10.0.0.1", `198.51.100.1${", 10.0.0.2".repeat(15)}`, "198.51.100.1"],
     ["nothing when the connection is gone", undefined, undefined, undefined],
   ] as const) {
     it(`gives ${what}`, () => expect(addresses.of(requestFrom(peer, forwarded))).to.equal(client));
