@@ -16,7 +16,6 @@ const closeLimitMs = 3_000;
 const lastingRefusal = /ACCESS.REFUSED/;
 /** amqplib hides the server's reason here; the virtual host may still be starting. */
 const refusedVirtualHost = /^Expected ConnectionOpenOk; got <ConnectionClose/;
-
 /** A channel that is opened again after each loss. */
 export interface KeptChannel {
   /** Closes the channel after sending all pending data, and opens no other channel. */
@@ -81,11 +80,11 @@ export async function openLink({
   connection.on("connect", (model: unknown) => {
     gatherWrites(model);
     isUp = true;
-    blockedBecause = undefined;
     log.info(facts, "connected to RabbitMQ");
   });
   connection.on("disconnect", (error: Error) => {
     isUp = false;
+    blockedBecause = undefined;
     log.warn({ ...facts, reason: error.message }, "lost the connection to RabbitMQ");
   });
   connection.on("connect-failed", (error: Error) => {

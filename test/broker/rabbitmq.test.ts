@@ -1,5 +1,3 @@
-import type { AddressInfo } from "node:net";
-import { createServer } from "node:tls";
 import { expect } from "chai";
 import { connect, type Channel } from "amqplib";
 import type { Broker, IncomingMessage, OutgoingMessage } from "../../src/broker/broker.ts";
@@ -9,7 +7,6 @@ import { OperatorError } from "../../src/kit/errors.ts";
 import { createLog, type Log } from "../../src/telemetry/log.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { purgeQueues } from "../support/queues.ts";
-import { selfSigned } from "../support/self-signed.ts";
 import { startPrivateRabbitMq, type PrivateRabbitMq } from "../support/rabbitmq.ts";
 import { until } from "../support/wait.ts";
 import { receiveFirst } from "./receive.ts";
@@ -327,6 +324,31 @@ describe("connectRabbitMq", () => {
     });
   });
 
+  it("names no alarm of a server that is away", async () => {
+    const broker = await open();
+    await server.ctl("set_vm_memory_high_watermark", "0.00001");
+    await until(
+      async () => {
+        await broker.publish([work("late")]);
+        return (await broker.fault())?.startsWith("RabbitMQ takes no messages");
+      },
+      { what: "the alarm to be noticed" },
+    );
+
+    // Its next start knows nothing of the limit.
+    await server.stop();
+
+    try {
+      await until(async () => (await broker.fault()) === "not connected to RabbitMQ", {
+        what: "the lost connection",
+        timeoutMs: 5_000,
+      });
+    } finally {
+      await server.start();
+    }
+    await untilConnected(broker);
+  });
+
   it("waits for a server that is not up yet, with warnings that hold no password", async () => {
     await server.stop();
     const lines: string[] = [];
@@ -348,27 +370,6 @@ describe("connectRabbitMq", () => {
       .and.include("ECONNREFUSED")
       .and.include(new URL(server.url).host);
     expect(lines.join("\n")).not.to.include(new URL(server.url).password);
-  });
-
-  it("says how to trust a server whose certificate it does not trust", async () => {
-    const untrusted = createServer(selfSigned).on("tlsClientError", () => undefined);
-    await new Promise<void>((resolve) => untrusted.listen(0, "127.0.0.1", resolve));
-    const giveUp = new AbortController();
-    const memory = createMemoryLog();
-
-    const connecting = connectRabbitMq({
-      url: `amqps://127.0.0.1:${(untrusted.address() as AddressInfo).port}`,
-      log: memory.log,
-      signal: giveUp.signal,
-    });
-    await until(() => memory.lines.length > 0, { what: "a warning" });
-    giveUp.abort();
-    await connecting.catch(() => undefined);
-
-    untrusted.close();
-    expect(memory.lines[0]?.["reason"]).to.equal(
-      "self-signed certificate; give the certificate of its authority as a file: NODE_EXTRA_CA_CERTS",
-    );
   });
 
   it("gives up waiting for a server when it is told to", async () => {
