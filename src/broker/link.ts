@@ -16,6 +16,9 @@ const closeLimitMs = 3_000;
 const lastingRefusal = /ACCESS.REFUSED/;
 /** amqplib hides the server's reason here; the virtual host may still be starting. */
 const refusedVirtualHost = /^Expected ConnectionOpenOk; got <ConnectionClose/;
+/** Part of OpenSSL's message for an answer that is not TLS. */
+const plainAnswer = "wrong version number";
+
 /** A channel that is opened again after each loss. */
 export interface KeptChannel {
   /** Closes the channel after sending all pending data, and opens no other channel. */
@@ -225,6 +228,8 @@ function waitMs(failures: number): number {
  */
 function reasonOf(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join(", ");
+  if (error.message.includes(plainAnswer))
+    return "the server answers without TLS: take the port that it has for TLS, usually 5671, or amqp:// in the URL";
   return refusedVirtualHost.test(error.message)
     ? "RabbitMQ does not open the virtual host of the URL: it does not exist, is still starting, or is not open to this user"
     : `${error.message}${trustHint(error, "NODE_EXTRA_CA_CERTS")}`;

@@ -1,0 +1,44 @@
+import { createServer as createPlainServer, type AddressInfo, type Server } from "node:net";
+import { createServer } from "node:tls";
+import { expect } from "chai";
+import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
+import { createMemoryLog } from "../support/http.ts";
+import { selfSigned } from "../support/self-signed.ts";
+import { until } from "../support/wait.ts";
+
+/** The reason of the first warning of a connection by TLS to this server. */
+async function reasonAt(server: Server): Promise<unknown> {
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  const giveUp = new AbortController();
+  const memory = createMemoryLog();
+  const connecting = connectRabbitMq({
+    url: `amqps://127.0.0.1:${port}`,
+    log: memory.log,
+    signal: giveUp.signal,
+  });
+  await until(() => memory.lines.length > 0, { what: "a warning" });
+  giveUp.abort();
+  await connecting.catch(() => undefined);
+  server.close();
+  return memory.lines[0]?.["reason"];
+}
+
+describe("connectRabbitMq over TLS", () => {
+  it("says how to trust a server whose certificate it does not trust", async () => {
+    const untrusted = createServer(selfSigned).on("tlsClientError", () => undefined);
+
+    expect(await reasonAt(untrusted)).to.equal(
+      "self-signed certificate; give the certificate of its authority as a file: NODE_EXTRA_CA_CERTS",
+    );
+  });
+
+  it("says that a port is without TLS", async () => {
+    // As RabbitMQ answers what is no AMQP.
+    const plain = createPlainServer((socket) => {
+      socket.on("error", () => undefined).once("data", () => socket.end("AMQP\0\0\u0009\u0001"));
+    });
+
+    expect(await reasonAt(plain)).to.match(/without TLS.*5671/);
+  });
+});
