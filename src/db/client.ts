@@ -231,6 +231,16 @@ function openPool({
  */
 const lastingFaults = new Set(["28P01", "28000", "3D000", "42501"]);
 
+/**
+ * Starts of messages of PgBouncer for the same faults. Up to version 1.18 at least, it has one code
+ * (08P01) for them and for a server that is away.
+ */
+const lastingFaultsOfPooler = [
+  "SASL authentication failed",
+  "password authentication failed",
+  "no such database",
+];
+
 /** Message of pg, without a code, for a server that has TLS off. */
 const noTls = "The server does not support SSL connections";
 /** Part of a message of pg, without a code, for a server that asks for a password. */
@@ -259,7 +269,10 @@ export async function waitForDatabase({
     const error = await probe(url);
     if (error === undefined) return;
     const reason = reasonOf(error);
-    if (lastingFaults.has(codeOf(error) ?? ""))
+    if (
+      lastingFaults.has(codeOf(error) ?? "") ||
+      lastingFaultsOfPooler.some((start) => reason.startsWith(start))
+    )
       throw new OperatorError(
         `The database refuses the connection: ${reason}. Check the user, the password and the database of database.url (DATABASE_URL).`,
         { cause: error },

@@ -227,6 +227,35 @@ describe("waitForDatabase", () => {
     );
   });
 
+  for (const said of [
+    "SASL authentication failed",
+    "password authentication failed",
+    "no such database: svc",
+  ])
+    it(`throws at once for PgBouncer that says "${said}", and waits for the server behind it`, async () => {
+      const answers = ["server login has been failing, try again later (server_login_retry)", said];
+      const server = createServer((socket) => {
+        socket.once("data", () => socket.end(refusal("08P01", answers.shift() ?? said)));
+        socket.on("error", () => undefined);
+      });
+      const reasons: string[] = [];
+
+      const failure = await failureOf(
+        waitForDatabase({
+          url: `postgresql://svc:wrong@127.0.0.1:${await portOf(server)}/svc`,
+          log,
+          signal: AbortSignal.timeout(5_000),
+          onWait: (reason) => void reasons.push(reason),
+        }),
+      );
+
+      server.close();
+      expect(reasons).to.have.length(1);
+      expect((failure as Error).message).to.equal(
+        `The database refuses the connection: ${said}. Check the user, the password and the database of database.url (DATABASE_URL).`,
+      );
+    });
+
   it("throws at once for a server without TLS whose URL asks for it", async () => {
     const server = createServer((socket) => socket.once("data", () => socket.write("N")));
     const url = `postgresql://svc@127.0.0.1:${await portOf(server)}/svc?sslmode=verify-full`;
@@ -290,6 +319,14 @@ async function failureOf(promise: Promise<unknown>): Promise<unknown> {
     () => undefined,
     (error: unknown) => error,
   );
+}
+
+/** Returns an error of PostgreSQL's protocol. */
+function refusal(code: string, message: string): Buffer {
+  const fields = `SFATAL\0C${code}\0M${message}\0\0`;
+  const head = Buffer.from("E\0\0\0\0");
+  head.writeInt32BE(fields.length + 4, 1);
+  return Buffer.concat([head, Buffer.from(fields)]);
 }
 
 /** Returns a message of PostgreSQL's about the authentication. */
