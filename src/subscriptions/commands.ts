@@ -118,9 +118,7 @@ export async function openSecretBox({
 }: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">): Promise<SecretBox> {
   // The service creates a key, in the data folder, only for the embedded database.
   if (secretKey === undefined && database.url !== undefined)
-    throw new OperatorError(
-      "Set SVC_SECRET_KEY to the key that the webhook secrets are to be encrypted with.",
-    );
+    throw new OperatorError("Set SVC_SECRET_KEY: the key that encrypts the webhook secrets.");
   return createSecretBox(await loadSecretKey({ configured: secretKey, dataDir }), previousSecretKeys);
 }
 

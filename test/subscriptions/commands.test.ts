@@ -140,9 +140,7 @@ describe("secret-key rotate", () => {
     const { status, stderr } = await rotate(env());
 
     expect(status).to.equal(1);
-    expect(stderr).to.equal(
-      "svc-admin: Set SVC_SECRET_KEY to the key that the webhook secrets are to be encrypted with.\n",
-    );
+    expect(stderr).to.equal("svc-admin: Set SVC_SECRET_KEY: the key that encrypts the webhook secrets.\n");
   });
 
   it("loses no secret when it is killed in the middle, and goes on the next time", async () => {
