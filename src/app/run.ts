@@ -83,10 +83,11 @@ export async function serve(options: ServeOptions): Promise<number> {
     const service = await startedOrStopped({ starting, stopping, log });
     let isClean = true;
     if (service !== undefined) {
-      log.info({ program: name, port: service.program.port }, "started");
+      const { port: metricsPort } = health;
+      log.info({ program: name, port: service.program.port, metricsPort }, "started");
       try {
         // A service on PostgreSQL and RabbitMQ writes a log for machines: JSON lines only.
-        if (isPretty || service.infrastructure.isEmbedded) await greet({ service, log, print });
+        if (isPretty || service.infrastructure.isEmbedded) await greet({ service, metricsPort, log, print });
         if (name !== "dispatcher") await warnOfSilentSubscriptions(service, checked.definitions, log);
         await Promise.race([aborted(stopping), service.failed]);
       } finally {
@@ -159,16 +160,18 @@ async function startedOrStopped({
 
 async function greet({
   service: { program, tokenFile },
+  metricsPort,
   log,
   print,
 }: {
   readonly service: Service;
+  readonly metricsPort: number;
   readonly log: Log;
   readonly print: (text: string) => void;
 }): Promise<void> {
   const { port } = program;
   if (port === undefined) return;
-  const text = greeting({ config: program.configuration().config, port, tokenFile });
+  const text = greeting({ config: program.configuration().config, port, metricsPort, tokenFile });
   // People read the end of the output, so the log lines come first.
   await flushed(log);
   print(text);

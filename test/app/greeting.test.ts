@@ -10,16 +10,16 @@ function greetingFor(env: Readonly<Record<string, string>>): string {
     SVC_SECRET_KEY: Buffer.alloc(32, 7).toString("base64"),
   };
   const config = loadConfig({ env: { ...servers, ...env }, cwd: "/", program: "all" });
-  return greeting({ config, port: 8081, tokenFile: undefined });
+  return greeting({ config, port: 8081, metricsPort: 9091, tokenFile: undefined });
 }
 
 describe("greeting", () => {
   for (const [host, metricsHost, api, metrics] of [
-    ["0.0.0.0", "", "http://localhost:8081/svc-api", "http://localhost:9090/"],
-    ["127.0.0.1", "0.0.0.0", "http://127.0.0.1:8081/svc-api", "http://localhost:9090/"],
-    ["0.0.0.0", "127.0.0.1", "http://localhost:8081/svc-api", "http://127.0.0.1:9090/"],
-    ["::1", "", "http://[::1]:8081/svc-api", "http://[::1]:9090/"],
-    ["::", "10.0.0.5", "http://localhost:8081/svc-api", "http://10.0.0.5:9090/"],
+    ["0.0.0.0", "", "http://localhost:8081/svc-api", "http://localhost:9091/"],
+    ["127.0.0.1", "0.0.0.0", "http://127.0.0.1:8081/svc-api", "http://localhost:9091/"],
+    ["0.0.0.0", "127.0.0.1", "http://localhost:8081/svc-api", "http://127.0.0.1:9091/"],
+    ["::1", "", "http://[::1]:8081/svc-api", "http://[::1]:9091/"],
+    ["::", "10.0.0.5", "http://localhost:8081/svc-api", "http://10.0.0.5:9091/"],
   ] as const)
     it(`names where the API and its health are, on ${host} and ${metricsHost || "the same"}`, () => {
       const text = greetingFor({ SVC_HOST: host, SVC_METRICS_HOST: metricsHost });
@@ -39,6 +39,6 @@ describe("greeting", () => {
 
     expect(text)
       .to.include("svc serves https://api.example.com/svc-api\n")
-      .and.include("http://127.0.0.1:9090/");
+      .and.include("http://127.0.0.1:9091/");
   });
 });
