@@ -7,11 +7,11 @@ import { startService, type TestService, type TestUser } from "../support/servic
 const resources = Object.fromEntries(
   ["projects.yaml", "project_members.yaml"].map((name) => [
     name,
-    readFileSync(`config/examples/team/${name}`, "utf8"),
+    readFileSync(`config/example-team/${name}`, "utf8"),
   ]),
 );
 
-describe("config/examples/team", () => {
+describe("config/example-team", () => {
   let service: TestService;
   let lead: TestUser;
   let member: TestUser;
