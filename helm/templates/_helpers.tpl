@@ -117,10 +117,11 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- end -}}
 {{- end -}}
 
+{{/* Nothing where the settings name the hosts of links, which it would win over. */}}
 {{- define "svc.publicUrl" -}}
 {{- if .Values.api.publicUrl -}}
 {{- .Values.api.publicUrl -}}
-{{- else if .Values.ingress.enabled -}}
+{{- else if and .Values.ingress.enabled (not ((.Values.config.settings).http).hosts) -}}
 {{- $scheme := ternary "https" "http" (not (empty .Values.ingress.tls)) -}}
 {{- $named := list -}}
 {{- range .Values.ingress.hosts -}}

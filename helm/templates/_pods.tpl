@@ -1,7 +1,7 @@
 {{/*
 Seconds from the start of a stop to the kill. The kubelet counts preStop into it. An API pod serves on for preStopSeconds, then
 finishes its requests, 10 s at most; a dispatcher finishes the attempts that it has begun, webhooks.timeout at most. To both come 5 s for
-what follows from the work in hand and 5 s for closing (finishLimitMs of src/program.ts, closeLimitMs of src/serve.ts), and 5 s to spare.
+what follows from the work in hand and 5 s for closing (finishLimitMs of src/app/generations.ts, closeLimitMs of src/app/run.ts), and 5 s to spare.
 */}}
 {{- define "svc.api.leastGraceSeconds" -}}
 {{- add .Values.api.preStopSeconds 25 -}}

@@ -184,6 +184,16 @@ describe("the public URL", () => {
     );
   });
 
+  it("is left to the request where the settings name the hosts of links", () => {
+    const ingress = { enabled: true, hosts: ["a.example.com", "b.example.com"] };
+    const config = { settings: { http: { hosts: ["a.example.com", "b.example.com"] } } };
+
+    expect(urlOf({ ingress, config })).to.equal(undefined);
+    expect(urlOf({ ingress, config, api: { publicUrl: "https://c.example.com" } })).to.equal(
+      "https://c.example.com",
+    );
+  });
+
   it("is the first host of the ingress, https when it has certificates", () => {
     const ingress = { enabled: true, hosts: ["a.example.com", "b.example.com"] };
 
