@@ -8,6 +8,7 @@ import {
   withOpened,
   type Terminal,
 } from "../kit/cli-output.ts";
+import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { AdminContext } from "./context.ts";
 
@@ -101,7 +102,7 @@ function print(
     );
   const written = tables.filter(({ outcome }) => outcome !== "unchanged").length;
   say(
-    `${written === 0 ? "Every file is up to date" : `Wrote ${written === 1 ? "1 mapping file" : `${written} mapping files`}`} in ${folder}, in ${seconds} s.`,
+    `${written === 0 ? "Every file is up to date" : `Wrote ${counted(written, "mapping file")}`} in ${folder}, in ${seconds} s.`,
   );
   if (written > 0)
     say("Next: svc-admin migrate --plan shows the triggers to install; svc-admin migrate installs them.");

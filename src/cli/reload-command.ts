@@ -2,6 +2,7 @@ import { InvalidArgumentError, type Command } from "commander";
 import type { AdminContext } from "./context.ts";
 import { printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
 import type { CheckedConfiguration } from "../app/configuration.ts";
+import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { placeOf, reloadAll, type Answer } from "../operations/reload-all.ts";
 
@@ -74,6 +75,5 @@ function describe(failures: readonly Answer[], count: number): string {
         ]
       : [`  ${placeOf(answer)}, gave no answer in time; it reloads when its database connection is back`],
   );
-  const processes = count === 1 ? "1 process" : `${count} processes`;
-  return `${failures.length} of ${processes} did not reload:\n${lines.join("\n")}`;
+  return `${failures.length} of ${counted(count, "process", "processes")} did not reload:\n${lines.join("\n")}`;
 }

@@ -1,6 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { resolve } from "node:path";
 import { contradictions } from "./contradictions.ts";
+import { counted } from "../kit/counted.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 import { jwtSettingsOf, type JwtSettings } from "./jwt-settings.ts";
 import { isLoopback, loopbackNetworks } from "../kit/host.ts";
@@ -90,10 +91,12 @@ export function loadConfig({ env, cwd, program }: Environment & { readonly progr
   const tracing = program === "admin" ? undefined : readTracingSettings({ env, program, faults });
   const all = [...inFile.faults.toSorted(compareFaults).map(faultText), ...faults];
   if (all.length > 0) {
-    const count = all.length === 1 ? "1 fault" : `${all.length} faults`;
-    throw new OperatorError(`${count} in the settings:\n${all.map((line) => `  ${line}`).join("\n")}`, {
-      faults: all,
-    });
+    throw new OperatorError(
+      `${counted(all.length, "fault")} in the settings:\n${all.map((line) => `  ${line}`).join("\n")}`,
+      {
+        faults: all,
+      },
+    );
   }
   return toConfig({ values, isGiven, tracing, configDir, cwd });
 }

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { createTransact } from "../db/sql.ts";
-import { countOf } from "../kit/count-of.ts";
+import { counted } from "../kit/counted.ts";
 import { printRow, withOpened, type JsonOption, type Terminal } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { CommandOptions } from "./command-context.ts";
@@ -45,7 +45,7 @@ async function erase(
       record,
       actor,
       onProgress({ events }) {
-        if (events < count) terminal.stderr(`${events} of ${count} events so far\n`);
+        if (events < count) terminal.stderr(`${events} of ${counted(count, "event")} so far\n`);
       },
     });
   });
@@ -59,6 +59,6 @@ async function confirm(
   count: number,
 ): Promise<void> {
   if (ask === undefined) throw new OperatorError("Nothing was erased. Without a terminal, add --yes.");
-  const question = `Erase every payload of the record ${recordId} of ${resource}, in ${countOf(count, "event")}, for good? Type yes: `;
+  const question = `Erase every payload of the record ${recordId} of ${resource}, in ${counted(count, "event")}, for good? Type yes: `;
   if ((await ask(question)).trim() !== "yes") throw new OperatorError("Nothing was erased.");
 }

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { countOf } from "../kit/count-of.ts";
 import { parseDuration } from "../kit/cli-arguments.ts";
+import { counted } from "../kit/counted.ts";
 import { printDone, withOpened, type JsonOption } from "../kit/cli-output.ts";
 import { createTransact } from "../db/sql.ts";
 import type { CommandOptions } from "./command-context.ts";
@@ -34,13 +35,12 @@ export function addPruneCommand(program: Command, { open, terminal }: CommandOpt
           isPlan: plan,
           onProgress({ events }) {
             pages += 1;
-            if (pages % pagesPerReport === 0) terminal.stderr(`${events} events so far\n`);
+            if (pages % pagesPerReport === 0) terminal.stderr(`${counted(events, "event")} so far\n`);
           },
         }),
       );
       const { events, deliveries } = pruned;
-      const counted = `${countOf(events, "event")} and ${countOf(deliveries, "delivery", "deliveries")}`;
-      const sentence = `${counted} ${plan ? "would be deleted" : "deleted"}.`;
+      const sentence = `${counted(events, "event")} and ${counted(deliveries, "delivery", "deliveries")} ${plan ? "would be deleted" : "deleted"}.`;
       printDone(terminal, { row: { events, deliveries }, sentence, json });
     });
 }

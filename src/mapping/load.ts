@@ -1,5 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
+import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { compareFaults, faultText, parseYaml, readYamlFile, type Fault } from "../config/yaml-source.ts";
 import type { AdminRule, Definition, Definitions, Field } from "./definition.ts";
@@ -95,9 +96,8 @@ export async function loadDefinitions(configDir: string): Promise<Definitions> {
 
 /** Formats all faults for an operator, with paths relative to the working folder. */
 export function describeFaults(faults: readonly Fault[], configDir: string): string {
-  const count = faults.length === 1 ? "1 fault" : `${faults.length} faults`;
   const lines = faults.map((fault) => `  ${shownFault(fault, configDir)}`);
-  return `${count} in the mapping files:\n${lines.join("\n")}`;
+  return `${counted(faults.length, "fault")} in the mapping files:\n${lines.join("\n")}`;
 }
 
 function shownFault(fault: Fault, configDir: string): string {

@@ -1,5 +1,6 @@
 import { countOf } from "../kit/count-of.ts";
 import type { OutputRow } from "../kit/cli-output.ts";
+import { counted } from "../kit/counted.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import type { Sql } from "../db/sql.ts";
 
@@ -146,14 +147,14 @@ function partyText(kind: string, id: string | number | null): string {
 
 const longestSummary = 200;
 
-/** Details that are counts, with the word for one. */
-const counted = { secrets: "secret", steps: "step", faults: "fault", processes: "process" };
+/** Details that are counts, with the name of one. */
+const counts = { secrets: "secret", steps: "step", faults: "fault", processes: "process" } as const;
 
 /** Returns names of columns, settings and resources, or a count; `--json` has the values. */
 function changedNames({ details }: AuditRow): string {
-  for (const [name, one] of Object.entries(counted)) {
-    const count = details[name];
-    if (typeof count === "number") return countOf(count, one, name);
+  for (const [many, one] of Object.entries(counts)) {
+    const count = details[many];
+    if (typeof count === "number") return counted(count, one, many);
   }
   const { before, after, resources, settings } = details;
   // For a created or deleted object, this would be every column.

@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { printDone, printRows, type JsonOption, type Terminal } from "../kit/cli-output.ts";
+import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { yamlText } from "../config/yaml-lines.ts";
 import { hint } from "../kit/did-you-mean.ts";
@@ -36,7 +37,7 @@ export function addResourceCommands(
           ...[...(definitions?.values() ?? [])].flatMap(impossibleRules),
           ...silentWebhooks(definitions ?? new Map()),
         ];
-        const sentence = `No faults in ${count === 1 ? "1 mapping file" : `${count} mapping files`}.`;
+        const sentence = `No faults in ${counted(count, "mapping file")}.`;
         const row = { resources: [...(definitions?.keys() ?? [])], faults, warnings };
         printDone(terminal, { row, sentence, json });
         for (const warning of warnings) if (!json) terminal.stderr(`warning: ${warning}\n`);

@@ -2,6 +2,7 @@ import { countOf } from "../kit/count-of.ts";
 import type { Actor } from "../kit/actor.ts";
 import { actingCte, actorText } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
+import { counted } from "../kit/counted.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Condition } from "../querying/condition.ts";
@@ -246,7 +247,7 @@ async function refuseBeyondLimit(
   const count = row?.count ?? 0;
   if (count < maxPerUser) return;
   const message =
-    `You have ${countOf(count, "webhook")}, and one user may have ${maxPerUser} (setting webhooks.maxPerUser). ` +
+    `You have ${counted(count, "webhook")}, and one user may have ${maxPerUser} (setting webhooks.maxPerUser). ` +
     "Delete one that is not needed, or change it into the new one.";
   throw new AppError("webhook.refused", message, { errors: { webhook: [message] } });
 }

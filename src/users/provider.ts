@@ -2,6 +2,7 @@ import { countOf } from "../kit/count-of.ts";
 import type { Actor } from "../kit/actor.ts";
 import { handOverIn } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
+import { counted } from "../kit/counted.ts";
 import { AppError, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { allScopes } from "../kit/scopes.ts";
@@ -176,7 +177,7 @@ async function refuseBeyondLimit(sql: Sql, userId: number, most: number): Promis
   const count = row?.count ?? 0;
   if (count < most) return;
   const message =
-    `You have ${countOf(count, "token")}, and one user may have ${most} (setting auth.maxTokensPerUser). ` +
+    `You have ${counted(count, "token")}, and one user may have ${most} (setting auth.maxTokensPerUser). ` +
     "Revoke one that is not needed.";
   throw new AppError("token.refused", message, { errors: { token: [message] } });
 }

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { summaryOf } from "../../src/operations/audit-list.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -183,6 +184,16 @@ describe("svc-admin audit list", () => {
     expect(column(3)).to.include("webhook 12: url,is_active").and.include("migration: 12 steps");
     expect(column(3)).to.include("configuration abc:new, notes,http.maxPerPage");
     expect(column(4)).to.include("2001:0db8:1111:2222:3333:4444:5555:6666").and.include("operator ada");
+  });
+
+  it("names one of a count as one", () => {
+    const row = { occurred_at: new Date(), action: "configuration.refused", actor_kind: "service" };
+    const rest = { actor_id: null, actor_name: null, token_id: null, source: null, request_id: null };
+    const subject = { id: "1", subject_kind: "configuration", subject_id: "abc" };
+
+    expect(summaryOf({ ...row, ...rest, ...subject, details: { faults: 1 } })["subject"]).to.equal(
+      "configuration abc: 1 fault",
+    );
   });
 
   it("says so when nothing fits", async () => {

@@ -10,6 +10,7 @@ import {
   type Terminal,
 } from "../../kit/cli-output.ts";
 import { createIndexSql, createTransact, type Sql } from "../../db/sql.ts";
+import { counted } from "../../kit/counted.ts";
 import { AppError, OperatorError } from "../../kit/errors.ts";
 import type { CommandContext, CommandOptions } from "../command-context.ts";
 import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
@@ -178,7 +179,7 @@ async function replay(
     const { total: count, isEstimate, eventIds } = plan;
     const about = isEstimate ? "about " : "";
     const first = eventIds.length === 0 ? "." : `, the first with the ids ${eventIds.join(", ")}.`;
-    const sentence = `${about}${count.toLocaleString("en")} ${count === 1 ? "event" : "events"}${first}`;
+    const sentence = `${about}${counted(count, "event")}${first}`;
     const row = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
     return printDone(terminal, { row, sentence, json });
   }

@@ -21,7 +21,7 @@ export function storyOf(delivery: DeliveryDetail): string {
     case "failed":
       return last === undefined || attempt < most
         ? `It failed: ${error ?? "no reason is known"}`
-        : `It failed: all ${most} attempts are spent.${why}`;
+        : `It failed: ${most === 1 ? "its only attempt is" : `all ${most} attempts are`} spent.${why}`;
     case "cancelled":
       return `It was cancelled. ${error ?? ""}`.trim();
     case "held":
