@@ -250,6 +250,18 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
+  it("says that the issuer takes a page over https, which the browser asks for", async () => {
+    const shown = await scene.open(null, "/");
+    await shown.page.evaluate("Object.defineProperty(window, 'isSecureContext', { value: false })");
+
+    await shown.page.getByRole("button", { name: /^Sign in with/ }).click();
+
+    await shown.page.getByText("Open the console over https, or sign in with a token.").waitFor();
+    expect(new URL(shown.page.url()).pathname).to.equal("/console/");
+    await expectSound(shown);
+    await shown.close();
+  });
+
   it("says what is wrong with an issuer without a discovery document, and asks it again", async () => {
     const shown = await scene.open(null, "/resources");
     const { page } = shown;

@@ -30,6 +30,7 @@ interface Returned {
 
 /** Redirects to the issuer, which returns to `path`. */
 export async function signInByRedirect(path: string): Promise<void> {
+  requireSecurePage();
   const pending: Pending = { state: randomText(), verifier: randomText(), path };
   sessionStorage.setItem(key, JSON.stringify(pending));
   location.assign(await authorizationUrl(pending));
@@ -40,6 +41,7 @@ export async function signInByRedirect(path: string): Promise<void> {
  * is not noticed, because the issuer may cut it off from this page.
  */
 export async function signInByWindow(signal: AbortSignal): Promise<IssuedTokens> {
+  requireSecurePage();
   const pending: Pending = { state: popupState + randomText(), verifier: randomText(), path: "/" };
   // Opens the window at once, while the browser still allows it because of the click.
   const opened = window.open("about:blank", "_blank", "popup,width=520,height=680");
@@ -198,6 +200,14 @@ function redirectUri(): string {
 
 function randomText(): string {
   return base64Url(crypto.getRandomValues(new Uint8Array(32)));
+}
+
+/** Throws where the browser hides the digest that PKCE takes. */
+function requireSecurePage(): void {
+  if (!window.isSecureContext)
+    throw new Error(
+      "Browsers sign in at an issuer from pages over https only. Open the console over https, or sign in with a token.",
+    );
 }
 
 async function challengeOf(verifier: string): Promise<string> {
