@@ -80,6 +80,19 @@ describe("the overview of the console", function () {
     await shown.close();
   });
 
+  it("tells admins that no dispatcher runs", async () => {
+    const { pool } = scene.service.infrastructure.database;
+    await pool.query(`
+      INSERT INTO svc.processes (id, program, host, pid, configuration, reload_faults, version)
+      VALUES (gen_random_uuid(), 'api', 'shop-1', 11, 'abcdef', '{}', '1.2.3')`);
+    const shown = await scene.open(admin.token, "/");
+
+    await shown.page.getByText("No dispatcher runs, so that nothing is delivered.").waitFor();
+
+    await shown.close();
+    await pool.query("DELETE FROM svc.processes");
+  });
+
   it("shows admins all, and the processes with their versions and configurations", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/hook`);
     await createOrder(ada);

@@ -87,11 +87,14 @@ function faultsOf({ now, backlog, receivers, processes }: Stats): readonly strin
   const failing = (receivers ?? []).filter(({ state }) => state === "failing").length;
   const refusing = (processes ?? []).filter(({ reload_faults: faults }) => faults.length > 0).length;
   const eventAge = secondsBetween(backlog.oldest_event_at, now);
+  // A service that has just started has registered no process yet.
+  const isIdle = processes?.every(({ program }) => program === "api") === true && processes.length > 0;
   return [
     ...(failing > 0 ? [`${failing} ${failing === 1 ? "receiver fails" : "receivers fail"}; see below.`] : []),
     ...(eventAge > oldBacklogSeconds
       ? [`The oldest change has waited for ${formatSeconds(eventAge)} without being given to anybody.`]
       : []),
+    ...(isIdle ? ["No dispatcher runs, so that nothing is delivered."] : []),
     ...(processes !== null && new Set(processes.map(({ configuration }) => configuration)).size > 1
       ? ["The processes have different configurations; see below."]
       : []),
