@@ -99,14 +99,14 @@ async function show({ open, terminal }: DeliveryCommandsOptions, id: string, jso
   printRow(terminal, presentDelivery(delivery), { json });
   // Only `--json` shows receivers' answers, which can be 16 KiB each.
   const lines = attempts.map((attempt) => ({
-    number: attempt["number"],
-    started_at: attempt["started_at"],
+    try: attempt["number"],
+    started_at: String(attempt["started_at"]).slice(0, 19).replace("T", " "),
     trigger: attempt["trigger"],
     address: attempt["address"],
     "dns/connect/tls/first/all ms": ["dns_ms", "connect_ms", "tls_ms", "first_byte_ms", "duration_ms"]
       .map((name) => (attempt[name] as number | null) ?? "-")
       .join("/"),
-    status_code: attempt["status_code"],
+    status: attempt["status_code"],
     error: attempt["error"],
   }));
   printRows(terminal, lines, { json, empty: "No attempt has been made yet.", widths: attemptWidths });
@@ -159,7 +159,7 @@ async function getDelivery(history: DeliveryHistory, id: string): Promise<Delive
 
 /** Characters of each column: with the borders, a table is 98 wide. */
 const widths = [9, 7, 20, 10, 9, 5, 16];
-const attemptWidths = [6, 23, 9, 15, 15, 4, 6];
+const attemptWidths = [4, 19, 9, 15, 15, 6, 11];
 
 /** Returns the columns that fit on a line of a terminal. */
 function summaryOf(delivery: DeliveryRow): Readonly<Record<string, unknown>> {

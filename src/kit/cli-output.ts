@@ -97,7 +97,8 @@ export function printRows(
   const keys = Object.keys(first);
   const wrapping =
     widths === undefined ? {} : { colWidths: widths.map((width) => width + 2), wordWrap: true };
-  const table = new Table({ head: keys, style: plain, ...wrapping });
+  const head = keys.map((key, index) => breakWords(key, widths?.[index]));
+  const table = new Table({ head, style: plain, ...wrapping });
   for (const row of rows) table.push(keys.map((key, index) => breakWords(cellOf(row[key]), widths?.[index])));
   terminal.stdout(`${table.toString()}\n`);
 }

@@ -44,6 +44,25 @@ describe("printRows", () => {
     );
   });
 
+  it("breaks what is longer than its column, the head too, and cuts nothing off", () => {
+    const terminal = createMemoryTerminal();
+    const given = [{ "dns/connect ms": "unreachable" }];
+    printRows(terminal, given, { json: false, empty: "none", widths: [7] });
+
+    expect(terminal.read().stdout).to.equal(
+      [
+        "┌─────────┐",
+        "│ dns/con │",
+        "│ nect ms │",
+        "├─────────┤",
+        "│ unreach │",
+        "│ able    │",
+        "└─────────┘",
+        "",
+      ].join("\n"),
+    );
+  });
+
   it("prints JSON that is the rows", () => {
     const terminal = createMemoryTerminal();
     printRows(terminal, rows, { json: true, empty: "none" });
