@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { expect } from "chai";
 import { parse } from "yaml";
 import { createAdminProgram } from "../src/cli/program.ts";
-import { loadConfig } from "../src/config/load.ts";
+import { loadConfig, type Config } from "../src/config/load.ts";
 import { settings } from "../src/config/settings.ts";
 import { createMemoryTerminal } from "./support/memory-terminal.ts";
 import { startPrivatePostgres } from "./support/postgres.ts";
@@ -50,6 +50,16 @@ function service(name: string): Service {
 async function makeKeys(folder: string): Promise<void> {
   const [script = ""] = service("keys").command ?? [];
   await run("sh", ["-euc", script.replaceAll("$$", "$").replace("cd /made", `cd ${folder}`)]);
+}
+
+/** The settings of the API on a folder in place of the volumes. */
+function configOf(folder: string): Config {
+  const env = Object.fromEntries(
+    Object.entries(service("api").environment ?? {})
+      .filter(([key]) => key.endsWith("_FILE"))
+      .map(([key, file]) => [key, file.replace("/run/keys", join(folder, "keys"))]),
+  );
+  return loadConfig({ env, cwd: folder, program: "api" });
 }
 
 describe("compose.yaml", () => {
@@ -125,7 +135,7 @@ describe("compose.yaml", () => {
     expect(new Set(names)).to.deep.equal(new Set(Object.keys(volumes)));
     for (const name of programs) {
       const files = Object.entries(service(name).environment ?? {}).filter(([key]) => key.endsWith("_FILE"));
-      expect(files.map(([, file]) => file.startsWith("/run/keys/"))).to.deep.equal([true, true, true]);
+      expect(files.map(([, file]) => file.startsWith("/run/keys/"))).to.deep.equal([true, true, true, true]);
       expect(service(name).volumes).to.include("keys:/run/keys:ro");
     }
     expect(service("postgres").volumes).to.include("postgres-password:/docker-entrypoint-initdb.d:ro");
@@ -149,15 +159,11 @@ describe("compose.yaml", () => {
     it("makes what the service, PostgreSQL and RabbitMQ agree on", async () => {
       await makeKeys(folder);
 
-      const env = Object.fromEntries(
-        Object.entries(service("api").environment ?? {})
-          .filter(([key]) => key.endsWith("_FILE"))
-          .map(([key, file]) => [key, file.replace("/run/keys", join(folder, "keys"))]),
-      );
-      const { database, broker, secretKey } = loadConfig({ env, cwd: folder, program: "api" });
+      const { database, broker, secretKey, previousSecretKeys } = configOf(folder);
       const [databaseUrl, brokerUrl] = [new URL(database.url ?? ""), new URL(broker.url ?? "")];
       const account = readFileSync(join(folder, "rabbitmq/svc.conf"), "utf8");
       expect(secretKey).to.have.length(32);
+      expect(previousSecretKeys).to.deep.equal([]);
       expect(databaseUrl).to.include({
         username: "svc",
         hostname: "postgres",
@@ -170,6 +176,27 @@ describe("compose.yaml", () => {
       expect(superuser).to.match(/^[0-9a-f]{48}$/);
       expect(new Set([superuser, databaseUrl.password, brokerUrl.password]).size).to.equal(3);
       expect(account).to.include(`default_user = svc\ndefault_pass = ${brokerUrl.password}\n`);
+    });
+
+    it("is changed as the guide says, keeps every key before, and forgets them", async () => {
+      const guide = readFileSync("docs/production.md", "utf8");
+      const given = (pattern: RegExp): Promise<unknown> => {
+        const [, script = ""] = pattern.exec(guide) ?? [];
+        return run("sh", ["-euc", script.replace("/made", folder)]);
+      };
+      await makeKeys(folder);
+      const first = configOf(folder);
+
+      await given(/keys '(cd \/made[^']+)'/);
+      const changed = configOf(folder);
+      await given(/keys '(cd \/made[^']+)'/);
+      const again = configOf(folder);
+      await given(/keys '(: > [^']+)'/);
+
+      expect(changed.previousSecretKeys).to.deep.equal([first.secretKey]);
+      expect(again.previousSecretKeys).to.deep.equal([changed.secretKey, first.secretKey]);
+      expect(again.secretKey).to.have.length(32).and.not.deep.equal(changed.secretKey);
+      expect(configOf(folder)).to.deep.include({ secretKey: again.secretKey, previousSecretKeys: [] });
     });
 
     it("makes a role that owns the service's database and nothing else, and that migrates it", async function () {
@@ -209,7 +236,7 @@ describe("compose.yaml", () => {
 
       await makeKeys(folder);
 
-      expect(content()).to.deep.equal(before).and.have.length(6);
+      expect(content()).to.deep.equal(before).and.have.length(7);
     });
   });
 });
