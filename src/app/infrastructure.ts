@@ -142,8 +142,9 @@ async function openPreparedStorage({
 
 async function openBroker({ config, log, readiness, signal, closers }: Opening): Promise<Broker> {
   const { url } = config.broker;
+  const onWait = (reason: string): void => readiness.waitsFor("broker", reason);
   const broker =
-    url === undefined ? createInProcessBroker({ log }) : await connectRabbitMq({ url, log, signal });
+    url === undefined ? createInProcessBroker({ log }) : await connectRabbitMq({ url, log, onWait, signal });
   closers.push(() => broker.close());
   readiness.watch("broker", async () => {
     const fault = await broker.fault();

@@ -13,7 +13,6 @@ const longestWaitMs = 5_000;
 /** Longest delay of a close by a broker that does not answer. */
 const closeLimitMs = 3_000;
 
-const lastingRefusal = /ACCESS.REFUSED/;
 /** amqplib hides the server's reason here; the virtual host may still be starting. */
 const refusedVirtualHost = /^Expected ConnectionOpenOk; got <ConnectionClose/;
 /** Part of OpenSSL's message for an answer that is not TLS. */
@@ -54,19 +53,18 @@ export interface Link {
  * that hangs.
  *
  * @param name The name in RabbitMQ's list of connections.
- * @param onRefused Called with the reason when RabbitMQ refuses the user or the password, which is
- *   a lasting fault.
+ * @param onFailed Called with the reason of each connect that failed.
  */
 export async function openLink({
   url,
   name,
   log,
-  onRefused,
+  onFailed,
 }: {
   readonly url: string;
   readonly name: string;
   readonly log: Log;
-  readonly onRefused?: (reason: string) => void;
+  readonly onFailed?: (reason: string) => void;
 }): Promise<Link> {
   const address = new URL(url);
   if (!address.searchParams.has("heartbeat")) address.searchParams.set("heartbeat", String(heartbeatSeconds));
@@ -93,7 +91,7 @@ export async function openLink({
   connection.on("connect-failed", (error: Error) => {
     const reason = reasonOf(error);
     log.warn({ ...facts, reason }, "waiting for RabbitMQ");
-    if (lastingRefusal.test(reason)) onRefused?.(reason);
+    onFailed?.(reason);
   });
   connection.on("blocked", (reason: string) => {
     blockedBecause = reason;

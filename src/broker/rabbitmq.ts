@@ -8,6 +8,9 @@ import { startUpkeep } from "./upkeep.ts";
 import { aborted } from "../kit/worker.ts";
 import { parseUrl } from "../kit/parse-url.ts";
 
+/** RabbitMQ refuses the user or the password, which is a lasting fault. */
+const lastingRefusal = /ACCESS.REFUSED/;
+
 /**
  * Connects to RabbitMQ and declares the topology. Waits for a server that is not up, with a warning
  * for each failed try.
@@ -17,6 +20,7 @@ import { parseUrl } from "../kit/parse-url.ts";
  *
  * @param publishTimeoutMs Time limit of one `publish`.
  * @param upkeepIntervalMs Interval of the checks for missing exchanges, queues and bindings.
+ * @param onWait Gets the reason of each failed try, until the first connection is there.
  * @param signal Aborts the wait for the first connection, and rejects with its reason.
  * @throws OperatorError when `url` is not an AMQP URL, or RabbitMQ refuses the user or the
  *   password.
@@ -26,30 +30,31 @@ export async function connectRabbitMq({
   log,
   publishTimeoutMs = 10_000,
   upkeepIntervalMs = 5_000,
+  onWait,
   signal,
 }: {
   readonly url: string;
   readonly log: Log;
   readonly publishTimeoutMs?: number;
   readonly upkeepIntervalMs?: number;
+  readonly onWait?: (reason: string) => void;
   readonly signal?: AbortSignal;
 }): Promise<Broker> {
-  // The message leaves out the URL, which may contain a password.
-  if (!/^amqps?:$/.test(parseUrl(url)?.protocol ?? ""))
-    throw new OperatorError(
-      "The URL of RabbitMQ (broker.url, AMQP_URL) must begin with amqp:// or amqps://.",
-    );
+  refuseOtherUrl(url);
+  const started = new AbortController();
   const refused = new AbortController();
   const publishing = await openLink({
     url,
     name: "svc publisher",
     log,
-    onRefused: (reason) => refused.abort(refusedConnection(reason)),
+    onFailed(reason) {
+      if (lastingRefusal.test(reason)) refused.abort(refusedConnection(reason));
+      else if (!started.signal.aborted) onWait?.(reason);
+    },
   });
   const consuming = await openLink({ url, name: "svc consumer", log });
   const consumptions = new Set<RabbitMqConsumption>();
 
-  const started = new AbortController();
   const publisher = createPublisher({
     link: publishing,
     timeoutMs: publishTimeoutMs,
@@ -76,10 +81,7 @@ export async function connectRabbitMq({
       consumptions.add(consumption);
       return consumption;
     },
-    async depth(queue) {
-      const { messageCount } = await consuming.ask((channel) => channel.checkQueue(queue));
-      return messageCount;
-    },
+    depth: async (queue) => (await consuming.ask((channel) => channel.checkQueue(queue))).messageCount,
     isConnected,
     async fault() {
       const fault = isConnected() ? await upkeep.fault() : undefined;
@@ -100,6 +102,14 @@ export async function connectRabbitMq({
     throw refused.signal.aborted ? refused.signal.reason : signal?.reason;
   }
   return broker;
+}
+
+/** @throws OperatorError for a URL of another kind, without the URL: it may contain a password. */
+function refuseOtherUrl(url: string): void {
+  if (!/^amqps?:$/.test(parseUrl(url)?.protocol ?? ""))
+    throw new OperatorError(
+      "The URL of RabbitMQ (broker.url, AMQP_URL) must begin with amqp:// or amqps://.",
+    );
 }
 
 /** Returns the error of a start that RabbitMQ refuses for good. */

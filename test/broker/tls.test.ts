@@ -6,22 +6,25 @@ import { createMemoryLog } from "../support/http.ts";
 import { selfSigned } from "../support/self-signed.ts";
 import { until } from "../support/wait.ts";
 
-/** The reason of the first warning of a connection by TLS to this server. */
+/** The reason of the first warning of a connection by TLS to this server, which who waits gets too. */
 async function reasonAt(server: Server): Promise<unknown> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const giveUp = new AbortController();
   const memory = createMemoryLog();
+  const reasons: string[] = [];
   const connecting = connectRabbitMq({
     url: `amqps://127.0.0.1:${port}`,
     log: memory.log,
+    onWait: (reason) => void reasons.push(reason),
     signal: giveUp.signal,
   });
-  await until(() => memory.lines.length > 0, { what: "a warning" });
+  await until(() => memory.lines.length > 0 && reasons.length > 0, { what: "a warning" });
   giveUp.abort();
   await connecting.catch(() => undefined);
   server.close();
-  return memory.lines[0]?.["reason"];
+  expect(reasons[0]).to.equal(memory.lines[0]?.["reason"]);
+  return reasons[0];
 }
 
 describe("connectRabbitMq over TLS", () => {
