@@ -1,7 +1,7 @@
 import { basename, dirname, join, relative } from "node:path";
 import type { ClientBase } from "pg";
 import { faultText, type Fault } from "../config/yaml-source.ts";
-import { countOf } from "../kit/count-of.ts";
+import { counted } from "../kit/counted.ts";
 import { hint, questionOf } from "../kit/did-you-mean.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Catalog, CatalogRelation } from "../mapping/import/catalog.ts";
@@ -74,12 +74,12 @@ export async function importMappings(request: ImportRequest): Promise<ImportRepo
       const isWanted = wantedBy(request, catalog);
       const wanted = catalog.relations.filter(isWanted);
       request.onProgress(
-        `Read ${countOf(wanted.length, "table or view", "tables and views")} in ${elapsed()} s.`,
+        `Read ${counted(wanted.length, "table or view", "tables and views")} in ${elapsed()} s.`,
       );
       refusePresent(request, folder, wanted);
       const made = await makeFiles({ client, request, folder, catalog, isWanted });
       request.onProgress(
-        `Checked ${countOf(made.files.length, "mapping file", "mapping files")} in ${elapsed()} s.`,
+        `Checked ${counted(made.files.length, "mapping file", "mapping files")} in ${elapsed()} s.`,
       );
       refuseOwner(request, made);
       await writeMade(request, folder, made);
@@ -164,7 +164,7 @@ function refusePresent(
   if (there.length === 0) return;
   const shown = there.slice(0, 10).join(", ") + (there.length > 10 ? ` and ${there.length - 10} more` : "");
   throw new OperatorError(
-    `Nothing was written: ${countOf(there.length, "file is", "files are")} there already in ${path} (${shown}). ` +
+    `Nothing was written: ${counted(there.length, "file is", "files are")} there already in ${path} (${shown}). ` +
       "Bring them up to date with --update, which keeps what was written by hand, or replace them with --force.",
   );
 }

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { countOf } from "../kit/count-of.ts";
 import { parseDuration } from "../kit/cli-arguments.ts";
 import { counted } from "../kit/counted.ts";
 import { printDone, withOpened, type JsonOption } from "../kit/cli-output.ts";

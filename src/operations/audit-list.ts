@@ -1,4 +1,3 @@
-import { countOf } from "../kit/count-of.ts";
 import type { OutputRow } from "../kit/cli-output.ts";
 import { counted } from "../kit/counted.ts";
 import { formatDateTime } from "../kit/date-time.ts";

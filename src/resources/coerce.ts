@@ -1,4 +1,4 @@
-import { countOf } from "../kit/count-of.ts";
+import { counted } from "../kit/counted.ts";
 import { DbNull, JsonNull } from "../kit/prisma-values.ts";
 import { isUuid } from "../kit/ids.ts";
 import type { FieldErrors } from "../kit/errors.ts";
@@ -145,11 +145,11 @@ function toDecimalText(value: unknown, field: Field): Converted {
   const { precision, scale } = digitsOf(field);
   const whole = precision - scale;
   if (!number.isZero() && number.e + 1 > whole) {
-    return refuse(`must not have more than ${countOf(whole, "digit")} before the decimal point.`);
+    return refuse(`must not have more than ${counted(whole, "digit")} before the decimal point.`);
   }
   // PostgreSQL would round the further decimals away.
   if (number.decimalPlaces() > scale)
-    return refuse(`must not have more than ${countOf(scale, "decimal place")}.`);
+    return refuse(`must not have more than ${counted(scale, "decimal place")}.`);
   return isRoundedDecimal(value) ? asString : ok(number.toFixed());
 }
 

@@ -1,4 +1,3 @@
-import { countOf } from "../kit/count-of.ts";
 import type { Actor } from "../kit/actor.ts";
 import { actingCte, actorText } from "../db/audit.ts";
 import type { Sql, Transact } from "../db/sql.ts";
