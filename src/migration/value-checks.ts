@@ -129,7 +129,7 @@ const lists = /^text\[\](?: |$)/;
 /**
  * Counts the rows that the new checks would refuse, so that a plan reports them.
  *
- * @param dropped Keys (`keyOf`) of dropped objects. A column that is made anew has no values.
+ * @param dropped Keys (`keyOf`) of dropped objects. A column that is dropped and added has no values.
  */
 export async function findUnlisted({
   client,
