@@ -129,7 +129,7 @@ const lists = /^text\[\](?: |$)/;
 /**
  * Counts the rows that the new checks would refuse, so that a plan reports them.
  *
- * @param dropped Keys (`keyOf`) of dropped objects. A column that is dropped and added has no values.
+ * @param dropped Keys (`keyOf`) of dropped objects. Their columns have no values, also when added.
  */
 export async function findUnlisted({
   client,

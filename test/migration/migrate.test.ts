@@ -6,7 +6,7 @@ import { type Client, Pool } from "pg";
 import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration } from "../../src/app/apply-migration.ts";
 import { migrationDue } from "../../src/app/migration-due.ts";
-import type { Definition, Definitions, FieldType } from "../../src/mapping/definition.ts";
+import type { Definition } from "../../src/mapping/definition.ts";
 import { openNewEmbedded } from "../support/embedded.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
@@ -249,12 +249,12 @@ describe("applyMigration", () => {
   });
 
   it("counts the values that a number has besides those of the enum that it becomes", async () => {
-    const notes = (type: FieldType, values?: readonly string[]): Definitions =>
-      definitionsOf(definition({ name: "notes", fields: [field("level", type, values && { values })] }));
-    await scene.migrate(notes("Decimal"));
+    const notes = definition({ name: "notes", fields: [field("level", "Decimal")] });
+    const level = field("level", "Enum", { values: ["1", "2"] });
+    await scene.migrate(definitionsOf(notes));
     await client.query("INSERT INTO notes (level) VALUES (1.5)");
 
-    expect((await scene.plan(notes("Enum", ["1", "2"]))).impossible).to.deep.equal([
+    expect((await scene.plan(definitionsOf(withFields(notes, [level])))).impossible).to.deep.equal([
       "The column level of the table notes is to hold one of 1, 2, and 1 row has another value. Change the values first.",
     ]);
   });
