@@ -92,12 +92,14 @@ export async function writeDeliveries(
   for (let start = 0; start === 0 || start < planned.length; start += portionSize) {
     const portion = planned.slice(start, start + portionSize);
     const isComplete = start + portionSize >= planned.length;
+    const isOnly = planned.length <= portionSize;
     try {
       // The count of the last portion covers all events.
       ({ eventCount, isStale } = await writePortion(options, {
         batch,
         portion,
         isComplete,
+        isOnly,
         written,
         knownAt,
       }));
@@ -182,6 +184,7 @@ async function writePortion(
     batch,
     portion,
     isComplete,
+    isOnly,
     written,
     knownAt,
   }: {
@@ -189,6 +192,8 @@ async function writePortion(
     readonly portion: readonly Planned[];
     /** Whether this is the last portion, which takes the events out of the outbox. */
     readonly isComplete: boolean;
+    /** Whether there is no other portion. */
+    readonly isOnly: boolean;
     readonly written: Written[];
     readonly knownAt: KnownAt | undefined;
   },
@@ -224,7 +229,10 @@ async function writePortion(
     if (id === undefined) one.place.leave();
     else {
       const happenedAtMs = performance.now() - databaseTimeMs + Date.parse(one.received.event.timestamp);
-      attempts.start(toDelivery(one, { id, flight, happenedAtMs }, scheduleOf), one.place);
+      // Another fan-out may have written a portion, and its record, from an earlier message. That
+      // record is sent to all: it may show other related records than this message.
+      const payload = isOnly ? one.received.event : undefined;
+      attempts.start(toDelivery(one, { id, flight, happenedAtMs, payload }, scheduleOf), one.place);
     }
   }
   return { eventCount, isStale };
@@ -252,7 +260,7 @@ function toNewDelivery(
 
 function toDelivery(
   { received: { event, span }, subscriber, uuid, hasPrevious }: Planned,
-  rest: Pick<DeliveryInFlight, "id" | "flight" | "happenedAtMs">,
+  rest: Pick<DeliveryInFlight, "id" | "flight" | "happenedAtMs" | "payload">,
   scheduleOf: ScheduleOf,
 ): DeliveryInFlight {
   const { url, signing, rateLimit, user, subscriptionId } = subscriber;
@@ -272,6 +280,5 @@ function toDelivery(
     subscriptionId,
     subscription: { url, signing, rateLimit, user },
     hasPrevious,
-    payload: event,
   };
 }
