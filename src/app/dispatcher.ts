@@ -7,7 +7,7 @@ import { createFigures, type Figures } from "../deliveries/figures.ts";
 import { createRates, type Rates } from "../deliveries/admission/rates.ts";
 import { createSubscriptionHealth, type SubscriptionHealth } from "../deliveries/subscription-health.ts";
 import { serviceActor } from "../kit/actor.ts";
-import { createFairBudget } from "../kit/fair-budget.ts";
+import { createFairBudget } from "../subscriptions/fair-budget.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createHeldLane } from "../deliveries/held-lane.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "../broker/broker.ts";
 import { holderOfMessage } from "../events/event-message.ts";
 import { setBounded } from "../kit/bounded-map.ts";
-import { createFairQueue } from "../kit/fair-queue.ts";
+import { createFairQueue } from "./fair-queue.ts";
 
 /** Queue of the messages that wait for the fan-out, except those of costly resources. */
 export interface FanOutQueue {

@@ -1,7 +1,7 @@
 import type { Caller } from "../kit/caller.ts";
-import type { FairBudget, FairBudgetOptions } from "../kit/fair-budget.ts";
+import type { FairBudget, FairBudgetOptions } from "./fair-budget.ts";
 import { getOrSet } from "../kit/group-by.ts";
-import { createSlices } from "../kit/slices.ts";
+import { createSlices } from "./slices.ts";
 import { createJudgedRecord, type JudgedRecord, type Steps } from "../querying/judged-record.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 

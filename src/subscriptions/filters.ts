@@ -1,6 +1,6 @@
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { messageOf } from "../kit/errors.ts";
-import type { FairBudget } from "../kit/fair-budget.ts";
+import type { FairBudget } from "./fair-budget.ts";
 import { compileFilter } from "../querying/evaluate-filter.ts";
 import { outOfSteps, spend, type FilterEvaluation } from "../querying/judged-record.ts";
 import { readJsonFilter, type JsonFilterFaults } from "../querying/json-filter.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createFairBudget } from "../../src/kit/fair-budget.ts";
+import { createFairBudget } from "../../src/subscriptions/fair-budget.ts";
 import { filterAnswers, type Filtered } from "../../src/subscriptions/filter-answers.ts";
 import type { Steps } from "../../src/querying/judged-record.ts";
 import { createWebhookFilters } from "../../src/subscriptions/filters.ts";

@@ -2,7 +2,7 @@ import type { SealedSigning, Signing } from "../../subscriptions/signing.ts";
 import { createBatcher, type Batcher } from "../../kit/batcher.ts";
 import { createCountedReport } from "../../kit/counted-report.ts";
 import { messageOf } from "../../kit/errors.ts";
-import { createFairTurns, type FairTurns } from "../../kit/fair-turns.ts";
+import { createFairTurns, type FairTurns } from "./fair-turns.ts";
 import type { Broker } from "../../broker/broker.ts";
 import type { DeliveryMetrics } from "../../telemetry/metrics/deliveries.ts";
 import { noTracing, type Tracing } from "../../telemetry/tracing.ts";

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createFairQueue, type FairQueue } from "../../src/kit/fair-queue.ts";
+import { createFairQueue, type FairQueue } from "../../src/deliveries/fair-queue.ts";
 
 interface Item {
   readonly holder: string;

@@ -1,4 +1,4 @@
-import { createFairQueue } from "./fair-queue.ts";
+import { createFairQueue } from "../fair-queue.ts";
 
 /** Schedules the beginning of short tasks. */
 export interface FairTurns {

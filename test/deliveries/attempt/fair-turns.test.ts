@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { createFairTurns } from "../../src/kit/fair-turns.ts";
+import { createFairTurns } from "../../../src/deliveries/attempt/fair-turns.ts";
 
 interface Scene {
   /** The holders of the works that have begun, in their order. */

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createFairBudget } from "../../src/kit/fair-budget.ts";
+import { createFairBudget } from "../../src/subscriptions/fair-budget.ts";
 
 describe("createFairBudget", () => {
   it("lets a holder spend its burst at once, then what it has paid off", () => {
