@@ -55,7 +55,7 @@ const findText = `
 
 /** Returns undefined when the key has no answer, or an expired one. */
 export async function findAnswer(sql: Sql, { userId, keyHash }: KeyOfUser): Promise<KeptAnswer | undefined> {
-  const [kept] = await sql<KeptAnswer & Record<string, unknown>>(findText, [userId, keyHash]);
+  const [kept] = await sql<KeptAnswer>(findText, [userId, keyHash]);
   return kept;
 }
 

@@ -70,8 +70,6 @@ export interface TokenProvider extends TokenFinder {
   revoke(id: number, actor?: Actor): Promise<TokenInfo | undefined>;
 }
 
-type Row = TokenInfo & Record<string, unknown>;
-
 const columns = `
   id, user_id AS "userId", name, scopes, parent_id AS "parentId", created_at AS "createdAt",
   last_used_at AS "lastUsedAt", expires_at AS "expiresAt", revoked_at AS "revokedAt"`;
@@ -131,13 +129,13 @@ export function createTokenProvider({
           await refuseSpent(sql, madeWith, { isForAdmins: madeWith.userId !== userId });
         if (mostInForce !== undefined) await refuseBeyondLimit(sql, userId, mostInForce);
         const values = [userId, name, hashToken(token), [...scopes], parentId, expiresAt ?? null];
-        const [made] = await sql<Row>(insertText, values);
+        const [made] = await sql<TokenInfo>(insertText, values);
         return made;
       };
       const issued = await (transaction === undefined ? transact(insert) : insert(transaction));
       return { ...(issued as TokenInfo), token };
     },
-    list: (userId) => ownSql<Row>(listText, [userId ?? null]),
+    list: (userId) => ownSql<TokenInfo>(listText, [userId ?? null]),
     findInfo: (id) => findToken(ownSql, id),
     async revoke(id, revoker = actor) {
       const token = await findToken(ownSql, id);
@@ -153,7 +151,7 @@ export function createTokenProvider({
 }
 
 async function findToken(sql: Sql, id: number): Promise<TokenInfo | undefined> {
-  const [token] = await sql<Row>(findText, [id]);
+  const [token] = await sql<TokenInfo>(findText, [id]);
   return token;
 }
 

@@ -87,8 +87,6 @@ export interface UserStore {
   setDisabled(id: number, isDisabled: boolean): Promise<User | undefined>;
 }
 
-type Row = User & Record<string, unknown>;
-
 const columns = `
   id, name, email, is_admin AS "isAdmin", disabled_at AS "disabledAt", issuer, subject,
   created_at AS "createdAt", updated_at AS "updatedAt"`;
@@ -133,7 +131,7 @@ export function createUserStore({
     },
     async provision({ issuer, subject, name, email }) {
       return change(actor, async (sql) => {
-        const [found] = await sql<Row>(findBySubjectText, [issuer, subject]);
+        const [found] = await sql<User>(findBySubjectText, [issuer, subject]);
         if (found !== undefined) return { kind: "found", user: found };
         if (await isEmailTaken(sql, email)) return { kind: "email_taken" };
         return {
@@ -143,7 +141,7 @@ export function createUserStore({
       });
     },
     find: (id) => findUser(ownSql, id),
-    list: () => ownSql<Row>(listText),
+    list: () => ownSql<User>(listText),
     update: (id, changes, by) => change(by, (sql) => updateUser(sql, id, changes)),
     async setDisabled(id, isDisabled) {
       return change(actor, async (sql) => {
@@ -169,7 +167,7 @@ async function lockUsers(sql: Sql, actor: Actor): Promise<void> {
 }
 
 async function findUser(sql: Sql, id: number): Promise<User | undefined> {
-  const [user] = await sql<Row>(findText, [id]);
+  const [user] = await sql<User>(findText, [id]);
   return user;
 }
 
@@ -181,7 +179,7 @@ async function createUser(sql: Sql, user: NewUser): ReturnType<UserStore["create
 
 async function insertUser(sql: Sql, user: NewUser): Promise<User> {
   const { name, email, isAdmin, issuer = null, subject = null } = user;
-  const [created] = await sql<Row>(insertText, [name, email, isAdmin, issuer, subject]);
+  const [created] = await sql<User>(insertText, [name, email, isAdmin, issuer, subject]);
   return created as User;
 }
 
@@ -206,7 +204,7 @@ async function writeUser(
 ): Promise<User> {
   const { id, name, email, isAdmin } = { ...user, ...changes };
   const values = [id, name, email, isAdmin, jwt?.issuer ?? null, jwt?.subject ?? null, isDisabled];
-  const [updated] = await sql<Row>(updateText, values);
+  const [updated] = await sql<User>(updateText, values);
   return updated as User;
 }
 
