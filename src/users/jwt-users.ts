@@ -6,7 +6,7 @@ import type { Caller } from "../kit/caller.ts";
 import { toPath, valueAt } from "../validation/body-paths.ts";
 import type { Identifier } from "./authenticate.ts";
 import { callerOf, disabledUser, invalidToken, type Identity } from "./identity.ts";
-import { emailFault } from "./input.ts";
+import { emailFault, subjectFault } from "./input.ts";
 import type { JwtVerifier, VerifiedJwt } from "./jwt.ts";
 import type { UserStore } from "./store.ts";
 
@@ -101,8 +101,7 @@ function claimOf(claims: Caller["claims"], name: string): unknown {
 /** Returns the subject; undefined for a value that cannot be a subject or cannot be stored. */
 function subjectOf({ claims }: VerifiedJwt, userClaim: string): string | undefined {
   const value = claimOf(claims, userClaim);
-  const isFit = typeof value === "string" && value !== "" && value.length <= 255;
-  return isFit && !/[\p{Cc}\p{Surrogate}]/u.test(value) ? value : undefined;
+  return typeof value === "string" && subjectFault(value) === undefined ? value : undefined;
 }
 
 function isAdminBy(claims: Caller["claims"], { adminClaim, adminValue }: JwtSettings): boolean {
