@@ -1,33 +1,18 @@
 import type { SettingValues } from "./settings.ts";
 
 /** Settings of JWTs: their issuer, and the meaning of their claims. */
-export interface JwtSettings {
-  readonly issuer: string;
-  readonly audience: readonly string[];
-  /** Client id of the console at the issuer. Undefined: people sign in with tokens only. */
-  readonly clientId: string | undefined;
-  /** URL of the key set. Undefined: taken from the issuer's discovery document. */
-  readonly jwksUrl: string | undefined;
-  readonly algorithms: readonly string[];
-  readonly userClaim: string;
-  readonly nameClaim: string;
-  readonly emailClaim: string;
-  readonly adminClaim: string | undefined;
-  readonly adminValue: string | undefined;
-  /** Whether the first request of an unknown user creates the user. */
-  readonly provision: boolean;
-  /** CIDRs that the issuer may live in, in addition to public addresses. */
-  readonly allowedNetworks: readonly string[];
-}
+export type JwtSettings = NonNullable<ReturnType<typeof jwtSettingsOf>>;
 
 /** Returns the settings of `auth.jwt`; undefined when they name no issuer. */
-export function jwtSettingsOf(values: SettingValues): JwtSettings | undefined {
+export function jwtSettingsOf(values: SettingValues) {
   const issuer = values["auth.jwt.issuer"];
   if (issuer === undefined) return undefined;
   return {
     issuer,
     audience: values["auth.jwt.audience"],
+    /** Client id of the console at the issuer. Undefined: people sign in with tokens only. */
     clientId: values["auth.jwt.clientId"],
+    /** URL of the key set. Undefined: taken from the issuer's discovery document. */
     jwksUrl: values["auth.jwt.jwksUrl"],
     algorithms: values["auth.jwt.algorithms"],
     userClaim: values["auth.jwt.userClaim"],
@@ -35,7 +20,9 @@ export function jwtSettingsOf(values: SettingValues): JwtSettings | undefined {
     emailClaim: values["auth.jwt.emailClaim"],
     adminClaim: values["auth.jwt.adminClaim"],
     adminValue: values["auth.jwt.adminValue"],
+    /** Whether the first request of an unknown user creates the user. */
     provision: values["auth.jwt.provision"],
+    /** CIDRs that the issuer may live in, in addition to public addresses. */
     allowedNetworks: values["auth.jwt.allowedNetworks"],
-  };
+  } as const;
 }
