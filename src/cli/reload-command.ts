@@ -1,13 +1,12 @@
 import { InvalidArgumentError, type Command } from "commander";
 import type { AdminContext } from "./context.ts";
-import { printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
+import { printRows, withOpened, type JsonOption, type Terminal } from "../kit/cli-output.ts";
 import type { CheckedConfiguration } from "../app/configuration.ts";
 import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { placeOf, reloadAll, type Answer } from "../operations/reload-all.ts";
 
-interface Options {
-  readonly json?: boolean;
+interface Options extends JsonOption {
   /** In seconds. */
   readonly timeout: number;
 }

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Actor } from "../kit/actor.ts";
-import { printDone, printRows, withOpened, type Terminal } from "../kit/cli-output.ts";
+import { printDone, printRows, withOpened, type JsonOption, type Terminal } from "../kit/cli-output.ts";
 import type { Config } from "../config/load.ts";
 import type { Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
@@ -104,9 +104,8 @@ async function warnOfRunningProcesses(
   );
 }
 
-interface Options {
+interface Options extends JsonOption {
   readonly replaceUnreadable?: boolean;
-  readonly json?: boolean;
 }
 
 /** Creates the box of the webhook secrets with the key in the settings of `svc-admin`. */
