@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { IncomingMessage } from "../broker/broker.ts";
 import { holderOfMessage } from "../events/event-message.ts";
 import { setBounded } from "../kit/bounded-map.ts";
@@ -45,7 +46,7 @@ export function createFanOutQueue({
 
   async function run(): Promise<void> {
     // Lets everything that became ready in this turn of the event loop join the batch.
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     const batch = waiting.take({ items: mostItems, cost: mostCost });
     if (batch.length > 0) await handle(batch);
     running = undefined;

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { IncomingMessage } from "../broker/broker.ts";
 
 /** Queue of the messages of costly resources. Each resource has its own turns. */
@@ -65,7 +66,7 @@ export function createFanOutTurns({
 
   async function turn(resource: string, lane: Lane): Promise<void> {
     // Lets everything that became ready in this turn of the event loop join the first batch.
-    await new Promise((resolve) => setImmediate(resolve));
+    await nextTurn();
     const messages = take(lane, maxBytes);
     waiting -= messages.length;
     const startedAt = now();

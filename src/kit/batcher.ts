@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { pause } from "./worker.ts";
 
 /**
@@ -109,7 +110,7 @@ function createPace(everyMs: number, isFull: () => boolean): Pace {
         end = undefined;
       } else {
         // Lets all items that became ready in this turn of the event loop join the first batch.
-        await new Promise((resolve) => setImmediate(resolve));
+        await nextTurn();
       }
       lastStartMs = performance.now();
     },
