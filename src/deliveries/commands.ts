@@ -1,10 +1,9 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { parseCount, parseId, parseTime } from "../kit/cli-arguments.ts";
+import { parseCount, parseId, parseRowId, parseTime } from "../kit/cli-arguments.ts";
 import { printRow, printRows, withOpened, type JsonOption } from "../kit/cli-output.ts";
 import { createIndexSql, createTransact } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
 import { OperatorError } from "../kit/errors.ts";
-import { rowIdOf } from "../kit/ids.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { CommandContext, CommandOptions } from "./command-context.ts";
 import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
@@ -201,10 +200,4 @@ function statusesOf(text: string): readonly DeliveryStatus[] {
   if (unknown !== undefined)
     throw new InvalidArgumentError(`Allowed choices are ${deliveryStatuses.join(", ")}.`);
   return deliveryStatuses.filter((status) => given.includes(status));
-}
-
-function parseRowId(text: string): string {
-  const id = rowIdOf(text);
-  if (id === undefined) throw new InvalidArgumentError("An id is a positive whole number.");
-  return id;
 }

@@ -1,9 +1,17 @@
 import { InvalidArgumentError } from "commander";
 import { durationMsOf, durationsText } from "./duration.ts";
-import { idOf } from "./ids.ts";
+import { idOf, rowIdOf } from "./ids.ts";
+
+const notAnId = "An id is a positive whole number.";
 
 /** Parses the id of a user or a token. Throws commander's usage error for anything else. */
-export const parseId = argument(idOf, "An id is a positive whole number.");
+export const parseId = argument(idOf, notAnId);
+
+/**
+ * Parses the id of an event or a delivery, a decimal string. Throws commander's usage error for
+ * anything else.
+ */
+export const parseRowId = argument(rowIdOf, notAnId);
 
 /**
  * Parses `365d`, `12h` or `30m` to milliseconds. Throws commander's usage error for anything else.
