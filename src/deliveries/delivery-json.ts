@@ -1,6 +1,6 @@
 import { formatDateTime } from "../kit/date-time.ts";
 import { deliveryBody } from "./attempt/body.ts";
-import type { AttemptResult, AttemptTrigger } from "./delivery.ts";
+import type { AttemptResult } from "./delivery.ts";
 import { signedHeaders } from "./attempt/sign.ts";
 import type { DeliveryRow, ExtraHeaders } from "./delivery-row.ts";
 import type { AttemptRow } from "./history.ts";
@@ -54,11 +54,8 @@ export function presentAttempt(attempt: AttemptRow): Readonly<Record<string, unk
   };
 }
 
-/** Returns the JSON of an attempt that is not stored, in the same form. */
-export function presentResult(
-  result: AttemptResult,
-  trigger: AttemptTrigger,
-): Readonly<Record<string, unknown>> {
+/** Returns the JSON of the attempt of a test delivery, which is not stored, in the same form. */
+export function presentResult(result: AttemptResult): Readonly<Record<string, unknown>> {
   return presentAttempt({
     number: 1,
     startedAt: result.startedAt,
@@ -68,7 +65,7 @@ export function presentResult(
     responseHeaders: result.responseHeaders ?? null,
     responseBody: result.responseBody ?? null,
     responseTruncated: result.isResponseTruncated,
-    trigger,
+    trigger: "test",
     address: result.address ?? null,
     dnsMs: result.dnsMs ?? null,
     connectMs: result.connectMs ?? null,

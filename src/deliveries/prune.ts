@@ -36,8 +36,8 @@ export async function blockPruning(sql: Sql): Promise<void> {
 }
 
 const cutoff = "now() - $2 * interval '1 millisecond'";
-const isOver = (delivery: string): string => `(${delivery}.status IN ('delivered', 'cancelled')
-      OR ${delivery}.status = 'failed' AND ${delivery}.dead_lettered_at IS NOT NULL) AND ${delivery}.updated_at < ${cutoff}`;
+const isOver = `(delivery.status IN ('delivered', 'cancelled')
+      OR delivery.status = 'failed' AND delivery.dead_lettered_at IS NOT NULL) AND delivery.updated_at < ${cutoff}`;
 
 /**
  * Selects a page of events by id, with at most 2,000 deliveries. Reads no deliveries of young
@@ -45,7 +45,7 @@ const isOver = (delivery: string): string => `(${delivery}.status IN ('delivered
  */
 const judgedCtes = `
   page AS MATERIALIZED (
-    SELECT page.id, page.is_old, delivery.id AS delivery_id, ${isOver("delivery")} AS is_over
+    SELECT page.id, page.is_old, delivery.id AS delivery_id, ${isOver} AS is_over
     FROM (
       SELECT id, occurred_at < ${cutoff} AS is_old FROM svc.events WHERE id > $1 ORDER BY id LIMIT ${eventsPerPage}
     ) AS page LEFT JOIN LATERAL (
@@ -80,14 +80,14 @@ const pruneText = `WITH ${judgedCtes}, without_attempts AS (
 
 /** Judges an event with more deliveries than a page has. */
 const judgeLargeText = `
-  SELECT count(*)::int AS deliveries, coalesce(bool_and(${isOver("delivery")}), true)
+  SELECT count(*)::int AS deliveries, coalesce(bool_and(${isOver}), true)
     AND NOT EXISTS (SELECT FROM svc.outbox WHERE event_id = $1) AS "isOver"
   FROM svc.deliveries AS delivery WHERE event_id = $1`;
 
 // The last portion deletes the event too, unless a retry was made meanwhile.
 const pruneLargeText = `
   WITH gone AS MATERIALIZED (
-    SELECT delivery.id FROM svc.deliveries AS delivery WHERE event_id = $1 AND ${isOver("delivery")} LIMIT ${deliveriesPerPage}
+    SELECT delivery.id FROM svc.deliveries AS delivery WHERE event_id = $1 AND ${isOver} LIMIT ${deliveriesPerPage}
   ), without_attempts AS (
     DELETE FROM svc.attempts WHERE delivery_id = ANY(ARRAY(SELECT id FROM gone))
   ), without_deliveries AS (

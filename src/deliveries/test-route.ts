@@ -51,7 +51,7 @@ export function addTestRoute(
 function shown(answer: TestAnswer): Readonly<Record<string, unknown>> {
   switch (answer.kind) {
     case "made":
-      return { delivery_id: answer.uuid, ...presentResult(answer.result, "test") };
+      return { delivery_id: answer.uuid, ...presentResult(answer.result) };
     case "unknown":
       throw unknownSubscription();
     case "tooMany":

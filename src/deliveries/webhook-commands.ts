@@ -134,7 +134,7 @@ function addTest(group: Command, { open, terminal }: WebhookCommandsOptions): vo
           const answer = await tests.send(id);
           if (answer.kind === "tooMany") throw new OperatorError(answer.reason);
           if (answer.kind !== "made") throw new OperatorError("The ping could not be sent now; try again.");
-          const row = { delivery_id: answer.uuid, ...presentResult(answer.result, "test") };
+          const row = { delivery_id: answer.uuid, ...presentResult(answer.result) };
           printRow(terminal, row, { json, width: widestValue });
           if (answer.result.error !== undefined)
             throw new OperatorError(answer.result.detail ?? answer.result.error);

@@ -58,7 +58,7 @@ export async function listAudit({
   const rows: AuditRow[] = [];
   for (;;) {
     const last = rows.at(-1);
-    const position = last === undefined ? undefined : positionOf(last, false);
+    const position = last && { occurredAt: last.occurred_at.toISOString(), id: last.id, isBackwards: false };
     const page = await readAudit(sql, { filter, position, take: Math.min(pageSize, limit - rows.length) });
     rows.push(...page);
     if (page.length < pageSize || rows.length >= limit) return rows;
@@ -71,11 +71,6 @@ export interface AuditPosition {
   readonly id: string;
   /** Whether to read the newer rows, which come before the position. */
   readonly isBackwards: boolean;
-}
-
-/** Returns the position of a row. */
-export function positionOf({ occurred_at: at, id }: AuditRow, isBackwards: boolean): AuditPosition {
-  return { occurredAt: at.toISOString(), id, isBackwards };
 }
 
 /** Reads rows from a position on, newest first; backwards the oldest first. */

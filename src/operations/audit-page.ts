@@ -7,7 +7,7 @@ import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
 import type { ListParameters } from "../querying/list-parameters.ts";
 import { parseAskedDate } from "../validation/dates.ts";
-import { positionOf, presentAudit, readAudit, readParty, type AuditFilter } from "./audit-list.ts";
+import { presentAudit, readAudit, readParty, type AuditFilter } from "./audit-list.ts";
 import { cursorPagingOf } from "./cursor-paging.ts";
 
 /** Longest id or name in a filter. */
@@ -89,10 +89,7 @@ export async function readAuditPage(
   const page = cursorPage(read, {
     position,
     take: perPage,
-    valuesOf(row) {
-      const at = positionOf(row, false);
-      return [at.occurredAt, at.id];
-    },
+    valuesOf: (row) => [row.occurred_at.toISOString(), row.id],
   });
   const data = page.rows.map(presentAudit);
   return cursorEnvelope({ data, ...cursorsAround(page, cursors, binding), perPage, url });
