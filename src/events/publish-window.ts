@@ -79,10 +79,10 @@ const sureAfterMs = 2_000;
  * @param now Monotonic clock, in ms.
  */
 export function createPublishWindow({
-  costly = [],
+  costly,
   now,
 }: {
-  readonly costly?: readonly string[];
+  readonly costly: readonly string[];
   readonly now: () => number;
 }): PublishWindow {
   const inFlight = new Map<string, Entry>();

@@ -87,7 +87,7 @@ export function createRecheck({
   jwts,
 }: {
   readonly tokens: Identifier;
-  readonly jwts?: Identifier | undefined;
+  readonly jwts: Identifier | undefined;
 }): (ctx: ApiContext) => Promise<Caller | undefined> {
   return async (ctx) => {
     const credentials = parseBearer(ctx.req.headersDistinct["authorization"]);
