@@ -27,7 +27,6 @@ export interface AdminContext {
   readonly database: Database;
   readonly sql: Sql;
   readonly url: string;
-  readonly isEmbedded: boolean;
   readonly log: Log;
   /** Who runs the command, for the audit trail. */
   readonly actor: Actor;
@@ -68,7 +67,6 @@ export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminC
       database,
       sql,
       url,
-      isEmbedded,
       log,
       actor: operatorActor(),
       async loadEligibility() {

@@ -311,7 +311,7 @@ export const cancelText = `
   SELECT count(*)::int AS count FROM gone`;
 
 export const findUndeadLetteredText = `
-  SELECT delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid", event.trigger AS event, delivery.resource,
+  SELECT delivery.id, delivery.uuid, delivery.event_uuid AS "eventUuid", event.trigger AS event, delivery.resource,
     ${timestampOfEvent} AS timestamp, delivery.last_error AS "lastError", data.data,
     CASE WHEN delivery.has_previous THEN data.previous END AS previous
   FROM (

@@ -50,7 +50,6 @@ interface Wanted {
 export interface DeadDelivery {
   readonly id: string;
   readonly uuid: string;
-  readonly eventId: string;
   readonly eventUuid: string;
   readonly event: EventKind;
   readonly resource: string;

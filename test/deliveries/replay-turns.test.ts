@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { createTransact } from "../../src/db/sql.ts";
 import {
   createReplayStore,
+  findReplay,
   type NewReplayed,
   type ReplayStore,
 } from "../../src/deliveries/replay/replay-store.ts";
@@ -20,6 +21,7 @@ describe("createReplayStore", () => {
 
   const createStore = (): ReplayStore =>
     createReplayStore({ sql: scene.core.sql, transact: createTransact(scene.core.database.pool) });
+  const find = ({ id }: Replay): Promise<Replay | undefined> => findReplay(scene.core.sql, id);
   const addReplay = async (): Promise<void> => {
     const { id, userId } = await scene.work.addSubscription();
     await scene.core.sql(
@@ -98,9 +100,14 @@ describe("createReplayStore", () => {
     await advance({ ...replay, cursor: "1" }, "2");
 
     expect(await scene.work.deliveries()).to.have.length(1);
-    expect(await store.find(replay.id)).to.include({ state: "cancelled", cursor: "1", done: 1, failed: 0 });
+    expect(await find(replay)).to.include({
+      state: "cancelled",
+      cursor: "1",
+      done: 1,
+      failed: 0,
+    });
     await store.stop(replay, "It is gone again.");
-    expect(await store.find(replay.id)).to.include({ reason: "The webhook is gone." });
+    expect(await find(replay)).to.include({ reason: "The webhook is gone." });
   });
 
   it("makes nothing of an event that was erased since it was read", async () => {
@@ -116,6 +123,6 @@ describe("createReplayStore", () => {
     await store.advance(replay, { events, unmade: 0, cursor: "9", isEnd: true });
 
     expect(await scene.work.deliveries()).to.deep.equal([]);
-    expect(await store.find(replay.id)).to.include({ state: "done", done: 2, failed: 2 });
+    expect(await find(replay)).to.include({ state: "done", done: 2, failed: 2 });
   });
 });

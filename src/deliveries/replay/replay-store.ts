@@ -21,7 +21,6 @@ export interface NewReplayed {
 
 /** Statements on replays. */
 export interface ReplayStore {
-  find(id: string): Promise<Replay | undefined>;
   /**
    * Takes a running replay whose receiver has no backlog. The user who has waited longest comes
    * first. No other process takes the replay for `leaseMs`. Undefined when there is none.
@@ -133,7 +132,6 @@ export function createReplayStore({
   readonly transact: Transact;
 }): ReplayStore {
   return {
-    find: (id) => findReplay(sql, id),
     async claim({ holder, leaseMs }) {
       if ((await sql(runningText)).length === 0) return undefined;
       return (await sql<Replay>(claimText, [holder, leaseMs]))[0];
