@@ -212,11 +212,12 @@ export function createDeliveryHistory({
     async payloadOf(eventId) {
       return (await sql<Payload>(dataText, [[eventId]]))[0];
     },
-    payloadBytesOf: (eventId) => payloadBytesOf(sql, eventId),
-    extraHeadersOf: (id) => findExtraHeaders(sql, id),
-    async attemptsOf(id) {
-      return sql<AttemptRow>(attemptsText, [id]);
+    async payloadBytesOf(eventId) {
+      const [size] = await sql<{ readonly bytes: number }>(payloadBytesText, [eventId]);
+      return size?.bytes ?? 0;
     },
+    extraHeadersOf: (id) => findExtraHeaders(sql, id),
+    attemptsOf: (id) => sql<AttemptRow>(attemptsText, [id]),
     async discardHeld({ subscriptionId, userId, actor, transaction = sql }) {
       const values = [subscriptionId, userId, mostCounted, actorText(actor)];
       const [row] = await transaction<{ held: number }>(discardText, values);
@@ -232,11 +233,6 @@ export function createDeliveryHistory({
 
 const payloadBytesText = `
   SELECT octet_length(data) + coalesce(octet_length(previous), 0) AS bytes FROM svc.event_data WHERE event_id = $1`;
-
-async function payloadBytesOf(sql: Sql, eventId: string): Promise<number> {
-  const [size] = await sql<{ readonly bytes: number }>(payloadBytesText, [eventId]);
-  return size?.bytes ?? 0;
-}
 
 function sorted(rows: readonly DeliveryRow[], order: DeliveryOrder): readonly DeliveryRow[] {
   const sign = order === "asc" ? 1 : -1;
