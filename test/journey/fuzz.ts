@@ -1,3 +1,5 @@
+import { createRandom } from "../support/random.ts";
+
 export interface FuzzedRequest {
   readonly method: string;
   readonly path: string;
@@ -17,7 +19,7 @@ export function fuzzedRequests({
   readonly count: number;
   readonly ids: Readonly<Record<"thing" | "webhook" | "delivery", number>>;
 }): readonly FuzzedRequest[] {
-  const random = mulberry32(seed);
+  const random = createRandom(seed);
   const below = (limit: number): number => Math.floor(random() * limit);
   const pick = <T>(items: readonly T[]): T => items[below(items.length)] as T;
 
@@ -123,14 +125,3 @@ const oddValues: readonly unknown[] = [
   {},
   ["on_create"],
 ];
-
-/** Small, well mixed and the same everywhere; Math.random takes no seed. */
-function mulberry32(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}

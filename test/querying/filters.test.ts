@@ -1,21 +1,9 @@
 import { expect } from "chai";
-import { AppError, type FieldErrors } from "../../src/kit/errors.ts";
-import { readListParameters, type ListParameters } from "../../src/querying/list-parameters.ts";
+import { readListParameters } from "../../src/querying/list-parameters.ts";
 import { listShop } from "../support/list-shop.ts";
+import { listReader } from "./list-reader.ts";
 
-const { shape } = listShop();
-
-const read = (query: string): ListParameters => readListParameters(query, shape, { maxPerPage: 100 });
-
-function errorsIn(query: string): FieldErrors {
-  try {
-    read(query);
-  } catch (error) {
-    if (error instanceof AppError && error.status === 422) return error.errors ?? {};
-    throw error;
-  }
-  return {};
-}
+const { read, errorsIn } = listReader(listShop().shape);
 
 /** The condition of a query, with names in place of fields and links. */
 function filterIn(query: string): unknown {

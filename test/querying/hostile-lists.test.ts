@@ -1,32 +1,12 @@
 import { expect } from "chai";
-import { AppError, type FieldErrors } from "../../src/kit/errors.ts";
-import { readListParameters, type ListParameters } from "../../src/querying/list-parameters.ts";
+import { AppError } from "../../src/kit/errors.ts";
+import { readListParameters } from "../../src/querying/list-parameters.ts";
 import { listShop } from "../support/list-shop.ts";
+import { createRandom } from "../support/random.ts";
+import { listReader } from "./list-reader.ts";
 
 const { shape } = listShop();
-
-const read = (query: string): ListParameters => readListParameters(query, shape, { maxPerPage: 100 });
-
-function errorsIn(query: string): FieldErrors {
-  try {
-    read(query);
-  } catch (error) {
-    if (error instanceof AppError && error.status === 422) return error.errors ?? {};
-    throw error;
-  }
-  return {};
-}
-
-/** Numbers in [0, 1) by Mulberry32. */
-function createRandom(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
-}
+const { read, errorsIn } = listReader(shape);
 
 const pieces =
   "filter [ ] [id] [status] [or] [and] [not] [0] [1] [eq] [in] [between] [null] [has] [meta.a] [lines.sku] [customer.name] [__proto__] [constructor] sort fields include cursor count page per_page search = & , %5C %00 %ff % %25 + - . 1 9999999999 true open 2026-01-01 1e9 \\ 😀 id amount toString".split(

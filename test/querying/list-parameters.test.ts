@@ -1,7 +1,7 @@
 import { expect } from "chai";
-import { AppError, type FieldErrors } from "../../src/kit/errors.ts";
-import { readListParameters, type ListParameters } from "../../src/querying/list-parameters.ts";
+import { readListParameters } from "../../src/querying/list-parameters.ts";
 import { listShop } from "../support/list-shop.ts";
+import { listReader } from "./list-reader.ts";
 
 const { shape: plain } = listShop({ includes: ["lines", "customer"] });
 const shape = {
@@ -9,17 +9,7 @@ const shape = {
   own: new Map([["webhook_id", (value: string) => (value === "x" ? "No webhook." : undefined)]]),
 };
 
-const read = (query: string): ListParameters => readListParameters(query, shape, { maxPerPage: 100 });
-
-function errorsIn(query: string): FieldErrors {
-  try {
-    read(query);
-  } catch (error) {
-    if (error instanceof AppError && error.status === 422) return error.errors ?? {};
-    throw error;
-  }
-  return {};
-}
+const { read, errorsIn } = listReader(shape);
 
 const written = "A filter is written as filter[path] or filter[path][operator].";
 const oneValue = (operator: string) => `${operator} takes one value; write \\, for a comma in it.`;

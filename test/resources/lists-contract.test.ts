@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Answer } from "../support/http.ts";
-import { ask, startApi, type Api } from "./serving-api.ts";
+import { ask, errorsOf, startApi, type Api } from "./serving-api.ts";
 import { openServedDatabase, type ServedDatabase } from "./serving.ts";
 import { fillShop, makeShop, shop, shopWith, token } from "./listed-shop.ts";
 
@@ -15,8 +15,6 @@ const references = (answer: Answer): string =>
   dataOf(answer)
     .map(({ reference }) => reference)
     .join("");
-
-const errorsOf = ({ status, json }: Answer): unknown => [status, (json as { errors?: unknown }).errors];
 
 describe("lists of resources", () => {
   let served: ServedDatabase;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Answer } from "../support/http.ts";
 import { createRandom, pick, upTo, type Random } from "../support/random.ts";
-import { ask, startApi, type Api } from "./serving-api.ts";
+import { ask, errorsOf, startApi, type Api } from "./serving-api.ts";
 import { openServedDatabase, type ServedDatabase } from "./serving.ts";
 import { makeShop, shop, shopWith } from "./listed-shop.ts";
 
@@ -19,8 +19,6 @@ const pageOf = (answer: Answer): Page => {
 };
 
 const ids = ({ data }: Page): readonly number[] => data.map(({ id }) => id);
-
-const errorsOf = ({ status, json }: Answer): unknown => [status, (json as { errors?: unknown }).errors];
 
 describe(`pages of resources by cursor, with seed ${seed}`, () => {
   let served: ServedDatabase;

@@ -1,11 +1,8 @@
 import { expect } from "chai";
 import type { BaseQuery, Definition } from "../../src/mapping/definition.ts";
-import type { Answer } from "../support/http.ts";
 import { ownersOnly } from "../support/definitions.ts";
-import { ask, idsOf, seed, startApi, type Api } from "./serving-api.ts";
+import { ask, errorsOf, idsOf, seed, startApi, type Api } from "./serving-api.ts";
 import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
-
-const errorsOf = ({ status, json }: Answer): unknown => [status, (json as { errors?: unknown }).errors];
 
 const onlyPrisma = (): BaseQuery => ({ where: { reference: { equals: "a-1", mode: "insensitive" } } });
 

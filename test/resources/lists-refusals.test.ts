@@ -1,12 +1,9 @@
 import { expect } from "chai";
-import type { Answer } from "../support/http.ts";
-import { ask, idsOf, startApi, type Api } from "./serving-api.ts";
+import { ask, errorsOf, idsOf, startApi, type Api } from "./serving-api.ts";
 import { openServedDatabase, type ServedDatabase } from "./serving.ts";
 import { fillShop, makeShop, shop, shopWith } from "./listed-shop.ts";
 
 type Shown = Readonly<Record<string, unknown>>;
-
-const errorsOf = ({ status, json }: Answer): unknown => [status, (json as { errors?: unknown }).errors];
 
 describe("lists of resources", () => {
   let served: ServedDatabase;

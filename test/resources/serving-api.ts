@@ -110,6 +110,12 @@ export function ask(
   });
 }
 
+/** The status of an answer, and its errors by field. */
+export const errorsOf = ({ status, json }: Answer): unknown => [
+  status,
+  (json as { errors?: unknown }).errors,
+];
+
 /** The ids on a page of a list. */
 export const idsOf = (answer: Answer): unknown[] =>
   (answer.json as { data: { id: number }[] }).data.map(({ id }) => id);
