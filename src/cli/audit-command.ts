@@ -8,7 +8,7 @@ import {
   type Party,
 } from "../operations/audit-list.ts";
 import { parseTime } from "../kit/cli-arguments.ts";
-import { printRows, withOpened, type JsonOption, type Terminal } from "../kit/cli-output.ts";
+import { printRows, withOpened, type JsonOption, type CommandOptions } from "../kit/cli-output.ts";
 import { actorKinds, auditActionNames, subjectKinds } from "../db/audit.ts";
 import type { AdminContext } from "./context.ts";
 
@@ -22,16 +22,7 @@ const mostRows = 10_000;
 const widths = [20, 23, 22, 22];
 
 /** Adds `audit list`, which shows who changed what. */
-export function addAuditCommand(
-  program: Command,
-  {
-    open,
-    terminal,
-  }: {
-    readonly open: () => Promise<AdminContext>;
-    readonly terminal: Terminal;
-  },
-): void {
+export function addAuditCommand(program: Command, { open, terminal }: CommandOptions<AdminContext>): void {
   program
     .command("audit")
     .description("see who changed users, tokens, webhooks, keys and configuration")

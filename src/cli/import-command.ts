@@ -7,12 +7,14 @@ import {
   replaceControlCharacters,
   withOpened,
   type Terminal,
+  type CommandOptions,
+  type JsonOption,
 } from "../kit/cli-output.ts";
 import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { AdminContext } from "./context.ts";
 
-interface Options {
+interface Options extends JsonOption {
   readonly schema?: readonly string[];
   readonly tables?: readonly string[];
   readonly exclude?: readonly string[];
@@ -20,21 +22,12 @@ interface Options {
   readonly out?: string;
   readonly update?: true;
   readonly force?: true;
-  readonly json?: true;
 }
 
 /** Adds `import`, which writes mapping files for the tables of an existing database. */
 export function addImportCommand(
   program: Command,
-  {
-    open,
-    cwd,
-    terminal,
-  }: {
-    readonly open: () => Promise<AdminContext>;
-    readonly cwd: string;
-    readonly terminal: Terminal;
-  },
+  { open, cwd, terminal }: CommandOptions<AdminContext> & { readonly cwd: string },
 ): void {
   program
     .command("import")

@@ -1,5 +1,10 @@
 import type { Command } from "commander";
-import { replaceControlCharacters, withOpened, type Terminal } from "../kit/cli-output.ts";
+import {
+  replaceControlCharacters,
+  withOpened,
+  type CommandOptions,
+  type JsonOption,
+} from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { AdminContext } from "./context.ts";
 import { applyMigration, type MigrationReport } from "../app/apply-migration.ts";
@@ -8,22 +13,15 @@ import { lockTimeoutMs, type Step } from "../migration/core-migrations.ts";
 import { handSteps, loadHandMigrations, type HandMigration } from "../migration/hand-migrations.ts";
 import { loadDefinitions } from "../mapping/load.ts";
 
-interface Options {
+interface Options extends JsonOption {
   readonly plan?: true;
   readonly allowDestructive?: true;
-  readonly json?: true;
 }
 
 /** Adds `migrate`. */
 export function addMigrateCommand(
   program: Command,
-  {
-    open,
-    terminal,
-  }: {
-    readonly open: () => Promise<Pick<AdminContext, "config" | "url" | "log" | "actor" | "close">>;
-    readonly terminal: Terminal;
-  },
+  { open, terminal }: CommandOptions<Pick<AdminContext, "config" | "url" | "log" | "actor" | "close">>,
 ): void {
   program
     .command("migrate")

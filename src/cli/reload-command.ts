@@ -1,6 +1,6 @@
 import { InvalidArgumentError, type Command } from "commander";
 import type { AdminContext } from "./context.ts";
-import { printRows, withOpened, type JsonOption, type Terminal } from "../kit/cli-output.ts";
+import { printRows, withOpened, type JsonOption, type CommandOptions } from "../kit/cli-output.ts";
 import type { CheckedConfiguration } from "../app/configuration.ts";
 import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
@@ -24,11 +24,7 @@ export function addReloadCommand(
     open,
     read,
     terminal,
-  }: {
-    readonly open: () => Promise<AdminContext>;
-    readonly read: () => Promise<CheckedConfiguration>;
-    readonly terminal: Terminal;
-  },
+  }: CommandOptions<AdminContext> & { readonly read: () => Promise<CheckedConfiguration> },
 ): void {
   program
     .command("reload")

@@ -1,11 +1,11 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { parseCount, parseId, parseRowId, parseTime } from "../kit/cli-arguments.ts";
-import { printRow, printRows, withOpened, type JsonOption } from "../kit/cli-output.ts";
+import { printRow, printRows, withOpened, type JsonOption, type CommandOptions } from "../kit/cli-output.ts";
 import { createIndexSql, createTransact } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
-import type { CommandContext, CommandOptions } from "./command-context.ts";
+import type { CommandContext } from "./command-context.ts";
 import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
 import type { DeliveryRow } from "./delivery-row.ts";

@@ -1,9 +1,15 @@
 import type { Command } from "commander";
 import { createTransact } from "../db/sql.ts";
 import { counted } from "../kit/counted.ts";
-import { printRow, withOpened, type JsonOption, type Terminal } from "../kit/cli-output.ts";
+import {
+  printRow,
+  withOpened,
+  type JsonOption,
+  type Terminal,
+  type CommandOptions,
+} from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
-import type { CommandOptions } from "./command-context.ts";
+import type { CommandContext } from "./command-context.ts";
 import { countEvents, eraseRecord, type ErasedRecord } from "./erase.ts";
 
 interface Options extends JsonOption {
@@ -17,7 +23,7 @@ const remark =
   "with the old row. If it was changed or deleted since, erase again.\n";
 
 /** Adds `erase`, which removes every payload of one record from the service's own tables. */
-export function addEraseCommand(program: Command, options: CommandOptions): void {
+export function addEraseCommand(program: Command, options: CommandOptions<CommandContext>): void {
   program
     .command("erase")
     .description("remove every payload of one record from events, deliveries and attempts, for good")
@@ -29,7 +35,7 @@ export function addEraseCommand(program: Command, options: CommandOptions): void
 }
 
 async function erase(
-  { open, terminal }: CommandOptions,
+  { open, terminal }: CommandOptions<CommandContext>,
   { resource, record: recordId, yes = false, json = false }: Options,
 ): Promise<void> {
   const record = { resource, recordId };

@@ -1,9 +1,9 @@
 import type { Command } from "commander";
 import { parseDuration } from "../kit/cli-arguments.ts";
 import { counted } from "../kit/counted.ts";
-import { printDone, withOpened, type JsonOption } from "../kit/cli-output.ts";
+import { printDone, withOpened, type JsonOption, type CommandOptions } from "../kit/cli-output.ts";
 import { createTransact } from "../db/sql.ts";
-import type { CommandOptions } from "./command-context.ts";
+import type { CommandContext } from "./command-context.ts";
 import { pruneEvents } from "./prune.ts";
 
 interface Options extends JsonOption {
@@ -14,7 +14,7 @@ interface Options extends JsonOption {
 const pagesPerReport = 100;
 
 /** Adds `prune`, which deletes old finished events from the service's own tables. */
-export function addPruneCommand(program: Command, { open, terminal }: CommandOptions): void {
+export function addPruneCommand(program: Command, { open, terminal }: CommandOptions<CommandContext>): void {
   program
     .command("prune")
     .description("delete old events whose deliveries are all finished, with these and their attempts")

@@ -10,6 +10,7 @@ import {
   withOpened,
   type JsonOption,
   type OutputRow,
+  type CommandOptions,
 } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { always } from "../querying/condition.ts";
@@ -22,7 +23,7 @@ import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
 import { presentSubscription, type OwnSubscription } from "../subscriptions/subscription.ts";
 import { hostOf } from "./admission/admission.ts";
 import { createSender } from "./attempt/send.ts";
-import type { CommandContext, CommandOptions } from "./command-context.ts";
+import type { CommandContext } from "./command-context.ts";
 import { presentResult } from "./delivery-json.ts";
 import { createTestDeliveries } from "./test-delivery.ts";
 

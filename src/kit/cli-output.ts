@@ -174,8 +174,18 @@ function messageOfFailure(error: unknown): string {
   return (isPrisma ? paragraphs.at(-1) : paragraphs.join("\n\n")) ?? "";
 }
 
+interface Opened {
+  close(): Promise<void>;
+}
+
+/** Dependencies of a command: the opening of what it works on, and the terminal. */
+export interface CommandOptions<Context extends Opened> {
+  readonly open: () => Promise<Context>;
+  readonly terminal: Terminal;
+}
+
 /** Opens a resource, works with it, and closes it, whether the work succeeds or fails. */
-export async function withOpened<C extends { close(): Promise<void> }, T>(
+export async function withOpened<C extends Opened, T>(
   open: () => Promise<C>,
   work: (opened: C) => Promise<T>,
 ): Promise<T> {

@@ -1,6 +1,13 @@
 import type { Command } from "commander";
 import type { Actor } from "../kit/actor.ts";
-import { printDone, printRows, withOpened, type JsonOption, type Terminal } from "../kit/cli-output.ts";
+import {
+  printDone,
+  printRows,
+  withOpened,
+  type JsonOption,
+  type Terminal,
+  type CommandOptions,
+} from "../kit/cli-output.ts";
 import type { Config } from "../config/load.ts";
 import type { Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
@@ -8,17 +15,14 @@ import { loadSecretKey } from "../config/secret-key.ts";
 import { createSecretBox, keyIdOf, type SecretBox } from "./secret.ts";
 import { reencryptSecrets, replaceUnreadable, type UnreadableSecret } from "./stored-secrets.ts";
 
-/** The database and the terminal of the commands. */
-export interface SubscriptionCommandsOptions {
-  readonly open: () => Promise<{
-    readonly config: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">;
-    readonly sql: Sql;
-    /** The person or program that runs the command. */
-    readonly actor: Actor;
-    close(): Promise<void>;
-  }>;
-  readonly terminal: Terminal;
-}
+/** Dependencies of the commands: the opening of the database, and the terminal. */
+export type SubscriptionCommandsOptions = CommandOptions<{
+  readonly config: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">;
+  readonly sql: Sql;
+  /** The person or program that runs the command. */
+  readonly actor: Actor;
+  close(): Promise<void>;
+}>;
 
 const batchSize = 500;
 /** Most subscriptions that a message names; `--json` lists all. */

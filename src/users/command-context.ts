@@ -1,7 +1,7 @@
 import type { Pool } from "pg";
 import { createTransact, type Sql, type Transact } from "../db/sql.ts";
 import type { Actor } from "../kit/actor.ts";
-import { withOpened, type Terminal } from "../kit/cli-output.ts";
+import { withOpened, type CommandOptions } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createTokenProvider, type TokenProvider } from "./provider.ts";
@@ -19,10 +19,7 @@ export interface UserCommandsContext {
 }
 
 /** Dependencies of the commands: the opening of the database, and the terminal. */
-export interface UserCommandsOptions {
-  readonly open: () => Promise<UserCommandsContext>;
-  readonly terminal: Terminal;
-}
+export type UserCommandsOptions = CommandOptions<UserCommandsContext>;
 
 /** The opened stores of a command. */
 export interface OpenedUsers {

@@ -8,11 +8,12 @@ import {
   withOpened,
   type JsonOption,
   type Terminal,
+  type CommandOptions,
 } from "../../kit/cli-output.ts";
 import { createIndexSql, createTransact, type Sql } from "../../db/sql.ts";
 import { counted } from "../../kit/counted.ts";
 import { AppError, OperatorError } from "../../kit/errors.ts";
-import type { CommandContext, CommandOptions } from "../command-context.ts";
+import type { CommandContext } from "../command-context.ts";
 import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
 import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
@@ -31,7 +32,7 @@ interface Given extends JsonOption {
 /**
  * Adds `deliveries replay` and the commands that control replays (docs/svc-admin.md, "Commands").
  */
-export function addReplayCommand(deliveries: Command, options: CommandOptions): void {
+export function addReplayCommand(deliveries: Command, options: CommandOptions<CommandContext>): void {
   const { open, terminal } = options;
   const group = deliveries
     .command("replay")
@@ -64,7 +65,7 @@ export function addReplayCommand(deliveries: Command, options: CommandOptions): 
 /** Widths of the columns; with borders, a table is 98 columns wide. */
 const widths = [5, 8, 10, 17, 6, 16, 14];
 
-function addList(group: Command, { open, terminal }: CommandOptions): void {
+function addList(group: Command, { open, terminal }: CommandOptions<CommandContext>): void {
   group
     .command("list")
     .description("list replays, newest first")
@@ -105,7 +106,7 @@ function summaryOf(one: Replay): Readonly<Record<string, unknown>> {
 
 function addMove(
   group: Command,
-  { open, terminal }: CommandOptions,
+  { open, terminal }: CommandOptions<CommandContext>,
   { name, state }: { readonly name: string; readonly state: (typeof replayMoves)[keyof typeof replayMoves] },
 ): void {
   group
