@@ -25,6 +25,7 @@ import type { Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createConsole, type ConsolePages } from "../http/console.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
+import type { Listener } from "../http/in-order.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
 import { guardParameters } from "../http/parameter-check.ts";
 import { guardRoutes } from "../http/scope-check.ts";
@@ -39,7 +40,7 @@ import { createAccessConditions, type AccessConditions } from "../resources/acce
 import { createListDatabase } from "../resources/list-database.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/record-database.ts";
-import type { Assembly, RequestListener } from "./workers.ts";
+import type { Assembly } from "./workers.ts";
 import { createPresence, type Presence } from "../http/presence.ts";
 import { createTurns, type Turns } from "../kit/turns.ts";
 import { withServiceEvents } from "../subscriptions/service-events.ts";
@@ -155,7 +156,7 @@ function createListener(
     readonly openRouter: ApiRouter;
     readonly presence: Presence;
   },
-): RequestListener {
+): Listener {
   const { http } = config;
   const failures = createFailureLimit(http.authFailureLimit);
   const app = createApp({

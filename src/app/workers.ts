@@ -1,17 +1,14 @@
 import { setMaxListeners } from "node:events";
-import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Listener } from "../http/in-order.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Worker } from "../kit/worker.ts";
-
-/** A listener of Node's HTTP server. */
-export type RequestListener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /** The parts that a program runs on one configuration. None of them is started. */
 export interface Assembly {
   readonly workers: readonly Worker[];
   /** Listener for the requests of the REST API; undefined in a program without one. */
-  readonly listener?: RequestListener;
+  readonly listener?: Listener;
   /** Releases the resources of the workers, after they have stopped. */
   close(): void;
 }

@@ -1,4 +1,5 @@
-import type { IncomingMessage, RequestListener, ServerResponse } from "node:http";
+import type { RequestListener, ServerResponse } from "node:http";
+import type { Listener } from "./in-order.ts";
 
 /** A server's listener that can be replaced while it serves. */
 export interface Handover {
@@ -8,7 +9,7 @@ export interface Handover {
    * listener has its answer or has lost its client. Without a previous listener, it resolves at
    * once.
    */
-  pass(next: (request: IncomingMessage, response: ServerResponse) => unknown): Promise<void>;
+  pass(next: Listener): Promise<void>;
   /**
    * Asks clients, with every later answer, to close kept-alive connections. A new connection leads
    * to another process.
@@ -19,7 +20,7 @@ export interface Handover {
 }
 
 interface Generation {
-  readonly listen: (request: IncomingMessage, response: ServerResponse) => unknown;
+  readonly listen: Listener;
   readonly open: Set<ServerResponse>;
   isReplaced: boolean;
   /** Called when the generation is replaced and has no open response any more. */

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-type Act = (request: IncomingMessage, response: ServerResponse) => unknown;
+/** A listener of Node's HTTP server. */
+export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /**
  * Most requests that wait for the answer to an earlier one on the connection. Each takes up to 20
@@ -32,7 +33,7 @@ export interface InOrder {
  * Node.js does not close an answer that waits for another one. The resources of its request were
  * then never released.
  */
-export function createInOrder(act: Act): InOrder {
+export function createInOrder(act: Listener): InOrder {
   const lines = new WeakMap<Socket, Line>();
   let waiting = 0;
 

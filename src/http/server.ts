@@ -1,4 +1,4 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type Server } from "node:http";
 import type { Socket, Server as NetServer } from "node:net";
 import { codeOf, OperatorError, messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -6,7 +6,7 @@ import { addAcceptors } from "./acceptors.ts";
 import { limitConnections } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";
 import { createCountedReport } from "../kit/counted-report.ts";
-import { createInOrder, type InOrder } from "./in-order.ts";
+import { createInOrder, type InOrder, type Listener } from "./in-order.ts";
 import { answerClientErrors } from "./refusal.ts";
 import { joinSmallChunks } from "./small-chunks.ts";
 
@@ -20,8 +20,6 @@ export interface HttpServer {
    */
   close(options?: { readonly limitMs?: number }): Promise<void>;
 }
-
-type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /** Limits of every connection, in ms and bytes. */
 const limits = {
