@@ -28,6 +28,9 @@ export const fieldTypes = [
  */
 export type FieldType = (typeof fieldTypes)[number] | "Instant";
 
+/** The types of numbers. */
+export const numberTypes: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal"];
+
 /**
  * The default of a field: a literal, or a value that the database makes. `database` is any default
  * of the table itself.

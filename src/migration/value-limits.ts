@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import type { Definition, Field } from "../mapping/definition.ts";
+import { numberTypes, type Definition, type Field } from "../mapping/definition.ts";
 import { partsOfTable, quoteName, quoteTable } from "../db/names.ts";
 import type { LiveObject } from "./live-objects.ts";
 
@@ -53,8 +53,7 @@ function castOf(field: Field, from: string): Cast | undefined {
     const broken = Number(now) <= length ? undefined : `char_length(value::text) > ${length}`;
     return { expected: `at most ${length} characters`, broken, isLossless: true };
   }
-  if (["Int", "BigInt", "Float", "Decimal"].includes(type))
-    return numbers.test(from) ? numberCast(field, from) : undefined;
+  if (numberTypes.includes(type)) return numbers.test(from) ? numberCast(field, from) : undefined;
   return temporalCast(field, from);
 }
 

@@ -1,5 +1,5 @@
 import type { Caller } from "../kit/caller.ts";
-import type { Field, FieldType } from "../mapping/definition.ts";
+import { numberTypes, type Field } from "../mapping/definition.ts";
 import { comparesWithNull, never, withParts, type Condition, type Parameter } from "./condition.ts";
 import { readFieldValue } from "./filter-values.ts";
 
@@ -36,11 +36,9 @@ export function bindToUsers(condition: Condition, alias: string): Condition {
     if (value === "email") return [type === "String" ? { column: `${alias}.email` } : null];
     if (value !== "id") return [null];
     if (type === "String") return [{ column: `${alias}.id::text` }];
-    return [numbers.includes(type) ? { column: `${alias}.id` } : null];
+    return [numberTypes.includes(type) ? { column: `${alias}.id` } : null];
   });
 }
-
-const numbers: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal"];
 
 /** Returns the values of `id`, `email` or `claims.NAME` that fit the field. */
 type Resolve = (field: Field, name: string) => readonly Parameter[];

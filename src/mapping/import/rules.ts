@@ -1,5 +1,5 @@
 import { deriveCreateRules, deriveUpdateRules } from "../derive-rules.ts";
-import type { Field, FieldDefault } from "../definition.ts";
+import { numberTypes, type Field, type FieldDefault } from "../definition.ts";
 import type { FileField } from "../read/draft.ts";
 import type { RuleSpec, RuleSpecs } from "../../validation/syntax.ts";
 import { defaultLength } from "../storable.ts";
@@ -92,7 +92,7 @@ function furtherRules({
   imported: { baseType, checks, isGenerated },
 }: FieldOfColumn): readonly Rule[] {
   if (isGenerated) return [];
-  const isNumber = ["Int", "BigInt", "Float", "Decimal"].includes(field.type);
+  const isNumber = numberTypes.includes(field.type);
   const rules: Rule[] = baseType === "int2" ? [{ between: int2 }] : [];
   for (const check of checks) {
     const isText = field.type === "String";

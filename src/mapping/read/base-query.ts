@@ -1,6 +1,6 @@
 import { hint } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
-import type { BaseQuery, Field, FieldType, Relation } from "../definition.ts";
+import { numberTypes, type BaseQuery, type Field, type FieldType, type Relation } from "../definition.ts";
 import { isUniqueAlone } from "../keys.ts";
 import { hasOrder } from "../native.ts";
 import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
@@ -224,10 +224,14 @@ function isUserValue({ hasUser }: Place, value: unknown): value is string {
   return hasUser === true && typeof value === "string" && value.startsWith("$user.");
 }
 
+/**
+ * Checks that the field may have the value. A `Boolean` reads `1` as true, which would admit the
+ * user 1. A claim may have any type.
+ */
 function checkUserValue(place: Place, { type }: Field, value: string): void {
   if (!userValue.test(value))
     report(place, `there is no ${value}; expected $user.id, $user.email or $user.claims.NAME`);
-  else if (value === "$user.id" && ![...numbers, ...texts].includes(type))
+  else if (value === "$user.id" && ![...numberTypes, ...texts].includes(type))
     report(place, "a field of this type is never a user's id; expected a number or a text", "key");
   else if (value === "$user.email" && !texts.includes(type))
     report(place, "a field of this type is never an e-mail address; expected a text", "key");
@@ -235,11 +239,6 @@ function checkUserValue(place: Place, { type }: Field, value: string): void {
 
 const userValue = /^\$user\.(?:id|email|claims\.[^.\s]+)$/;
 
-/**
- * Types that numbers fit. A `Boolean` reads `1` as true, which would admit the user 1. A claim may
- * have any type.
- */
-const numbers: readonly FieldType[] = ["Int", "BigInt", "Float", "Decimal"];
 const texts: readonly FieldType[] = ["String", "Enum"];
 
 function checkRelated(place: Place, relation: Relation, value: unknown): void {
