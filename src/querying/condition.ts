@@ -76,6 +76,11 @@ export function allOf(conditions: readonly (Condition | undefined)[]): Condition
   return of.length === 1 ? (of[0] as Condition) : { kind: "all", of };
 }
 
+/** Returns the condition of the other records. */
+export function not(of: Condition): Condition {
+  return { kind: "not", of };
+}
+
 /** Returns the condition that the key has these values, one for each of its fields. */
 export function keyIs({ keys }: Pick<Definition, "keys">, values: readonly Parameter[]): Condition {
   return allOf(

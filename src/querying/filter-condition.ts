@@ -2,6 +2,7 @@ import type { Field } from "../mapping/definition.ts";
 import {
   allOf,
   escapeLike,
+  not,
   type Comparison,
   type Condition,
   type JsonTest,
@@ -36,7 +37,7 @@ export function filterCondition(
 function unlessEndless(shown: ShownPath, own: Condition): Condition {
   const isEndless = endless(shown);
   const unknown = on(shown, { kind: "compare", operator: "=", value: null });
-  return { kind: "any", of: [allOf([own, isNot(isEndless)]), allOf([isEndless, unknown])] };
+  return { kind: "any", of: [allOf([own, not(isEndless)]), allOf([isEndless, unknown])] };
 }
 
 function isFloat({ type, isList }: Field): boolean {
@@ -46,10 +47,6 @@ function isFloat({ type, isList }: Field): boolean {
 /** Returns the condition for the numbers that JSON cannot represent. */
 function endless(shown: ShownPath): Condition {
   return on(shown, { kind: "in", values: ["NaN", "Infinity", "-Infinity"] });
-}
-
-function isNot(of: Condition): Condition {
-  return { kind: "not", of };
 }
 
 function throughLinks(links: readonly Link[], condition: Condition): Condition {
@@ -63,12 +60,12 @@ function throughLinks(links: readonly Link[], condition: Condition): Condition {
 function nullCondition(shown: ShownPath, isNull: boolean): Condition {
   const none = on(shown, { kind: "null" });
   const isMissing: Condition = isFloat(shown.field) ? { kind: "any", of: [none, endless(shown)] } : none;
-  const isThere = isNot(isMissing);
+  const isThere = not(isMissing);
   const { links } = shown;
   if (!isNull) return throughLinks(links, isThere);
   const toMany = links.findLastIndex(({ isMany }) => isMany) + 1;
   const toOne = links.slice(toMany);
-  const missing: Condition = toOne.length === 0 ? isMissing : isNot(throughLinks(toOne, isThere));
+  const missing: Condition = toOne.length === 0 ? isMissing : not(throughLinks(toOne, isThere));
   return throughLinks(links.slice(0, toMany), missing);
 }
 
@@ -101,7 +98,7 @@ function ownCondition(
     case "in":
       return isOneOf;
     case "not_in":
-      return isNot(isOneOf);
+      return not(isOneOf);
     case "between":
       return within(first, second);
     case "contains":
@@ -116,7 +113,7 @@ function ownCondition(
     case "has_any":
       return { kind: "list", field, operator: "&&", values };
     case "ne":
-      return isTime ? isNot(within(first, first)) : compare("<>", first);
+      return isTime ? not(within(first, first)) : compare("<>", first);
     case "lt":
       return compare("<", first);
     case "lte":

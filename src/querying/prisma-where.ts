@@ -1,5 +1,13 @@
 import type { Definition, Definitions, Field } from "../mapping/definition.ts";
-import { always, allOf, isAlways, type Comparison, type Condition, type Parameter } from "./condition.ts";
+import {
+  always,
+  allOf,
+  isAlways,
+  not,
+  type Comparison,
+  type Condition,
+  type Parameter,
+} from "./condition.ts";
 import { linkOf, type Link } from "./links.ts";
 import { isUserValue } from "./user-values.ts";
 import { scalarParameter } from "./values.ts";
@@ -70,10 +78,6 @@ function partOf(place: Place, name: string, value: unknown): Condition {
 
 function negated(place: Place): Place {
   return { ...place, isNegated: !place.isNegated };
-}
-
-function not(of: Condition): Condition {
-  return { kind: "not", of };
 }
 
 /**
@@ -164,7 +168,7 @@ function operation(field: Field, operator: string, operand: unknown, isInsensiti
     case "in":
       return oneOf(field, operand);
     case "notIn":
-      return { kind: "not", of: oneOf(field, operand) };
+      return not(oneOf(field, operand));
   }
   const comparison = comparisons[operator];
   if (comparison === undefined) return unknown();
@@ -178,7 +182,7 @@ function equalTo(field: Field, value: unknown): Condition {
 }
 
 function differentFrom(field: Field, value: unknown): Condition {
-  if (value === null) return { kind: "not", of: { kind: "null", field } };
+  if (value === null) return not({ kind: "null", field });
   return { kind: "compare", field, operator: "<>", value: parameter(field, value) };
 }
 
@@ -204,7 +208,7 @@ function listFilter(field: Field, value: unknown): Condition {
           return { kind: "list", field, operator: "&&", values: listOf(field, operand) };
         case "isEmpty": {
           const isEmpty: Condition = { kind: "list", field, operator: "=", values: [] };
-          return operand === true ? isEmpty : operand === false ? { kind: "not", of: isEmpty } : unknown();
+          return operand === true ? isEmpty : operand === false ? not(isEmpty) : unknown();
         }
         default:
           return unknown();

@@ -10,7 +10,7 @@ import {
   versionText,
   type Parameters,
 } from "./condition-text.ts";
-import { allOf, isAlways, type Condition } from "./condition.ts";
+import { allOf, isAlways, not, type Condition } from "./condition.ts";
 import { afterText, type Bound } from "./keyset.ts";
 import type { RecordSql } from "./json-sql.ts";
 import type { Link } from "./links.ts";
@@ -138,7 +138,7 @@ function partsOf(reading: Reading): readonly Reading[] {
   const at = after?.values[0];
   const there: Reading = {
     ...reading,
-    condition: allOf([condition, { kind: "not", of: isMissing }]),
+    condition: allOf([condition, not(isMissing)]),
     order: [{ ...first, field: { ...field, isOptional: false, isNullable: false } }, ...order],
     after: at === null ? undefined : after,
   };
