@@ -1,5 +1,5 @@
 import { queues } from "../broker/topology.ts";
-import { createIndexSql, createTransact } from "../db/sql.ts";
+import { createIndexSql } from "../db/sql.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { addOperationRoutes, type OperationRoutesOptions } from "../operations/routes.ts";
@@ -10,7 +10,7 @@ import type { Infrastructure } from "./infrastructure.ts";
 /** Adds the routes for operators: figures, audit trail, configuration and reload. */
 export function addOperations(
   router: ApiRouter,
-  { broker, database, sql }: Infrastructure,
+  { broker, database, sql, transact }: Infrastructure,
   configuration: Configuration,
   options: ConfigurationSource &
     Pick<
@@ -24,7 +24,7 @@ export function addOperations(
     configuration,
     sql,
     listSql,
-    history: createDeliveryHistory({ sql, listSql, transact: createTransact(database.pool) }),
+    history: createDeliveryHistory({ sql, listSql, transact }),
     recordRefusal: (refusal) => recordRefusal({ database, ...refusal }),
     deadDepth: () => broker.depth(queues.dead),
   });

@@ -1,7 +1,7 @@
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createScheduleOf } from "./schedules.ts";
-import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
+import { createIndexSql, createSql } from "../db/sql.ts";
 import { createTextSql } from "../db/text-sql.ts";
 import { createReplayStore } from "../deliveries/replay/replay-store.ts";
 import { createReplayWorker, type ReplayWorker } from "../deliveries/replay/replay-worker.ts";
@@ -28,9 +28,8 @@ export function addReplays(
     readonly filters: Pick<WebhookFilters, "passing">;
   },
 ): ReplayWorker {
-  const { database, sql, log, isEmbedded, namesOf } = infrastructure;
+  const { database, sql, transact, log, isEmbedded, namesOf } = infrastructure;
   const { config, definitions, models } = configuration;
-  const transact = createTransact(database.pool);
   const worker = createReplayWorker({
     ...options,
     sql,

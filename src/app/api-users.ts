@@ -1,5 +1,5 @@
 import type { JwtSettings } from "../config/jwt-settings.ts";
-import { createTransact, type Sql } from "../db/sql.ts";
+import type { Sql } from "../db/sql.ts";
 import { createTextSql } from "../db/text-sql.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { serviceActor } from "../kit/actor.ts";
@@ -18,14 +18,14 @@ import type { Infrastructure } from "./infrastructure.ts";
  */
 export function addUsers(
   router: ApiRouter,
-  { database, sql, keySourceOf }: Infrastructure,
+  { database, sql, transact, keySourceOf }: Infrastructure,
   { config, definitions }: Configuration,
   options: Omit<UserRoutesOptions, "users" | "resources" | "issuer" | "maxTokensPerUser" | "listText">,
 ): Identifier | undefined {
   const { jwt, maxTokensPerUser } = config.auth;
   const users = createUserStore({
     sql,
-    transact: createTransact(database.pool),
+    transact,
     actor: serviceActor("api"),
   });
   const listText = createTextSql(database.lists, () => undefined);

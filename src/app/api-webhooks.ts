@@ -1,4 +1,4 @@
-import { createIndexSql, createTransact } from "../db/sql.ts";
+import { createIndexSql } from "../db/sql.ts";
 import { createSender, type Sender } from "../deliveries/attempt/send.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import { createReadRight } from "../deliveries/read-right.ts";
@@ -26,7 +26,7 @@ import type { Infrastructure } from "./infrastructure.ts";
  */
 export function addWebhooks(
   router: ApiRouter,
-  { log, tracing, database, sql, secretBox }: Infrastructure,
+  { log, tracing, database, sql, transact, secretBox }: Infrastructure,
   { config, definitions }: Configuration,
   options: Omit<DeliveryRoutesOptions, "history" | "readRight" | "manualRetryLimit"> & {
     readonly eligibility: Pick<Eligibility, "judge">;
@@ -35,7 +35,6 @@ export function addWebhooks(
   },
 ): { readonly filters: WebhookFilters; readonly sender: Sender } {
   const listSql = createIndexSql(database.lists);
-  const transact = createTransact(database.pool);
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const filters = createWebhookFilters({ definitions, log });
   addSubscriptionRoutes(router, {

@@ -12,7 +12,7 @@ import { createDeliveryStore } from "../deliveries/store.ts";
 import { createHeldLane } from "../deliveries/held-lane.ts";
 import { createHeldStore } from "../deliveries/held-store.ts";
 import { createAnnounce } from "../deliveries/messages.ts";
-import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
+import { createIndexSql, createSql } from "../db/sql.ts";
 import { createRetention } from "../deliveries/retention.ts";
 import { createSweep, type Sweep } from "../deliveries/sweep.ts";
 import type { Infrastructure } from "./infrastructure.ts";
@@ -174,11 +174,10 @@ function createAdmissionOf(
 }
 
 function prunersOf(
-  { database, dispatcherSql: sql, log }: Infrastructure,
+  { dispatcherSql: sql, transact, log }: Infrastructure,
   { config }: Configuration,
 ): readonly Worker[] {
   const keepForMs = config.retention.days * 24 * 3_600_000;
-  const transact = createTransact(database.pool);
   const actor = serviceActor("dispatcher");
   return [
     createRetention({ transact, keepForMs, log }),

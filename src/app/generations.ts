@@ -3,7 +3,6 @@ import { createApi } from "./api.ts";
 import type { Config } from "../config/load.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import type { ServiceName } from "../config/programs.ts";
-import { createTransact } from "../db/sql.ts";
 import { createDeliveryStore } from "../deliveries/store.ts";
 import { createDispatcher } from "./dispatcher.ts";
 import { messageOf } from "../kit/errors.ts";
@@ -95,10 +94,10 @@ export async function startProgram({
   readonly configuration: Configuration;
   readonly source: ConfigurationSource;
 }): Promise<Program> {
-  const { database, sql, log } = infrastructure;
+  const { sql, transact, log } = infrastructure;
   const tokens = createTokenProvider({
     sql,
-    transact: createTransact(database.pool),
+    transact,
     log,
     actor: serviceActor(name),
   });

@@ -10,7 +10,6 @@ import { createRegistration, type Registration } from "../operations/processes.t
 import { startProgram, type Program } from "./generations.ts";
 import { createReloader, type Reloader } from "./reload.ts";
 import { runWorkers } from "./workers.ts";
-import { createTransact } from "../db/sql.ts";
 import { ensureFirstUser } from "../users/first-user.ts";
 import { createTokenProvider } from "../users/provider.ts";
 import { createUserStore } from "../users/store.ts";
@@ -100,12 +99,12 @@ export async function startService({
 
 /** Creates the first user, and returns the file with its token; undefined where there is none. */
 async function firstTokenFile(
-  { database, sql, log, isEmbedded }: Infrastructure,
+  { sql, transact, log, isEmbedded }: Infrastructure,
   { config }: CheckedConfiguration,
 ): Promise<string | undefined> {
   if (!isEmbedded) return undefined;
   // Only `svc all` runs on the embedded database.
-  const given = { sql, transact: createTransact(database.pool), actor: serviceActor("all") };
+  const given = { sql, transact, actor: serviceActor("all") };
   const tokens = createTokenProvider({ ...given, log });
   return ensureFirstUser({ users: createUserStore(given), tokens, dataDir: config.dataDir });
 }

@@ -4,7 +4,7 @@ import type { ProgramName } from "../config/programs.ts";
 import type { Config } from "../config/load.ts";
 import { loadSecretKey } from "../config/secret-key.ts";
 import { openDatabase, waitForDatabase, type Database, type ListLimits } from "../db/client.ts";
-import { createSql, type Sql } from "../db/sql.ts";
+import { createSql, createTransact, type Sql, type Transact } from "../db/sql.ts";
 import { refuseTransactionPooling } from "../db/transaction-pooling.ts";
 import { createCursors, type Cursors } from "../querying/cursor.ts";
 import { defaultMemoryBudget } from "../http/memory-budget.ts";
@@ -26,6 +26,7 @@ export interface Storage {
   readonly log: Log;
   readonly database: Database;
   readonly sql: Sql;
+  readonly transact: Transact;
   /** SQL over the connections of the dispatcher. */
   readonly dispatcherSql: Sql;
   /** Encrypts with the secret key, and decrypts with the previous keys too. */
@@ -86,6 +87,7 @@ export async function openStorage(opening: Opening): Promise<Storage> {
     log,
     database,
     sql,
+    transact: createTransact(database.pool),
     dispatcherSql: createSql({ pool: database.dispatcher, isEmbedded }),
     secretBox: createSecretBox(secretKey, config.previousSecretKeys),
     seal: createSeal(secretKey, config.previousSecretKeys),
