@@ -29,6 +29,12 @@ export interface Scan {
   readonly isNew: boolean;
 }
 
+/**
+ * The ranges of a resource that a read takes from, of those that earlier reads left over: the
+ * oldest and the newest one, the newest one unless it is the oldest, or none.
+ */
+export type LeftOver = "both" | "newest" | "none";
+
 /** Result of a scan. */
 export interface Scanned {
   readonly scan: Scan;
@@ -40,8 +46,6 @@ export interface Scanned {
 
 const end: Position = { transaction: 2n ** 62n, event: 2n ** 62n };
 export const beginning: Position = { transaction: 0n, event: 0n };
-/** Start of a scan for new events that covers the whole outbox. */
-export const beforeAll: Position = { transaction: -1n, event: 0n };
 
 /** A transaction that runs for more reads gets its own range, which is read once it has ended. */
 const youngReads = 10;
@@ -77,19 +81,14 @@ export function parseSnapshot(text: string): TransactionSnapshot {
 export interface OutboxCursor {
   /** Returns the id of the first transaction that the next read for new events covers. */
   firstNew(): bigint;
-  /**
-   * Returns scans of each resource: one of new events, and scans of both ends of those left over.
-   *
-   * @param options `isWhole`: whether all events count as new.
-   */
-  scans(
-    resources: readonly string[],
-    options?: { readonly withLeftOver: boolean; readonly isWhole?: boolean },
-  ): readonly Scan[];
+  /** Returns scans of each resource: one of new events, and scans of those left over. */
+  scans(resources: readonly string[], which?: LeftOver): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
-  /** Returns scans of the oldest and the newest events that earlier reads left over. */
-  leftOver(resource: string): readonly Scan[];
+  /** Returns scans of events that earlier reads left over. */
+  leftOver(resource: string, which?: LeftOver): readonly Scan[];
+  /** Makes later reads take all events again, as the oldest of those left over. */
+  leaveAllOver(): void;
   /** Makes later reads take the events of a range again. */
   giveBack(resource: string, range: Range): void;
   /** Returns whether earlier reads left over events of any of these resources. */
@@ -114,14 +113,22 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
   };
   return {
     firstNew: () => firstYoung(state),
-    scans: (resources, { withLeftOver, isWhole = false } = { withLeftOver: true }) => {
-      const fresh = { from: isWhole ? beforeAll : lastBefore(firstYoung(state)), to: end };
+    scans: (resources, which = "both") => {
+      const fresh = { from: lastBefore(firstYoung(state)), to: end };
       return resources.flatMap((resource) => {
-        return [{ resource, range: fresh, isNew: true }, ...(withLeftOver ? leftOver(state, resource) : [])];
+        return [{ resource, range: fresh, isNew: true }, ...leftOver(state, resource, which)];
       });
     },
     advance: (snapshot, scanned) => advance(state, snapshot, scanned),
-    leftOver: (resource) => leftOver(state, resource),
+    leftOver: (resource, which = "both") => leftOver(state, resource, which),
+    leaveAllOver() {
+      const all = { from: beginning, to: lastBefore(firstYoung(state)) };
+      for (const ranges of state.rests.values()) {
+        const [oldest] = ranges;
+        const isRead = oldest === undefined || isAfter(oldest.from, beginning);
+        ranges.splice(0, isRead ? 0 : 1, all);
+      }
+    },
     giveBack: (resource, range) => leaveOver(state, resource, range),
     hasLeftOver: (resources) => resources.some((resource) => (state.rests.get(resource)?.length ?? 0) > 0),
   };
@@ -172,10 +179,12 @@ function restOf(from: Position, to: Position): readonly Range[] {
   ];
 }
 
-function leftOver({ rests }: State, resource: string): readonly Scan[] {
+function leftOver({ rests }: State, resource: string, which: LeftOver): readonly Scan[] {
   const ranges = rests.get(resource) ?? [];
-  const ends = [...new Set([ranges.at(0), ranges.at(-1)])];
-  return ends.flatMap((range) => (range === undefined ? [] : [{ resource, range, isNew: false }]));
+  const ends = new Set(which === "both" ? [ranges.at(0), ranges.at(-1)] : [ranges.slice(1).at(-1)]);
+  return [...(which === "none" ? [] : ends)].flatMap((range) =>
+    range === undefined ? [] : [{ resource, range, isNew: false }],
+  );
 }
 
 /**

@@ -56,10 +56,11 @@ export interface RelayState {
   nextStrandedMs: number;
   nextUnknownMs: number;
   nextWholeMs: number;
-  /** Whether no read has covered the whole outbox yet. */
-  isWholeDue: boolean;
-  /** Until when reads leave out older events, because their scan took too long. */
-  slowUntilMs: number;
+  /**
+   * Until when reads leave out the oldest of the events left over, or all of these, because a read
+   * took too long.
+   */
+  readonly slow: { oldestUntilMs: number; allUntilMs: number };
 }
 
 const longestPauseMs = 300_000;
@@ -94,15 +95,19 @@ export function createRelayState(options: RelayOptions): RelayState {
     nextStrandedMs: 0,
     nextUnknownMs: 0,
     nextWholeMs: now() + wholeEveryMs,
-    isWholeDue: true,
-    slowUntilMs: -Infinity,
+    slow: { oldestUntilMs: -Infinity, allUntilMs: -Infinity },
   };
 }
 
 /** Makes the next reads cover the whole outbox. Events in flight are recognised by their ids. */
 export function readWhole(state: RelayState): void {
+  state.cursor.leaveAllOver();
+  state.nextWholeMs = now() + wholeEveryMs;
+}
+
+/** Forgets which transactions were visible: to other connections, the same ids may be others. */
+export function startOver(state: RelayState): void {
   state.cursor = createOutboxCursor(state.options.resources);
-  state.isWholeDue = true;
   state.nextWholeMs = now() + wholeEveryMs;
 }
 

@@ -2,7 +2,7 @@ import { queues } from "../broker/topology.ts";
 import { codeOf } from "../kit/errors.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
-import { beforeAll, beginning } from "./outbox-cursor.ts";
+import { beginning, type LeftOver } from "./outbox-cursor.ts";
 import type { FoundEvent, Outbox, OutboxRead, Share } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
 import { isSameShare } from "./relay-shares.ts";
@@ -12,6 +12,7 @@ import {
   isNew,
   now,
   readWhole,
+  startOver,
   retryLater,
   type RelayOptions,
   type RelayState,
@@ -41,7 +42,7 @@ const mostBytesRead = 1024 ** 2;
 const lostAfterMs = 5_000;
 const unknownEveryMs = 300_000;
 const strandedEveryMs = 60_000;
-/** Rest of older events after a read of them that took longer than a statement may. */
+/** Rest of events left over, after a read of them that took longer than a statement may. */
 const slowMs = 60_000;
 
 /**
@@ -195,10 +196,11 @@ async function retryFailed(state: RelayState): Promise<boolean> {
 /** Tries the oldest and one of the newest events of each resource whose pause is over. */
 async function probe(state: RelayState, share: Share): Promise<void> {
   const { resting, busy, cursor } = state;
-  if (now() < state.slowUntilMs) return;
   for (const resource of resting.due()) {
-    if (busy.has(resource)) continue;
-    const scans = cursor.leftOver(resource);
+    const which = leftOverNow(state);
+    const scans = cursor.leftOver(resource, which);
+    // Without a scan, nothing tells whether the resource can be published again.
+    if (busy.has(resource) || (which !== "both" && scans.length === 0)) continue;
     const { events } = await readOutbox(state, {
       scans,
       share,
@@ -235,16 +237,13 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   const isReadable = (resource: string): boolean =>
     !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
   const readable = options.resources.filter(isReadable);
-  const isSlow = now() < state.slowUntilMs;
-  // The first read only learns which transactions are visible. When the second one, of the whole
-  // outbox, takes too long, the next ones find what is new.
+  // The first read only learns which transactions are visible, and leaves over all events. When the
+  // read of these takes too long, the next ones find what is new.
   const isFirst = cursor.firstNew() === beginning.transaction;
-  const isWhole = state.isWholeDue && !isFirst && !isSlow;
-  if (!isFirst) state.isWholeDue = false;
-  const withLeftOver = window.hasRoomToCatchUp() && !isSlow && !isWhole;
+  const which = window.hasRoomToCatchUp() ? leftOverNow(state) : "none";
   // Reads even without readable resources: the cursor must learn which transactions become visible
   // now.
-  const scans = isFirst ? [] : cursor.scans(readable, { withLeftOver, isWhole });
+  const scans = isFirst ? [] : cursor.scans(readable, which);
   const { session, snapshot, events, scanned } = await readOutbox(state, {
     scans,
     share,
@@ -257,7 +256,7 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
     sessions.add(session);
     // The earlier connections were lost, perhaps because the database crashed.
     if (sessions.size > 1) {
-      readWhole(state);
+      startOver(state);
       return true;
     }
   }
@@ -274,16 +273,25 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   return fresh.length > 0 && window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle);
 }
 
+/** Returns the events left over that a read may take now. */
+function leftOverNow({ slow }: RelayState): LeftOver {
+  if (now() < slow.allUntilMs) return "none";
+  return now() < slow.oldestUntilMs ? "newest" : "both";
+}
+
 /**
- * Reads the outbox. When that takes too long, older events rest, so that new ones go on. A scan of
- * the older ones passes the rows of running transactions, and those that no vacuum can remove yet.
+ * Reads the outbox. When that takes too long, events left over rest, so that new ones go on. Their
+ * scan passes the rows of running transactions, and those that no vacuum can remove yet. The oldest
+ * range rests first, because it may be the whole outbox.
  */
 async function readOutbox(state: RelayState, options: Parameters<Outbox["read"]>[0]): Promise<OutboxRead> {
+  const which = leftOverNow(state);
   try {
     return await state.options.outbox.read(options);
   } catch (error) {
-    const isOfOlder = options.scans.some((scan) => !scan.isNew || scan.range.from === beforeAll);
-    if (isOfOlder && codeOf(error) === "57014") state.slowUntilMs = now() + slowMs;
+    const isOfLeftOver = options.scans.some(({ isNew: isOfNew }) => !isOfNew);
+    if (isOfLeftOver && codeOf(error) === "57014")
+      state.slow[which === "both" ? "oldestUntilMs" : "allUntilMs"] = now() + slowMs;
     throw error;
   }
 }

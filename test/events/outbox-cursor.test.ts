@@ -3,6 +3,7 @@ import {
   beginning,
   createOutboxCursor,
   parseSnapshot,
+  type LeftOver,
   type OutboxCursor,
   type Position,
   type Range,
@@ -59,8 +60,13 @@ class Simulation {
   }
 
   /** What `Outbox.read` does: at most `limit` in all, of the scans in turn. */
-  read(cursor: OutboxCursor, resources: readonly string[], limit: number): readonly Entry[] {
-    const scans = cursor.scans(resources);
+  read(
+    cursor: OutboxCursor,
+    resources: readonly string[],
+    limit: number,
+    which: LeftOver = "both",
+  ): readonly Entry[] {
+    const scans = cursor.scans(resources, which);
     const found = scans.map(({ resource, range }) =>
       this.committed
         .filter((entry) => entry.resource === resource && isIn(entry, range))
@@ -288,6 +294,21 @@ describe("createOutboxCursor", () => {
     expect(cursor.leftOver("papers")).to.deep.equal([]);
   });
 
+  it("takes all up again as the oldest range, once, and goes on with what was left over", () => {
+    outbox.commit(3);
+    outbox.forget(outbox.read(cursor, ["notes"], 1));
+    cursor.leaveAllOver();
+    cursor.leaveAllOver();
+
+    const [oldest, newest] = cursor.leftOver("notes");
+    expect([oldest?.range.from, newest?.range.from.event]).to.deep.equal([beginning, 1n]);
+    expect(cursor.leftOver("notes", "newest")).to.deep.equal([newest]);
+    expect(cursor.leftOver("notes", "none")).to.deep.equal([]);
+    outbox.forget(outbox.read(cursor, ["notes"], 10, "newest"));
+    expect(cursor.leftOver("notes", "newest")).to.deep.equal([]);
+    expect(cursor.leftOver("notes")).to.deep.equal([oldest]);
+  });
+
   for (const seed of numbers(1, 40)) {
     it(`reads every event at least once, whatever happens in whatever order (seed ${seed})`, () => {
       const pick = createNumbers(seed);
@@ -316,7 +337,10 @@ describe("createOutboxCursor", () => {
           end(transaction);
         else if (kind < 10) {
           const asked = resources.filter(() => pick(4) > 0);
-          note(outbox.read(cursor, asked, 1 + pick(12)));
+          note(
+            outbox.read(cursor, asked, 1 + pick(12), (["both", "both", "newest", "none"] as const)[pick(4)]),
+          );
+          if (pick(100) === 0) cursor.leaveAllOver();
         } else if (kind === 10) {
           for (const entry of [...held].slice(-pick(20))) {
             held.delete(entry);

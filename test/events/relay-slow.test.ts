@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { useRelayScene } from "../support/relay-scene.ts";
+import { numbers, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
 // Reads that take too long; relay.test.ts has the rest.
@@ -30,5 +30,29 @@ describe("createRelay", () => {
     scene.skewMs += 60_000;
 
     await until(() => published().includes("1"), { what: "the rest" });
+  });
+
+  it("goes on with what its reads leave over while a later read of the whole outbox takes too long", async () => {
+    let slow = 0;
+    start({
+      outbox: {
+        ...scene.outbox,
+        read(options) {
+          if (!options.scans.some(({ range, isNew }) => !isNew && range.from.transaction === 0n))
+            return scene.outbox.read(options);
+          slow += 1;
+          return Promise.reject(Object.assign(new Error("too slow"), { code: "57014" }));
+        },
+      },
+    });
+    await scene.untilTurns(3);
+    scene.skewMs += 300_001;
+    await until(() => slow > 0, { what: "a read of the whole outbox" });
+
+    await addEvents(20);
+
+    await untilPublished(20);
+    expect(published().toSorted((one, other) => Number(one) - Number(other))).to.deep.equal(numbers(20));
+    expect(slow).to.equal(1);
   });
 });
