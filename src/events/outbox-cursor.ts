@@ -30,10 +30,11 @@ export interface Scan {
 }
 
 /**
- * The ranges of a resource that a read takes from, of those that earlier reads left over: the
- * oldest and the newest one, the newest one unless it is the oldest, or none.
+ * What a read takes beside new events, of the ranges that earlier reads left over: the oldest and
+ * the newest one, the newest one unless it is the oldest, or none. With `whole`, all events count as
+ * new.
  */
-export type LeftOver = "both" | "newest" | "none";
+export type Reach = "whole" | "both" | "newest" | "none";
 
 /** Result of a scan. */
 export interface Scanned {
@@ -46,6 +47,8 @@ export interface Scanned {
 
 const end: Position = { transaction: 2n ** 62n, event: 2n ** 62n };
 export const beginning: Position = { transaction: 0n, event: 0n };
+/** Start of a scan for new events that takes the whole outbox. */
+const beforeAll: Position = { transaction: -1n, event: 0n };
 
 /** A transaction that runs for more reads gets its own range, which is read once it has ended. */
 const youngReads = 10;
@@ -82,11 +85,11 @@ export interface OutboxCursor {
   /** Returns the id of the first transaction that the next read for new events covers. */
   firstNew(): bigint;
   /** Returns scans of each resource: one of new events, and scans of those left over. */
-  scans(resources: readonly string[], which?: LeftOver): readonly Scan[];
+  scans(resources: readonly string[], reach?: Reach): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
   /** Returns scans of events that earlier reads left over. */
-  leftOver(resource: string, which?: LeftOver): readonly Scan[];
+  leftOver(resource: string, reach?: Reach): readonly Scan[];
   /** Makes later reads take all events again, as the oldest of those left over. */
   leaveAllOver(): void;
   /** Makes later reads take the events of a range again. */
@@ -113,21 +116,17 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
   };
   return {
     firstNew: () => firstYoung(state),
-    scans: (resources, which = "both") => {
-      const fresh = { from: lastBefore(firstYoung(state)), to: end };
+    scans: (resources, reach = "both") => {
+      const fresh = { from: reach === "whole" ? beforeAll : lastBefore(firstYoung(state)), to: end };
       return resources.flatMap((resource) => {
-        return [{ resource, range: fresh, isNew: true }, ...leftOver(state, resource, which)];
+        return [{ resource, range: fresh, isNew: true }, ...leftOver(state, resource, reach)];
       });
     },
     advance: (snapshot, scanned) => advance(state, snapshot, scanned),
-    leftOver: (resource, which = "both") => leftOver(state, resource, which),
+    leftOver: (resource, reach = "both") => leftOver(state, resource, reach),
     leaveAllOver() {
-      const all = { from: beginning, to: lastBefore(firstYoung(state)) };
-      for (const ranges of state.rests.values()) {
-        const [oldest] = ranges;
-        const isRead = oldest === undefined || isAfter(oldest.from, beginning);
-        ranges.splice(0, isRead ? 0 : 1, all);
-      }
+      const whole = { from: beforeAll, to: lastBefore(firstYoung(state)) };
+      for (const ranges of state.rests.values()) ranges.splice(0, beginsWithWhole(ranges) ? 1 : 0, whole);
     },
     giveBack: (resource, range) => leaveOver(state, resource, range),
     hasLeftOver: (resources) => resources.some((resource) => (state.rests.get(resource)?.length ?? 0) > 0),
@@ -156,6 +155,7 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
     const left = hasMore ? restOf(last ?? range.from, isNew ? visible : range.to) : [];
     if (isNew) {
       read.add(resource);
+      if (range.from === beforeAll && beginsWithWhole(ranges)) ranges.shift();
       for (const rest of left) leaveOver(state, resource, rest);
     } else {
       const place = ranges.indexOf(range);
@@ -179,12 +179,16 @@ function restOf(from: Position, to: Position): readonly Range[] {
   ];
 }
 
-function leftOver({ rests }: State, resource: string, which: LeftOver): readonly Scan[] {
+/** Returns whether the oldest range is the whole outbox, of which nothing was read. */
+function beginsWithWhole([oldest]: readonly Range[]): boolean {
+  return oldest !== undefined && !isAfter(oldest.from, beginning);
+}
+
+function leftOver({ rests }: State, resource: string, reach: Reach): readonly Scan[] {
   const ranges = rests.get(resource) ?? [];
-  const ends = new Set(which === "both" ? [ranges.at(0), ranges.at(-1)] : [ranges.slice(1).at(-1)]);
-  return [...(which === "none" ? [] : ends)].flatMap((range) =>
-    range === undefined ? [] : [{ resource, range, isNew: false }],
-  );
+  const newest = ranges.length > 1 ? [ranges.at(-1)] : [];
+  const taken = { whole: [], none: [], newest, both: [...ranges.slice(0, 1), ...newest] }[reach];
+  return taken.flatMap((range) => (range === undefined ? [] : [{ resource, range, isNew: false }]));
 }
 
 /**

@@ -56,6 +56,8 @@ export interface RelayState {
   nextStrandedMs: number;
   nextUnknownMs: number;
   nextWholeMs: number;
+  /** Whether the next read takes the whole outbox. */
+  isWholeDue: boolean;
   /**
    * Until when reads leave out the oldest of the events left over, or all of these, because a read
    * took too long.
@@ -95,6 +97,7 @@ export function createRelayState(options: RelayOptions): RelayState {
     nextStrandedMs: 0,
     nextUnknownMs: 0,
     nextWholeMs: now() + wholeEveryMs,
+    isWholeDue: true,
     slow: { oldestUntilMs: -Infinity, allUntilMs: -Infinity },
   };
 }
@@ -102,13 +105,14 @@ export function createRelayState(options: RelayOptions): RelayState {
 /** Makes the next reads cover the whole outbox. Events in flight are recognised by their ids. */
 export function readWhole(state: RelayState): void {
   state.cursor.leaveAllOver();
+  state.isWholeDue = true;
   state.nextWholeMs = now() + wholeEveryMs;
 }
 
-/** Forgets which transactions were visible: to other connections, the same ids may be others. */
+/** Forgets which transactions were visible. After a crash, others may have the same ids. */
 export function startOver(state: RelayState): void {
   state.cursor = createOutboxCursor(state.options.resources);
-  state.nextWholeMs = now() + wholeEveryMs;
+  readWhole(state);
 }
 
 /** Returns whether an event is neither in flight nor waiting for its retry. */

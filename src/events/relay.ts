@@ -2,7 +2,7 @@ import { queues } from "../broker/topology.ts";
 import { codeOf } from "../kit/errors.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
-import { beginning, type LeftOver } from "./outbox-cursor.ts";
+import { beginning, type Reach } from "./outbox-cursor.ts";
 import type { FoundEvent, Outbox, OutboxRead, Share } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
 import { isSameShare } from "./relay-shares.ts";
@@ -197,10 +197,10 @@ async function retryFailed(state: RelayState): Promise<boolean> {
 async function probe(state: RelayState, share: Share): Promise<void> {
   const { resting, busy, cursor } = state;
   for (const resource of resting.due()) {
-    const which = leftOverNow(state);
-    const scans = cursor.leftOver(resource, which);
+    const reach = reachNow(state);
+    const scans = cursor.leftOver(resource, reach);
     // Without a scan, nothing tells whether the resource can be published again.
-    if (busy.has(resource) || (which !== "both" && scans.length === 0)) continue;
+    if (busy.has(resource) || (reach !== "both" && scans.length === 0)) continue;
     const { events } = await readOutbox(state, {
       scans,
       share,
@@ -237,13 +237,15 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   const isReadable = (resource: string): boolean =>
     !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
   const readable = options.resources.filter(isReadable);
-  // The first read only learns which transactions are visible, and leaves over all events. When the
-  // read of these takes too long, the next ones find what is new.
+  // The first read only learns which transactions are visible. When the next one, of the whole
+  // outbox, takes too long, later ones find what is new.
   const isFirst = cursor.firstNew() === beginning.transaction;
-  const which = window.hasRoomToCatchUp() ? leftOverNow(state) : "none";
+  const reach = window.hasRoomToCatchUp() ? reachNow(state) : "none";
+  const isWhole = !isFirst && state.isWholeDue && reachNow(state) === "both";
+  if (!isFirst) state.isWholeDue = false;
   // Reads even without readable resources: the cursor must learn which transactions become visible
   // now.
-  const scans = isFirst ? [] : cursor.scans(readable, which);
+  const scans = isFirst ? [] : cursor.scans(readable, isWhole ? "whole" : reach);
   const { session, snapshot, events, scanned } = await readOutbox(state, {
     scans,
     share,
@@ -273,8 +275,8 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   return fresh.length > 0 && window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle);
 }
 
-/** Returns the events left over that a read may take now. */
-function leftOverNow({ slow }: RelayState): LeftOver {
+/** Returns what reads may take now beside new events. */
+function reachNow({ slow }: RelayState): Reach {
   if (now() < slow.allUntilMs) return "none";
   return now() < slow.oldestUntilMs ? "newest" : "both";
 }
@@ -285,13 +287,16 @@ function leftOverNow({ slow }: RelayState): LeftOver {
  * range rests first, because it may be the whole outbox.
  */
 async function readOutbox(state: RelayState, options: Parameters<Outbox["read"]>[0]): Promise<OutboxRead> {
-  const which = leftOverNow(state);
+  const reach = reachNow(state);
+  const firstNew = state.cursor.firstNew();
   try {
     return await state.options.outbox.read(options);
   } catch (error) {
-    const isOfLeftOver = options.scans.some(({ isNew: isOfNew }) => !isOfNew);
-    if (isOfLeftOver && codeOf(error) === "57014")
-      state.slow[which === "both" ? "oldestUntilMs" : "allUntilMs"] = now() + slowMs;
+    const isOfOlder = options.scans.some(
+      ({ isNew: isOfNew, range }) => !isOfNew || range.from.transaction < firstNew - 1n,
+    );
+    if (isOfOlder && codeOf(error) === "57014")
+      state.slow[reach === "both" ? "oldestUntilMs" : "allUntilMs"] = now() + slowMs;
     throw error;
   }
 }

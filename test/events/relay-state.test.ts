@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { beginning } from "../../src/events/outbox-cursor.ts";
 import type { FoundEvent } from "../../src/events/outbox.ts";
 import {
   createRelayState,
@@ -74,14 +73,16 @@ describe("retryLater and restResource", () => {
 });
 
 describe("readWhole", () => {
-  it("has the next read begin at the beginning, and no other until five minutes later", () => {
+  it("has the next read take all, and no other until five minutes later", () => {
     const state = createRelayState({ resources: ["notes"] } as unknown as RelayOptions);
     state.cursor.advance({ xmax: 100n, running: new Set() }, []);
     state.nextWholeMs = 0;
 
     readWhole(state);
 
-    expect(state.cursor.firstNew()).to.equal(beginning.transaction);
+    expect(state.isWholeDue).to.equal(true);
+    expect(state.cursor.leftOver("notes")[0]?.range.from.transaction).to.equal(-1n);
+    expect(state.cursor.firstNew()).to.equal(100n);
     expect(state.nextWholeMs).to.be.within(performance.now() + 299_000, performance.now() + 300_000);
   });
 });
