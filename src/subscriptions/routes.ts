@@ -1,3 +1,4 @@
+import { databaseFaultOf } from "../db/database-fault.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
 import { answerUnsupported } from "../http/error-body.ts";
@@ -97,8 +98,10 @@ async function list(
   const parameters = readListParameters(ctx.querystring, subscriptionShape, { maxPerPage });
   const { id: userId } = ctx.state.caller;
   const owner = ownerScopeOf(ctx, parameters.given.get("user_id"));
-  const found = await store.list(owner, { ...parameters, limit: mostListed + 1 });
-  if (found.length > mostListed) throw validationError({ user_id: [tooManyListed] });
+  const found = await store
+    .list(owner, { ...parameters, limit: mostListed + 1 })
+    .catch((error: unknown) => refuseLarge(error));
+  if (found.length > mostListed) throw tooManyListed();
   ctx.body = subscriptionList(found, parameters, { userId, owner, cursors, url: urlOf(ctx) });
 }
 
@@ -194,7 +197,16 @@ async function readPreview(
 
 /** Most subscriptions in an answer for all users: about 10 MB, which are built in memory. */
 const mostListed = 10_000;
-const tooManyListed = `There are more than ${mostListed} webhooks; ask for those of one user, or filter them.`;
+
+function tooManyListed(cause?: unknown): AppError {
+  const message = "There are more webhooks than an answer has; ask for those of one user, or filter them.";
+  return validationError({ user_id: [message] }, cause);
+}
+
+/** Refuses a list that is too large for its connection: filters have up to 16 KB each. */
+function refuseLarge(error: unknown): never {
+  throw databaseFaultOf(error).kind === "too_large" ? tooManyListed(error) : error;
+}
 
 /**
  * Returns the owner of the requested subscriptions. Only an admin may request those of another
