@@ -2,10 +2,8 @@ import { execFile } from "node:child_process";
 import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
-import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { expect } from "chai";
 import { Client } from "pg";
@@ -16,6 +14,7 @@ import { createNote, notesYaml, subscribe, untilDelivery } from "./support/notes
 import { ensurePostgres, startPrivatePostgres } from "./support/postgres.ts";
 import type { PrivateServer } from "./support/private-process.ts";
 import { parseMetrics, valueOf } from "./support/exposition.ts";
+import { binary } from "./support/program.ts";
 import { requestChanges } from "./support/request-changes.ts";
 import { startReceiver, type TestReceiver } from "./support/receiver.ts";
 import { startService, type ServiceOptions, type TestService, type TestUser } from "./support/service.ts";
@@ -56,9 +55,7 @@ describe("docs/production.md", function () {
     folder = await mkdtemp(join(tmpdir(), "svc-guide-"));
     await mkdir(join(folder, "config", "resources"), { recursive: true });
     await writeFile(join(folder, "config", "resources", "notes.yaml"), notesYaml);
-    const program = fileURLToPath(new URL("../src/bin/svc-admin.ts", import.meta.url));
-    const tsx = pathToFileURL(createRequire(import.meta.url).resolve("tsx")).href;
-    const script = `#!/bin/sh\nexec "${process.execPath}" --import "${tsx}" "${program}" "$@"\n`;
+    const script = `#!/bin/sh\nexec "${process.execPath}" "${binary("svc-admin")}" "$@"\n`;
     await writeFile(join(folder, "svc-admin"), script, { mode: 0o755 });
     path = [folder, await ensurePostgres(), dirname(process.execPath), process.env["PATH"]].join(":");
     [database, restored, receiver] = await Promise.all([

@@ -1,10 +1,9 @@
 import { execFile } from "node:child_process";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import path from "node:path";
 import { expect } from "chai";
 import { freePort } from "../support/private-process.ts";
-import { writeConfiguration } from "../support/program.ts";
+import { binary, writeConfiguration } from "../support/program.ts";
 
 interface Outcome {
   readonly code: number;
@@ -12,11 +11,10 @@ interface Outcome {
 }
 
 function check(env: Readonly<Record<string, string>>): Promise<Outcome> {
-  const args = ["--import", "tsx", path.resolve("src/bin/healthcheck.ts")];
   return new Promise((resolve) => {
     execFile(
       process.execPath,
-      args,
+      [binary("healthcheck")],
       { env: { PATH: process.env["PATH"], ...env } },
       (error, _stdout, stderr) => resolve({ code: error === null ? 0 : Number(error.code), stderr }),
     );

@@ -12,6 +12,7 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { binary } from "../support/program.ts";
 
 interface Ran {
   readonly status: number | null;
@@ -216,7 +217,7 @@ describe("runAdmin", () => {
 
   /** The program as it is installed, without a terminal. */
   async function spawnAdmin(args: readonly string[], env: Env): Promise<Ran> {
-    const child = spawn(process.execPath, ["--import", "tsx", "src/bin/svc-admin.ts", ...args], {
+    const child = spawn(process.execPath, [binary("svc-admin"), ...args], {
       env: { PATH: process.env["PATH"], SVC_CONFIG_DIR: join(folder, "config"), ...env },
       stdio: ["ignore", "pipe", "pipe"],
     });

@@ -5,6 +5,7 @@ import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
 import { createSecretBox, keyIdOf, type SecretBox } from "../../src/subscriptions/secret.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { binary } from "../support/program.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { createWork, type Work } from "../support/work.ts";
 
@@ -153,8 +154,7 @@ describe("secret-key rotate", () => {
        FROM unnest($2::bytea[]) WITH ORDINALITY AS given (sealed, position) ORDER BY position`,
       [userId, sealed],
     );
-    const args = ["--import", "tsx", "src/bin/svc-admin.ts", "secret-key", "rotate"];
-    const child = spawn(process.execPath, args, {
+    const child = spawn(process.execPath, [binary("svc-admin"), "secret-key", "rotate"], {
       env: { PATH: process.env["PATH"], ...env(newKey, oldKey) },
       stdio: ["ignore", "ignore", "pipe"],
     });

@@ -214,7 +214,8 @@ export function filesOf(
   );
 }
 
-function binary(name: string): string {
+/** The path of a built program. */
+export function binary(name: string): string {
   const path = resolve("dist/bin", `${name}.js`);
   if (!existsSync(path)) throw new Error(`${path} is not there: run npm run build`);
   return path;
