@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
+import { createOwnDatabase, type OwnDatabase } from "../support/private-servers.ts";
 import { admin, createProgram, type Program } from "../support/program.ts";
 import { psql } from "../support/psql.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
@@ -23,7 +23,7 @@ triggers: [on_create]
 
 describe("a new resource, which the API knows before the dispatcher does", function () {
   this.timeout(90_000);
-  let servers: PrivateServers;
+  let own: OwnDatabase;
   let api: Program;
   /** Stays on the older mapping files. */
   let old: Program;
@@ -32,8 +32,8 @@ describe("a new resource, which the API knows before the dispatcher does", funct
   let token: string;
 
   before(async () => {
-    servers = await startPrivateServers({ service });
-    const { env } = servers;
+    own = await createOwnDatabase({ service });
+    const { env } = own;
     await admin(["migrate"], env);
     receiver = await startReceiver();
     api = await createProgram({ name: "api", env });
@@ -49,7 +49,7 @@ describe("a new resource, which the API knows before the dispatcher does", funct
   after(async () => {
     await receiver?.close();
     await Promise.all([api?.dispose(), old?.dispose(), dispatcher?.dispose()]);
-    await servers?.dispose();
+    await own?.dispose();
   });
 
   async function post(path: string, body: object): Promise<void> {
@@ -59,8 +59,8 @@ describe("a new resource, which the API knows before the dispatcher does", funct
 
   it("delivers its first events once the dispatcher knows it too", async () => {
     await post("webhooks", { url: `${receiver.url}/all`, resource: "*", events: ["on_create"] });
-    servers.configuration.write("resources/gadgets.yaml", gadgetsYaml);
-    await admin(["migrate"], servers.env);
+    own.configuration.write("resources/gadgets.yaml", gadgetsYaml);
+    await admin(["migrate"], own.env);
     await reload(api);
     const left = dispatcher.untilLogged(
       "events wait in the outbox: their resource is not in the mapping files of this process",
@@ -77,7 +77,7 @@ describe("a new resource, which the API knows before the dispatcher does", funct
   });
 
   it("delivers what another program writes of it, beside an API on the older files", async () => {
-    await psql(servers.postgres.url, {
+    await psql(own.url, {
       sql: "INSERT INTO gadgets (text) SELECT 'imported' FROM generate_series(1, 6)",
     });
 

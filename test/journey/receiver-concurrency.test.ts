@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { Pool } from "pg";
-import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
+import { createOwnDatabase, type OwnDatabase } from "../support/private-servers.ts";
 import { admin, createProgram, type Program } from "../support/program.ts";
 import { reply, startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { request } from "../support/service.ts";
@@ -57,7 +57,7 @@ function attemptsOf(program: Program): number {
 for (const limit of [1, 3])
   describe(`webhooks.receiverConcurrency of ${limit} over two dispatchers`, function () {
     this.timeout(120_000);
-    let servers: PrivateServers;
+    let own: OwnDatabase;
     let pool: Pool;
     let api: Program;
     let dispatchers: readonly Program[];
@@ -67,12 +67,12 @@ for (const limit of [1, 3])
 
     before(async () => {
       added = 0;
-      servers = await startPrivateServers({ service });
-      const env = { ...servers.env, RECEIVER_CONCURRENCY: String(limit) };
+      own = await createOwnDatabase({ service });
+      const env = { ...own.env, RECEIVER_CONCURRENCY: String(limit) };
       await admin(["migrate"], env);
       const user = await admin(["create-user", "--name", "Ada", "--email", "ada@example.com"], env);
       userId = Number(user["id"]);
-      pool = new Pool({ connectionString: servers.postgres.url });
+      pool = new Pool({ connectionString: own.url });
       api = await createProgram({ name: "api", env });
       dispatchers = await Promise.all([1, 2].map(() => createProgram({ name: "dispatcher", env })));
       await Promise.all([api, ...dispatchers].map((program) => program.start()));
@@ -91,7 +91,7 @@ for (const limit of [1, 3])
       await Promise.all([api, ...(dispatchers ?? [])].map((program) => program?.dispose()));
       await counting?.receiver.close();
       await pool?.end();
-      await servers?.dispose();
+      await own?.dispose();
     });
 
     const countOf = async (text: string): Promise<number> =>

@@ -2,7 +2,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import { prepareKillScene, type KillScene } from "../support/kill-scene.ts";
 import { expectClean, isQuiet, ledgerLine, notesYaml, readLedger } from "../support/ledger.ts";
-import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
+import { createOwnDatabase, type OwnDatabase } from "../support/private-servers.ts";
 import {
   admin,
   createProgram,
@@ -29,14 +29,14 @@ type Row = Readonly<Record<string, unknown>>;
 
 describe("reload of API and dispatcher as two processes, on PostgreSQL and RabbitMQ", function () {
   this.timeout(90_000);
-  let servers: PrivateServers;
+  let own: OwnDatabase;
   let api: Program;
   let dispatcher: Program;
   let scene: KillScene;
 
   before(async () => {
-    servers = await startPrivateServers({ service });
-    const { env } = servers;
+    own = await createOwnDatabase({ service });
+    const { env } = own;
     await admin(["migrate"], env);
     api = await createProgram({ name: "api", env });
     dispatcher = await createProgram({ name: "dispatcher", env });
@@ -44,25 +44,25 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
     scene = await prepareKillScene({
       env,
       baseUrl: `${api.origin}/svc-api`,
-      databaseUrl: servers.postgres.url,
+      databaseUrl: own.url,
     });
   });
 
   after(async () => {
     await scene?.close();
     await Promise.all([api?.dispose(), dispatcher?.dispose()]);
-    await servers?.dispose();
+    await own?.dispose();
   });
 
   async function reload(
     ...options: readonly string[]
   ): Promise<{ code: number; rows: readonly Row[]; stderr: string }> {
-    const { code, stdout, stderr } = await tryAdmin(["reload", ...options], servers.env);
+    const { code, stdout, stderr } = await tryAdmin(["reload", ...options], own.env);
     return { code, rows: stdout === "" ? [] : (JSON.parse(stdout) as Row[]), stderr };
   }
 
   it("reaches both with svc-admin reload, and both come to the same configuration", async () => {
-    servers.configuration.write("service.yaml", service.replace("maxAttempts: 5", "maxAttempts: 4"));
+    own.configuration.write("service.yaml", service.replace("maxAttempts: 5", "maxAttempts: 4"));
 
     const { code, rows } = await reload();
 
@@ -75,7 +75,7 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
   });
 
   it("refuses a change that a migration is due for, and takes it once that is made", async () => {
-    servers.configuration.write(
+    own.configuration.write(
       "resources/notes.yaml",
       notesYaml.replace("user_id:", "colour: { type: String, optional: true }\n  user_id:"),
     );
@@ -92,7 +92,7 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
     }
     expect(stderr).to.match(/^svc-admin: 2 of 2 processes did not reload:/);
 
-    await admin(["migrate"], servers.env);
+    await admin(["migrate"], own.env);
     expect((await fetch(`${api.healthOrigin}/readyz`)).status, "on a database that is ahead").to.equal(200);
     expect((await reload()).code).to.equal(0);
     const { status, body } = await request({
@@ -117,7 +117,7 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
   });
 
   it("loses and doubles nothing and fails no request under load, one reload after the other", () =>
-    reloadUnderLoad({ programs: [api, dispatcher], configuration: servers.configuration, scene }));
+    reloadUnderLoad({ programs: [api, dispatcher], configuration: own.configuration, scene }));
 
   it("finds no process any more after both were stopped", async () => {
     const endings = await Promise.all([api.end("SIGTERM"), dispatcher.end("SIGTERM")]);

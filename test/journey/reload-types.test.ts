@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
+import { createOwnDatabase, type OwnDatabase } from "../support/private-servers.ts";
 import { admin, createProgram, type Program } from "../support/program.ts";
 import { request } from "../support/service.ts";
 
@@ -17,14 +17,14 @@ triggers: []
 
 describe("columns that get another type, and a reload", function () {
   this.timeout(90_000);
-  let servers: PrivateServers;
+  let own: OwnDatabase;
   let api: Program;
   let token: string;
 
   before(async () => {
-    servers = await startPrivateServers({ service: "database: { poolSize: 4 }" });
-    const { env } = servers;
-    servers.configuration.write("resources/gadgets.yaml", gadgetsYaml("Int", 40));
+    own = await createOwnDatabase({ service: "database: { poolSize: 4 }" });
+    const { env } = own;
+    own.configuration.write("resources/gadgets.yaml", gadgetsYaml("Int", 40));
     await admin(["migrate"], env);
     api = await createProgram({ name: "api", env });
     await api.start();
@@ -36,7 +36,7 @@ describe("columns that get another type, and a reload", function () {
 
   after(async () => {
     await api?.dispose();
-    await servers?.dispose();
+    await own?.dispose();
   });
 
   let keys = 0;
@@ -59,8 +59,8 @@ describe("columns that get another type, and a reload", function () {
     const created = Array.from({ length: 16 }, () => 201);
     expect(await create(1)).to.deep.equal(created);
 
-    servers.configuration.write("resources/gadgets.yaml", gadgetsYaml("BigInt", 80));
-    await admin(["migrate"], servers.env);
+    own.configuration.write("resources/gadgets.yaml", gadgetsYaml("BigInt", 80));
+    await admin(["migrate"], own.env);
     const reloaded = api.untilLogged("the configuration was reloaded");
     api.signal("SIGHUP");
     await reloaded;

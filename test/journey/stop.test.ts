@@ -3,7 +3,7 @@ import { Agent, request as send, type ClientRequest, type IncomingMessage } from
 import { createConnection, type Socket } from "node:net";
 import { expect } from "chai";
 import { Client } from "pg";
-import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
+import { createOwnDatabase, type OwnDatabase } from "../support/private-servers.ts";
 import { admin, createProgram, type Program } from "../support/program.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { request } from "../support/service.ts";
@@ -22,16 +22,16 @@ const stopping = "stopping; a second signal ends at once";
 
 describe("SIGTERM", function () {
   this.timeout(90_000);
-  let servers: PrivateServers;
+  let own: OwnDatabase;
   let receiver: TestReceiver;
   let api: Program;
   let dispatcher: Program;
   let token: string;
 
   before(async () => {
-    servers = await startPrivateServers({ service });
+    own = await createOwnDatabase({ service });
     receiver = await startReceiver();
-    const { env } = servers;
+    const { env } = own;
     await admin(["migrate"], env);
     const args = ["create-user", "--name", "Ada", "--email", "ada@example.com", "--admin"];
     token = String((await admin(args, env))["token"]);
@@ -55,7 +55,7 @@ describe("SIGTERM", function () {
   after(async () => {
     await Promise.all([api?.dispose(), dispatcher?.dispose()]);
     await receiver?.close();
-    await servers?.dispose();
+    await own?.dispose();
   });
 
   async function createNote(): Promise<void> {
@@ -153,7 +153,7 @@ describe("SIGTERM", function () {
   });
 
   it("ends within its limit when the database does not answer, and says what it cut", async () => {
-    const lock = new Client({ connectionString: servers.postgres.url });
+    const lock = new Client({ connectionString: own.url });
     await lock.connect();
     let cut: ReturnType<Program["untilLogged"]>;
     let endings: Awaited<ReturnType<Program["end"]>>[];
@@ -182,7 +182,7 @@ async function untilBothWait(observer: Client): Promise<void> {
   const waiting = new Set<string>();
   const areBoth = async (): Promise<boolean> => {
     const { rows } = await observer.query<{ readonly program: string }>(
-      "SELECT DISTINCT split_part(application_name, ' ', 2) AS program FROM pg_stat_activity WHERE application_name LIKE 'svc %' AND wait_event_type = 'Lock'",
+      "SELECT DISTINCT split_part(application_name, ' ', 2) AS program FROM pg_stat_activity WHERE datname = current_database() AND application_name LIKE 'svc %' AND wait_event_type = 'Lock'",
     );
     for (const { program } of rows) waiting.add(program);
     return waiting.size >= 2;

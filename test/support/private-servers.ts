@@ -1,9 +1,12 @@
 import { randomBytes } from "node:crypto";
+import { createTestDatabase } from "./database.ts";
 import { notesYaml } from "./ledger.ts";
 import { startPrivatePostgres } from "./postgres.ts";
 import type { PrivateServer } from "./private-process.ts";
 import { writeConfiguration, type Configuration } from "./program.ts";
+import { purgeQueues } from "./queues.ts";
 import { startPrivateRabbitMq, type PrivateRabbitMq } from "./rabbitmq.ts";
+import { amqpUrl } from "./services.ts";
 
 /** A PostgreSQL and a RabbitMQ to stop and to kill, and a configuration of programs on them. */
 export interface PrivateServers {
@@ -29,13 +32,7 @@ export async function startPrivateServers({
   readonly fsync?: boolean;
 }): Promise<PrivateServers> {
   const [postgres, rabbitMq] = await Promise.all([startPrivatePostgres({ fsync }), startPrivateRabbitMq()]);
-  const configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
-  const env = {
-    ...configuration.env,
-    DATABASE_URL: postgres.url,
-    AMQP_URL: rabbitMq.url,
-    SVC_SECRET_KEY: randomBytes(32).toString("base64"),
-  };
+  const { configuration, env } = configure(service, { databaseUrl: postgres.url, amqpUrl: rabbitMq.url });
   return {
     postgres,
     rabbitMq,
@@ -46,4 +43,43 @@ export async function startPrivateServers({
       await Promise.all([postgres.dispose(), rabbitMq.dispose()]);
     },
   };
+}
+
+/** A database of its own and emptied queues, and a configuration of programs on them. */
+export interface OwnDatabase extends Pick<PrivateServers, "configuration" | "env" | "dispose"> {
+  readonly url: string;
+}
+
+/**
+ * Does as `startPrivateServers` does, on the servers of all tests: private ones take 6 s of CPU.
+ *
+ * @param service The text of `service.yaml`.
+ */
+export async function createOwnDatabase({ service }: { readonly service: string }): Promise<OwnDatabase> {
+  const [database, broker] = await Promise.all([createTestDatabase(), amqpUrl()]);
+  await purgeQueues(broker);
+  const { configuration, env } = configure(service, { databaseUrl: database.url, amqpUrl: broker });
+  return {
+    url: database.url,
+    configuration,
+    env,
+    async dispose() {
+      configuration.dispose();
+      await database.drop();
+    },
+  };
+}
+
+function configure(
+  service: string,
+  urls: { readonly databaseUrl: string; readonly amqpUrl: string },
+): Pick<PrivateServers, "configuration" | "env"> {
+  const configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
+  const env = {
+    ...configuration.env,
+    DATABASE_URL: urls.databaseUrl,
+    AMQP_URL: urls.amqpUrl,
+    SVC_SECRET_KEY: randomBytes(32).toString("base64"),
+  };
+  return { configuration, env };
 }
