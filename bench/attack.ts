@@ -1,8 +1,10 @@
 /**
- * `npm run attack`: some four minutes on two cores, on servers of its own, which it starts and removes. One hostile user attacks `svc api` in the
- * memory of a container, while another user works; the table shows the other user's latency and failures. Loopback only.
+ * `npm run attack`: some four minutes on two cores, on servers of its own, which it starts and
+ * removes. One hostile user attacks `svc api` in the memory of a container, while another user
+ * works; the table shows the other user's latency and failures. Loopback only.
  *
- * ATTACK_SECONDS=2 shortens each attack; ATTACK_ONLY=search,batches runs those with one of these in their name.
+ * ATTACK_SECONDS=2 shortens each attack; ATTACK_ONLY=search,batches runs those with one of these in
+ * their name.
  */
 import { existsSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
@@ -39,8 +41,9 @@ function rowOf({ name, cost, before, during, after, peakBytes, death, lost, reco
 }
 
 /**
- * An attacker has a machine of its own: here it takes what the others leave. Linux shares the processors between sessions first. Each server
- * here has a session of its own, so the priority of this process alone would change nothing.
+ * An attacker has a machine of its own: here it takes what the others leave. Linux shares the
+ * processors between sessions first. Each server here has a session of its own, so the priority of
+ * this process alone would change nothing.
  */
 function leaveProcessorsToOthers(): void {
   setPriority(19);

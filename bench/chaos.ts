@@ -1,10 +1,11 @@
 /**
- * `npm run chaos -- --seconds 120 --seed 1 --rate 60`: the whole service on servers of its own, under load and a schedule of faults that the
- * seed decides, and then a ledger: exit 1 when something was lost or invented, or did not drain. The ledger goes to stdout (`--json` for
+ * `npm run chaos -- --seconds 120 --seed 1 --rate 60`: the whole service on servers of its own,
+ * under load and a schedule of faults that the seed decides, and then a ledger: exit 1 when
+ * something was lost or invented, or did not drain. The ledger goes to stdout (`--json` for
  * programs), progress to stderr. Loopback only.
  *
- * `--one-by-one` lets each fault wait until the system has recovered from the one before, for the times to recover; `--drain-seconds 180` is how
- * long the rest may take to arrive.
+ * `--one-by-one` lets each fault wait until the system has recovered from the one before, for the
+ * times to recover; `--drain-seconds 180` is how long the rest may take to arrive.
  */
 import { parseArgs } from "node:util";
 import { chaosReportOf } from "./chaos/report.ts";

@@ -10,7 +10,10 @@ export interface Side {
   readonly name: string;
   readonly port: number;
   readonly pid: number;
-  /** Resolves when what the requests set off is done: its CPU time counts, and the next block starts without it. */
+  /**
+   * Resolves when what the requests set off is done: its CPU time counts, and the next block starts
+   * without it.
+   */
   readonly settle?: () => Promise<void>;
   /** CPU time used so far by other processes that the requests set to work, in µs. */
   readonly others?: Readonly<Record<string, () => number | undefined>>;
@@ -48,8 +51,9 @@ export interface Comparison {
 }
 
 /**
- * Sends blocks of the same request to two servers in turn, the order within each pair by chance. A shared machine's speed
- * drifts: only the ratio within a pair says something, and the median of the ratios is the result.
+ * Sends blocks of the same request to two servers in turn, the order within each pair by chance. A
+ * shared machine's speed drifts: only the ratio within a pair says something, and the median of the
+ * ratios is the result.
  */
 export async function compare({
   name,
@@ -70,7 +74,10 @@ export async function compare({
   readonly postgresPid: number;
   readonly pairs: number;
   readonly blockMs: number;
-  /** Blocks of each side that do not count. A process that has just started is slow for some seconds. */
+  /**
+   * Blocks of each side that do not count. A process that has just started is slow for some
+   * seconds.
+   */
   readonly warmUps?: number;
 }): Promise<Comparison> {
   const requestOf = (side: Side): RequestSpec =>

@@ -3,13 +3,19 @@ import { readFileSync } from "node:fs";
 /** USER_HZ: what Linux counts in for programs, on every platform it runs on. */
 const ticksPerSecond = 100;
 
-/** CPU time that a process has used so far, all threads, user and system, in µs. Undefined where there is no /proc. */
+/**
+ * CPU time that a process has used so far, all threads, user and system, in µs. Undefined where
+ * there is no /proc.
+ */
 export function processCpuMicros(pid: number): number | undefined {
   const fields = statFields(pid);
   return fields && microsOf(fields.slice(0, 2));
 }
 
-/** The same for a process with its children, those that have ended included: PostgreSQL has one per connection. */
+/**
+ * The same for a process with its children, those that have ended included: PostgreSQL has one per
+ * connection.
+ */
 export function familyCpuMicros(pid: number): number | undefined {
   const own = statFields(pid);
   if (own === undefined) return undefined;

@@ -52,7 +52,10 @@ export interface DeliveryBench {
 
 const limitMs = 180_000;
 
-/** Rows by SQL as fast as the database takes them, in batches of 500, until the last delivery is recorded. */
+/**
+ * Rows by SQL as fast as the database takes them, in batches of 500, until the last delivery is
+ * recorded.
+ */
 export async function measureCapacity({
   pool,
   receiver,
@@ -84,7 +87,10 @@ export async function measureCapacity({
   };
 }
 
-/** Creates through the API, as fast as the connections can make them, until the last delivery is recorded. */
+/**
+ * Creates through the API, as fast as the connections can make them, until the last delivery is
+ * recorded.
+ */
 export async function measureFullWay({
   pool,
   receiver,
@@ -184,7 +190,10 @@ export async function measureSteadyApi({
   };
 }
 
-/** The same by a writer that knows nothing of the service: the relay finds the events by looking for them. */
+/**
+ * The same by a writer that knows nothing of the service: the relay finds the events by looking for
+ * them.
+ */
 export async function measureSteadySql({
   pool,
   receiver,

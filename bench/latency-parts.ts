@@ -24,8 +24,8 @@ const timesText = `
   WHERE event.id > $1 AND delivery.status = 'delivered'`;
 
 /**
- * Where the time of a delivery goes at 100 changes a second: by the service's own spans and by the times in its tables, of programs
- * with tracing on. Each part takes a little longer than without.
+ * Where the time of a delivery goes at 100 changes a second: by the service's own spans and by the
+ * times in its tables, of programs with tracing on. Each part takes a little longer than without.
  */
 export async function measureLatencyParts({
   context: { surroundings, generator, scale, atEnd },

@@ -1,6 +1,7 @@
 /**
- * The load generator, a process of its own. Closed loop for capacity; open loop, by a schedule that does not wait for
- * answers, for latency: a closed loop would send less whenever the server stalls, and hide the stall.
+ * The load generator, a process of its own. Closed loop for capacity; open loop, by a schedule that
+ * does not wait for answers, for latency: a closed loop would send less whenever the server stalls,
+ * and hide the stall.
  */
 import { Agent, request } from "node:http";
 import { performance } from "node:perf_hooks";

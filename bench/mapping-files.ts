@@ -1,4 +1,7 @@
-/** The resources of the benchmark: one table by itself, one with a relation, and one twice, with a rule of access and without. */
+/**
+ * The resources of the benchmark: one table by itself, one with a relation, and one twice, with a
+ * rule of access and without.
+ */
 const task = (name: string, model: string, access: string): string => `
 name: ${name}
 model: ${model}
@@ -94,7 +97,10 @@ webhooks:
   allowedNetworks: [127.0.0.0/8]
 `;
 
-/** By $1, the user's id, and $2, how many records of each resource there are. The user is a member of all 100 projects, as ten others are. */
+/**
+ * By $1, the user's id, and $2, how many records of each resource there are. The user is a member
+ * of all 100 projects, as ten others are.
+ */
 export const seedTexts: readonly string[] = [
   `INSERT INTO notes (title, body, user_id)
     SELECT 'Note ' || number, repeat('Lorem ipsum dolor. ', 10), $1 FROM generate_series(1, $2::int) AS number`,

@@ -3,7 +3,9 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "n
 /** What compose.yaml and the chart give a process. */
 export const containerBytes = 512 * 1024 ** 2;
 
-/** Starts a process as the image does, and holds it to the memory that a container would give it. */
+/**
+ * Starts a process as the image does, and holds it to the memory that a container would give it.
+ */
 export interface MemoryLimit {
   /** What runs `node` with arguments, within the limit. */
   commandOf(args: readonly string[]): { readonly command: string; readonly args: readonly string[] };
@@ -32,7 +34,10 @@ function startOf(before: string, args: readonly string[]): ReturnType<MemoryLimi
 
 let groups = 0;
 
-/** By a control group where the machine allows one, which ends the process at the limit; else by the limit of V8's heap. */
+/**
+ * By a control group where the machine allows one, which ends the process at the limit; else by the
+ * limit of V8's heap.
+ */
 export function createMemoryLimit(bytes: number): MemoryLimit {
   return byControlGroup(bytes) ?? byHeap(bytes);
 }
@@ -78,7 +83,10 @@ function byHeap(bytes: number): MemoryLimit {
   };
 }
 
-/** The largest resident set that a process has had so far; undefined where there is no /proc, or it is gone. */
+/**
+ * The largest resident set that a process has had so far; undefined where there is no /proc, or it
+ * is gone.
+ */
 export function peakBytes(pid: number): number | undefined {
   try {
     const kilobytes = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];

@@ -1,6 +1,6 @@
 /**
- * What the memory of `svc api` and `svc dispatcher` holds, at rest and after a load: `node --import tsx bench/memory.ts`, two minutes. Figures are
- * in MB, after a collection of garbage.
+ * What the memory of `svc api` and `svc dispatcher` holds, at rest and after a load: `node --import
+ * tsx bench/memory.ts`, two minutes. Figures are in MB, after a collection of garbage.
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

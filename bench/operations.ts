@@ -5,7 +5,10 @@ import { batchBody, batchSize, collections, filteredPath, noteBody, orderBody } 
 import { allPublished, type BenchContext } from "./requests.ts";
 import { countStatements, type StatementCount } from "./statements.ts";
 
-/** What one kind of request costs by itself, one after another: with its event published and fanned out. */
+/**
+ * What one kind of request costs by itself, one after another: with its event published and fanned
+ * out.
+ */
 export interface Operation {
   readonly name: string;
   readonly statements: StatementCount;

@@ -2,10 +2,16 @@ import { fork } from "node:child_process";
 import { fileURLToPath } from "node:url";
 import { messageOf } from "../src/kit/errors.ts";
 
-/** Another process of the benchmark, that answers one question after another. It ends with this one, however that ends. */
+/**
+ * Another process of the benchmark, that answers one question after another. It ends with this one,
+ * however that ends.
+ */
 export interface Peer<Question, Answer> {
   readonly pid: number;
-  /** One at a time: a question waits for the answer to the one before. Rejects with the other side's message when it fails. */
+  /**
+   * One at a time: a question waits for the answer to the one before. Rejects with the other side's
+   * message when it fails.
+   */
   ask(question: Question): Promise<Answer>;
   end(): void;
 }

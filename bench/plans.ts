@@ -1,6 +1,7 @@
 /**
- * What each statement of the hot path, of the lists and of `prune` reads in a database of 2 million events and 4 million deliveries, on a
- * PostgreSQL of its own. By itself: `node --import tsx bench/plans.ts`, about ten minutes; BENCH_SCALE=0.1 shortens it.
+ * What each statement of the hot path, of the lists and of `prune` reads in a database of 2 million
+ * events and 4 million deliveries, on a PostgreSQL of its own. By itself: `node --import tsx
+ * bench/plans.ts`, about ten minutes; BENCH_SCALE=0.1 shortens it.
  */
 import type { LongHistory } from "../test/support/long-history.ts";
 import { plansIn, type PlanResult } from "../test/support/plan-results.ts";
@@ -23,7 +24,10 @@ export async function measurePlans({
   }
 }
 
-/** A table: the slowest statement of each work, with its milliseconds, rows read, pages and sorted rows. */
+/**
+ * A table: the slowest statement of each work, with its milliseconds, rows read, pages and sorted
+ * rows.
+ */
 export function planTable(results: readonly PlanResult[]): string {
   return markdownTable(
     ["Work", "statistics", "plan", "ms", "rows read", "pages", "sorted", "whole tables"],

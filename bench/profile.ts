@@ -1,6 +1,7 @@
 /**
- * Profiles `svc api` under each kind of request, and prints where its CPU time goes: `node --import tsx bench/profile.ts [list|show|create|order|batch]`. The
- * generator runs flat out with 16 connections; a dispatcher runs beside it.
+ * Profiles `svc api` under each kind of request, and prints where its CPU time goes: `node --import
+ * tsx bench/profile.ts [list|show|create|order|batch]`. The generator runs flat out with 16
+ * connections; a dispatcher runs beside it.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
@@ -118,7 +119,9 @@ function placeOf({ url, lineNumber, columnNumber }: CallFrame): { file: string; 
   return { file: entry.originalSource, line: entry.originalLine };
 }
 
-/** A package, or a folder of the service; undefined for Node.js itself, whose time is its caller's. */
+/**
+ * A package, or a folder of the service; undefined for Node.js itself, whose time is its caller's.
+ */
 function partOf(url: string): string | undefined {
   const modules = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url);
   if (modules !== null) return modules[1];

@@ -18,8 +18,8 @@ export interface Program {
 }
 
 /**
- * Starts `svc api` or `svc dispatcher` as operators do, in the memory of a container, and waits until
- * it serves.
+ * Starts `svc api` or `svc dispatcher` as operators do, in the memory of a container, and waits
+ * until it serves.
  *
  * @param profileDir Given: the program writes a CPU profile there when it stops.
  */

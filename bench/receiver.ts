@@ -1,11 +1,16 @@
-/** The webhook receiver, a process of its own: answers 204 at once, and notes when which event came. */
+/**
+ * The webhook receiver, a process of its own: answers 204 at once, and notes when which event came.
+ */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { performance } from "node:perf_hooks";
 import { spreadOf, type Spread } from "./numbers.ts";
 import { answerQuestions } from "./peer.ts";
 
-/** `begin` forgets everything, `wait` waits until `count` different deliveries have come; each is answered with a report. */
+/**
+ * `begin` forgets everything, `wait` waits until `count` different deliveries have come; each is
+ * answered with a report.
+ */
 export type ReceiverQuestion =
   | { readonly kind: "begin" | "report" }
   | { readonly kind: "wait"; readonly count: number; readonly limitMs: number };
@@ -15,7 +20,10 @@ export interface ReceiverReport {
   /** Different deliveries. */
   readonly count: number;
   readonly duplicates: number;
-  /** From the event's timestamp, which the database took within the writer's transaction, to the arrival here. */
+  /**
+   * From the event's timestamp, which the database took within the writer's transaction, to the
+   * arrival here.
+   */
   readonly latencyMs: Spread;
 }
 
@@ -25,7 +33,10 @@ let latencies: number[] = [];
 let clockOffsetMs = 0;
 let onArrival = (): void => undefined;
 
-/** `Date.now()` has no fractions, and the clock of `performance` drifts against it: taken again at every `begin`. */
+/**
+ * `Date.now()` has no fractions, and the clock of `performance` drifts against it: taken again at
+ * every `begin`.
+ */
 function readClockOffset(): number {
   const tick = Date.now();
   while (Date.now() === tick);

@@ -14,7 +14,10 @@ import { planTable } from "./plans.ts";
 import type { RequestResults } from "./requests.ts";
 import type { ScaleOut } from "./scale-out.ts";
 
-/** Everything that one run measured, as it is written to the results. Parts that were not asked for are left out. */
+/**
+ * Everything that one run measured, as it is written to the results. Parts that were not asked for
+ * are left out.
+ */
 export interface Results {
   readonly startedAt: string;
   readonly scale: number;

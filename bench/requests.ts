@@ -64,7 +64,9 @@ const fewPairs = 3;
 /** V8 compiles what a request runs for its first few thousand times. */
 const fewWarmUps = 3;
 
-/** Requests beside the hand-written server, and beside the service itself with something left out. */
+/**
+ * Requests beside the hand-written server, and beside the service itself with something left out.
+ */
 export async function measureRequests(context: BenchContext): Promise<RequestResults> {
   const { surroundings, atEnd } = context;
   const { token } = surroundings;
@@ -107,7 +109,8 @@ export async function measureRequests(context: BenchContext): Promise<RequestRes
     fewPairs,
   );
   await talkative.program.stop();
-  // No dispatcher is there: the relay stops at a full window, and the events stay, as the other's do.
+  // No dispatcher is there: the relay stops at a full window, and the events stay, as the other's
+  // do.
   const creates = [
     await run("A create, its event left to be published", [service, baseline], createRequest),
     await run("An order by a create, likewise", [service, baseline], orderRequests.create, fewPairs),
@@ -164,7 +167,10 @@ async function compareReads({ context, service, baseline, run }: Stage): Promise
   return comparisons;
 }
 
-/** Creates whose events are published and fanned out meanwhile, without subscribers, on the same machine. */
+/**
+ * Creates whose events are published and fanned out meanwhile, without subscribers, on the same
+ * machine.
+ */
 async function compareWholeCreate(
   { context, databaseUrl, service, baseline, run }: Stage,
   pool: Pool,

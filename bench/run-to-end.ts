@@ -7,8 +7,8 @@ export function progress(text: string): void {
 }
 
 /**
- * Runs a program of this folder, releases what it holds and ends the process: with what `main` answers, 1 when it fails, 130 after
- * Ctrl-C and 143 after SIGTERM.
+ * Runs a program of this folder, releases what it holds and ends the process: with what `main`
+ * answers, 1 when it fails, 130 after Ctrl-C and 143 after SIGTERM.
  */
 export async function runToEnd(main: (atEnd: AtEnd) => Promise<number>): Promise<never> {
   const releases: (() => Promise<void> | void)[] = [];

@@ -1,13 +1,15 @@
 /**
- * `npm run bench`: about twelve minutes on two cores, on servers of its own, which it starts and removes. Prints the part
- * of docs/measurements.md that is measured here, progress to stderr, everything to bench/results/<date>.json.
+ * `npm run bench`: about twelve minutes on two cores, on servers of its own, which it starts and
+ * removes. Prints the part of docs/measurements.md that is measured here, progress to stderr,
+ * everything to bench/results/<date>.json.
  *
- * `npm run bench -- requests deliveries` runs those parts only: requests, operations, deliveries, scale, webhooks, retention, holdups,
- * plans.
- * `--write` puts the tables into docs/measurements.md. `--from a.json --from b.json` prints earlier results, those of all
- * files together, and measures nothing. BENCH_SCALE=0.2 shortens it, for a look whether all works;
- * BENCH_PLANS=1 has the plans of 2 million events, which take ten minutes. BENCH_PROFILE_DIR=<folder> has `svc api` and
- * `svc dispatcher` write CPU profiles there, which Chrome's developer tools open; the figures of such a run are worse.
+ * `npm run bench -- requests deliveries` runs those parts only: requests, operations, deliveries,
+ * scale, webhooks, retention, holdups, plans. `--write` puts the tables into docs/measurements.md.
+ * `--from a.json --from b.json` prints earlier results, those of all files together, and measures
+ * nothing. BENCH_SCALE=0.2 shortens it, for a look whether all works; BENCH_PLANS=1 has the plans
+ * of 2 million events, which take ten minutes. BENCH_PROFILE_DIR=<folder> has `svc api` and `svc
+ * dispatcher` write CPU profiles there, which Chrome's developer tools open; the figures of such a
+ * run are worse.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";

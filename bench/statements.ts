@@ -40,7 +40,8 @@ const isTransaction = ({ text }: Statement): boolean =>
   /^\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)/i.test(text);
 
 /**
- * Counts what the server was sent in the database while `work` was done. What opens a connection is not counted.
+ * Counts what the server was sent in the database while `work` was done. What opens a connection is
+ * not counted.
  *
  * @param work Answers how many units it did.
  */

@@ -9,7 +9,9 @@ import { makeFolder, removeFolder } from "../test/support/private-process.ts";
 import { startPrivateRabbitMq } from "../test/support/rabbitmq.ts";
 import { mappingFiles, seedTexts, serviceSettings } from "./mapping-files.ts";
 
-/** Servers of the benchmark's own, and a database with one user and the records, ready to be copied. */
+/**
+ * Servers of the benchmark's own, and a database with one user and the records, ready to be copied.
+ */
 export interface Surroundings {
   /** Environment of every program of the service, but for what is said when it is started. */
   readonly env: NodeJS.ProcessEnv;
@@ -21,9 +23,15 @@ export interface Surroundings {
   readonly versions: Readonly<Record<string, string>>;
   /** Makes a database with everything in it, and answers its URL. */
   copyDatabase(name: string): Promise<string>;
-  /** The same URL for a role of the dispatcher's own, by which its statements differ from those of `svc api`. */
+  /**
+   * The same URL for a role of the dispatcher's own, by which its statements differ from those of
+   * `svc api`.
+   */
   urlOfDispatcher(databaseUrl: string): string;
-  /** Connections under a role of the benchmark's own, by which its statements differ from the service's. */
+  /**
+   * Connections under a role of the benchmark's own, by which its statements differ from the
+   * service's.
+   */
   connect(databaseUrl: string): Pool;
 }
 

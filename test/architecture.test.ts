@@ -6,8 +6,9 @@ import { fileURLToPath } from "node:url";
 const src = fileURLToPath(new URL("../src", import.meta.url));
 
 /**
- * The folders of `src`, from the top down, and what each may import in addition to itself: types included. Every part may use what stands below
- * the rooms, from `validation` on, in the order of this table.
+ * The folders of `src`, from the top down, and what each may import in addition to itself: types
+ * included. Every part may use what stands below the rooms, from `validation` on, in the order of
+ * this table.
  */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   bin: ["app", "cli"],

@@ -30,7 +30,8 @@ interface Service {
   readonly cap_drop?: readonly string[];
 }
 
-// Compose is checked against its schema by .ci/compose; what is checked here is that it fits the service.
+// Compose is checked against its schema by .ci/compose; what is checked here is that it fits the
+// service.
 const { services, volumes } = parse(readFileSync("compose.yaml", "utf8"), { merge: true }) as {
   readonly services: Readonly<Record<string, Service>>;
   readonly volumes: Readonly<Record<string, unknown>>;

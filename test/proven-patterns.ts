@@ -1,8 +1,8 @@
 /**
- * Patterns whose proof takes the checker a quarter of a second of CPU or more, 100 s in all. With the same
- * version, pattern, flags and no limit of time, its verdict is always the same. So these are proven once:
- * `SVC_TEST_PROVE=1 npx mocha test/patterns.test.ts` proves them again. A pattern that is new or changed is
- * always proven.
+ * Patterns whose proof takes the checker a quarter of a second of CPU or more, 100 s in all. With
+ * the same version, pattern, flags and no limit of time, its verdict is always the same. So these
+ * are proven once: `SVC_TEST_PROVE=1 npx mocha test/patterns.test.ts` proves them again. A pattern
+ * that is new or changed is always proven.
  */
 export const proven: ReadonlySet<string> = new Set([
   "/^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-.*)?$/",

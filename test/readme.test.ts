@@ -23,7 +23,10 @@ const pages: readonly string[] = [".", "docs", "docs/decisions", "helm"].flatMap
     .map((name) => join(folder, name)),
 );
 
-/** Returns the cells of the table that follows a marker such as `<!-- errors: … -->`, without its head. */
+/**
+ * Returns the cells of the table that follows a marker such as `<!-- errors: … -->`, without its
+ * head.
+ */
 function tableAfter(marker: string, page: string): readonly (readonly string[])[] {
   const [, table = ""] = new RegExp(`<!-- ${marker}:[^\\n]*-->\\n((?:\\|.*\\n)+)`).exec(read(page)) ?? [];
   return table

@@ -29,14 +29,18 @@ export async function together(
     Array.from({ length: width }, async () => {
       while (!signal.aborted) {
         await act();
-        // One that is refused at once tries again as quickly as a client can that has to share this machine.
+        // One that is refused at once tries again as quickly as a client can that has to share this
+        // machine.
         await sleep(1);
       }
     }),
   );
 }
 
-/** Opens connections until `signal` aborts, as many at a time as `width`, and does with each what is given. */
+/**
+ * Opens connections until `signal` aborts, as many at a time as `width`, and does with each what is
+ * given.
+ */
 export async function holdConnections(
   attacker: Attacker,
   {

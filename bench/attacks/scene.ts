@@ -6,7 +6,10 @@ import { startPeer, type Peer } from "../peer.ts";
 import { containerBytes, createMemoryLimit, peakBytes, resetPeak } from "../memory-limit.ts";
 import type { VictimJob, VictimReport } from "./victim.ts";
 
-/** `svc api` in the memory of a container, with an ordinary user at work and an attacker who is an ordinary user too. */
+/**
+ * `svc api` in the memory of a container, with an ordinary user at work and an attacker who is an
+ * ordinary user too.
+ */
 export interface Scene {
   readonly port: number;
   /** Of the attacker. */
@@ -15,7 +18,10 @@ export interface Scene {
   observe(durationMs: number): Promise<VictimReport>;
   /** Waits until ten requests in a row are answered quickly, and tells how long that took. */
   settle(): Promise<number>;
-  /** Waits likewise for the attacker's requests, which wait for some time after what an attack has read. */
+  /**
+   * Waits likewise for the attacker's requests, which wait for some time after what an attack has
+   * read.
+   */
   settleAttacker(): Promise<void>;
   /** How many of the created records are not in the database. */
   countLost(created: readonly string[]): Promise<number>;

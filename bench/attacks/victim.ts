@@ -1,6 +1,6 @@
 /**
- * An ordinary user beside the attacker, in a process of its own: asks at a steady rate that does not wait for answers, and tells how long
- * they took and which did not come.
+ * An ordinary user beside the attacker, in a process of its own: asks at a steady rate that does
+ * not wait for answers, and tells how long they took and which did not come.
  */
 import { Agent, request } from "node:http";
 import { performance } from "node:perf_hooks";

@@ -8,8 +8,9 @@ const endless = (): string =>
   `const endsAt = Date.now() + 600_000; while (Date.now() < endsAt && process.ppid === ${process.pid});`;
 
 /**
- * No attack: another program takes as much CPU as it is given, and sends the service nothing. No service can do better for its users than
- * it does beside that. The loops have a session of their own, with the priority of any other.
+ * No attack: another program takes as much CPU as it is given, and sends the service nothing. No
+ * service can do better for its users than it does beside that. The loops have a session of their
+ * own, with the priority of any other.
  */
 export function createYardstick(atEnd: AtEnd): Attack {
   const loops = [1, 2].map(() =>

@@ -102,7 +102,10 @@ export function addNotes(
   router.post(`${path}/batch`, (ctx) => createMany(ctx, pool));
 }
 
-/** One filter and one sort, which is what a server by hand would have; the first and the next pages by a cursor. */
+/**
+ * One filter and one sort, which is what a server by hand would have; the first and the next pages
+ * by a cursor.
+ */
 async function listFiltered(ctx: Context, pool: Pool): Promise<void> {
   const { query } = ctx;
   const perPage = Math.min(positive(query["per_page"], 15), 100);

@@ -1,7 +1,8 @@
 /**
- * What the service is measured against, a process of its own: the same routes as somebody would write them by hand for
- * two tables, with Koa and pg. It does the same work: token by hash in one query, ownership, validation, the same
- * statements (prepared), the same JSON; its tables have the same capture triggers. It has no relay.
+ * What the service is measured against, a process of its own: the same routes as somebody would
+ * write them by hand for two tables, with Koa and pg. It does the same work: token by hash in one
+ * query, ownership, validation, the same statements (prepared), the same JSON; its tables have the
+ * same capture triggers. It has no relay.
  */
 import { createHash } from "node:crypto";
 import type { AddressInfo } from "node:net";

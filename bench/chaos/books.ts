@@ -11,11 +11,13 @@ export interface Books {
   /** Fetches what has come since the last time. */
   update(): Promise<void>;
   /**
-   * Waits until all that was committed before the call has arrived, but for what fails for good; rejects after `limitMs`.
+   * Waits until all that was committed before the call has arrived, but for what fails for good;
+   * rejects after `limitMs`.
    */
   untilArrived(limitMs: number): Promise<void>;
   /**
-   * Waits until each due pair has arrived or is explained and no delivery is under way, and closes the books. No change may follow.
+   * Waits until each due pair has arrived or is explained and no delivery is under way, and closes
+   * the books. No change may follow.
    *
    * @returns Also how long it took; undefined when it was not done within `limitMs`.
    */

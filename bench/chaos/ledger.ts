@@ -17,7 +17,9 @@ export interface Arrival {
   readonly receivedAtMs: number;
   /** Of the body's bytes. */
   readonly digest: string;
-  /** The signature is that of the subscription, and the ids in the headers are those in the body. */
+  /**
+   * The signature is that of the subscription, and the ids in the headers are those in the body.
+   */
   readonly isGenuine: boolean;
   /** 2xx and complete; 2xx and a body that did not end; another status; none, or half of one. */
   readonly answer: "accepted" | "begun" | "refused" | "none";
@@ -85,8 +87,8 @@ export interface Ledger {
   /** Due pairs that were not, with why by their row. */
   readonly explained: Readonly<Record<string, number>>;
   /**
-   * Due pairs that were not, and nothing says why: subscription and change. Deliveries of replays too, portions of theirs that are not there,
-   * and what was removed before it had ended.
+   * Due pairs that were not, and nothing says why: subscription and change. Deliveries of replays
+   * too, portions of theirs that are not there, and what was removed before it had ended.
    */
   readonly lost: readonly string[];
   /** Requests that were not due, or that had a wrong signature. */
@@ -179,7 +181,10 @@ function isFinished(status: string): boolean {
   return status === "delivered" || status === "failed" || status === "cancelled";
 }
 
-/** Why a delivery has not arrived; undefined where nothing says so. An erased event that was not fanned out has no delivery. */
+/**
+ * Why a delivery has not arrived; undefined where nothing says so. An erased event that was not
+ * fanned out has no delivery.
+ */
 function explanationOf(row: DeliveryFacts | undefined, isErased: boolean | undefined): string | undefined {
   if (row === undefined) return isErased === true ? "erased before it was fanned out" : undefined;
   const { status, reason } = row;
@@ -229,12 +234,17 @@ export function isClean({ lost, phantom, broken }: Ledger): boolean {
   return lost.length === 0 && phantom.length === 0 && broken.length === 0;
 }
 
-/** Whether the receiver has it, as far as the sender knows: an answer of 2xx need not have ended. */
+/**
+ * Whether the receiver has it, as far as the sender knows: an answer of 2xx need not have ended.
+ */
 export function isReceived({ isGenuine, answer }: Arrival): boolean {
   return isGenuine && (answer === "accepted" || answer === "begun");
 }
 
-/** POSTs after the first that was answered completely: a sender that heard half of an answer may try again. */
+/**
+ * POSTs after the first that was answered completely: a sender that heard half of an answer may try
+ * again.
+ */
 function repeatedIn(posts: readonly Arrival[]): number {
   const first = posts.findIndex(({ answer }) => answer === "accepted");
   return first === -1 ? 0 : posts.length - 1 - first;

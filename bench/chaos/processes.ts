@@ -1,7 +1,10 @@
 import { createProgram, type Program, type ProgramName } from "../../test/support/program.ts";
 import { type MemoryLimit, peakBytes } from "../memory-limit.ts";
 
-/** A process of the service as something that keeps services running has it: started again whenever it ends. */
+/**
+ * A process of the service as something that keeps services running has it: started again whenever
+ * it ends.
+ */
 export interface Process {
   readonly name: ProgramName;
   readonly program: Program;

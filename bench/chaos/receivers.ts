@@ -1,6 +1,6 @@
 /**
- * The webhook receivers, in a process of their own. Each has a port, can be made to misbehave and notes what comes: one line of
- * facts a POST, since a long run has hundreds of thousands.
+ * The webhook receivers, in a process of their own. Each has a port, can be made to misbehave and
+ * notes what comes: one line of facts a POST, since a long run has hundreds of thousands.
  */
 import { createHash, createHmac } from "node:crypto";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
@@ -26,9 +26,14 @@ export type Manner = "well" | "flaky" | "broken" | "down" | "hanging" | "resetti
 export type ReceiversQuestion =
   /** Opens one receiver for each manner, and answers where. */
   | { readonly kind: "open"; readonly manners: readonly Manner[] }
-  /** A subscription, by the path of its URL, gets another secret: what is signed with one that is not known waits for it. */
+  /**
+   * A subscription, by the path of its URL, gets another secret: what is signed with one that is
+   * not known waits for it.
+   */
   | { readonly kind: "rotating"; readonly path: string }
-  /** A signing secret of a subscription; those before it stay valid for what was signed with them. */
+  /**
+   * A signing secret of a subscription; those before it stay valid for what was signed with them.
+   */
   | { readonly kind: "secret"; readonly path: string; readonly secret: string }
   | { readonly kind: "behave"; readonly receiver: number; readonly manner: Manner }
   /** What has come and is settled since the last such question. */
@@ -159,7 +164,10 @@ function arrivalOf(
   return { arrival, headers, rawBody, areIdsThose: body.delivery_id === delivery && body.event_id === event };
 }
 
-/** Whether one secret of the subscription has made both signatures, and another one that of the secret before. */
+/**
+ * Whether one secret of the subscription has made both signatures, and another one that of the
+ * secret before.
+ */
 function isGenuine({ arrival: { path, delivery }, headers, rawBody, areIdsThose }: Unproved): boolean {
   const known = secrets.get(path) ?? [];
   const sign = (secret: string): string =>

@@ -5,7 +5,10 @@ import type { FaultKind, PlannedFault } from "./schedule.ts";
 /** A fault as it went. */
 export interface DoneFault extends PlannedFault {
   readonly startedAtMs: number;
-  /** When the harness had put right what it broke: the server serves, the process is started, the receiver answers. */
+  /**
+   * When the harness had put right what it broke: the server serves, the process is started, the
+   * receiver answers.
+   */
   readonly healedAtMs: number;
 }
 
@@ -16,12 +19,15 @@ export interface Span {
   readonly isDisturbed: boolean;
 }
 
-/** How long the system took after a fault was healed; undefined where nothing showed it before the load ended. */
+/**
+ * How long the system took after a fault was healed; undefined where nothing showed it before the
+ * load ended.
+ */
 export interface Recovery {
   readonly kind: FaultKind;
   /**
-   * Until a change made after it, by each of the sources, had arrived: at the receiver that never fails, or, for a fault of a
-   * receiver, at that one by any of them.
+   * Until a change made after it, by each of the sources, had arrived: at the receiver that never
+   * fails, or, for a fault of a receiver, at that one by any of them.
    */
   readonly flowing: Span | undefined;
   /** Until all changes from just before the fault to its end had arrived there. */

@@ -16,7 +16,10 @@ export interface ChaosOptions {
   readonly durationMs: number;
   /** Changes a second, at most. */
   readonly ratePerSecond: number;
-  /** Each fault waits until the system has recovered from the one before: fewer of them, and times that are their own. */
+  /**
+   * Each fault waits until the system has recovered from the one before: fewer of them, and times
+   * that are their own.
+   */
   readonly isOneByOne: boolean;
   /** How long it may take afterwards until everything has arrived. */
   readonly drainLimitMs: number;
@@ -40,7 +43,10 @@ export interface ChaosResult {
   readonly unexpected: readonly string[];
   /** Of the harness: faults that could not be done, a recovery that took too long to wait for. */
   readonly troubles: readonly string[];
-  /** By process: the largest resident set, and what it wrote before it ended without having been killed. */
+  /**
+   * By process: the largest resident set, and what it wrote before it ended without having been
+   * killed.
+   */
   readonly processes: readonly {
     readonly name: string;
     readonly peakBytes: number;
@@ -57,7 +63,10 @@ const calmMs = 5_000;
 const reportEveryMs = 10_000;
 const recoveryLimitMs = 90_000;
 
-/** Starts the system, does the faults of the seed to it under load, heals everything and closes the books. */
+/**
+ * Starts the system, does the faults of the seed to it under load, heals everything and closes the
+ * books.
+ */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const { seed, durationMs, ratePerSecond, isOneByOne, drainLimitMs, atEnd, progress } = options;
   progress("starting PostgreSQL, RabbitMQ, two APIs and two dispatchers");

@@ -1,4 +1,7 @@
-/** What is done to the system, by the part of it that suffers. Faults of one lane follow each other; those of different lanes overlap. */
+/**
+ * What is done to the system, by the part of it that suffers. Faults of one lane follow each other;
+ * those of different lanes overlap.
+ */
 export const faultKinds = {
   processes: ["api killed", "dispatcher killed", "api stopped", "dispatcher stopped"],
   database: ["connections terminated", "PostgreSQL crashed"],
@@ -90,7 +93,10 @@ const holds: Readonly<Record<FaultKind, Range>> = {
   "old events removed": atOnce,
 };
 
-/** Beyond the leases that a stopped process holds (17 s for deliveries, 20 s for events), so that it wakes up with them lost. */
+/**
+ * Beyond the leases that a stopped process holds (17 s for deliveries, 20 s for events), so that it
+ * wakes up with them lost.
+ */
 const pastLeases: Range = { leastMs: 21_000, mostMs: 25_000 };
 /** Webhooks that their owners steer. */
 export const ownedWebhooks = 4;
@@ -99,8 +105,9 @@ export const ownedWebhooks = 4;
 const leastForLongStopsMs = 120_000;
 
 /**
- * The faults of a run, lane by lane: the same ones for the same seed. Every kind of a lane comes once before one comes again. What
- * the faults themselves take is not known here, so that a run does not get through all of them.
+ * The faults of a run, lane by lane: the same ones for the same seed. Every kind of a lane comes
+ * once before one comes again. What the faults themselves take is not known here, so that a run
+ * does not get through all of them.
  */
 export function planFaults(
   seed: number,
@@ -118,7 +125,10 @@ export function planFaults(
   };
 }
 
-/** The same faults as one sequence: the first of each lane, then the second of each, until one has no more. */
+/**
+ * The same faults as one sequence: the first of each lane, then the second of each, until one has
+ * no more.
+ */
 export function inTurns(plan: Readonly<Record<Lane, readonly PlannedFault[]>>): readonly PlannedFault[] {
   const lanes = Object.values(plan);
   const turns = Math.min(...lanes.map(({ length }) => length));

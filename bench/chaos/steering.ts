@@ -84,7 +84,10 @@ function aWhileAgo(): object {
   return { since: ago(25_000), until: ago(3_000), status: ["failed", "delivered", "cancelled", "never"] };
 }
 
-/** Asks one API after the other. A replay that has ended, or is there already, is an answer without an id. */
+/**
+ * Asks one API after the other. A replay that has ended, or is there already, is an answer without
+ * an id.
+ */
 async function askUntilAnswered(
   { apis }: System,
   { token }: OwnedWebhook,
@@ -127,7 +130,8 @@ async function erase({ pool, env }: System): Promise<void> {
   }, env);
 }
 
-// Deliveries are kept from being written meanwhile: a retry with another time would differ from the POST before it.
+// Deliveries are kept from being written meanwhile: a retry with another time would differ from the
+// POST before it.
 const ageText = `
   BEGIN;
   LOCK TABLE svc.deliveries IN SHARE ROW EXCLUSIVE MODE;
@@ -140,7 +144,10 @@ const ageText = `
   UPDATE svc.deliveries SET updated_at = updated_at - interval '40 days' WHERE event_id IN (SELECT id FROM aged);
   COMMIT`;
 
-/** Puts finished events back by 40 days: dispatchers remove them as they do at any time, and the command beside them. */
+/**
+ * Puts finished events back by 40 days: dispatchers remove them as they do at any time, and the
+ * command beside them.
+ */
 async function removeOld({ pool, env }: System): Promise<void> {
   await untilDone(async () => {
     const client = await pool.connect();

@@ -17,7 +17,10 @@ export interface OwnedWebhook {
   readonly token: string;
 }
 
-/** The whole service as an operator runs it, on servers of its own, with users, subscriptions and receivers. */
+/**
+ * The whole service as an operator runs it, on servers of its own, with users, subscriptions and
+ * receivers.
+ */
 export interface System {
   readonly postgres: PrivatePostgres;
   readonly rabbitMq: PrivateRabbitMq;
@@ -31,7 +34,10 @@ export interface System {
   readonly owned: readonly OwnedWebhook[];
   /** What `svc-admin` needs. */
   readonly env: Readonly<Record<string, string>>;
-  /** Ada and Eve write through the API, each through one of its processes; the records of SQL are theirs and Ida's. */
+  /**
+   * Ada and Eve write through the API, each through one of its processes; the records of SQL are
+   * theirs and Ida's.
+   */
   readonly writers: readonly { readonly name: string; readonly token: string }[];
   readonly ownerIds: readonly number[];
 }
@@ -46,7 +52,10 @@ export const faultyReceivers = [1, 2] as const;
 /** How each receiver is while no fault says otherwise. */
 export const receiverManners: readonly Manner[] = ["well", "flaky", "flaky", "broken"];
 
-/** Retries are quick, so that a receiver's fault of seconds fails no delivery for good; all else is as by default. */
+/**
+ * Retries are quick, so that a receiver's fault of seconds fails no delivery for good; all else is
+ * as by default.
+ */
 const service = `
 database:
   poolSize: 6
@@ -59,7 +68,9 @@ webhooks:
 
 const all = ["on_create", "on_update", "on_delete"];
 
-/** What the run writes down beside the service: which event each change has, and what was removed. */
+/**
+ * What the run writes down beside the service: which event each change has, and what was removed.
+ */
 const noteSql = `
   CREATE TABLE noted_events (uuid uuid PRIMARY KEY, change text, is_erased boolean NOT NULL DEFAULT false);
   CREATE TABLE removed_deliveries (LIKE svc.deliveries);

@@ -11,7 +11,9 @@ interface Flood extends Pick<NewNotes, "count" | "text"> {
   readonly manner?: Manner;
 }
 
-/** Changes of one user for as many webhooks as one may have, more than the dispatcher gets through. */
+/**
+ * Changes of one user for as many webhooks as one may have, more than the dispatcher gets through.
+ */
 function createFlood({ name, everyMs, manner = "fast", ...notes }: Flood): HoldUp {
   return {
     name,

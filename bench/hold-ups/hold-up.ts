@@ -1,15 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Receiver, System } from "./system.ts";
 
-/** Something that one user, table, resource or receiver does, and that should be nothing to the others. */
+/**
+ * Something that one user, table, resource or receiver does, and that should be nothing to the
+ * others.
+ */
 export interface HoldUp {
   readonly name: string;
-  /** Of the whole service's configuration or data, before anybody works; answers what is then done, and what ends it. */
+  /**
+   * Of the whole service's configuration or data, before anybody works; answers what is then done,
+   * and what ends it.
+   */
   readonly prepare: (system: System, sizes: Sizes) => Promise<Prepared>;
 }
 
 export interface Prepared {
-  /** Holds up, for `durationMs` at least or until it is through; answers what else there is to tell. */
+  /**
+   * Holds up, for `durationMs` at least or until it is through; answers what else there is to tell.
+   */
   readonly run: (durationMs: number) => Promise<string>;
   /** Before the others are looked at once more. */
   readonly release?: () => Promise<unknown>;

@@ -49,7 +49,10 @@ async function withReleases<T>(atEnd: AtEnd, work: (atEnd: AtEnd) => Promise<T>)
   }
 }
 
-/** Has the victim work before, during and after the hold-up, on a system of its own, which is removed again. */
+/**
+ * Has the victim work before, during and after the hold-up, on a system of its own, which is
+ * removed again.
+ */
 export function measure(
   holdUp: HoldUp,
   { atEnd, ...stage }: Stage & { readonly atEnd: AtEnd },

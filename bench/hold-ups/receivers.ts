@@ -1,4 +1,7 @@
-/** The receivers of the user that holds up, in a process of their own. Each can be made to misbehave, and counts what comes. */
+/**
+ * The receivers of the user that holds up, in a process of their own. Each can be made to
+ * misbehave, and counts what comes.
+ */
 import {
   type Behaviour,
   hang,

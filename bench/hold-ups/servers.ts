@@ -7,7 +7,10 @@ import type { AtEnd } from "../run-to-end.ts";
 /** An empty database and an empty virtual host of the broker, for one hold-up. */
 export interface Place {
   readonly databaseUrl: string;
-  /** The same database under a role of the bench's own, by which its statements differ from the service's. */
+  /**
+   * The same database under a role of the bench's own, by which its statements differ from the
+   * service's.
+   */
   readonly ownUrl: string;
   readonly amqpUrl: string;
 }

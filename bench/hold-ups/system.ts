@@ -24,7 +24,10 @@ export interface Receiver {
   count(): Promise<number>;
 }
 
-/** `svc api` and `svc dispatcher`, each in the memory of a container, with the users and receivers of a hold-up. */
+/**
+ * `svc api` and `svc dispatcher`, each in the memory of a container, with the users and receivers
+ * of a hold-up.
+ */
 export interface System {
   readonly place: Place;
   readonly api: Process;

@@ -1,6 +1,7 @@
 /**
- * A user whom the hold-up is nothing to, in a process of its own: makes changes at a steady rate, by the API and by SQL in turns, receives
- * them, and tells how long that took and what did not come.
+ * A user whom the hold-up is nothing to, in a process of its own: makes changes at a steady rate,
+ * by the API and by SQL in turns, receives them, and tells how long that took and what did not
+ * come.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";

@@ -4,7 +4,10 @@ import { keepStatistics } from "../../test/support/long-history.ts";
 import { type HoldUp, secondsOf } from "./hold-up.ts";
 import type { User } from "./system.ts";
 
-/** Deliveries of events that are fanned out, as they are when they wait; `enqueue` puts them into the queue. */
+/**
+ * Deliveries of events that are fanned out, as they are when they wait; `enqueue` puts them into
+ * the queue.
+ */
 async function makeWaiting(
   sql: Sql,
   {

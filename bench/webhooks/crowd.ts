@@ -26,8 +26,8 @@ const rounds = 3;
 const stride = 37;
 
 /**
- * 200 users with a receiver each. In turns all are well, and a tenth of them hangs, fails, answers 429, or has a rate limit that is
- * exceeded.
+ * 200 users with a receiver each. In turns all are well, and a tenth of them hangs, fails, answers
+ * 429, or has a rate limit that is exceeded.
  */
 export async function measureCrowd(context: BenchContext): Promise<readonly CrowdResult[]> {
   const { surroundings, scale, atEnd, progress } = context;
@@ -155,7 +155,10 @@ async function misbehave({ pool, crowd }: Place, manner: BadManner): Promise<voi
   );
 }
 
-/** Gives the bad ones new URLs of the same receivers, and drops what waits for them: the next phase finds none of it. */
+/**
+ * Gives the bad ones new URLs of the same receivers, and drops what waits for them: the next phase
+ * finds none of it.
+ */
 async function recover(
   { pool, crowd }: Place,
   ports: readonly number[],

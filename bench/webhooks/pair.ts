@@ -3,7 +3,10 @@ import { type Peer, startPeer } from "../peer.ts";
 import type { BenchContext } from "../requests.ts";
 import type { CrowdQuestion, CrowdReport } from "./receivers.ts";
 
-/** Two receivers: the first for the fresh deliveries of another user, the second for those of the benchmark's. */
+/**
+ * Two receivers: the first for the fresh deliveries of another user, the second for those of the
+ * benchmark's.
+ */
 export async function openPair({
   context: { surroundings, atEnd },
   pool,

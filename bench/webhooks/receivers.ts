@@ -1,4 +1,7 @@
-/** Many webhook receivers in a process of their own: each has a port and a manner, and those asked for note when their deliveries came. */
+/**
+ * Many webhook receivers in a process of their own: each has a port and a manner, and those asked
+ * for note when their deliveries came.
+ */
 import { performance } from "node:perf_hooks";
 import type { AddressInfo } from "node:net";
 import { createServer, type ServerResponse } from "node:http";

@@ -31,8 +31,7 @@ export interface Scan {
 
 /**
  * What a read takes beside new events, of the ranges that earlier reads left over: the oldest and
- * the newest one, the newest one unless it is the oldest, or none. With `whole`, all events count as
- * new.
+ * the newest, the newest unless it is the oldest, or none. With `whole`, all events count as new.
  */
 export type Reach = "whole" | "both" | "newest" | "none";
 

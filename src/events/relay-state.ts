@@ -59,7 +59,7 @@ export interface RelayState {
   /** Whether the next read takes the whole outbox. */
   isWholeDue: boolean;
   /**
-   * Until when reads leave out the oldest of the events left over, or all of these, because a read
+   * Until when reads leave out the oldest of the events left over, or all of these. A read of them
    * took too long.
    */
   readonly slow: { oldestUntilMs: number; allUntilMs: number };

@@ -23,7 +23,10 @@ describe("prepareDatabase", () => {
 
   afterEach(() => scene.close());
 
-  /** Ends the connection of the first statement that makes a function: a sequence rolls nothing back. */
+  /**
+   * Ends the connection of the first statement that makes a function: a sequence rolls nothing
+   * back.
+   */
   const loseOnce = `
     CREATE SEQUENCE public.tries;
     CREATE FUNCTION public.lose() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN

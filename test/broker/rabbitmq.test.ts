@@ -207,7 +207,8 @@ describe("connectRabbitMq", () => {
     await Promise.all([lost, server.ctl("close_all_connections", "a test")]);
     isPaused = false;
     await until(() => acknowledged.size > 0, { what: "messages on the new connection" });
-    // Their tags belong to the channel that is gone: on the new one they would settle other messages, or close it.
+    // Their tags belong to the channel that is gone: on the new one they would settle other
+    // messages, or close it.
     for (const message of inHand) message.ack();
 
     await until(() => acknowledged.size === 400, { what: "every message" });

@@ -89,7 +89,8 @@ describe("connectRabbitMq, when the network swallows everything", () => {
 
     const broker = await connecting;
     brokers.push(broker);
-    // The proxy lets go of what the first try had sent, too: a connection may go once more before all is well.
+    // The proxy lets go of what the first try had sent, too: a connection may go once more before
+    // all is well.
     await until(() => broker.isConnected(), { what: "the connections", timeoutMs: 20_000 });
     expect(await broker.publish([work])).to.deep.equal([{ kind: "confirmed" }]);
   });

@@ -6,7 +6,9 @@ import { createMemoryLog } from "../support/http.ts";
 import { selfSigned } from "../support/self-signed.ts";
 import { until } from "../support/wait.ts";
 
-/** The reason of the first warning of a connection by TLS to this server, which who waits gets too. */
+/**
+ * The reason of the first warning of a connection by TLS to this server, which who waits gets too.
+ */
 async function reasonAt(server: Server): Promise<unknown> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;

@@ -140,7 +140,10 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly failureSummary: string }[];
 }
 
-/** Resolves when no colour is on its way to another: axe would see dark text before its ground is dark. */
+/**
+ * Resolves when no colour is on its way to another: axe would see dark text before its ground is
+ * dark.
+ */
 const transitionsEnd = `Promise.allSettled(
   document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished),
 )`;
@@ -158,8 +161,8 @@ const isWiderAtItsWorst = `() => {
 }`;
 
 /**
- * Expects a page as everybody can use it: nothing serious for axe, nothing beyond its width, no fault, and no hostile
- * text at work.
+ * Expects a page as everybody can use it: nothing serious for axe, nothing beyond its width, no
+ * fault, and no hostile text at work.
  */
 export async function expectSound(shown: ConsolePage): Promise<void> {
   const { page } = shown;

@@ -109,7 +109,9 @@ puts JSON.generate(cases.map { |c| genuine?(c["secret"], c["headers"], c["body"]
   },
 };
 
-/** Installs what runs the languages where it is missing, all of it at once (test/support/apt.ts). */
+/**
+ * Installs what runs the languages where it is missing, all of it at once (test/support/apt.ts).
+ */
 export async function ensureLanguages(): Promise<void> {
   const missing = Object.values(languages).filter((language) => find(language) === undefined);
   if (missing.length > 0 && canInstall()) await install(missing.flatMap(({ debian = [] }) => debian));

@@ -59,7 +59,8 @@ describe("the plans of statements in a long history", function () {
   });
 
   it("look through no index", () => {
-    // A condition on its second column reads an index from one end to the other, and counts no row: takeDue had 102,908 pages.
+    // A condition on its second column reads an index from one end to the other, and counts no row:
+    // takeDue had 102,908 pages.
     expect(those((result) => result.pages > mostPages(result))).to.deep.equal([]);
   });
 

@@ -340,7 +340,8 @@ describe("pruneEvents and createRetention", () => {
     const options = { transact, keepForMs: 30 * day * 1_000, log, intervalMs: 3_600_000 };
     const done = createRetention(options).run(stopping.signal);
 
-    // The newest is removed last. To read all that are left, again and again, would take more than to remove them.
+    // The newest is removed last. To read all that are left, again and again, would take more than
+    // to remove them.
     const newest = "SELECT FROM svc.events ORDER BY id DESC LIMIT 1";
     const isEmpty = async (): Promise<boolean> => (await core.sql(newest)).length === 0;
     await until(isEmpty, { what: "all to be removed", timeoutMs: 150_000 });

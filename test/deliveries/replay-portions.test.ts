@@ -55,7 +55,10 @@ describe("createReplayWorker", () => {
     return userId;
   }
 
-  /** Replays everything to a webhook. Returns the replay at its end, and how many events each portion had. */
+  /**
+   * Replays everything to a webhook. Returns the replay at its end, and how many events each
+   * portion had.
+   */
   async function replayAll(
     present: ReplayWorkerOptions["present"],
     judge: ReplayWorkerOptions["eligibility"]["judge"] = async (pairs) => pairs.map(() => true),

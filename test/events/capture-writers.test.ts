@@ -106,7 +106,8 @@ describe("captureOf beside other writers", () => {
       );
       await client.query("TRUNCATE notes; COMMIT");
     };
-    // An autovacuum that commits in the midst of it counts as well: the server tells the client to try again.
+    // An autovacuum that commits in the midst of it counts as well: the server tells the client to
+    // try again.
     for (let attempt = 1; ; attempt += 1) {
       const fault = await truncate().catch((error: unknown) => error);
       if (fault === undefined) break;

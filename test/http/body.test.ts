@@ -260,7 +260,8 @@ describe("readJsonBody", () => {
         const slow = await openRaw(bounded.port);
         // Leaves room for the first reservation of the others, and not for their second.
         slow.send(`${head}Content-Length: 900000\r\n\r\n{`);
-        // Before the two seconds are over that a client might still be waited for: its place would be missed.
+        // Before the two seconds are over that a client might still be waited for: its place would
+        // be missed.
         const turn = () =>
           until(async () => (await call(bounded.port, "/none")).status === 404, {
             what: "a turn of the server",

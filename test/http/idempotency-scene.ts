@@ -17,7 +17,9 @@ import { call, createMemoryLog, type Answer } from "../support/http.ts";
 export const { log } = createMemoryLog();
 const secretBox = createSecretBox(randomBytes(32));
 
-/** The user with the id that the token is; a token with `limited` behind it lacks the scope `admin`. */
+/**
+ * The user with the id that the token is; a token with `limited` behind it lacks the scope `admin`.
+ */
 const authenticate: ApiMiddleware = (ctx, next) => {
   const [id, rest] = ctx.get("Authorization").replace("Bearer ", "").split(" ");
   const caller = { id: Number(id), name: "", email: "", isAdmin: false, claims: {} };
@@ -40,8 +42,8 @@ export interface Scene {
 }
 
 /**
- * `POST /notes` and `PUT /notes` write a row and answer it; `POST /secrets` does, with an answer that is a secret,
- * and `POST /waits` outside of a transaction. A user may have 20 MB of memory.
+ * `POST /notes` and `PUT /notes` write a row and answer it; `POST /secrets` does, with an answer
+ * that is a secret, and `POST /waits` outside of a transaction. A user may have 20 MB of memory.
  */
 export async function startScene(database: Database, isEmbedded: boolean): Promise<Scene> {
   const sql = createSql({ pool: database.pool, isEmbedded });

@@ -1,4 +1,4 @@
-/** Run by .ci/image, which builds the image: `SVC_IMAGE` names it, `SVC_IMAGE_ENGINE` says what runs it. */
+/** Run by .ci/image, which builds the image `SVC_IMAGE` and names the engine `SVC_IMAGE_ENGINE`. */
 import { chmodSync, cpSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { randomBytes } from "node:crypto";
 import { verify } from "@octokit/webhooks-methods";
@@ -276,7 +276,7 @@ describe("the image", function () {
     });
   });
 
-  /** What `docker run IMAGE ...args` runs, in the container that is there: a new one takes some seconds. */
+  /** Runs what `docker run IMAGE ...args` does, in the container that is there. */
   function enter(...args: readonly string[]): Promise<Outcome> {
     return service.container.exec("docker-entrypoint.sh", ...args);
   }

@@ -7,8 +7,8 @@ export interface FuzzedRequest {
 }
 
 /**
- * Requests that are nearly right, the same ones for the same seed: real endpoints and valid bodies, with odd methods,
- * ids, queries, fields and values put in at random.
+ * Requests that are nearly right, the same ones for the same seed: real endpoints and valid bodies,
+ * with odd methods, ids, queries, fields and values put in at random.
  */
 export function fuzzedRequests({
   seed,

@@ -5,7 +5,10 @@ import { until } from "../support/wait.ts";
 
 const members = "members: { some: { user_id: $user.id } }";
 
-/** A team and what belongs to it: members read, and what only its author reads hangs on what others read. */
+/**
+ * A team and what belongs to it: members read, and what only its author reads hangs on what others
+ * read.
+ */
 const resources = {
   "projects.yaml": `
 name: projects
@@ -82,7 +85,9 @@ fields:
   author_id: { type: Int, index: true }`,
 };
 
-/** What a list may be filtered and sorted by, with values of what is shown and of what is hidden. */
+/**
+ * What a list may be filtered and sorted by, with values of what is shown and of what is hidden.
+ */
 const shown: Readonly<Record<string, Readonly<Record<string, readonly (string | number)[]>>>> = {
   projects: { id: [1, 900], name: ["ours", "secret"], lead_id: [1, 2] },
   members: { id: [1, 900], project_id: [1, 900], user_id: [1, 2] },
@@ -148,7 +153,10 @@ function* listsOf(name: string): Generator<string> {
   yield* ["?include=nothing", "?sort=nothing", "?fields=project.lead_id"];
 }
 
-/** Writes that point at what is hidden, or at what is not there, in every place that takes a reference. */
+/**
+ * Writes that point at what is hidden, or at what is not there, in every place that takes a
+ * reference.
+ */
 const writes: readonly (readonly [method: string, path: string, body?: object])[] = [
   ["POST", "/resources/tasks", { title: "a", project_id: 900 }],
   ["POST", "/resources/tasks", { title: "a", project_id: 1, parent_id: 900 }],

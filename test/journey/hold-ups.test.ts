@@ -8,8 +8,8 @@ import { startService, type TestService, type TestUser } from "../support/servic
 import { until } from "../support/wait.ts";
 
 /**
- * A short version of `npm run holdups`, by order and progress: while something of Ada's holds up, what Bob
- * changes afterwards arrives. How long that takes is measured there.
+ * A short version of `npm run holdups`, by order and progress: while something of Ada's holds up,
+ * what Bob changes afterwards arrives. How long that takes is measured there.
  */
 describe("what one party holds up", function () {
   this.timeout(60_000);

@@ -31,7 +31,9 @@ fields:
 access: { read: admin }`,
 };
 
-/** Who asks for what the owner has. The last one is the owner, with a token for another resource. */
+/**
+ * Who asks for what the owner has. The last one is the owner, with a token for another resource.
+ */
 const columns = ["stranger", "reader", "owner", "admin", "disabled", "other scope"] as const;
 type Column = (typeof columns)[number];
 

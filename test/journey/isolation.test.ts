@@ -39,7 +39,10 @@ webhookMaxAttempts: 1
 fields: ${owned}`,
 };
 
-/** Who asks. Ada owns what `{note}`, `{webhook}` and `{delivery}` stand for; the last five have nothing that counts as a token. */
+/**
+ * Who asks. Ada owns what `{note}`, `{webhook}` and `{delivery}` stand for; the last five have
+ * nothing that counts as a token.
+ */
 const relations = [
   "owner",
   "stranger",
@@ -52,8 +55,8 @@ const relations = [
 ] as const;
 type Relation = (typeof relations)[number];
 
-// Every endpoint (specification 4.1, contract 4). A list says whose records are in it; `{notice}` has no owner. The revoked
-// and expired tokens are the owner's, the disabled user is an admin.
+// Every endpoint (specification 4.1, contract 4). A list says whose records are in it; `{notice}`
+// has no owner. The revoked and expired tokens are the owner's, the disabled user is an admin.
 const table = `
 request                                   | owner     | stranger  | admin         | no token | unknown | revoked | expired | disabled
 GET /whoami                               | 200       | 200       | 200           | 401      | 401     | 401     | 401     | 401

@@ -24,13 +24,16 @@ webhooks:
   allowedNetworks: [127.0.0.0/8]
 `;
 
-/** The programs end by themselves within this, whatever is under way: the longest is an attempt of \`webhooks.timeout\`. */
+/**
+ * The programs end by themselves within this, whatever is under way: the longest is an attempt of
+ * \`webhooks.timeout\`.
+ */
 const stopLimitMs = 10_000;
 const stopping = "stopping; a second signal ends at once";
 
 /**
- * One story under one load: each test does its harm and looks at what is to be seen at once, and the last ones close the
- * books of all, since the leases of what was killed take up to 20 s to end.
+ * One story under one load: each test does its harm and looks at what is to be seen at once, and
+ * the last ones close the books of all, since the leases of what was killed take up to 20 s to end.
  */
 describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", function () {
   this.timeout(90_000);
@@ -89,12 +92,15 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   }
 
   let interrupted: Arrival;
-  /** POSTs whose outcome is known to the dispatcher when the harm comes, and so are not to be made again. */
+  /**
+   * POSTs whose outcome is known to the dispatcher when the harm comes, and so are not to be made
+   * again.
+   */
   const answered: Arrival[] = [];
 
   /**
-   * Holds a first attempt at `/grace`. A crash of PostgreSQL may lose that a retry was taken, and it
-   * is then made twice.
+   * Holds a first attempt at `/grace`. A crash of PostgreSQL may lose that a retry was taken, and
+   * it is then made twice.
    */
   function holdFirst(): Promise<Arrival> {
     const { all } = scene.arrivals;
@@ -186,7 +192,8 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     const answers = Promise.all([1, 2, 3].map(update));
     const blocked =
       "SELECT FROM pg_stat_activity WHERE application_name LIKE 'svc api %' AND wait_event_type = 'Lock'";
-    // Half of the four connections that are not for lists may be one user's: the third waits for its turn.
+    // Half of the four connections that are not for lists may be one user's: the third waits for
+    // its turn.
     await until(async () => (await scene.pool.query(blocked)).rows.length >= 2, {
       what: "two in hand",
       timeoutMs: 40_000,

@@ -52,7 +52,7 @@ ownerColumn: user_id
 searchableColumns: [text]
 `;
 
-/** What the rules do not know of: statements that fail on the server, each with the value in another part of its error. */
+/** Statements that fail on the server, each with the value in another part of its error. */
 const troubleSql = `
   CREATE UNIQUE INDEX notes_text_once ON notes (text);
   CREATE FUNCTION trouble() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -65,7 +65,7 @@ const troubleSql = `
   $$;
   CREATE TRIGGER trouble BEFORE INSERT ON notes FOR EACH ROW EXECUTE FUNCTION trouble()`;
 
-/** One user's journey through everything that can go right and wrong, with a secret wherever one could be. */
+/** A journey through what can go right and wrong, with a secret wherever one could be. */
 async function journey({
   canaries,
   api,

@@ -8,7 +8,10 @@ export async function create(user: TestUser, resource: string, body: object): Pr
   return answer.body;
 }
 
-/** Mapping files that use every method of the specification's table 2.1 and every kind of value of the contract's section 4. */
+/**
+ * Mapping files that use every method of the specification's table 2.1 and every kind of value of
+ * the contract's section 4.
+ */
 export const shop: Readonly<Record<string, string>> = {
   "customers.yaml": `
 name: customers

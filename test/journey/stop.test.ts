@@ -177,7 +177,10 @@ describe("SIGTERM", function () {
   });
 });
 
-/** The relay waits for two seconds at a time, and the dispatcher from its next look into the queue on. */
+/**
+ * The relay waits for two seconds at a time, and the dispatcher from its next look into the queue
+ * on.
+ */
 async function untilBothWait(observer: Client): Promise<void> {
   const waiting = new Set<string>();
   const areBoth = async (): Promise<boolean> => {

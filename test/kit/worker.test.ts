@@ -4,7 +4,10 @@ import { aborted, createAlarm, createPeriodicWorker, pause, endsWithin } from ".
 
 const never = 60_000;
 
-/** Listeners, and signals that Node keeps for it (`AbortSignal.any`), which it holds in sets under symbols. */
+/**
+ * Listeners, and signals that Node keeps for it (`AbortSignal.any`), which it holds in sets under
+ * symbols.
+ */
 function heldBy(signal: AbortSignal): number {
   const held = Object.getOwnPropertySymbols(signal).map(
     (symbol) => (signal as unknown as Record<symbol, unknown>)[symbol],

@@ -329,7 +329,10 @@ const rules: readonly Case[] = [
   ],
 ];
 
-/** References with a fault, and where it is: the relations that they would make are used in both files. */
+/**
+ * References with a fault, and where it is: the relations that they would make are used in both
+ * files.
+ */
 const brokenReferences: readonly (readonly [fields: string, place: string])[] = [
   ["customer_id: { type: Int, references: customer.id }", "references"],
   ["customer_id: { type: Int, references: customers.idd }", "references"],

@@ -74,7 +74,10 @@ fields:
 /** What is wrong, the lines that are added, and the faults: line, column, key and message. */
 export type Case = readonly [fact: string, added: string, ...faults: string[]];
 
-/** One test for each case: a good mapping file with lines added to it, beside another good one and `others`. */
+/**
+ * One test for each case: a good mapping file with lines added to it, beside another good one and
+ * `others`.
+ */
 export function itRefuses(cases: readonly Case[], others: Readonly<Record<string, string>> = {}): void {
   for (const [fact, added, ...faults] of cases) {
     it(`refuses ${fact}`, async () => {

@@ -19,7 +19,10 @@ const log = createLog({ level: "silent" });
 const city = field("city", "String", { isOptional: true });
 const named = withFields(customers, [field("name", "String"), city]);
 const shop = definitionsOf(named, orders);
-/** Something of every kind is added, and something of the service's own goes: a column, a unique index. */
+/**
+ * Something of every kind is added, and something of the service's own goes: a column, a unique
+ * index.
+ */
 const changed = definitionsOf(
   withFields(named, [field("name", "String"), city, field("phone", "String", { isOptional: true })]),
   withFields(orders, [

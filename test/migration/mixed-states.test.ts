@@ -31,7 +31,9 @@ const states: Readonly<Record<string, Row>> = {
   "of a replay": { trigger_kind: "'manual'", replay_id: "1" },
 };
 
-/** What is mixed, each beside a state that can be: columns, and the constraint that refuses them. */
+/**
+ * What is mixed, each beside a state that can be: columns, and the constraint that refuses them.
+ */
 const mixed: readonly (readonly [state: string, columns: Row, constraint: string])[] = [
   ["pending", { status: "'lost'" }, "deliveries_status_check"],
   ["pending", { held_at: "now()" }, "deliveries_held_check"],

@@ -198,7 +198,8 @@ describe("applyMigration, where somebody else has taken a name that a mapping fi
       CREATE UNIQUE INDEX orders_notes_key ON orders (notes COLLATE "C");
       CREATE UNIQUE INDEX orders_status_key ON orders ((status || 'x'));
       ALTER TABLE orders ADD FOREIGN KEY (user_id) REFERENCES buyers ON UPDATE CASCADE ON DELETE RESTRICT NOT VALID`);
-    // Two customers of one name leave an index that PostgreSQL could not finish. It enforces nothing.
+    // Two customers of one name leave an index that PostgreSQL could not finish. It enforces
+    // nothing.
     await scene.client
       .query("CREATE UNIQUE INDEX CONCURRENTLY customers_name_key ON customers (name)")
       .catch(() => undefined);

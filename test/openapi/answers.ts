@@ -18,7 +18,8 @@ export interface ServedDocument {
 }
 
 /**
- * Judges answers by a document. Keys that a schema does not name are faults, too: the document would lack what is served.
+ * Judges answers by a document. Keys that a schema does not name are faults, too: the document
+ * would lack what is served.
  *
  * @returns What is wrong with an answer; empty when nothing is.
  */

@@ -7,7 +7,9 @@ import { createJudge, resolve, type DocumentedOperation, type ServedDocument } f
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** Makers first, then what shows and changes, and what deletes at last, the newest resource first. */
+/**
+ * Makers first, then what shows and changes, and what deletes at last, the newest resource first.
+ */
 const order = ["post", "get", "put", "patch", "batch", "delete"];
 
 const unknownUuid = "00000000-0000-4000-8000-000000000000";
@@ -51,7 +53,8 @@ describe("the examples of the document", () => {
     );
     const rank = ({ method, path }: Step): number =>
       order.indexOf(path.endsWith("/batch") ? "batch" : method);
-    // A delivery to be retried is there when a record was made; deletes go from the last resource to the first.
+    // A delivery to be retried is there when a record was made; deletes go from the last resource
+    // to the first.
     const late = ({ path }: Step): boolean => path.startsWith("/webhook");
     return all.toSorted(
       (a, b) =>

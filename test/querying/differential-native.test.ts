@@ -10,7 +10,9 @@ import { createRandom, pick } from "../support/random.ts";
 
 const seed = Number(process.env["SVC_TEST_SEED"] ?? Date.now() % 1_000_000);
 
-/** Types that the Prisma client does not know, with values that differ and values that are equal. */
+/**
+ * Types that the Prisma client does not know, with values that differ and values that are equal.
+ */
 const values: Readonly<Record<string, readonly string[]>> = {
   interval: ["PT0S", "P1D", "PT24H", "P1M", "P30D", "P-3D", "P1Y2M3DT4H5M6.789S", "P1DT-1H"],
   macaddr: ["08:00:2b:01:02:03", "08002b010203", "00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"],

@@ -112,7 +112,10 @@ describe(`the compiler of queries and the Prisma client, with seed ${seed}`, fun
     return `${described(parts)}\nPrisma:   ${JSON.stringify(expected)}\nCompiler: ${JSON.stringify(found)}`;
   }
 
-  /** What differs between `queries` generated ones. Prisma's own faults, see `faultsOfPrisma`, are passed over. */
+  /**
+   * What differs between `queries` generated ones. Prisma's own faults, see `faultsOfPrisma`, are
+   * passed over.
+   */
   async function differencesOf(
     definitions: readonly Definition[],
     queries: number,

@@ -245,7 +245,10 @@ const prices = definition({
   ],
 });
 
-/** The inverse of a reference is named after the resource: the second one to the same needs another name. */
+/**
+ * The inverse of a reference is named after the resource: the second one to the same needs another
+ * name.
+ */
 function withInverses(definitions: Definitions): Definitions {
   return new Map(
     [...definitions].map(([name, one]): [string, Definition] => {

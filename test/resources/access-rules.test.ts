@@ -97,7 +97,10 @@ const idsOf = ({ json }: Answer): readonly unknown[] =>
   (json as { readonly data: readonly { readonly id: unknown }[] }).data.map(({ id }) => id);
 const errorsOf = ({ json }: Answer): unknown => (json as { readonly errors: unknown }).errors;
 
-/** Ada, 7, leads the first project; Bob, 8, is a member of it and leads the second. Root is an admin. */
+/**
+ * Ada, 7, leads the first project; Bob, 8, is a member of it and leads the second. Root is an
+ * admin.
+ */
 describe("access", () => {
   let created: TestDatabase;
   let database: Database;

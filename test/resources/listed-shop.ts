@@ -83,7 +83,9 @@ const sales = definition({
   }),
 });
 
-/** A table of somebody else's: types that take less than their field, references that nothing keeps. */
+/**
+ * A table of somebody else's: types that take less than their field, references that nothing keeps.
+ */
 const stocks = definition({
   name: "stocks",
   isManaged: false,

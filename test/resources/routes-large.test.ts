@@ -18,7 +18,9 @@ interface Envelope {
 
 const envelopeOf = (answer: Answer): Envelope => answer.json as Envelope;
 
-/** 40 notices, the second to the thirtieth of 100 KB, the others small; one answer may read 1 MB. */
+/**
+ * 40 notices, the second to the thirtieth of 100 KB, the others small; one answer may read 1 MB.
+ */
 describe("GET /resources/{name} of large records", () => {
   let served: ServedDatabase;
   let database: Database;

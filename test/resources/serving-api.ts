@@ -90,7 +90,10 @@ export async function startApi(
   return { server, lines, changes: () => changes };
 }
 
-/** A request by a user to a path under `/svc-api/resources`; an object is sent as JSON, a text as it is. */
+/**
+ * A request by a user to a path under `/svc-api/resources`; an object is sent as JSON, a text as it
+ * is.
+ */
 export function ask(
   { server }: Api,
   who: string,
@@ -120,7 +123,10 @@ export const errorsOf = ({ status, json }: Answer): unknown => [
 export const idsOf = (answer: Answer): unknown[] =>
   (answer.json as { data: { id: number }[] }).data.map(({ id }) => id);
 
-/** Two orders of Ada's (7) and one of Bob's (8), a page each and a hidden one, a notice without an owner. */
+/**
+ * Two orders of Ada's (7) and one of Bob's (8), a page each and a hidden one, a notice without an
+ * owner.
+ */
 export async function seed(served: ServedDatabase): Promise<void> {
   await served.sql("TRUNCATE orders, customers, site_pages, notices RESTART IDENTITY");
   await served.sql("INSERT INTO customers (name) VALUES ('Acme'), ('Bolt')");

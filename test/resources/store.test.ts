@@ -31,7 +31,10 @@ const asRead = (record: Found): Row => shown(record.json());
 
 const plain = { where: {}, orderBy: [{ id: "asc" }], include: undefined, ...unasked };
 
-/** Both keep the same contract: the Prisma client answers what the compiler of queries does not know. */
+/**
+ * Both keep the same contract: the Prisma client answers what the compiler of queries does not
+ * know.
+ */
 const makers = {
   createStore(name: string, { records }: ServedDatabase): RecordStore {
     const definition = variant(name, {});

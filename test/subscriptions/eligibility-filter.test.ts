@@ -387,7 +387,8 @@ describe("createEligibility, by a filter", () => {
         team_id: 1,
       });
 
-      // The first event is all that passes the rest of the rule: 6,666 users of three events a time.
+      // The first event is all that passes the rest of the rule: 6,666 users of three events a
+      // time.
       expect(rows).to.have.length(Math.ceil(100_002 / Math.floor(asked / 3)));
       expect(found).to.equal(100_001);
     });

@@ -18,7 +18,10 @@ interface NewSubscription {
 
 const nobody: AdminRule = { kind: "nobody" };
 
-/** Orders, notes and a resource of the name of operational events, whose admins are named by the rule or the code. */
+/**
+ * Orders, notes and a resource of the name of operational events, whose admins are named by the
+ * rule or the code.
+ */
 function eligibilityBy(rule: AdminRule, code: CodeModule = {}): Eligibility {
   const resources = ["orders", "notes", "service"].map((name) =>
     definition({

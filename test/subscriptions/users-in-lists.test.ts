@@ -55,8 +55,8 @@ const rules = [
 ];
 
 /**
- * Columns stand for the values of users there, which have a type, as parameters have none. The schema of an extension may not be among those
- * that are searched.
+ * Columns stand for the values of users there, which have a type, as parameters have none. The
+ * schema of an extension may not be among those that are searched.
  */
 for (const schema of ["public", "elsewhere"])
   describe(`access.read by the users in a list, in a native type of the schema ${schema} and among other values`, () => {

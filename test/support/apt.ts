@@ -2,7 +2,10 @@ import { spawn } from "node:child_process";
 import { accessSync, constants, existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-/** The path of an executable: the first of `candidates` that exists, else by `PATH`; undefined when there is none. */
+/**
+ * The path of an executable: the first of `candidates` that exists, else by `PATH`; undefined when
+ * there is none.
+ */
 export function findExecutable(name: string, candidates: readonly string[]): string | undefined {
   const onPath = (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, name));
   return [...candidates, ...onPath].find(isExecutable);
@@ -23,9 +26,10 @@ export function canInstall(): boolean {
 }
 
 /**
- * Installs the arguments. Holds a lock meanwhile: the two halves of the tests run at one time, and apt-get waits for no other one that
- * updates its lists. policy-rc.d is the interface by which Debian's maintainer scripts ask whether a service may start; 101 says no. A
- * policy that is there already is the machine's own and stays.
+ * Installs the arguments. Holds a lock meanwhile: the two halves of the tests run at one time, and
+ * apt-get waits for no other one that updates its lists. policy-rc.d is the interface by which
+ * Debian's maintainer scripts ask whether a service may start; 101 says no. A policy that is there
+ * already is the machine's own and stays.
  */
 const script = `set -e
 exec 9>/tmp/svc-tests-install.lock
@@ -41,8 +45,9 @@ apt-get -o DPkg::Lock::Timeout=300 update 9>&-
 apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "$@" 9>&-`;
 
 /**
- * Installs Debian packages, with the progress on stderr, and keeps the services in them from starting by themselves.
- * Throws when this machine is none that it can be done on, or when apt-get fails.
+ * Installs Debian packages, with the progress on stderr, and keeps the services in them from
+ * starting by themselves. Throws when this machine is none that it can be done on, or when apt-get
+ * fails.
  */
 export async function install(packages: readonly string[]): Promise<void> {
   if (!canInstall()) {

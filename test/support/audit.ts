@@ -19,7 +19,8 @@ export async function auditOf(sql: Sql, act: () => Promise<unknown>): Promise<re
 }
 
 /**
- * Has the canaries of a journey with webhooks searched for in the whole table, and in what `svc-admin audit list` prints of it when there is an `env` to run it with.
+ * Has the canaries of a journey with webhooks searched for in the whole table, and in what
+ * `svc-admin audit list` prints of it when there is an `env` to run it with.
  *
  * @returns The rows.
  */

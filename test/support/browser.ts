@@ -13,7 +13,10 @@ export interface WatchedPage {
 }
 
 export interface TestBrowser {
-  /** Opens a page in a session of its own, without cookies and storage of another, for pages of an origin. */
+  /**
+   * Opens a page in a session of its own, without cookies and storage of another, for pages of an
+   * origin.
+   */
   open(origin: string): Promise<WatchedPage>;
   close(): Promise<void>;
 }
@@ -21,13 +24,17 @@ export interface TestBrowser {
 /** Where Debian and others put it; TEST_CHROMIUM names another. */
 const candidates = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
 
-/** Starts Chromium without a window. Installs it, with a font, where that can be done (test/support/apt.ts). */
+/**
+ * Starts Chromium without a window. Installs it, with a font, where that can be done
+ * (test/support/apt.ts).
+ */
 export async function startBrowser(): Promise<TestBrowser> {
   const browser: Browser = await chromium.launch({
     executablePath: await findChromium(),
     // Root has no sandbox; the pages are our own.
     chromiumSandbox: process.getuid?.() !== 0,
-    // Without a screen to draw on, the GPU process only costs time. One renderer for all pages of a context compiles their scripts once.
+    // Without a screen to draw on, the GPU process only costs time. One renderer for all pages of a
+    // context compiles their scripts once.
     args: ["--disable-gpu", "--disable-software-rasterizer", "--renderer-process-limit=1"],
   });
   const idle = new Map<string, Session[]>();
@@ -48,10 +55,16 @@ export async function startBrowser(): Promise<TestBrowser> {
   };
 }
 
-/** What a browser keeps for a person: a new one, and its first page, take three times the CPU of a second page. */
+/**
+ * What a browser keeps for a person: a new one, and its first page, take three times the CPU of a
+ * second page.
+ */
 interface Session {
   readonly context: BrowserContext;
-  /** A page without scripts. While it is there, so is the process that has compiled those of the others. */
+  /**
+   * A page without scripts. While it is there, so is the process that has compiled those of the
+   * others.
+   */
   readonly keeper: Page;
 }
 

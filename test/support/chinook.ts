@@ -1,7 +1,10 @@
 import { readFile } from "node:fs/promises";
 import { psql } from "./psql.ts";
 
-/** The tables of a music shop, which were there before the service. `TEST_CHINOOK_SQL` names a file with all of the data. */
+/**
+ * The tables of a music shop, which were there before the service. `TEST_CHINOOK_SQL` names a file
+ * with all of the data.
+ */
 export async function loadChinook(url: string): Promise<void> {
   await psql(url, { file: process.env["TEST_CHINOOK_SQL"] ?? "test/fixtures/chinook-excerpt.sql" });
   // Times without a zone must come out the same whatever zone the owners of the database live in.
@@ -18,7 +21,8 @@ export async function loadMappings(...names: readonly string[]): Promise<Readonl
   return Object.fromEntries(await Promise.all(files));
 }
 
-// All that `pg_dump --schema-only` would tell of public, without its version having to be the server's.
+// All that `pg_dump --schema-only` would tell of public, without its version having to be the
+// server's.
 const structure = `
   SELECT 'column', to_jsonb(col)::text FROM information_schema.columns AS col WHERE table_schema = 'public'
   UNION ALL

@@ -22,7 +22,9 @@ export interface CollectedSpan {
 
 type Attributes = Readonly<Record<string, string | number | boolean>>;
 
-/** An OpenTelemetry collector: takes OTLP over HTTP, and decodes the protobuf that really arrives. */
+/**
+ * An OpenTelemetry collector: takes OTLP over HTTP, and decodes the protobuf that really arrives.
+ */
 export interface TestCollector {
   /** For `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   readonly url: string;

@@ -12,7 +12,9 @@ export interface Outcome {
 
 /** What runs images here: `docker`, or `podman` with `runc`, on the network of this machine. */
 export interface Engine {
-  /** A command of the engine itself, such as `image inspect`. Never rejects: the exit status tells. */
+  /**
+   * A command of the engine itself, such as `image inspect`. Never rejects: the exit status tells.
+   */
   call(...args: readonly string[]): Promise<Outcome>;
   /** Runs a container to its end. */
   run(options: RunOptions): Promise<Outcome>;

@@ -57,7 +57,10 @@ whenTestsEnd(async () => {
   for (const database of open.values()) await database.drop();
 });
 
-/** By its log, PostgreSQL would copy each block through its buffers, which takes five times the CPU. 14 has no choice. */
+/**
+ * By its log, PostgreSQL would copy each block through its buffers, which takes five times the CPU.
+ * 14 has no choice.
+ */
 const strategy = " STRATEGY file_copy";
 
 /** @param sqlFor Gets the major version of the server. */

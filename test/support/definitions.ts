@@ -37,7 +37,10 @@ export const ownersOnly: Access = {
   reference: { kind: "everyone" },
 };
 
-/** A definition with every default filled in; the key is the field that says so, and is put first when none does. */
+/**
+ * A definition with every default filled in; the key is the field that says so, and is put first
+ * when none does.
+ */
 export function definition({
   name,
   fields,

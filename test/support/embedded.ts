@@ -12,16 +12,21 @@ import { whenTestsEnd } from "./services.ts";
 const run = promisify(execFile);
 const log = createLog({ level: "silent" });
 
-/** The variable that names a folder from `makeTemplate`, for several processes: to make one takes 5 s of CPU. */
+/**
+ * The variable that names a folder from `makeTemplate`, for several processes: to make one takes 5
+ * s of CPU.
+ */
 export const templateVariable = "SVC_TEST_EMBEDDED";
 
 const given = process.env[templateVariable];
 let template = given === undefined ? undefined : Promise.resolve(given);
 
 /**
- * Fills a data dir with an embedded database: by a copy, in a tenth of the time that it takes to make one.
+ * Fills a data dir with an embedded database: by a copy, in a tenth of the time that it takes to
+ * make one.
  *
- * @param isMigrated With the service's tables, and nothing in them, which take 2 s of CPU; default: it holds nothing.
+ * @param isMigrated With the service's tables, and nothing in them, which take 2 s of CPU; default:
+ * it holds nothing.
  */
 export async function fillDataDir(
   dataDir: string,

@@ -45,7 +45,10 @@ function sampleOf(line: string): Sample {
   };
 }
 
-/** The sum of a metric's samples that carry the labels; undefined when it has none of them. `name` may have a histogram's suffix. */
+/**
+ * The sum of a metric's samples that carry the labels; undefined when it has none of them. `name`
+ * may have a histogram's suffix.
+ */
 export function valueOf(
   metrics: ReadonlyMap<string, ShownMetric>,
   name: string,

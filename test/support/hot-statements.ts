@@ -20,7 +20,10 @@ import { inHand, parkedSubscription, subscriptions } from "./long-history.ts";
 
 const flightMs = 60_000;
 const [batch, lookThrough] = [100, 2_000];
-/** As many as the relay has under way, and as many as have left the outbox in two seconds of full speed. */
+/**
+ * As many as the relay has under way, and as many as have left the outbox in two seconds of full
+ * speed.
+ */
 const [mostUnderWay, mostGone] = [1_000, 4_000];
 
 /** @param plain Runs what only looks around. */
@@ -230,8 +233,8 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
   const lists = scopes.flatMap(([scope, filter]) =>
     [undefined, ...deliveryStatuses].map((status): HotWork => {
       const name = `list: ${[scope, status ?? []].flat().join(", ")}`;
-      // A count reads 10,001; what waits is looked up in the history, and what is in flight once more. Not so where others lie before what
-      // is looked for: "delivered" is in no index.
+      // A count reads 10,001; what waits is looked up in the history, and what is in flight once
+      // more. Not so where others lie before what is looked for: "delivered" is in no index.
       const isBehind = scope === "all" && status === "delivered";
       return {
         name,
@@ -254,7 +257,8 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
         name: `cursor: ${[scope, status ?? [], order].flat().join(", ")}`,
         pool: "lists",
         isByIndex: true,
-        // Those in flight too, and of one user and one webhook the pending and retrying ones together.
+        // Those in flight too, and of one user and one webhook the pending and retrying ones
+        // together.
         mostRead: 200 + 2 * inHand + (scope === "all" ? 0 : 1_000),
         run: (sql) =>
           createDeliveryHistory({ sql, listSql: sql, transact: (work) => work(sql) }).read({

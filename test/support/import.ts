@@ -10,7 +10,10 @@ export interface AdminRun {
   readonly stderr: string;
 }
 
-/** Runs `svc-admin` on a database and a configuration folder. Without a URL: on the embedded database in the folder. */
+/**
+ * Runs `svc-admin` on a database and a configuration folder. Without a URL: on the embedded
+ * database in the folder.
+ */
 export async function admin(
   { url, configDir }: { readonly url?: string; readonly configDir: string },
   ...args: readonly string[]

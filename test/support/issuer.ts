@@ -32,7 +32,9 @@ export interface Issuer {
   readonly url: string;
   /** Requests for the key set. */
   readonly keyRequests: () => number;
-  /** A token that the provider makes, by the grant of client credentials (RFC 6749, section 4.4). */
+  /**
+   * A token that the provider makes, by the grant of client credentials (RFC 6749, section 4.4).
+   */
   token(client: string, scope?: string): Promise<string>;
   /** A token signed by the tests, with the provider's key unless another one is given. */
   sign(

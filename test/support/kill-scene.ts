@@ -4,7 +4,9 @@ import { admin } from "./program.ts";
 import { startReceiver } from "./receiver.ts";
 import { request } from "./service.ts";
 
-/** Users, subscriptions, a receiver and a journal, on a service that runs and has the table `notes`. */
+/**
+ * Users, subscriptions, a receiver and a journal, on a service that runs and has the table `notes`.
+ */
 export interface KillScene {
   readonly pool: Pool;
   readonly databaseUrl: string;
@@ -20,7 +22,8 @@ export interface KillScene {
 const all = ["on_create", "on_update", "on_delete"];
 
 /**
- * Two owners, an admin who sees the records of both, and a subscription of the first owner that always fails.
+ * Two owners, an admin who sees the records of both, and a subscription of the first owner that
+ * always fails.
  *
  * @param env Of `svc-admin`.
  * @param baseUrl Of the API, with the route prefix.

@@ -13,21 +13,28 @@ import { unfiltered } from "./work.ts";
 
 export const nobody: AdminRule = { kind: "nobody" };
 
-/** A fan-out of which it is seen when it asks the database for subscribers, and for which it writes. */
+/**
+ * A fan-out of which it is seen when it asks the database for subscribers, and for which it writes.
+ */
 export interface KnownScene extends FanOutScene {
   /** Stands still, so that a slow machine forgets nothing. */
   nowMs: number;
   readonly lookUps: number;
   /** How often filters were applied to a batch. */
   readonly filterings: number;
-  /** Of each statement that was to write: whether the subscribers were known or asked for, and whether they were stale. */
+  /**
+   * Of each statement that was to write: whether the subscribers were known or asked for, and
+   * whether they were stale.
+   */
   readonly inserts: readonly string[];
   /** Runs once, before the next insert for known subscribers. */
   meanwhile: (() => Promise<unknown>) | undefined;
   readonly finderFor: (eligibility: Eligibility) => SubscriberFinder;
   readonly startKnown: (rule?: AdminRule, overrides?: Partial<FanOutOptions>) => void;
   readonly fanOut: (event: EventModel) => Promise<void>;
-  /** The event of the scene is asked for; another one of the same owner follows, which is returned. */
+  /**
+   * The event of the scene is asked for; another one of the same owner follows, which is returned.
+   */
   readonly fanOutTwo: (change?: () => Promise<unknown>) => Promise<EventModel>;
   /** Fans out two events together: one of the scene's owner, and one of another. */
   readonly fanOutTogether: (ownerId: number) => Promise<readonly [EventModel, EventModel]>;

@@ -4,8 +4,8 @@ import { reply, type ReceivedRequest, type TestReceiver } from "./receiver.ts";
 import type { TriedChange } from "./writers.ts";
 
 /**
- * Writes down every committed change of `notes` beside the service's own capture: a trigger of the test's own, in the
- * writer's transaction.
+ * Writes down every committed change of `notes` beside the service's own capture: a trigger of the
+ * test's own, in the writer's transaction.
  */
 export const journalSql = `
   CREATE TABLE journal (change text, owner_id int);
@@ -60,7 +60,10 @@ export interface Arrivals {
   release(): void;
 }
 
-/** Notes what comes to a receiver. It answers 204, but 503 to every twentieth request and 500 to each one for `/broken`. */
+/**
+ * Notes what comes to a receiver. It answers 204, but 503 to every twentieth request and 500 to
+ * each one for `/broken`.
+ */
 export function noteArrivals(receiver: TestReceiver): Arrivals {
   const all: Arrival[] = [];
   const held: (() => void)[] = [];
@@ -210,7 +213,9 @@ export async function readLedger({
   };
 }
 
-/** Nothing lost, nothing invented, and only the receiver that always fails has failed deliveries. */
+/**
+ * Nothing lost, nothing invented, and only the receiver that always fails has failed deliveries.
+ */
 export function expectClean(ledger: Ledger): void {
   const { label, lost, phantom, misrecorded, altered, broken } = ledger;
   const unexplained = ledger.explained.filter((line) => !line.startsWith("/broken "));

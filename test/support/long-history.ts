@@ -6,13 +6,16 @@ export interface LongHistory {
   /** Each has two deliveries. */
   readonly events: number;
   /**
-   * At most half as many, of each kind: events of one resource, retries due now and tomorrow, deliveries parked for one subscription and for a
-   * thousand, and held for them.
+   * At most half as many, of each kind: events of one resource, retries due now and tomorrow,
+   * deliveries parked for one subscription and for a thousand, and held for them.
    */
   readonly waiting: number;
 }
 
-/** User 1 is an admin and has subscription 1, which gets every event; another thousand of subscriptions of 200 users share the others. */
+/**
+ * User 1 is an admin and has subscription 1, which gets every event; another thousand of
+ * subscriptions of 200 users share the others.
+ */
 export const subscriptions = 1_001;
 /** Its deliveries wait for a slot, and as many are held. */
 export const parkedSubscription = 2;
@@ -23,10 +26,11 @@ export const inHand = 400;
 const changes = 100_000;
 
 /**
- * Makes it by SQL, in a database that has the service's tables and nothing in them. PostgreSQL's statistics are those of the empty tables
- * until `learnStatistics`.
+ * Makes it by SQL, in a database that has the service's tables and nothing in them. PostgreSQL's
+ * statistics are those of the empty tables until `learnStatistics`.
  *
- * The first half of the events are a month old, and all their deliveries at their end; 1 delivery of 100 has failed, and 1 of 200 was cancelled.
+ * The first half of the events are a month old, and all their deliveries at their end; 1 delivery
+ * of 100 has failed, and 1 of 200 was cancelled.
  */
 export async function makeLongHistory(sql: Sql, { events, waiting }: LongHistory): Promise<void> {
   await keepStatistics(sql);
@@ -200,8 +204,9 @@ async function addDeliveries(
 }
 
 /**
- * Has the planner believe what VACUUM and ANALYZE tell it of queues that they find emptied, their pages still there: no row. A statement that
- * was prepared then keeps its plan, whatever has come since.
+ * Has the planner believe what VACUUM and ANALYZE tell it of queues that they find emptied, their
+ * pages still there: no row. A statement that was prepared then keeps its plan, whatever has come
+ * since.
  */
 export async function believeEmptied(sql: Sql): Promise<void> {
   const queues = ["outbox", "delivery_queue", "flights", "subscription_changes"];

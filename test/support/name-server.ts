@@ -2,7 +2,10 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIP } from "node:net";
 
-/** What is said of a name: its addresses; no such name; no address; that the server failed; or nothing at all. */
+/**
+ * What is said of a name: its addresses; no such name; no address; that the server failed; or
+ * nothing at all.
+ */
 export type Told = readonly string[] | "NXDOMAIN" | "NODATA" | "SERVFAIL" | "silence";
 
 /** A DNS server on 127.0.0.1, over UDP. */

@@ -15,7 +15,10 @@ triggers: [on_create, on_update, on_delete]
 ownerColumn: user_id
 `;
 
-/** Subscribes a user to all notes events at `<receiver>/hook`, unless `changes` say otherwise. Answers the subscription, secret included. */
+/**
+ * Subscribes a user to all notes events at `<receiver>/hook`, unless `changes` say otherwise.
+ * Answers the subscription, secret included.
+ */
 export async function subscribe(
   user: TestUser,
   receiver: TestReceiver,

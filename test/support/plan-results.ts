@@ -27,8 +27,9 @@ export interface PlanResult {
 const fewRows = 2_000;
 
 /**
- * Makes a long history in an empty database and takes the plans of all hot work in it: with statistics of the empty tables and with fresh
- * ones, each for plans made for the parameters and for those that are not.
+ * Makes a long history in an empty database and takes the plans of all hot work in it: with
+ * statistics of the empty tables and with fresh ones, each for plans made for the parameters and
+ * for those that are not.
  */
 export async function plansIn({
   url,

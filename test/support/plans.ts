@@ -39,7 +39,8 @@ const { prepareValue } = createRequire(import.meta.url)("pg/lib/utils") as {
 };
 
 /**
- * A `Sql` that runs each statement, explains it, and takes back what it has written, so that every statement finds the same rows.
+ * A `Sql` that runs each statement, explains it, and takes back what it has written, so that every
+ * statement finds the same rows.
  *
  * @param note Called with each statement.
  */

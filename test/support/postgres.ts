@@ -19,12 +19,18 @@ import {
 const run = promisify(execFile);
 
 export interface PrivatePostgres extends PrivateServer {
-  /** The immediate shutdown (`pg_ctl stop -m immediate`): every session is cut off, and the next start recovers from the log. */
+  /**
+   * The immediate shutdown (`pg_ctl stop -m immediate`): every session is cut off, and the next
+   * start recovers from the log.
+   */
   crash(): Promise<void>;
 }
 
 export interface PrivatePostgresOptions {
-  /** Off, it is faster, and only the loss of the machine could lose commits: SIGKILL does not. Default false. */
+  /**
+   * Off, it is faster, and only the loss of the machine could lose commits: SIGKILL does not.
+   * Default false.
+   */
   readonly fsync?: boolean;
   /** Server settings in addition to those that a private server needs. */
   readonly settings?: Readonly<Record<string, string>>;
@@ -46,7 +52,10 @@ export function findPostgres(): string | undefined {
   return initdb === undefined ? undefined : dirname(initdb);
 }
 
-/** Makes sure that PostgreSQL's programs are there and gives their folder. Throws saying what to install. */
+/**
+ * Makes sure that PostgreSQL's programs are there and gives their folder. Throws saying what to
+ * install.
+ */
 export async function ensurePostgres(): Promise<string> {
   if (findPostgres() === undefined) await install(["postgresql"]);
   const bin = findPostgres();
@@ -109,7 +118,8 @@ export async function startPrivatePostgres({
 
   let server: PrivateProcess | undefined;
   async function start(): Promise<void> {
-    // After a SIGKILL the old backends may hold the shared memory for a moment, and the new server refuses to start.
+    // After a SIGKILL the old backends may hold the shared memory for a moment, and the new server
+    // refuses to start.
     for (let attempt = 1; ; attempt += 1) {
       server = startProcess({ command: join(bin, "postgres"), args, env, folder, account });
       try {

@@ -43,13 +43,16 @@ export interface PrivateServer {
   pause(): void;
   /** SIGCONT. */
   resume(): void;
-  /** Kills it and removes its files. The test that started it calls this; one left behind fails the run. */
+  /**
+   * Kills it and removes its files. The test that started it calls this; one left behind fails the
+   * run.
+   */
   dispose(): Promise<void>;
 }
 
 /**
- * Ends a process group and removes a folder when its standard input closes: however the test run ends,
- * SIGKILL included, the kernel closes the pipe, and nothing is left behind.
+ * Ends a process group and removes a folder when its standard input closes: however the test run
+ * ends, SIGKILL included, the kernel closes the pipe, and nothing is left behind.
  */
 const keeperScript = 'read -r _; kill -s KILL -- "-$1" 2>/dev/null; sleep 0.2; rm -rf -- "$2"';
 
@@ -124,7 +127,8 @@ function keep(child: ChildProcess, pid: number, folder: string): void {
     stdio: ["pipe", "ignore", "ignore"],
   });
   keeper.unref();
-  // A pipe of a child process is a socket, which can be taken off the event loop; its type does not say so.
+  // A pipe of a child process is a socket, which can be taken off the event loop; its type does not
+  // say so.
   (keeper.stdin as unknown as { unref(): void }).unref();
   // From then on the process id may belong to somebody else.
   child.once("exit", () => keeper.kill("SIGKILL"));
@@ -153,8 +157,9 @@ export function removeFolder(folder: string): void {
 const givenPorts = new Set<number>();
 
 /**
- * A port of 127.0.0.1 that nothing listens on. Taken from below the range out of which systems give ports to outgoing
- * connections, so that it is still free after a server was stopped for a while. Each is given once.
+ * A port of 127.0.0.1 that nothing listens on. Taken from below the range out of which systems give
+ * ports to outgoing connections, so that it is still free after a server was stopped for a while.
+ * Each is given once.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -187,7 +192,10 @@ export function answers(port: number, greeting: Buffer): Promise<boolean> {
   });
 }
 
-/** Waits until a process that was just started serves. Throws with its output when it ends instead, or after a minute. */
+/**
+ * Waits until a process that was just started serves. Throws with its output when it ends instead,
+ * or after a minute.
+ */
 export async function untilServing(
   process: PrivateProcess,
   { what, isServing }: { readonly what: string; readonly isServing: () => Promise<boolean> },

@@ -22,7 +22,10 @@ export interface Ending {
   readonly durationMs: number;
 }
 
-/** `svc <name>` as operators run it: the built program, in a process of its own. Its ports stay the same across restarts. */
+/**
+ * `svc <name>` as operators run it: the built program, in a process of its own. Its ports stay the
+ * same across restarts.
+ */
 export interface Program {
   /** Of the REST API, without a path. */
   readonly origin: string;
@@ -139,8 +142,9 @@ export async function createProgram({
 }
 
 /**
- * Runs `svc-admin` with `--json` and gives its answer; in this process, where a start takes most of the time. Not the
- * built one: a second schema engine of Prisma in a process breaks the first. `tryAdmin` runs a process of that.
+ * Runs `svc-admin` with `--json` and gives its answer; in this process, where a start takes most of
+ * the time. Not the built one: a second schema engine of Prisma in a process breaks the first.
+ * `tryAdmin` runs a process of that.
  */
 export async function admin(
   args: readonly string[],
@@ -181,7 +185,9 @@ export interface Configuration {
   dispose(): void;
 }
 
-/** Writes `service.yaml` and mapping files, by name, into a new folder, with a data dir beside them. */
+/**
+ * Writes `service.yaml` and mapping files, by name, into a new folder, with a data dir beside them.
+ */
 export function writeConfiguration({
   service,
   resources,

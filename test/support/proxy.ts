@@ -1,10 +1,16 @@
 import { connect, createServer, type Socket } from "node:net";
 import { once } from "node:events";
 
-/** A way to a server that can be made to swallow everything, as a network does that has failed without a word. */
+/**
+ * A way to a server that can be made to swallow everything, as a network does that has failed
+ * without a word.
+ */
 export interface Proxy {
   readonly port: number;
-  /** From now on nothing is forwarded in either direction; connections stay open, and new ones are taken. */
+  /**
+   * From now on nothing is forwarded in either direction; connections stay open, and new ones are
+   * taken.
+   */
   stall(): void;
   /** Forwards again, from the next connection on. Those that stalled stay so. */
   resume(): void;

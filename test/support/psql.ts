@@ -7,8 +7,9 @@ import { findPostgres } from "./postgres.ts";
 const run = promisify(execFile);
 
 /**
- * Runs `psql`, as a person or another program beside the service would, and gives what it prints: rows unaligned, without headings.
- * The first statement that fails ends it, and rejects with its message.
+ * Runs `psql`, as a person or another program beside the service would, and gives what it prints:
+ * rows unaligned, without headings. The first statement that fails ends it, and rejects with its
+ * message.
  *
  * @param input SQL, each text in a transaction of its own, or a file of SQL.
  */

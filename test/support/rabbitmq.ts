@@ -24,11 +24,15 @@ export interface PrivateRabbitMq extends PrivateServer {
 
 /** The path of RabbitMQ's start script; undefined when it is not installed. */
 export function findRabbitMq(): string | undefined {
-  // Debian puts a wrapper into PATH that changes to the user rabbitmq; the script behind it runs as anyone.
+  // Debian puts a wrapper into PATH that changes to the user rabbitmq; the script behind it runs as
+  // anyone.
   return findExecutable("rabbitmq-server", ["/usr/lib/rabbitmq/bin/rabbitmq-server"]);
 }
 
-/** Makes sure that RabbitMQ is there and gives the path of its start script. Throws saying what to install. */
+/**
+ * Makes sure that RabbitMQ is there and gives the path of its start script. Throws saying what to
+ * install.
+ */
 export async function ensureRabbitMq(): Promise<string> {
   if (findRabbitMq() === undefined) await install(["rabbitmq-server"]);
   const script = findRabbitMq();
@@ -72,7 +76,8 @@ export async function startPrivateRabbitMq(): Promise<PrivateRabbitMq> {
     RABBITMQ_LOG_BASE: join(folder, "log"),
     RABBITMQ_PID_FILE: join(folder, "pid"),
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: "-kernel inet_dist_use_interface {127,0,0,1}",
-    // Together with -noinput below: the script becomes the node instead of waiting for it, so that signals reach it.
+    // Together with -noinput below: the script becomes the node instead of waiting for it, so that
+    // signals reach it.
     RABBITMQ_ALLOW_INPUT: "1",
   };
 
@@ -104,9 +109,10 @@ export async function startPrivateRabbitMq(): Promise<PrivateRabbitMq> {
   }
 
   /**
-   * RabbitMQ 3.10 syncs the messages of a quorum queue before it confirms them, but writes down where the queue itself is kept
-   * only seconds after its declaration. A node killed in between comes back with queues that confirm nothing, seen here each
-   * time. A queue in service is older than that; one of a test is not.
+   * RabbitMQ 3.10 syncs the messages of a quorum queue before it confirms them, but writes down
+   * where the queue itself is kept only seconds after its declaration. A node killed in between
+   * comes back with queues that confirm nothing, seen here each time. A queue in service is older
+   * than that; one of a test is not.
    */
   async function syncRegister(): Promise<void> {
     if (node?.isRunning() === true)

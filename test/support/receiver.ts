@@ -41,7 +41,10 @@ export interface TestReceiver {
   connectionCount(): number;
   /** How many are open. */
   openConnections(): number;
-  /** Destroys the connections that no request is using or waiting on: what a receiver's idle timeout does. */
+  /**
+   * Destroys the connections that no request is using or waiting on: what a receiver's idle timeout
+   * does.
+   */
   dropIdleConnections(): void;
   /** Destroys every connection; resolves once the port is free. May be called twice. */
   close(): Promise<void>;

@@ -4,7 +4,10 @@ import type { TestReceiver } from "./receiver.ts";
 import { request, type Answer, type TestService } from "./service.ts";
 import { until } from "./wait.ts";
 
-/** Changes something by every kind of request, and expects success. The receiver must answer with failures, and one attempt be all. */
+/**
+ * Changes something by every kind of request, and expects success. The receiver must answer with
+ * failures, and one attempt be all.
+ */
 export async function requestChanges(service: TestService, receiver: TestReceiver): Promise<void> {
   const admin = await service.createUser({ isAdmin: true });
   const { id } = await subscribe(admin, receiver);

@@ -1,11 +1,14 @@
 /**
- * Runs every test, two portions of them side by side: much of the time, a test waits for a server or a clock. Portions side by side have
- * private servers of their own, and those after them find these running. With servers from outside, one portion runs after the other.
+ * Runs every test, two portions of them side by side: much of the time, a test waits for a server
+ * or a clock. Portions side by side have private servers of their own, and those after them find
+ * these running. With servers from outside, one portion runs after the other.
  *
- * The first portion prints as it goes, the others when all are through. Options are passed on to mocha.
+ * The first portion prints as it goes, the others when all are through. Options are passed on to
+ * mocha.
  *
- * Where a few tests failed, their files run once more, with nothing beside them. Tests that pass then are reported as unsteady. An
- * unsteady test needs a correction: most often it waits too briefly for a busy machine. A test that fails twice fails the run.
+ * Where a few tests failed, their files run once more, with nothing beside them. Tests that pass
+ * then are reported as unsteady. An unsteady test needs a correction: most often it waits too
+ * briefly for a busy machine. A test that fails twice fails the run.
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -27,8 +30,9 @@ const files = (await readdir("test", { recursive: true }))
   .map((name) => `test/${name}`)
   .toSorted();
 /**
- * Two large portions of eight files in twenty, and four of one file each for the process that ends first. To load the code of a portion takes some
- * 3 s of CPU. By turns, since the files that take long are side by side in a folder.
+ * Two large portions of eight files in twenty, and four of one file each for the process that ends
+ * first. To load the code of a portion takes some 3 s of CPU. By turns, since the files that take
+ * long are side by side in a folder.
  */
 function portionOf(index: number): number {
   const turn = index % 20;
@@ -96,7 +100,9 @@ async function run(
   return { printed, warnings, isFailed, failures: lines.map((line) => JSON.parse(line) as Failure) };
 }
 
-/** What mocha counted, and the tests that failed. Without it, the last lines tell how the run ended. */
+/**
+ * What mocha counted, and the tests that failed. Without it, the last lines tell how the run ended.
+ */
 function summaryOf({ printed, isFailed }: Run): { passed: number; failed: number; text: string } {
   const plain = stripVTControlCharacters(printed);
   const start = plain.search(/^ +\d+ passing/m);
@@ -113,7 +119,10 @@ function summaryOf({ printed, isFailed }: Run): { passed: number; failed: number
 const waiting = portions.entries();
 const runs: Run[] = [];
 
-/** Runs portions, one after the other, for as long as there are any; on servers that this process starts and ends. */
+/**
+ * Runs portions, one after the other, for as long as there are any; on servers that this process
+ * starts and ends.
+ */
 async function runWaiting(): Promise<void> {
   const started = isShared ? [] : await startServers();
   const [postgres, rabbitMq] = started;

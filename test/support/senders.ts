@@ -12,7 +12,9 @@ export const deliveryHeaders = {
 
 export type SenderOptions = Partial<Parameters<typeof createSender>[0]>;
 
-/** Real senders of one fixed delivery, which may go to this machine unless a test says otherwise. */
+/**
+ * Real senders of one fixed delivery, which may go to this machine unless a test says otherwise.
+ */
 export interface TestSenders {
   /** One sender with its connections, for several posts. */
   open(options?: SenderOptions): {

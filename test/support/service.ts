@@ -63,11 +63,17 @@ export interface ServiceOptions {
   readonly http?: Partial<Config["http"]>;
   readonly webhooks?: Partial<Config["webhooks"]>;
   readonly auth?: Config["auth"];
-  /** Variables that win over those of the mode. The database of a `DATABASE_URL` is there afterwards. */
+  /**
+   * Variables that win over those of the mode. The database of a `DATABASE_URL` is there
+   * afterwards.
+   */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Small enough that a journey through retries takes less than a second, and no more than needed of the machine. */
+/**
+ * Small enough that a journey through retries takes less than a second, and no more than needed of
+ * the machine.
+ */
 const quick: Partial<Config["webhooks"]> = {
   timeoutMs: 2_000,
   backoffMs: [50],
@@ -110,8 +116,9 @@ export async function request({
 }
 
 /**
- * Starts API, relay and dispatcher in this process, on a database and folder of their own. The service's tables are there before, unless
- * something prepares the database; the service makes those of its resources.
+ * Starts API, relay and dispatcher in this process, on a database and folder of their own. The
+ * service's tables are there before, unless something prepares the database; the service makes
+ * those of its resources.
  */
 export async function startService(options: ServiceOptions): Promise<TestService> {
   const folder = await mkdtemp(join(tmpdir(), "svc-service-"));

@@ -1,5 +1,6 @@
 /**
- * The servers that the tests run on, as mocha's root hooks: `.mocharc.json` names this file under `require`.
+ * The servers that the tests run on, as mocha's root hooks: `.mocharc.json` names this file under
+ * `require`.
  */
 import { appendFileSync } from "node:fs";
 import { relative } from "node:path";
@@ -17,7 +18,10 @@ const atEnd: (() => Promise<void>)[] = [];
 const foreignPostgres = process.env["TEST_DATABASE_URL"];
 const foreignRabbitMq = process.env["TEST_AMQP_URL"];
 
-/** URL of a PostgreSQL that may create databases: `TEST_DATABASE_URL`, else a private server, started at the first call. */
+/**
+ * URL of a PostgreSQL that may create databases: `TEST_DATABASE_URL`, else a private server,
+ * started at the first call.
+ */
 export async function postgresUrl(): Promise<string> {
   if (foreignPostgres !== undefined) return foreignPostgres;
   postgres ??= startPrivatePostgres();
@@ -39,7 +43,9 @@ export function whenTestsEnd(clean: () => Promise<void>): void {
   atEnd.push(clean);
 }
 
-/** Mocha calls it once, without a time limit, before the first test: an installation takes minutes. */
+/**
+ * Mocha calls it once, without a time limit, before the first test: an installation takes minutes.
+ */
 export async function mochaGlobalSetup(): Promise<void> {
   endWithParent();
   if (!canInstall()) return;
@@ -47,7 +53,10 @@ export async function mochaGlobalSetup(): Promise<void> {
   if (foreignRabbitMq === undefined && findRabbitMq() === undefined) await ensureRabbitMq();
 }
 
-/** `mocha` runs the tests in a child process, which outlives a SIGTERM to `mocha` unless it looks for itself. */
+/**
+ * `mocha` runs the tests in a child process, which outlives a SIGTERM to `mocha` unless it looks
+ * for itself.
+ */
 function endWithParent(): void {
   const parent = process.ppid;
   setInterval(() => {

@@ -5,7 +5,10 @@ import { createLog } from "../../src/telemetry/log.ts";
 export interface WatchedBroker extends Broker {
   /** What was given to `publish`, confirmed or not, in order. */
   readonly published: OutgoingMessage[];
-  /** Answers `unconfirmed`, and takes nothing, for the messages that it says yes to; at first for none. */
+  /**
+   * Answers `unconfirmed`, and takes nothing, for the messages that it says yes to; at first for
+   * none.
+   */
   refuses: (message: OutgoingMessage) => boolean;
   /** What `isConnected` answers. */
   connected: boolean;

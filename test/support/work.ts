@@ -22,14 +22,19 @@ import { createSecretBox } from "../../src/subscriptions/secret.ts";
 /** Seals the secrets of the subscriptions that `createWork` makes. */
 export const secretBox = createSecretBox(Buffer.alloc(32, 7));
 
-/** Rows of the service's own tables, each with everything that it needs, and what became of them. */
+/**
+ * Rows of the service's own tables, each with everything that it needs, and what became of them.
+ */
 export interface Work {
   addUser(overrides?: Partial<UserUncheckedCreateInput>): Promise<UserModel>;
   /** Of a user of its own unless one is named. */
   addSubscription(overrides?: Partial<SubscriptionUncheckedCreateInput>): Promise<SubscriptionModel>;
   /** In the outbox, as the capture would have put it there. */
   addEvent(overrides?: Partial<EventUncheckedCreateInput>): Promise<EventModel>;
-  /** Of an event that the subscription's user owns and that is fanned out; due now unless it is at its end. */
+  /**
+   * Of an event that the subscription's user owns and that is fanned out; due now unless it is at
+   * its end.
+   */
   addDelivery(subscription: SubscriptionModel, overrides?: DeliveryOverrides): Promise<DeliveryModel>;
   deliveryOf(id: bigint): Promise<DeliveryModel>;
   /** Its row of the queue, or null when it is in none. */
@@ -153,7 +158,10 @@ export const failure = (): AttemptResult => ({
   isResponseTruncated: false,
 });
 
-/** An admission that a test can watch: every receiver may have every attempt, unless a test says otherwise. */
+/**
+ * An admission that a test can watch: every receiver may have every attempt, unless a test says
+ * otherwise.
+ */
 export interface WatchedAdmission extends Pick<
   Admission,
   "reserve" | "refusalOf" | "hasShareOf" | "inTurn" | "roomOf"

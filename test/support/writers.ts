@@ -4,16 +4,21 @@ import { messageOf } from "../../src/kit/errors.ts";
 import { call, type Answer } from "./http.ts";
 
 /**
- * What a writer knows of a change that it tried: `acknowledged` is committed, `refused` is certainly not (rolled back, or never
- * received), and `unanswered` may be either.
+ * What a writer knows of a change that it tried: `acknowledged` is committed, `refused` is
+ * certainly not (rolled back, or never received), and `unanswered` may be either.
  */
 export interface TriedChange {
-  /** `<trigger> <label> <number>`, the last two being the text of the record; never the same twice. */
+  /**
+   * `<trigger> <label> <number>`, the last two being the text of the record; never the same twice.
+   */
   readonly change: string;
   readonly outcome: "acknowledged" | "refused" | "unanswered";
 }
 
-/** Programs that write to the table `notes` without a pause, through the API and past it, until stopped. */
+/**
+ * Programs that write to the table `notes` without a pause, through the API and past it, until
+ * stopped.
+ */
 export interface Writers {
   /** Begins every text of what is written from now on. */
   label: string;
@@ -39,11 +44,17 @@ export interface WritersOptions {
   readonly label: string;
   readonly apiWriters?: number;
   readonly sqlWriters?: number;
-  /** Between two rounds of one writer, so that the load stays the same on a fast machine. Default: 120. */
+  /**
+   * Between two rounds of one writer, so that the load stays the same on a fast machine. Default:
+   * 120.
+   */
   readonly breatherMs?: number;
 }
 
-/** What one round of a writer tries on average: the API's deletes every second record, a transaction makes four changes. */
+/**
+ * What one round of a writer tries on average: the API's deletes every second record, a transaction
+ * makes four changes.
+ */
 export const changesPerRound = { api: 2.5, sql: 4 } as const;
 
 const expected = new Set([200, 201, 204, 503]);

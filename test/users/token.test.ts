@@ -19,7 +19,8 @@ describe("mintToken", () => {
       counts.set(character, (counts.get(character) ?? 0) + 1);
     }
 
-    // 43,000 draws from 62: 694 each, with a standard deviation of 26. A byte modulo 62 would give eight of them 840.
+    // 43,000 draws from 62: 694 each, with a standard deviation of 26. A byte modulo 62 would give
+    // eight of them 840.
     expect(counts.size).to.equal(62);
     expect(Math.max(...counts.values())).to.be.below(694 + 5.5 * 26);
     expect(Math.min(...counts.values())).to.be.above(694 - 5.5 * 26);

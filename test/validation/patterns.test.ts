@@ -85,7 +85,8 @@ describe("compilePattern", () => {
 });
 
 describe("the rule regex", () => {
-  // Each takes JavaScript's engine hours, or makes the linear one as slow as it gets: a new state for nearly every character.
+  // Each takes JavaScript's engine hours, or makes the linear one as slow as it gets: a new state
+  // for nearly every character.
   const hard = [
     "/^(a+)+$/",
     "/(a|a)+c$/",

@@ -10,7 +10,10 @@ const api = `namespace="${namespace}", job="release-svc-api-metrics", pod="api-1
 const dispatcher = `namespace="${namespace}", job="release-svc-dispatcher-metrics", pod="dispatcher-1"`;
 const elsewhere = `namespace="other", job="release-svc-dispatcher-metrics", pod="dispatcher-1"`;
 
-/** Both programs are up, so that only the alert that is meant fires. `_` is a scrape that found nothing. */
+/**
+ * Both programs are up, so that only the alert that is meant fires. `_` is a scrape that found
+ * nothing.
+ */
 const up = { [`up{${api}}`]: "1x60", [`up{${dispatcher}}`]: "1x60" };
 
 /** A minute a value, in promtool's notation: `0x10 5` is 0 eleven times, then 5. */

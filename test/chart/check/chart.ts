@@ -171,7 +171,9 @@ export function render(options: Options): readonly KubernetesObject[] {
   });
 }
 
-/** What kubeconform has against the objects; empty for nothing. A kind without a schema is a fault. */
+/**
+ * What kubeconform has against the objects; empty for nothing. A kind without a schema is a fault.
+ */
 export function schemaFaults(text: string, kubernetes: string): string {
   const schemas = given("SVC_CHART_SCHEMAS");
   const places = [

@@ -32,7 +32,10 @@ function decoded(base64: string | undefined): string | undefined {
   return base64 === undefined ? undefined : Buffer.from(base64, "base64").toString();
 }
 
-/** Lays the ConfigMaps of a pod into a folder, as the kubelet mounts them. Undefined when they are not the chart's. */
+/**
+ * Lays the ConfigMaps of a pod into a folder, as the kubelet mounts them. Undefined when they are
+ * not the chart's.
+ */
 function mount(pod: Pod, objects: readonly KubernetesObject[]): string | undefined {
   const root = mkdtempSync(join(tmpdir(), "svc-chart-"));
   for (const { name, mountPath } of pod.container.volumeMounts ?? []) {

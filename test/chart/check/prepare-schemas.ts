@@ -3,11 +3,11 @@ import { join } from "node:path";
 import { parse } from "yaml";
 
 /**
- * Writes the schemas of Kubernetes and of custom resources where kubeconform finds them: `<out>/<version>/<kind>-<group>-<version>.json`
- * and `<out>/custom/<group>/<kind>-<version>.json`.
+ * Writes the schemas of Kubernetes and of custom resources where kubeconform finds them:
+ * `<out>/<version>/<kind>-<group>-<version>.json` and `<out>/custom/<group>/<kind>-<version>.json`.
  *
- * Arguments: the folder of schemas by version, the folder to write to, then versions of Kubernetes and files of
- * CustomResourceDefinitions.
+ * Arguments: the folder of schemas by version, the folder to write to, then versions of Kubernetes
+ * and files of CustomResourceDefinitions.
  */
 function main([schemas = "", out = "", ...rest]: readonly string[]): void {
   for (const one of rest) {

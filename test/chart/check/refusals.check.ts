@@ -3,7 +3,10 @@ import { refusal } from "./chart.ts";
 
 const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
-/** What is wrong, the values on top of ci/minimal.yaml (or another file), and what the message must say. */
+/**
+ * What is wrong, the values on top of ci/minimal.yaml (or another file), and what the message must
+ * say.
+ */
 const refused: readonly (readonly [name: string, values: object, message: RegExp, file?: string])[] = [
   ["no image", { image: { repository: "" } }, /image\.repository: required.*Dockerfile/],
   [

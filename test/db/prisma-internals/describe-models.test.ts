@@ -116,7 +116,10 @@ describe("Prisma's packages", () => {
   });
 });
 
-/** What the CLI writes, read from its text: the module itself would want a folder of packages around it. */
+/**
+ * What the CLI writes, read from its text: the module itself would want a folder of packages around
+ * it.
+ */
 async function generate(schemaText: string): Promise<ModelsDescription> {
   const folder = await mkdtemp(path.join(tmpdir(), "svc-generate-"));
   try {

@@ -191,7 +191,8 @@ describe("provedKeys", () => {
       "cid+kind",
       "cid+label+kind",
     ],
-    // An outer join's condition leaves NULL where it does not hold, whatever it says of the columns.
+    // An outer join's condition leaves NULL where it does not hold, whatever it says of the
+    // columns.
     [
       " SELECT o.customer_id,\n    c.name\n   FROM orders o\n     LEFT JOIN customers c ON c.id = o.customer_id AND o.open = 1\n  GROUP BY o.customer_id, c.name;",
       "customer_id+name",

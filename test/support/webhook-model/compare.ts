@@ -27,7 +27,10 @@ export interface Changes {
   readonly added?: readonly Expected[];
 }
 
-/** Waits until all is done, holds the database and the receiver to the model, and takes over what the guide leaves open. */
+/**
+ * Waits until all is done, holds the database and the receiver to the model, and takes over what
+ * the guide leaves open.
+ */
 export async function agree(
   model: Model,
   world: World,

@@ -1,4 +1,7 @@
-/** What each subscription has to receive, and in which state each delivery is: no more than the guide says of it. */
+/**
+ * What each subscription has to receive, and in which state each delivery is: no more than the
+ * guide says of it.
+ */
 
 export type Status = "retrying" | "held" | "delivered" | "failed" | "cancelled";
 export type Manner = "ok" | "fail" | "gone";
@@ -92,7 +95,8 @@ export function wants(subscription: Subscription, event: Event): boolean {
 /**
  * What may become of a delivery whose time has come.
  *
- * @param isAlone Whether no other goes to the subscription: the first answer of 410 switches it off, before or after the others.
+ * @param isAlone Whether no other goes to the subscription: the first answer of 410 switches it
+ * off, before or after the others.
  */
 export function afterAttempt(
   { subscription, event, attempt }: Pick<Delivery, "subscription" | "event" | "attempt">,

@@ -42,7 +42,10 @@ function hasGone(subscriptions: readonly Subscription[], user: User): boolean {
   return subscriptions.some((one) => one.user === user && one.manner === "gone" && !one.isDeleted);
 }
 
-/** An event and a switch at the same time: either may come first, and the switch in the middle of an attempt. */
+/**
+ * An event and a switch at the same time: either may come first, and the switch in the middle of an
+ * attempt.
+ */
 export const race = (name: Switch): ((at: number) => Command) =>
   on(
     `change a record, and at once ${name}`,

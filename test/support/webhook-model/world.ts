@@ -176,7 +176,10 @@ export async function startWorld(mode: Mode): Promise<World> {
   return world;
 }
 
-/** Begins a run: two new users with a webhook each, and nothing of the runs before that could still be sent. */
+/**
+ * Begins a run: two new users with a webhook each, and nothing of the runs before that could still
+ * be sent.
+ */
 export async function startRun(world: World): Promise<{ readonly model: Model; readonly real: World }> {
   await world.sql("DELETE FROM svc.subscriptions");
   await world.sql("UPDATE svc.delivery_queue SET due_at = date_trunc('milliseconds', now())");
