@@ -4,7 +4,15 @@ import { isContainer } from "../validation/body-paths.ts";
 import { keysOf, suggestionFor } from "./shown-paths.ts";
 
 /** The selected places of a record; "all" for everything below. */
-type Kept = "all" | Map<string, Kept>;
+type Kept = "all" | Part;
+
+interface Part {
+  readonly members: Map<string, Kept>;
+  /** Whether some keys of the members are indices of a list. */
+  hasIndices: boolean;
+  /** Whether some keys are no indices: these select from each item of a list. */
+  hasNames: boolean;
+}
 
 /**
  * Returns the message for a path that the JSON of the records does not have; undefined for an
@@ -27,7 +35,7 @@ export function createProjection(
   paths: readonly string[],
   places: ReadonlyMap<string, Shown> | undefined,
 ): (record: unknown) => unknown {
-  const root = new Map<string, Kept>();
+  const root = createPart();
   for (const path of paths) {
     const keys = places === undefined ? path.split(".") : (keysOf(places, path) ?? []);
     keep(root, keys);
@@ -35,33 +43,50 @@ export function createProjection(
   return (record) => projected(record, root);
 }
 
-function keep(kept: Map<string, Kept>, [key = "", ...rest]: readonly string[]): void {
-  const below = kept.get(key);
+function createPart(): Part {
+  return { members: new Map(), hasIndices: false, hasNames: false };
+}
+
+function keep(part: Part, [key = "", ...rest]: readonly string[]): void {
+  const isIndex = /^\d+$/.test(key);
+  part.hasIndices ||= isIndex;
+  part.hasNames ||= !isIndex;
+  const below = part.members.get(key);
   if (below === "all") return;
   if (rest.length === 0) {
-    kept.set(key, "all");
+    part.members.set(key, "all");
     return;
   }
-  const inner = below ?? new Map<string, Kept>();
-  kept.set(key, inner);
+  const inner = below ?? createPart();
+  part.members.set(key, inner);
   keep(inner, rest);
 }
 
 function projected(value: unknown, kept: Kept): unknown {
   if (kept === "all" || !isContainer(value)) return value;
+  const { members, hasIndices, hasNames } = kept;
   if (Array.isArray(value)) {
-    const ofEach = [...kept.keys()].every((key) => /^\d+$/.test(key)) ? undefined : kept;
-    return value.flatMap((item: unknown, index) => partOf(item, kept.get(String(index)) ?? ofEach));
+    const ofEach = hasNames ? kept : undefined;
+    const items: unknown[] = [];
+    // A list of 1 MB has 300,000 items, so nothing is made for each of them.
+    for (let index = 0; index < value.length; index += 1) {
+      const own = hasIndices ? members.get(String(index)) : undefined;
+      const item = partOf(value[index], own ?? ofEach);
+      if (item !== undefined) items.push(item);
+    }
+    return items;
   }
-  const entries = Object.entries(value).flatMap(([key, item]) =>
-    partOf(item, kept.get(key)).map((part): readonly [string, unknown] => [key, part]),
-  );
+  const entries: (readonly [string, unknown])[] = [];
+  for (const [key, member] of Object.entries(value)) {
+    const part = partOf(member, members.get(key));
+    if (part !== undefined) entries.push([key, part]);
+  }
   return Object.fromEntries(entries);
 }
 
-/** Returns the selected part of a member or item, in a list; empty without one. */
-function partOf(item: unknown, kept: Kept | undefined): readonly unknown[] {
+/** Returns the selected part of a member or item; undefined without one. */
+function partOf(item: unknown, kept: Kept | undefined): unknown {
   // A text or a number has no members; null represents a missing object.
   const isLeaf = kept !== "all" && !isContainer(item) && item !== null;
-  return kept === undefined || isLeaf ? [] : [projected(item, kept)];
+  return kept === undefined || isLeaf ? undefined : projected(item, kept);
 }

@@ -65,6 +65,18 @@ describe("createProjection", () => {
     expect(createProjection(["a"], undefined)("text")).to.equal("text");
   });
 
+  it("passes 330,000 lists within a record soon, whatever fields names of them", () => {
+    const record = { a: Array.from({ length: 330_000 }, () => []) };
+    const paths = [...Array.from({ length: 99 }, (_, index) => `a.${index}`), "a.x"];
+    const project = createProjection(paths, undefined);
+
+    const before = process.cpuUsage();
+    const shown = project(record) as typeof record;
+    // It was 1.4 s.
+    expect(process.cpuUsage(before).user).to.be.below(700_000);
+    expect(shown.a).to.have.length(330_000);
+  });
+
   it("takes no key from the prototype", () => {
     expect(createProjection(["__proto__", "toString"], undefined)({ id: 1 })).to.deep.equal({});
   });
