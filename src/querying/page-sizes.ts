@@ -15,8 +15,10 @@ export interface PageSizes {
   note(userId: number, list: { readonly asked: number; readonly size: number; readonly part?: string }): void;
 }
 
-/** Limit of the remembered lists of each resource. */
-const maxLists = 1000;
+/** Limit of the remembered users of each resource. */
+const maxUsers = 1000;
+/** Limit of the remembered parts of each user. */
+const maxParts = 16;
 /** Limit in characters. Longer parts that begin alike share a number. */
 const longestPart = 200;
 /** Number of lists before a longer one is tried, because cutting a list costs a connection. */
@@ -27,11 +29,12 @@ const restLists = 16;
  * that does not fit is read up to four times, and must not shorten another user's lists.
  */
 export function createPageSizes(): PageSizes {
-  const sizes = new Map<string, { readonly likely: number; readonly rest: number }>();
+  const users = new Map<number, Map<string, { readonly likely: number; readonly rest: number }>>();
   return {
-    likely: (userId, part) => sizes.get(keyOf(userId, part))?.likely,
-    note(userId, { asked, size, part }) {
-      const key = keyOf(userId, part);
+    likely: (userId, part = "") => users.get(userId)?.get(part.slice(0, longestPart))?.likely,
+    note(userId, { asked, size, part = "" }) {
+      const sizes = users.get(userId) ?? new Map<string, never>();
+      const key = part.slice(0, longestPart);
       const known = sizes.get(key);
       if (size === asked) {
         if (known !== undefined && known.likely <= asked) sizes.delete(key);
@@ -44,11 +47,8 @@ export function createPageSizes(): PageSizes {
           ? { ...known, rest: known.rest - 1 }
           : // The large records may be gone.
             { likely: Math.min(asked, Math.ceil(size * 1.25)), rest: 0 };
-      setBounded(sizes, [key, next], maxLists);
+      setBounded(sizes, [key, next], maxParts);
+      setBounded(users, [userId, sizes], maxUsers);
     },
   };
-}
-
-function keyOf(userId: number, part = ""): string {
-  return `${userId} ${part.slice(0, longestPart)}`;
 }

@@ -48,4 +48,17 @@ describe("createPageSizes", () => {
       undefined,
     ]);
   });
+
+  it("keeps those of others beside any number of parts of one user", () => {
+    const sizes = createPageSizes();
+    sizes.note(1, { asked: 100, size: 8 });
+
+    for (let part = 0; part < 2_000; part += 1) sizes.note(2, { asked: 100, size: 7, part: `text,${part}` });
+
+    expect([sizes.likely(1), sizes.likely(2, "text,0"), sizes.likely(2, "text,1999")]).to.deep.equal([
+      8,
+      undefined,
+      7,
+    ]);
+  });
 });
