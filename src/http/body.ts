@@ -47,9 +47,11 @@ const maxDepth = 64;
 export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<JsonObject> {
   if (!hasBody(ctx)) return {};
   if (ctx.request.is("application/json") === false) {
-    const isNone = await ctx.state.turn.pause(() => isEmpty(ctx));
-    await checkSender(ctx);
-    if (isNone) return {};
+    if (mayBeEmpty(ctx)) {
+      const isNone = await ctx.state.turn.pause(() => isEmpty(ctx));
+      await checkSender(ctx);
+      if (isNone) return {};
+    }
     throw new AppError("request.media_type", "The request body must be sent as application/json.");
   }
   // Compressed bodies are refused, because a few kilobytes of gzip hold a gigabyte of JSON.
@@ -79,12 +81,17 @@ function hasBody(ctx: ApiContext): boolean {
 }
 
 /**
- * Returns whether a body without a type, and of unknown length, is empty. Some proxies send such a
- * body with a request that has none.
+ * Returns whether a body has no type and an unknown length. Some proxies send an empty one with a
+ * request that has none.
  */
-async function isEmpty({ req, res }: ApiContext): Promise<boolean> {
+function mayBeEmpty({ req }: ApiContext): boolean {
   const { "content-type": type, "content-length": length, expect } = req.headers;
-  if (type !== undefined || length !== undefined || expect !== undefined || res.destroyed) return false;
+  return type === undefined && length === undefined && expect === undefined;
+}
+
+/** Returns whether a body is empty, as soon as a part of it is here. */
+async function isEmpty({ req, res }: ApiContext): Promise<boolean> {
+  if (res.destroyed) return false;
   await new Promise<void>((resolve) => {
     const end = (): void => {
       req.off("readable", end).off("end", end);

@@ -21,32 +21,32 @@ describe("createUrlOf", () => {
       "the Host header",
       "api.example.com:81",
       undefined,
-      "http://api.example.com:81/svc-api/resources/orders?page=2&x=%zz",
+      "http://api.example.com:81/svc-api/resources/orders?page=2&x=%25zz",
     ],
-    ["an IPv6 host", "[::1]:81", undefined, "http://[::1]:81/svc-api/resources/orders?page=2&x=%zz"],
+    ["an IPv6 host", "[::1]:81", undefined, "http://[::1]:81/svc-api/resources/orders?page=2&x=%25zz"],
     [
       "the public URL",
       "internal",
       "https://api.example.com",
-      "https://api.example.com/svc-api/resources/orders?page=2&x=%zz",
+      "https://api.example.com/svc-api/resources/orders?page=2&x=%25zz",
     ],
     [
       "the local port without a host",
       "",
       undefined,
-      "http://localhost:8080/svc-api/resources/orders?page=2&x=%zz",
+      "http://localhost:8080/svc-api/resources/orders?page=2&x=%25zz",
     ],
     [
       "the local port with a host that is none",
       "evil.com/x?",
       undefined,
-      "http://localhost:8080/svc-api/resources/orders?page=2&x=%zz",
+      "http://localhost:8080/svc-api/resources/orders?page=2&x=%25zz",
     ],
     [
       "the local port with an impossible port",
       "a:99999",
       undefined,
-      "http://localhost:8080/svc-api/resources/orders?page=2&x=%zz",
+      "http://localhost:8080/svc-api/resources/orders?page=2&x=%25zz",
     ],
   ] as const) {
     it(`takes the origin from ${what}`, () => {
@@ -115,7 +115,7 @@ describe("createUrlOf", () => {
       const request = { ...context("evil.com"), protocol: "https" } as ApiContext;
 
       expect(createUrlOf({ publicUrl: undefined, hosts: ["a.example.com:8443"] })(request).href).to.equal(
-        "https://a.example.com:8443/svc-api/resources/orders?page=2&x=%zz",
+        "https://a.example.com:8443/svc-api/resources/orders?page=2&x=%25zz",
       );
     });
 
