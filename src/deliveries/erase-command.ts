@@ -51,7 +51,8 @@ async function erase(
       record,
       actor,
       onProgress({ events }) {
-        if (events < count) terminal.stderr(`${events} of ${counted(count, "event")} so far\n`);
+        if (events < count)
+          terminal.stderr(`${events.toLocaleString("en")} of ${counted(count, "event")} so far\n`);
       },
     });
   });

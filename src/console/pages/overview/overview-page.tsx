@@ -87,8 +87,13 @@ function faultsOf({ now, backlog, receivers, processes }: Stats): readonly strin
   const failing = (receivers ?? []).filter(({ state }) => state === "failing").length;
   const refusing = (processes ?? []).filter(({ reload_faults: faults }) => faults.length > 0).length;
   const eventAge = secondsBetween(backlog.oldest_event_at, now);
-  // A service that has just started has registered no process yet.
-  const isIdle = processes?.every(({ program }) => program === "api") === true && processes.length > 0;
+  // A service that has just started has registered no process yet. Of 100 or more, only the APIs
+  // may be listed.
+  const isIdle =
+    processes !== null &&
+    processes.length > 0 &&
+    processes.length < 100 &&
+    processes.every(({ program }) => program === "api");
   return [
     ...(failing > 0 ? [`${failing} ${failing === 1 ? "receiver fails" : "receivers fail"}; see below.`] : []),
     ...(eventAge > oldBacklogSeconds
