@@ -216,6 +216,9 @@ async function writePortion(
     id: flightId ?? "",
     unwritten: portion.filter(({ uuid, place }) => place !== undefined && ids.has(uuid)).length,
   };
+  // Another fan-out may have written a portion, and its record, from an earlier message. That
+  // record is sent to all: it may show other related records than this message.
+  const isFirst = isOnly && portion.every(({ uuid }) => ids.has(uuid));
   for (const one of portion) {
     const id = ids.get(one.uuid);
     if (id !== undefined)
@@ -229,9 +232,7 @@ async function writePortion(
     if (id === undefined) one.place.leave();
     else {
       const happenedAtMs = performance.now() - databaseTimeMs + Date.parse(one.received.event.timestamp);
-      // Another fan-out may have written a portion, and its record, from an earlier message. That
-      // record is sent to all: it may show other related records than this message.
-      const payload = isOnly ? one.received.event : undefined;
+      const payload = isFirst ? one.received.event : undefined;
       attempts.start(toDelivery(one, { id, flight, happenedAtMs, payload }, scheduleOf), one.place);
     }
   }
