@@ -27,6 +27,8 @@ export interface Scan {
   readonly range: Range;
   /** Whether the scan is for new events instead of those left over. */
   readonly isNew: boolean;
+  /** The ranges left over that a scan of the whole outbox covers. */
+  readonly covered?: readonly Range[];
 }
 
 /**
@@ -93,8 +95,8 @@ export interface OutboxCursor {
   leaveAllOver(): void;
   /** Makes later reads take the events of a range again. */
   giveBack(resource: string, range: Range): void;
-  /** Returns whether earlier reads left over events of any of these resources. */
-  hasLeftOver(resources: readonly string[]): boolean;
+  /** Returns whether earlier reads left over events of any of these resources, within reach. */
+  hasLeftOver(resources: readonly string[], reach?: Reach): boolean;
 }
 
 interface State {
@@ -115,20 +117,23 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
   };
   return {
     firstNew: () => firstYoung(state),
-    scans: (resources, reach = "both") => {
-      const fresh = { from: reach === "whole" ? beforeAll : lastBefore(firstYoung(state)), to: end };
-      return resources.flatMap((resource) => {
-        return [{ resource, range: fresh, isNew: true }, ...leftOver(state, resource, reach)];
-      });
-    },
+    scans: (resources, reach = "both") =>
+      resources.flatMap((resource): readonly Scan[] => {
+        if (reach === "whole") return [wholeScan(state, resource)];
+        const range = { from: lastBefore(firstYoung(state)), to: end };
+        return [{ resource, range, isNew: true }, ...leftOver(state, resource, reach)];
+      }),
     advance: (snapshot, scanned) => advance(state, snapshot, scanned),
     leftOver: (resource, reach = "both") => leftOver(state, resource, reach),
     leaveAllOver() {
+      // The first read leaves all over.
+      if (state.since === 0n) return;
       const whole = { from: beforeAll, to: lastBefore(firstYoung(state)) };
       for (const ranges of state.rests.values()) ranges.splice(0, beginsWithWhole(ranges) ? 1 : 0, whole);
     },
     giveBack: (resource, range) => leaveOver(state, resource, range),
-    hasLeftOver: (resources) => resources.some((resource) => (state.rests.get(resource)?.length ?? 0) > 0),
+    hasLeftOver: (resources, reach = "both") =>
+      resources.some((resource) => leftOver(state, resource, reach).length > 0),
   };
 }
 
@@ -149,12 +154,13 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
   // progress of a scan in them would then be lost.
   const inOrder = scanned.toSorted((one, other) => Number(one.scan.isNew) - Number(other.scan.isNew));
   for (const { scan, last, hasMore } of inOrder) {
-    const { resource, range, isNew } = scan;
+    const { resource, range, isNew, covered = [] } = scan;
     const ranges = rests.get(resource) ?? [];
     const left = hasMore ? restOf(last ?? range.from, isNew ? visible : range.to) : [];
     if (isNew) {
       read.add(resource);
-      if (range.from === beforeAll && beginsWithWhole(ranges)) ranges.shift();
+      // What was given back meanwhile stays: the read may have left it out.
+      ranges.splice(0, ranges.length, ...ranges.filter((one) => !covered.includes(one)));
       for (const rest of left) leaveOver(state, resource, rest);
     } else {
       const place = ranges.indexOf(range);
@@ -181,6 +187,11 @@ function restOf(from: Position, to: Position): readonly Range[] {
 /** Returns whether the oldest range is the whole outbox, of which nothing was read. */
 function beginsWithWhole([oldest]: readonly Range[]): boolean {
   return oldest !== undefined && !isAfter(oldest.from, beginning);
+}
+
+function wholeScan({ rests }: State, resource: string): Scan {
+  const covered = [...(rests.get(resource) ?? [])];
+  return { resource, range: { from: beforeAll, to: end }, isNew: true, covered };
 }
 
 function leftOver({ rests }: State, resource: string, reach: Reach): readonly Scan[] {
@@ -220,8 +231,10 @@ function leaveOver({ rests }: State, resource: string, range: Range): void {
   if (ranges === undefined) return;
   ranges.push(range);
   while (ranges.length > mostRanges) {
-    const [one, other] = ranges as [Range, Range];
-    ranges.splice(0, 2, {
+    // No range joins the whole outbox, whose read may take too long.
+    const first = beginsWithWhole(ranges) ? 1 : 0;
+    const [one, other] = ranges.slice(first) as [Range, Range];
+    ranges.splice(first, 2, {
       from: isAfter(one.from, other.from) ? other.from : one.from,
       to: isAfter(one.to, other.to) ? one.to : other.to,
     });

@@ -97,9 +97,10 @@ async function turn(state: RelayState): Promise<boolean> {
 }
 
 /** Returns whether events may be waiting for room in the window. */
-function isHeldUp({ window, cursor, resting, options }: RelayState): boolean {
+function isHeldUp(state: RelayState): boolean {
+  const { window, cursor, resting, options } = state;
   const awake = options.resources.filter((resource) => !resting.has(resource));
-  return !window.hasRoom() || cursor.hasLeftOver(awake);
+  return !window.hasRoom() || cursor.hasLeftOver(awake, reachNow(state));
 }
 
 /**
@@ -199,7 +200,6 @@ async function probe(state: RelayState, share: Share): Promise<void> {
   for (const resource of resting.due()) {
     const reach = reachNow(state);
     const scans = cursor.leftOver(resource, reach);
-    // Without a scan, nothing tells whether the resource can be published again.
     if (busy.has(resource) || (reach !== "both" && scans.length === 0)) continue;
     const { events } = await readOutbox(state, {
       scans,
@@ -209,8 +209,9 @@ async function probe(state: RelayState, share: Share): Promise<void> {
       maxBytes: mostBytesRead,
     });
     const fresh = events.filter((event) => isNew(state, event));
-    if (fresh.length === 0) resting.wake(resource);
-    else startPublishing(state, resource, fresh, { isProbe: true });
+    if (fresh.length > 0) startPublishing(state, resource, fresh, { isProbe: true });
+    // An event out of reach may be the one that failed.
+    else if (reach === "both") resting.wake(resource);
   }
 }
 
@@ -242,7 +243,6 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   const isFirst = cursor.firstNew() === beginning.transaction;
   const reach = window.hasRoomToCatchUp() ? reachNow(state) : "none";
   const isWhole = !isFirst && state.isWholeDue && reachNow(state) === "both";
-  if (!isFirst) state.isWholeDue = false;
   // Reads even without readable resources: the cursor must learn which transactions become visible
   // now.
   const scans = isFirst ? [] : cursor.scans(readable, isWhole ? "whole" : reach);
@@ -264,6 +264,7 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   }
   cursor.advance(snapshot, scanned);
   if (isFirst) return true;
+  if (isWhole) state.isWholeDue = false;
   const fresh = events.filter((event) => isNew(state, event));
   pace.note(fresh.length);
   for (const [resource, group] of groupBy(fresh, resourceOf)) {
@@ -272,7 +273,7 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
     if (most > 0) startPublishing(state, resource, group.slice(0, most));
   }
   const idle = readable.filter(isReadable);
-  return fresh.length > 0 && window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle);
+  return fresh.length > 0 && window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle, reachNow(state));
 }
 
 /** Returns what reads may take now beside new events. */

@@ -312,6 +312,43 @@ describe("createOutboxCursor", () => {
     expect(cursor.leftOver("notes")).to.deep.equal([oldest]);
   });
 
+  it("keeps what is given back during a read of the whole outbox", () => {
+    outbox.commit(3);
+    outbox.read(cursor, ["notes"], 10);
+    cursor.leaveAllOver();
+
+    const scans = cursor.scans(["notes"], "whole");
+    cursor.giveBack("notes", range(1_000n, 0n, 1n));
+    cursor.advance(
+      { xmax: 1_001n, running: new Set() },
+      scans.map((scan) => ({ scan, last: undefined, hasMore: false })),
+    );
+
+    expect(outbox.readAll(cursor)).to.deep.equal([1]);
+  });
+
+  it("joins nothing to the whole outbox, whose read may take too long", () => {
+    outbox.commit(3);
+    outbox.read(cursor, ["notes"], 10);
+    cursor.leaveAllOver();
+    const [whole] = cursor.leftOver("notes");
+
+    for (let event = 10n; event < 40n; event += 1n)
+      cursor.giveBack("notes", range(2_000n, event, event + 1n));
+
+    expect(cursor.leftOver("notes")[0]).to.deep.equal(whole);
+    expect(cursor.hasLeftOver(["notes"], "newest")).to.equal(true);
+  });
+
+  it("leaves all over once where nothing was read yet", () => {
+    cursor.leaveAllOver();
+    outbox.commit(3);
+    cursor.advance({ xmax: 1_001n, running: new Set() }, []);
+
+    expect(cursor.leftOver("notes")).to.have.length(1);
+    expect(cursor.hasLeftOver(["notes"], "newest")).to.equal(false);
+  });
+
   for (const seed of numbers(1, 40)) {
     it(`reads every event at least once, whatever happens in whatever order (seed ${seed})`, () => {
       const pick = createNumbers(seed);
