@@ -384,7 +384,6 @@ describe("createDeliveryStore", () => {
         {
           id: String(failed.id),
           uuid: failed.uuid,
-          eventId: String(failed.eventId),
           eventUuid: failed.eventUuid,
           event: "on_create",
           resource: "notes",
