@@ -33,9 +33,10 @@ export interface Scan {
 
 /**
  * What a read takes beside new events, of the ranges that earlier reads left over: the oldest and
- * the newest, the newest unless it is the oldest, or none. With `whole`, all events count as new.
+ * the newest, all but the oldest, the newest unless it is the oldest, or none. With `whole`, all
+ * events count as new.
  */
-export type Reach = "whole" | "both" | "newest" | "none";
+export type Reach = "whole" | "both" | "younger" | "newest" | "none";
 
 /** Result of a scan. */
 export interface Scanned {
@@ -49,7 +50,7 @@ export interface Scanned {
 const end: Position = { transaction: 2n ** 62n, event: 2n ** 62n };
 export const beginning: Position = { transaction: 0n, event: 0n };
 /** Start of a scan for new events that takes the whole outbox. */
-const beforeAll: Position = { transaction: -1n, event: 0n };
+const beforeAll: Position = { transaction: -1n, event: end.event };
 
 /** A transaction that runs for more reads gets its own range, which is read once it has ended. */
 const youngReads = 10;
@@ -154,30 +155,37 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
   // progress of a scan in them would then be lost.
   const inOrder = scanned.toSorted((one, other) => Number(one.scan.isNew) - Number(other.scan.isNew));
   for (const { scan, last, hasMore } of inOrder) {
-    const { resource, range, isNew, covered = [] } = scan;
+    const { resource, range, isNew, covered } = scan;
     const ranges = rests.get(resource) ?? [];
     const left = hasMore ? restOf(last ?? range.from, isNew ? visible : range.to) : [];
     if (isNew) {
       read.add(resource);
-      // What was given back meanwhile stays: the read may have left it out.
-      ranges.splice(0, ranges.length, ...ranges.filter((one) => !covered.includes(one)));
-      for (const rest of left) leaveOver(state, resource, rest);
+      if (covered === undefined) for (const rest of left) leaveOver(state, resource, rest);
+      else {
+        // What was given back meanwhile stays: the read may have left it out. Later ranges stay, too:
+        // their events would wait behind all that the read left over.
+        const isRead = (one: Range): boolean =>
+          beginsWithWhole([one]) || !hasMore || !isAfter(one.to, last ?? range.from);
+        const others = ranges.filter((one) => !covered.includes(one) || !isRead(one));
+        ranges.splice(0, ranges.length, ...left, ...others);
+      }
     } else {
       const place = ranges.indexOf(range);
-      ranges.splice(Math.max(place, 0), place === -1 ? 0 : 1, ...left);
+      // A range that was joined meanwhile is read again with the other one.
+      if (place !== -1) ranges.splice(place, 1, ...left);
     }
   }
   // The ranges of resources that this read did not include are left over.
   for (const resource of rests.keys())
     if (!read.has(resource)) leaveOver(state, resource, { from: lastBefore(first), to: visible });
-  noteRunning(state, snapshot, { first, hasScanned: state.since > 0n || scanned.length > 0 });
+  noteRunning(state, snapshot, { first, isBlind: scanned.length === 0 });
   state.since = snapshot.xmax;
 }
 
 /** Divides the rest of a range at the end of the transaction that was read last. */
 function restOf(from: Position, to: Position): readonly Range[] {
-  if (to.transaction <= from.transaction) return [{ from, to }];
   const between = lastBefore(from.transaction + 1n);
+  if (to.transaction <= from.transaction || !isAfter(between, from)) return [{ from, to }];
   return [
     { from, to: between },
     { from: between, to },
@@ -197,7 +205,8 @@ function wholeScan({ rests }: State, resource: string): Scan {
 function leftOver({ rests }: State, resource: string, reach: Reach): readonly Scan[] {
   const ranges = rests.get(resource) ?? [];
   const newest = ranges.length > 1 ? [ranges.at(-1)] : [];
-  const taken = { whole: [], none: [], newest, both: [...ranges.slice(0, 1), ...newest] }[reach];
+  const younger = ranges.slice(1);
+  const taken = { whole: [], none: [], newest, younger, both: [...ranges.slice(0, 1), ...newest] }[reach];
   return taken.flatMap((range) => (range === undefined ? [] : [{ resource, range, isNew: false }]));
 }
 
@@ -208,7 +217,7 @@ function leftOver({ rests }: State, resource: string, reach: Reach): readonly Sc
 function noteRunning(
   state: State,
   snapshot: TransactionSnapshot,
-  { first, hasScanned }: { readonly first: bigint; readonly hasScanned: boolean },
+  { first, isBlind }: { readonly first: bigint; readonly isBlind: boolean },
 ): void {
   const { running, rests } = state;
   for (const [transaction, reads] of running) {
@@ -221,8 +230,8 @@ function noteRunning(
     for (const resource of rests.keys())
       leaveOver(state, resource, { from: lastBefore(transaction), to: lastBefore(transaction + 1n) });
   }
-  // What was running before a first read without a scan may have written millions of events.
-  const reads = hasScanned ? 0 : youngReads + 1;
+  // What is running at a read without a scan may have written millions of events.
+  const reads = isBlind ? youngReads + 1 : 0;
   for (const transaction of snapshot.running) if (!running.has(transaction)) running.set(transaction, reads);
 }
 

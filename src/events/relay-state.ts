@@ -58,6 +58,8 @@ export interface RelayState {
   nextWholeMs: number;
   /** Whether the next read takes the whole outbox. */
   isWholeDue: boolean;
+  /** Whether the next read only learns what is visible, because new events took too long. */
+  isBlindDue: boolean;
   /**
    * Until when reads leave out the oldest of the events left over, or all of these. A read of them
    * took too long.
@@ -98,6 +100,7 @@ export function createRelayState(options: RelayOptions): RelayState {
     nextUnknownMs: 0,
     nextWholeMs: now() + wholeEveryMs,
     isWholeDue: true,
+    isBlindDue: true,
     slow: { oldestUntilMs: -Infinity, allUntilMs: -Infinity },
   };
 }
@@ -112,6 +115,7 @@ export function readWhole(state: RelayState): void {
 /** Forgets which transactions were visible. After a crash, others may have the same ids. */
 export function startOver(state: RelayState): void {
   state.cursor = createOutboxCursor(state.options.resources);
+  state.isBlindDue = true;
   readWhole(state);
 }
 

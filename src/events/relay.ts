@@ -2,7 +2,7 @@ import { queues } from "../broker/topology.ts";
 import { codeOf } from "../kit/errors.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
-import { beginning, type Reach } from "./outbox-cursor.ts";
+import type { Reach, Scan } from "./outbox-cursor.ts";
 import type { FoundEvent, Outbox, OutboxRead, Share } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
 import { isSameShare } from "./relay-shares.ts";
@@ -199,7 +199,8 @@ async function probe(state: RelayState, share: Share): Promise<void> {
   const { resting, busy, cursor } = state;
   for (const resource of resting.due()) {
     const reach = reachNow(state);
-    const scans = cursor.leftOver(resource, reach);
+    // Each read gives a resource that rests another range, most of them empty.
+    const scans = cursor.leftOver(resource, reach === "newest" ? "younger" : reach);
     if (busy.has(resource) || (reach !== "both" && scans.length === 0)) continue;
     const { events } = await readOutbox(state, {
       scans,
@@ -211,7 +212,7 @@ async function probe(state: RelayState, share: Share): Promise<void> {
     const fresh = events.filter((event) => isNew(state, event));
     if (fresh.length > 0) startPublishing(state, resource, fresh, { isProbe: true });
     // An event out of reach may be the one that failed.
-    else if (reach === "both") resting.wake(resource);
+    else if (reach === "both" && !state.isBlindDue) resting.wake(resource);
   }
 }
 
@@ -238,14 +239,12 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   const isReadable = (resource: string): boolean =>
     !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
   const readable = options.resources.filter(isReadable);
-  // The first read only learns which transactions are visible. When the next one, of the whole
-  // outbox, takes too long, later ones find what is new.
-  const isFirst = cursor.firstNew() === beginning.transaction;
+  const isBlind = state.isBlindDue;
   const reach = window.hasRoomToCatchUp() ? reachNow(state) : "none";
-  const isWhole = !isFirst && state.isWholeDue && reachNow(state) === "both";
+  const isWhole = !isBlind && state.isWholeDue && reachNow(state) === "both";
   // Reads even without readable resources: the cursor must learn which transactions become visible
   // now.
-  const scans = isFirst ? [] : cursor.scans(readable, isWhole ? "whole" : reach);
+  const scans = isBlind ? [] : cursor.scans(readable, isWhole ? "whole" : reach);
   const { session, snapshot, events, scanned } = await readOutbox(state, {
     scans,
     share,
@@ -263,8 +262,9 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
     }
   }
   cursor.advance(snapshot, scanned);
-  if (isFirst) return true;
-  if (isWhole) state.isWholeDue = false;
+  state.isBlindDue = false;
+  if (isBlind) return true;
+  if (isWhole && scans.length > 0) state.isWholeDue = false;
   const fresh = events.filter((event) => isNew(state, event));
   pace.note(fresh.length);
   for (const [resource, group] of groupBy(fresh, resourceOf)) {
@@ -282,24 +282,27 @@ function reachNow({ slow }: RelayState): Reach {
   return now() < slow.oldestUntilMs ? "newest" : "both";
 }
 
-/**
- * Reads the outbox. When that takes too long, events left over rest, so that new ones go on. Their
- * scan passes the rows of running transactions, and those that no vacuum can remove yet. The oldest
- * range rests first, because it may be the whole outbox.
- */
+/** Reads the outbox. When that takes too long, the next reads take less. */
 async function readOutbox(state: RelayState, options: Parameters<Outbox["read"]>[0]): Promise<OutboxRead> {
   const reach = reachNow(state);
-  const firstNew = state.cursor.firstNew();
   try {
     return await state.options.outbox.read(options);
   } catch (error) {
-    const isOfOlder = options.scans.some(
-      ({ isNew: isOfNew, range }) => !isOfNew || range.from.transaction < firstNew - 1n,
-    );
-    if (isOfOlder && codeOf(error) === "57014")
-      state.slow[reach === "both" ? "oldestUntilMs" : "allUntilMs"] = now() + slowMs;
+    if (codeOf(error) === "57014") takeLess(state, options.scans, reach);
     throw error;
   }
+}
+
+/**
+ * Has the next reads take less than a read that took too long. A scan passes the rows of running
+ * transactions, and those that no vacuum can remove yet. The oldest range rests first, because it
+ * may be the whole outbox.
+ */
+function takeLess(state: RelayState, scans: readonly Scan[], reach: Reach): void {
+  // Scans of what is left over look at fewer events.
+  if (scans.some(({ covered }) => covered !== undefined)) state.isWholeDue = false;
+  else if (scans.every(({ isNew: isOfNew }) => isOfNew)) state.isBlindDue = true;
+  else state.slow[reach === "both" ? "oldestUntilMs" : "allUntilMs"] = now() + slowMs;
 }
 
 function resourceOf({ resource }: FoundEvent): string {

@@ -1,6 +1,11 @@
 import { expect } from "chai";
+import type { Scan } from "../../src/events/outbox-cursor.ts";
 import { numbers, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
+
+const isOfNew = ({ isNew, range, covered }: Scan, below: bigint): boolean =>
+  isNew && covered === undefined && range.from.transaction < below;
+const tooSlow = (): Error => Object.assign(new Error("too slow"), { code: "57014" });
 
 // Reads that take too long; relay.test.ts has the rest.
 describe("createRelay", () => {
@@ -15,7 +20,7 @@ describe("createRelay", () => {
         ...scene.outbox,
         read: (options) =>
           isSlow && options.scans.some(({ range }) => range.from.transaction < 0n)
-            ? Promise.reject(Object.assign(new Error("too slow"), { code: "57014" }))
+            ? Promise.reject(tooSlow())
             : scene.outbox.read(options),
       },
     });
@@ -42,7 +47,7 @@ describe("createRelay", () => {
           if (reads < 4 || !options.scans.some(({ range }) => range.from.transaction < 0n))
             return scene.outbox.read(options);
           slow += 1;
-          return Promise.reject(Object.assign(new Error("too slow"), { code: "57014" }));
+          return Promise.reject(tooSlow());
         },
       },
     });
@@ -55,6 +60,46 @@ describe("createRelay", () => {
 
     await untilPublished(240);
     expect(new Set(published())).to.deep.equal(new Set(numbers(20)));
-    expect(slow).to.equal(1);
+    // Of all events as new ones, and of those left over.
+    expect(slow).to.equal(2);
+  });
+
+  it("goes on with what waited at its start when only all events as new ones take too long", async () => {
+    await addEvents(20);
+    await scene.fanOut();
+    start({
+      outbox: {
+        ...scene.outbox,
+        read: (options) =>
+          options.scans.some(({ covered }) => covered !== undefined)
+            ? Promise.reject(tooSlow())
+            : scene.outbox.read(options),
+      },
+    });
+
+    await untilPublished(20);
+  });
+
+  it("goes on with what came while it read nothing, when new events take too long", async () => {
+    let [reads, cutoff] = [0, 0n];
+    start({
+      outbox: {
+        ...scene.outbox,
+        read(options) {
+          reads += 1;
+          return options.scans.some((scan) => isOfNew(scan, cutoff))
+            ? Promise.reject(tooSlow())
+            : scene.outbox.read(options);
+        },
+      },
+    });
+    await until(() => reads > 3, { what: "the first reads" });
+    await scene.fanOut();
+    const [now] = await scene.core.sql<{ id: string }>("SELECT pg_current_xact_id()::text AS id");
+    cutoff = BigInt(now?.id ?? 0);
+
+    await addEvents(20);
+
+    await untilPublished(20);
   });
 });
