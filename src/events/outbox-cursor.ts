@@ -162,8 +162,8 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
       read.add(resource);
       if (covered === undefined) for (const rest of left) leaveOver(state, resource, rest);
       else {
-        // What was given back meanwhile stays: the read may have left it out. Later ranges stay, too:
-        // their events would wait behind all that the read left over.
+        // What was given back meanwhile stays, which the read may have left out. Later ranges stay,
+        // too. Their events would wait behind all that the read left over.
         const isRead = (one: Range): boolean =>
           beginsWithWhole([one]) || !hasMore || !isAfter(one.to, last ?? range.from);
         const others = ranges.filter((one) => !covered.includes(one) || !isRead(one));
