@@ -1,8 +1,7 @@
 /**
  * Runs every test, two portions of them side by side: much of the time, a test waits for a server
- * or a clock. The files that do hardly anything else are a third portion. Portions side by side
- * have private servers of their own, and those after them find these running. With servers from
- * outside, one portion runs after the other.
+ * or a clock. Portions side by side have private servers of their own, and those after them find
+ * these running. With servers from outside, one portion runs after the other.
  *
  * The first portion prints as it goes, the others when all are through. Options are passed on to
  * mocha.
@@ -30,18 +29,6 @@ const files = (await readdir("test", { recursive: true }))
   .filter((name) => name.endsWith(".test.ts"))
   .map((name) => `test/${name}`)
   .toSorted();
-/** Files that wait for most of their time: together some 300 s, with a third of a processor. */
-const waitingFiles = [
-  "test/broker/rabbitmq.test.ts",
-  "test/journey/kills-embedded.test.ts",
-  "test/journey/kills.test.ts",
-  "test/journey/receiver-concurrency.test.ts",
-  "test/journey/reload-servers.test.ts",
-  "test/journey/start-order.test.ts",
-  "test/journey/stop.test.ts",
-];
-const others = files.filter((file) => !waitingFiles.includes(file));
-if (others.length !== files.length - waitingFiles.length) throw new Error("waitingFiles names no test");
 /**
  * Two large portions of eight files in twenty, and four of one file each for the process that ends
  * first. To load the code of a portion takes some 3 s of CPU. By turns, since the files that take
@@ -53,7 +40,7 @@ function portionOf(index: number): number {
   return turn < 16 ? 1 : turn - 14;
 }
 const portions = Array.from({ length: 6 }, (_, portion) =>
-  others.filter((_file, index) => portionOf(index) === portion),
+  files.filter((_file, index) => portionOf(index) === portion),
 );
 
 interface Run {
@@ -129,15 +116,14 @@ function summaryOf({ printed, isFailed }: Run): { passed: number; failed: number
   };
 }
 
+const waiting = portions.entries();
 const runs: Run[] = [];
 
 /**
  * Runs portions, one after the other, for as long as there are any; on servers that this process
  * starts and ends.
- *
- * @param waiting Portions with their places, which several calls may take from.
  */
-async function runPortions(waiting: Iterable<[number, readonly string[]]>): Promise<void> {
+async function runWaiting(): Promise<void> {
   const started = isShared ? [] : await startServers();
   const [postgres, rabbitMq] = started;
   const servers = {
@@ -168,10 +154,7 @@ async function startServers(): Promise<readonly PrivateServer[]> {
 
 const template = await makeTemplate();
 process.once("exit", () => rmSync(template, { recursive: true }));
-const queue = portions.entries();
-const last: [number, readonly string[]][] = [[portions.length, waitingFiles]];
-const lanes = isShared ? [[...queue, ...last]] : [queue, queue, last];
-await Promise.all(lanes.map(runPortions)).catch((error: unknown) => {
+await Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting)).catch((error: unknown) => {
   // Ends what runs beside it.
   stopping.abort();
   throw error;
