@@ -89,11 +89,9 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
   const takeDue = (): ReturnType<DeliveryStore["takeDue"]> =>
     store.takeDue({ limit: 100, flightMs: 60_000, sinceMs: undefined });
   const deliveryOf = (id: string): DeliveryInFlight => byId.get(id) as DeliveryInFlight;
-  const answer = (id: string): Promise<() => void> =>
-    until(() => answers.get(deliveryOf(id).uuid), { what: "the POST" }).then((act) => {
-      act();
-      return act;
-    });
+  const posted = (id: string): Promise<() => void> =>
+    until(() => answers.get(deliveryOf(id).uuid), { what: "the POST" });
+  const answer = async (id: string): Promise<void> => (await posted(id))();
 
   async function crash(): Promise<void> {
     await postgres.crash();
@@ -116,6 +114,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
       what: "the write",
     });
 
+    await posted(last);
     await crash();
     expect(await work.deliveryOf(BigInt(lost))).to.include({ status: "pending", attempt: 0 });
     await answer(last);
@@ -129,6 +128,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
   it("makes a delivery due whose return to the queue was taken back", async () => {
     const [lost, last] = ids;
     attempts.start(deliveryOf(last), free);
+    await posted(last);
     attempts.putBack(deliveryOf(lost), { id: lost, delayMs: undefined });
     await until(async () => (await work.queued(BigInt(lost))) !== null, { what: "the return" });
 
