@@ -82,7 +82,7 @@ describe("the image", function () {
     const { root, config, programs, packages, suspects } = JSON.parse(stdout) as Inventory;
 
     expect(root).to.have.members(["LICENSE", "config", "dist", "node_modules", "package.json", "prisma"]);
-    expect(config).to.have.members(["examples", "resources", "schema", "service.yaml"]);
+    expect(config).to.have.members(["example-team", "resources", "schema", "service.yaml"]);
     expect(programs.filter((name) => name !== "nodejs")).to.have.members([
       "docker-entrypoint.sh",
       "node",
