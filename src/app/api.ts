@@ -40,8 +40,9 @@ import { createAccessConditions, type AccessConditions } from "../resources/acce
 import { createListDatabase } from "../resources/list-database.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/record-database.ts";
+import type { BatchTurns } from "../resources/record-routes.ts";
 import type { Assembly } from "./workers.ts";
-import { createPresence, type Presence } from "../http/presence.ts";
+import { createPresence, createTurnsOfUsers, type Presence } from "../http/presence.ts";
 import { createTurns, type Turns } from "../kit/turns.ts";
 import { withServiceEvents } from "../subscriptions/service-events.ts";
 import { createAuthenticate, createRecheck, type Identifier } from "../users/authenticate.ts";
@@ -67,7 +68,7 @@ export function createApi({
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   const lists = { maxPerPage, cursors };
   const presence = createPresence();
-  const listTurns = createListTurns(database.lists, presence);
+  const listTurns = createTurnsOfUsers(halfOf(database.lists), presence);
   const relay = createRelayOf(infrastructure, configuration);
   /** Options of every route with a POST. */
   const posts = {
@@ -85,7 +86,7 @@ export function createApi({
     ...posts,
     ...lists,
     recordTurns: createTurns(threeQuartersOf(database.pool)),
-    batchTurns: { users: createTurns(1), all: createTurns<string>(halfOf(database.pool)), waitMs: 20_000 },
+    batchTurns: createBatchTurns(database.pool, presence),
     access,
     onChange() {
       relay.wake();
@@ -268,12 +269,13 @@ function threeQuartersOf(pool: Pool): number {
 }
 
 /**
- * Creates the turns of lists: one at a time for a user beside others, half of the connections for a
- * user alone. Two lists of one user kept both cores of a server busy. The p99 of another user was
- * 35 ms beside sorts of 100,000 records. Beside one list, it is 20 ms.
+ * Creates the turns of batches. A user alone leaves one to a user who comes later: a batch may take
+ * 30 s.
  */
-function createListTurns(lists: Pool, presence: Presence): Turns {
-  return createTurns((userId) => (presence.isAlone(userId) ? halfOf(lists) : 1));
+function createBatchTurns(pool: Pool, presence: Presence): BatchTurns {
+  const all = halfOf(pool);
+  const users = createTurnsOfUsers(Math.max(1, all - 1), presence);
+  return { users, all: createTurns<string>(all), waitMs: 20_000 };
 }
 
 function halfOf(pool: Pool): number {

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createPresence } from "../../src/http/presence.ts";
+import { createPresence, createTurnsOfUsers } from "../../src/http/presence.ts";
 
 describe("createPresence", () => {
   it("has a user alone who sends requests as the only one, and again a second after another's last", () => {
@@ -16,5 +16,30 @@ describe("createPresence", () => {
     expect(aloneAt(2, 2, 1)).to.deep.equal([false, false]);
     expect(aloneAt(1002, 1)).to.deep.equal([false, false]);
     expect(aloneAt(1003, 1)).to.deep.equal([true, false]);
+  });
+});
+
+describe("createTurnsOfUsers", () => {
+  it("gives a user alone several places, and one at a time when another one comes", async () => {
+    let nowMs = 0;
+    const presence = createPresence(() => nowMs);
+    const turns = createTurnsOfUsers(3, presence);
+    presence.note(1);
+    for (const place of [1, 2, 3]) expect(turns.take(1), `place ${place}`).to.equal(undefined);
+    const begun: string[] = [];
+    const waiting = ["fourth", "fifth"].map(async (which) => {
+      await turns.take(1);
+      begun.push(which);
+    });
+
+    nowMs = 1;
+    presence.note(2);
+    turns.leave(1);
+    turns.leave(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(begun).to.deep.equal([]);
+    turns.leave(1);
+    await waiting[0];
+    expect(begun).to.deep.equal(["fourth"]);
   });
 });
