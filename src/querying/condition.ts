@@ -88,6 +88,17 @@ export function keyIs({ keys }: Pick<Definition, "keys">, values: readonly Param
   );
 }
 
+/** Returns the condition that the key is one of these. */
+export function keyIsOneOf(
+  { keys }: Pick<Definition, "keys">,
+  these: readonly (readonly Parameter[])[],
+): Condition {
+  const [field, ...others] = keys;
+  if (field === undefined || others.length > 0)
+    return { kind: "any", of: these.map((values) => keyIs({ keys }, values)) };
+  return { kind: "in", field, values: these.map(([value = null]) => value) };
+}
+
 export function isAlways(condition: Condition): boolean {
   return condition.kind === "all" && condition.of.length === 0;
 }

@@ -2,7 +2,7 @@ import { quoteName, quoteTable } from "../db/names.ts";
 import type { ManySql, TextSql } from "../db/text-sql.ts";
 import type { Definition, Field, Row } from "../mapping/definition.ts";
 import { columnsText, createParameters, fromText, whereText, type Parameters } from "./condition-text.ts";
-import { isAlways, keyIs, type Condition } from "./condition.ts";
+import { allOf, isAlways, keyIs, keyIsOneOf, type Condition } from "./condition.ts";
 import { readManys, readRecords } from "./read.ts";
 import type { Raw, SelectionStatement } from "./selection.ts";
 import { parameterOf } from "./values.ts";
@@ -30,7 +30,7 @@ export async function insertRecord(
   options: WriteOptions,
 ): Promise<{ readonly raw: Raw; readonly isFit: boolean } | undefined> {
   const [row] = await insertTogether([data], options);
-  return row && { raw: row, isFit: await isFit(row, judge, options) };
+  return row && { raw: row, isFit: await areFit([row], judge, options) };
 }
 
 /**
@@ -44,11 +44,13 @@ const sizes = [100, 25, 5, 1];
  * that set the same fields.
  *
  * @param most Limit of the records of one statement.
- * @returns Undefined when a trigger or a rule of the table left out or added a record.
+ * @param judge Condition of each new record.
+ * @returns Undefined when one does not meet the condition. Undefined also when a trigger or a rule
+ *   of the table left out or added a record.
  */
 export async function insertRecords(
   many: readonly Row[],
-  most: number,
+  { most, judge }: { readonly most: number; readonly judge: Condition },
   options: WriteOptions,
 ): Promise<readonly Raw[] | undefined> {
   const rows: Raw[] = [];
@@ -60,7 +62,7 @@ export async function insertRecords(
     const left = Math.min(shapes[start] === "" ? 1 : most, (end < 0 ? many.length : end) - start);
     const size = sizes.find((one) => one <= left) ?? 1;
     const inserted = await insertTogether(many.slice(start, start + size), options);
-    if (inserted.length !== size) return undefined;
+    if (inserted.length !== size || !(await areFit(inserted, judge, options))) return undefined;
     rows.push(...inserted);
   }
   return rows;
@@ -83,19 +85,23 @@ async function insertTogether(many: readonly Row[], options: WriteOptions): Prom
   return written(write, parameters, options, many.length);
 }
 
-/** Checks the condition in a statement of its own, which sees the new record. */
-async function isFit(
-  row: Raw,
+/**
+ * Returns whether all new records meet the condition, by a statement of its own, which sees them.
+ */
+async function areFit(
+  rows: readonly Raw[],
   judge: Condition,
   { sql, statement: { root } }: Pick<WriteOptions, "sql" | "statement">,
 ): Promise<boolean> {
   if (isAlways(judge)) return true;
   const { definition, columns } = root;
-  const key = definition.keys.map(({ name }) => row[columns.get(name)?.position ?? -1] as string);
+  const keys = rows.map((row) =>
+    definition.keys.map(({ name }) => row[columns.get(name)?.position ?? -1] as string),
+  );
   const parameters = createParameters();
-  const condition: Condition = { kind: "all", of: [keyIs(definition, key), judge] };
+  const condition = allOf([keyIsOneOf(definition, keys), judge]);
   const text = `SELECT 1 ${fromText(definition, condition, parameters)}`;
-  return (await sql(text, parameters.values)).length > 0;
+  return (await sql(text, parameters.values)).length === rows.length;
 }
 
 /**

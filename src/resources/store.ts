@@ -20,6 +20,7 @@ import { createPrismaStore } from "./prisma-store.ts";
 import type { StoreContext, StoreOptions } from "./record-database.ts";
 import type { Found, WriteConditions, ManyStore, RecordStore, Shape, RecordWrite } from "./record-store.ts";
 import { forbidden, leftOut, refuseDelete, refuseUnsupported, refuseWrite } from "./refusals.ts";
+import { leadsTo } from "./together.ts";
 import { accessOf, type View } from "./view.ts";
 
 /**
@@ -88,19 +89,18 @@ async function create<T>(context: StoreContext, options: RecordWrite<T>): Promis
 const mostRelated = 25;
 
 async function createMany<T>(
-  { views, database }: StoreContext,
+  { definition, views, database }: StoreContext,
   many: readonly Row[],
   { include, access, present }: Omit<RecordWrite<T>, "data" | "isUndone" | "userId">,
 ): Promise<readonly T[] | undefined> {
   const view = views.of(include);
   // A new record may meet its rule of access only because of the records before it.
-  if (view === undefined || !isAlways(access) || !isReadTogether(view.statement)) return undefined;
+  if (view === undefined || leadsTo(access, definition) || !isReadTogether(view.statement)) return undefined;
   const { statement } = view;
   const most = statement.root.ones.size === 0 ? Infinity : mostRelated;
   const writing = { sql: database.records, statement, comment: database.comment() };
-  const raws = await insertRecords(many, most, writing);
-  if (raws === undefined) throw leftOut(statement.root.definition.table);
-  return raws.map((raw) => present(foundBy(view, { raw, isFit: true })));
+  const raws = await insertRecords(many, { most, judge: access }, writing);
+  return raws?.map((raw) => present(foundBy(view, { raw, isFit: true })));
 }
 
 async function update<T>(

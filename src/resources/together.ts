@@ -46,7 +46,7 @@ export function areCheckedTogether(
  * Returns whether a condition reads records of the resource's table, or of a view, which may show
  * them.
  */
-function leadsTo(condition: Condition, own: Definition): boolean {
+export function leadsTo(condition: Condition, own: Definition): boolean {
   if (condition.kind === "related") {
     const { target } = condition.link;
     if (target.isView || target.table === own.table) return true;

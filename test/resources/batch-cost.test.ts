@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { ownersOnly } from "../support/definitions.ts";
 import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
 import { ask, seed, startApi, type Api } from "./serving-api.ts";
 
@@ -52,6 +53,22 @@ describe("statements of a batch", () => {
     ];
 
     expect(many - few).to.equal(3 + 3);
+  });
+
+  it("is one more for 25 creates with a rule of access", async () => {
+    const where = { OR: [{ customer_id: null }, { customer: { name: "Acme" } }] };
+    const access = { ...ownersOnly, create: { kind: "filter", where } } as const;
+    const own = await startApi(served, withVariant("orders", { access }));
+    try {
+      const [few, many] = [
+        await statementsOf("orders", creates(50), own),
+        await statementsOf("orders", creates(75), own),
+      ];
+
+      expect(many - few).to.equal(1 + 1 + 1);
+    } finally {
+      await own.server.close();
+    }
   });
 
   it("is two for each create with a rule that an earlier one may decide on", async () => {

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { attempt, createInTransaction } from "../../src/db/transaction.ts";
 import { createStatementNames } from "../../src/db/text-sql.ts";
 import { AppError } from "../../src/kit/errors.ts";
-import type { Definition } from "../../src/mapping/definition.ts";
+import type { AccessRule, Definition } from "../../src/mapping/definition.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";
 import type { BatchOperation } from "../../src/resources/batch-body.ts";
 import { runBatch } from "../../src/resources/batch.ts";
@@ -12,7 +12,8 @@ import { createRecordOperations } from "../../src/resources/record-operations.ts
 import { createStore } from "../../src/resources/store.ts";
 import { createViews } from "../../src/resources/view.ts";
 import { createRandom, pick, upTo, type Random } from "../support/random.ts";
-import { definitions, openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { ownersOnly } from "../support/definitions.ts";
+import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
 
 const seed = Number(process.env["SVC_TEST_SEED"] ?? Date.now() % 1_000_000);
 const count = Number(process.env["SVC_TEST_QUERIES"] ?? 600) / 4;
@@ -23,6 +24,16 @@ const rows = `
   TRUNCATE orders, customers RESTART IDENTITY;
   INSERT INTO customers (name) VALUES ('Acme'), ('Bolt');
   INSERT INTO orders (reference, amount, customer_id, user_id) VALUES ('A-1', 1, 1, 7), ('A-2', 2, NULL, 7), ('A-3', 3, 2, 8)`;
+
+const filter = (where: Readonly<Record<string, unknown>>): AccessRule => ({ kind: "filter", where });
+
+/** Rules for who may create: all, those of a column, of another table, of records before them. */
+const creatable: readonly AccessRule[] = [
+  { kind: "everyone" },
+  filter({ status: { not: "paid" } }),
+  filter({ OR: [{ customer_id: null }, { customer: { name: "Acme" } }] }),
+  filter({ OR: [{ customer_id: null }, { customer: { orders: { some: { amount: { gt: 3 } } } } }] }),
+];
 
 /** References that are there, that another operation may use, and new ones; seldom a fault. */
 function operation(
@@ -57,7 +68,11 @@ describe("batches, their creates together and one by one", function () {
   });
   after(() => served.close());
 
-  async function outcomeOf(operations: readonly BatchOperation[], isTogether: boolean): Promise<unknown> {
+  async function outcomeOf(
+    operations: readonly BatchOperation[],
+    { create, isTogether }: { readonly create: AccessRule; readonly isTogether: boolean },
+  ): Promise<unknown> {
+    const definitions = withVariant("orders", { access: { ...ownersOnly, create } });
     const definition = definitions.get("orders") as Definition;
     const access = createAccessConditions(definitions);
     const records = createRecordOperations({ definition, definitions, access });
@@ -93,10 +108,11 @@ describe("batches, their creates together and one by one", function () {
       const part = { optional: pick(random, [0, 0.2, 0.9, 1]), deletes: pick(random, [0, 0.02, 0.5]) };
       const operations = Array.from({ length }, (_, place) => operation(random, place, part));
 
-      const together = await outcomeOf(operations, true);
-      const apart = await outcomeOf(operations, false);
+      const create = pick(random, creatable);
+      const together = await outcomeOf(operations, { create, isTogether: true });
+      const apart = await outcomeOf(operations, { create, isTogether: false });
 
-      expect(together, `run ${run}: ${JSON.stringify(operations)}`).to.deep.equal(apart);
+      expect(together, `run ${run}: ${JSON.stringify([create, operations])}`).to.deep.equal(apart);
       if (typeof (apart as readonly unknown[])[0] === "string") written += 1;
     }
     expect(written / count).to.be.within(0.2, 0.95);

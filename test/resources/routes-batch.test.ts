@@ -251,24 +251,33 @@ describe("POST /resources/{name}/batch", () => {
   });
 
   it("refuses a new record that the rule of create does not fit, with 403", async () => {
-    const access: Access = {
-      ...ownersOnly,
-      create: { kind: "filter", where: { status: { not: "shipped" } } },
-    };
-    const own = await startApi(served, withVariant("orders", { access }));
-    const before = await stored();
-    try {
-      const operations = [create("N-1"), create("N-2", { status: "shipped" })];
-      const answer = await ask(own, "ada", "POST /orders/batch", { operations });
+    const rules = [
+      { where: { status: { not: "shipped" } }, place: 1, of: ["open", "shipped"] },
+      { where: { status: { not: "shipped" } }, place: 5, of: [...Array<string>(5).fill("open"), "shipped"] },
+      // The records after it would make it fit.
+      {
+        where: { customer: { orders: { some: { status: "paid" } } } },
+        place: 0,
+        of: ["open", ...Array<string>(5).fill("paid")],
+      },
+    ];
+    for (const { where, place, of } of rules) {
+      const access: Access = { ...ownersOnly, create: { kind: "filter", where } };
+      const own = await startApi(served, withVariant("orders", { access }));
+      const before = await stored();
+      try {
+        const operations = of.map((status, index) => create(`N-${index}`, { status, customer_id: 1 }));
+        const answer = await ask(own, "ada", "POST /orders/batch", { operations });
 
-      expect(faultOf(answer)).to.deep.equal([
-        403,
-        "record.forbidden",
-        { "operations.1.data": ["This action is unauthorized."] },
-      ]);
-      expect(await stored()).to.deep.equal(before);
-    } finally {
-      await own.server.close();
+        expect(faultOf(answer)).to.deep.equal([
+          403,
+          "record.forbidden",
+          { [`operations.${place}.data`]: ["This action is unauthorized."] },
+        ]);
+        expect(await stored()).to.deep.equal(before);
+      } finally {
+        await own.server.close();
+      }
     }
   });
 
