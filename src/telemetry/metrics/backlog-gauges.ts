@@ -66,7 +66,7 @@ export function createBacklogMetrics(registry: Registry): BacklogMetrics {
   });
   const oldestDue = new Gauge({
     name: "svc_deliveries_oldest_due_age_seconds",
-    help: "How long the oldest delivery that is due and not in flight has waited, but for those whose receiver fails; 0 when there is none.",
+    help: "How long the oldest delivery that is due and not in flight has waited, but for those whose receiver fails or whose webhook has a rate limit; 0 when there is none.",
     registers,
   });
   const awaitingDeadLetter = new Gauge({
