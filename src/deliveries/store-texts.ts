@@ -32,7 +32,7 @@ const takeText = (ctes: string, flightMs: string, { gone, statuses } = fromQueue
   )
   SELECT removed.count AS removed, flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
     event.trigger AS event, taken.resource, ${timestampOfEvent} AS timestamp, taken.attempt, taken.max_attempts AS "maxAttempts",
-    taken.trigger_kind <> 'automatic' AS "isManual",
+    (taken.trigger_kind <> 'automatic' OR taken.status = 'held' OR subscription.rate_limit IS NOT NULL) AS "isPaced",
     CASE WHEN taken.is_hurried THEN 'manual' WHEN taken.attempt = 0 AND taken.replay_id IS NOT NULL THEN 'replay'
       WHEN taken.attempt = 0 AND taken.trigger_kind <> 'automatic' THEN taken.trigger_kind
       ELSE 'scheduled' END AS trigger, (extract(epoch FROM now() - taken.updated_at) * 1000)::float8 AS "waitedMs",

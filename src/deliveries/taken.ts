@@ -16,8 +16,11 @@ export interface TakenDelivery {
   /** Attempts made so far. */
   readonly attempt: number;
   readonly maxAttempts: number;
-  /** Whether the delivery is a manual retry. */
-  readonly isManual: boolean;
+  /**
+   * Whether its user decides how late it is: a manual retry, a replay, what was held, or what goes
+   * by a rate limit.
+   */
+  readonly isPaced: boolean;
   /** Cause of the next attempt. */
   readonly trigger: AttemptTrigger;
   /** Time since the delivery was created or last attempted. */

@@ -275,7 +275,7 @@ function toDelivery(
     timestamp: event.timestamp,
     attempt: 0,
     maxAttempts: scheduleOf(event.resource).maxAttempts,
-    isManual: false,
+    isPaced: rateLimit !== null,
     trigger: "scheduled",
     traceparent: span.traceparent ?? null,
     subscriptionId,

@@ -45,7 +45,7 @@ describe("createFanOut", () => {
       timestamp: "2026-03-28T14:30:00.123456Z",
       attempt: 0,
       maxAttempts: 4,
-      isManual: false,
+      isPaced: false,
       trigger: "scheduled",
       traceparent: null,
       hasPrevious: false,

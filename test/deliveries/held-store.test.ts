@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { onlyIndexes } from "../../src/db/sql.ts";
 import { createHeldStore } from "../../src/deliveries/held-store.ts";
+import { createDeliveryStore } from "../../src/deliveries/store.ts";
 import { useCoreScene } from "../support/core-scene.ts";
 import { addDeliveries } from "../support/history-rows.ts";
 import { createExplainingSql, type Plan } from "../support/plans.ts";
@@ -70,6 +71,30 @@ describe("createHeldStore", () => {
 
     // Each is read to be locked, and again to be updated.
     expect(plans.map(({ rowsRead }) => rowsRead <= 2 * what.limit)).to.deep.equal([true, true]);
+  });
+
+  it("marks what it takes as delayed by its user, like all of a webhook with a rate limit", async () => {
+    const { work, core } = scene;
+    const [plain, limited] = [await work.addSubscription(), await work.addSubscription({ rateLimit: 1 })];
+    await work.addDelivery(plain, { status: "held", heldAt: new Date() });
+    for (const one of [plain, limited]) await work.addDelivery(one);
+    const from = { subscriptionId: plain.id, holder: randomUUID(), flightMs: 60_000, limit: 1 };
+
+    const { deliveries: held } = await createHeldStore({ sql: core.sql, indexSql: core.sql }).takeOldest(
+      from,
+    );
+    const { deliveries: due } = await createDeliveryStore({ sql: core.sql }).takeDue({
+      limit: 9,
+      flightMs: 60_000,
+      sinceMs: undefined,
+    });
+
+    expect(held.map(({ isPaced }) => isPaced)).to.deep.equal([true]);
+    const ofDue = due.map(({ subscriptionId, isPaced }) => [subscriptionId, isPaced]);
+    expect(ofDue).to.have.deep.members([
+      [plain.id, false],
+      [limited.id, true],
+    ]);
   });
 
   it("takes a lane over whose time is up, or far ahead: the database's clock was", async () => {

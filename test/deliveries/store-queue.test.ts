@@ -56,7 +56,7 @@ describe("createDeliveryStore", () => {
         timestamp: "2026-03-28T14:30:00.123456Z",
         attempt: 1,
         maxAttempts: 3,
-        isManual: false,
+        isPaced: false,
         hasPrevious: false,
         trigger: "scheduled",
         ownerId: String(scene.subscription.userId),

@@ -296,7 +296,7 @@ async function recordAttempt(
     error: result.error ?? "none",
     durationMs: result.durationMs,
     attempt: delivery.attempt + 1,
-    lagMs: delivery.isManual ? undefined : lagMs,
+    lagMs: delivery.isPaced ? undefined : lagMs,
   });
   const status = await writer.record(delivery.flight, outcome);
   const isWritten = status !== undefined;

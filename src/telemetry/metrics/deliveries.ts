@@ -11,8 +11,8 @@ interface EndedAttempt {
   /** Number of the attempt; 1 for the first POST. */
   readonly attempt: number;
   /**
-   * Time from the event to the end of the attempt. Undefined for a manual retry, whose delay
-   * depends on the user.
+   * Time from the event to the end of the attempt. Undefined for a delivery whose delay depends on
+   * its user.
    */
   readonly lagMs: number | undefined;
 }
@@ -62,7 +62,7 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
   });
   const lags = new Histogram({
     name: "svc_delivery_lag_seconds",
-    help: "From the record's change to the 2xx answer of the receiver, by whether it was the first attempt. Manual retries are left out.",
+    help: "From the record's change to the 2xx answer of the receiver, by whether it was the first attempt. Left out is what its user delays: manual retries, replays, what was held, and webhooks with a rate limit.",
     labelNames: ["attempt"] as const,
     buckets: lagBuckets,
     registers,

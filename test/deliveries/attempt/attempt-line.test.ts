@@ -13,7 +13,7 @@ const delivery: DeliveryInFlight = {
   timestamp: "2026-03-28T14:30:00.123456Z",
   attempt: 1,
   maxAttempts: 4,
-  isManual: false,
+  isPaced: false,
   trigger: "scheduled",
   traceparent: null,
   subscriptionId: 3,
