@@ -37,10 +37,13 @@ export interface Link {
   /**
    * Opens a channel now and after each loss of the connection or the channel. Declares the topology
    * on it and passes it to `setUp`. A rejection of `setUp` counts as a loss.
+   *
+   * @param onFailed Called with the reason when a channel could not be set up.
    */
   keepChannel<C extends Channel>(options: {
     readonly open: (connection: RecoveringChannelModel) => Promise<C>;
     readonly setUp: (channel: C) => Promise<void>;
+    readonly onFailed?: (reason: string) => void;
   }): KeptChannel;
   close(): Promise<void>;
 }
@@ -117,7 +120,7 @@ export async function openLink({
         await closeChannel(channel);
       }
     },
-    keepChannel: ({ open, setUp }) => keepChannel({ open: () => open(connection), setUp, log, facts }),
+    keepChannel: ({ open, ...given }) => keepChannel({ ...given, open: () => open(connection), log, facts }),
     async close() {
       isUp = false;
       await endsWithin(closeLimitMs, connection.close());
@@ -147,11 +150,13 @@ function gatherWrites(model: unknown): void {
 function keepChannel<C extends Channel>({
   open,
   setUp,
+  onFailed,
   log,
   facts,
 }: {
   readonly open: () => Promise<C>;
   readonly setUp: (channel: C) => Promise<void>;
+  readonly onFailed?: (reason: string) => void;
   readonly log: Log;
   readonly facts: object;
 }): KeptChannel {
@@ -186,7 +191,9 @@ function keepChannel<C extends Channel>({
         });
       } catch (error) {
         if (stopping.signal.aborted) return;
-        log.warn({ ...facts, reason: messageOf(error) }, "could not set up a channel of RabbitMQ");
+        const reason = messageOf(error);
+        log.warn({ ...facts, reason }, "could not set up a channel of RabbitMQ");
+        onFailed?.(reason);
       }
       await pause(waitMs(failures), stopping.signal);
       failures += 1;

@@ -34,15 +34,18 @@ const unconfirmed = (reason: string): PublishOutcome => ({ kind: "unconfirmed", 
  *
  * @param timeoutMs Time limit of a whole `publish`.
  * @param onReady Called each time publishing becomes possible.
+ * @param onFailed Called with the reason when it does not, although RabbitMQ is there.
  */
 export function createPublisher({
   link,
   timeoutMs,
   onReady,
+  onFailed,
 }: {
   readonly link: Link;
   readonly timeoutMs: number;
   readonly onReady: () => void;
+  readonly onFailed: (reason: string) => void;
 }): Publisher {
   let open: OpenChannel | undefined;
   let isClosed = false;
@@ -55,6 +58,7 @@ export function createPublisher({
 
   const kept = link.keepChannel({
     open: (connection) => connection.createConfirmChannel(),
+    onFailed,
     async setUp(channel) {
       const fresh: OpenChannel = { channel, returned: new Map(), largest: learned };
       // After a close for another reason, RabbitMQ may have another limit.

@@ -43,13 +43,14 @@ export async function connectRabbitMq({
   refuseOtherUrl(url);
   const started = new AbortController();
   const refused = new AbortController();
+  const tell = (reason: string): void => (started.signal.aborted ? undefined : onWait?.(reason));
   const publishing = await openLink({
     url,
     name: "svc publisher",
     log,
     onFailed(reason) {
       if (lastingRefusal.test(reason)) refused.abort(refusedConnection(reason));
-      else if (!started.signal.aborted) onWait?.(reason);
+      else tell(reason);
     },
   });
   const consuming = await openLink({ url, name: "svc consumer", log });
@@ -59,8 +60,8 @@ export async function connectRabbitMq({
     link: publishing,
     timeoutMs: publishTimeoutMs,
     onReady: () => started.abort(),
+    onFailed: tell,
   });
-
   // Does not use the publishing connection, which an alarm blocks.
   const upkeep = startUpkeep({ link: consuming, intervalMs: upkeepIntervalMs, log });
   const isConnected = (): boolean => publisher.refusal() === undefined && consuming.isUp();

@@ -1,0 +1,44 @@
+import { expect } from "chai";
+import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
+import { exchanges } from "../../src/broker/topology.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { startPrivateRabbitMq, type PrivateRabbitMq } from "../support/rabbitmq.ts";
+import { until } from "../support/wait.ts";
+
+describe("connectRabbitMq as a user with few rights", () => {
+  let server: PrivateRabbitMq;
+  let url: URL;
+
+  before(async () => {
+    server = await startPrivateRabbitMq();
+    await server.ctl("add_user", "limited", "a password");
+    url = new URL(server.url);
+    [url.username, url.password] = ["limited", "a password"];
+  });
+
+  after(() => server.dispose());
+
+  it("waits for the rights that are missing, says which, and starts when they are there", async () => {
+    await server.ctl("set_permissions", "limited", "^svc\\.events$", "^svc\\.", "^svc\\.");
+    const reasons: string[] = [];
+    const log = createLog({ level: "silent" });
+    const onWait = (reason: string): void => void reasons.push(reason);
+    const connecting = connectRabbitMq({ url: url.href, log, onWait });
+
+    await until(() => reasons.length > 0, { what: "a reason" });
+    // As docs/production.md has it, of what the user needs.
+    await server.ctl("set_permissions", "limited", "^svc\\.", "^svc\\.", "^svc\\.");
+    const broker = await connecting;
+    const event = {
+      exchange: exchanges.events,
+      routingKey: "a.on_create",
+      messageId: "a",
+      body: Buffer.from("{}"),
+    };
+    const outcomes = await broker.publish([event]);
+    await broker.close();
+
+    expect(reasons[0]).to.match(/ACCESS_REFUSED - .*'svc\.deliveries'.*'limited'/);
+    expect(outcomes).to.deep.equal([{ kind: "confirmed" }]);
+  });
+});
