@@ -17,6 +17,8 @@ const closeLimitMs = 3_000;
 const refusedVirtualHost = /^Expected ConnectionOpenOk; got <ConnectionClose/;
 /** Part of OpenSSL's message for an answer that is not TLS. */
 const plainAnswer = "wrong version number";
+/** amqplib's errors for no answer in AMQP, as from a port for TLS, or of another program. */
+const noAmqp = /^Socket closed abruptly|^Frame size \d+ exceeds|^Invalid frame/;
 
 /** A channel that is opened again after each loss. */
 export interface KeptChannel {
@@ -235,6 +237,8 @@ function reasonOf(error: Error): string {
   if (error instanceof AggregateError) return error.errors.map(messageOf).join(", ");
   if (error.message.includes(plainAnswer))
     return "the server answers without TLS: take the port that it has for TLS, usually 5671, or amqp:// in the URL";
+  if (noAmqp.test(error.message))
+    return `${error.message}; is this RabbitMQ's port for AMQP, usually 5672? By TLS it is usually 5671, and the URL begins with amqps://`;
   return refusedVirtualHost.test(error.message)
     ? "RabbitMQ does not open the virtual host of the URL: it does not exist, is still starting, or is not open to this user"
     : `${error.message}${trustHint(error, "NODE_EXTRA_CA_CERTS")}`;

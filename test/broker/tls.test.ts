@@ -6,17 +6,15 @@ import { createMemoryLog } from "../support/http.ts";
 import { selfSigned } from "../support/self-signed.ts";
 import { until } from "../support/wait.ts";
 
-/**
- * The reason of the first warning of a connection by TLS to this server, which who waits gets too.
- */
-async function reasonAt(server: Server): Promise<unknown> {
+/** The reason of the first warning of a connection to this server, which who waits gets too. */
+async function reasonAt(server: Server, protocol = "amqps"): Promise<unknown> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
   const giveUp = new AbortController();
   const memory = createMemoryLog();
   const reasons: string[] = [];
   const connecting = connectRabbitMq({
-    url: `amqps://127.0.0.1:${port}`,
+    url: `${protocol}://127.0.0.1:${port}`,
     log: memory.log,
     onWait: (reason) => void reasons.push(reason),
     signal: giveUp.signal,
@@ -45,5 +43,15 @@ describe("connectRabbitMq over TLS", () => {
     });
 
     expect(await reasonAt(plain)).to.match(/without TLS.*5671/);
+  });
+
+  it("says that a port may be for TLS, or of another program", async () => {
+    const secure = createServer(selfSigned).on("tlsClientError", () => undefined);
+    const web = createPlainServer((socket) => {
+      socket.on("error", () => undefined).once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    });
+
+    for (const server of [secure, web])
+      expect(await reasonAt(server, "amqp")).to.match(/usually 5672\? .* usually 5671, .*amqps:\/\/$/);
   });
 });
