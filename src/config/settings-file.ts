@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { lstatSync } from "node:fs";
 import { join, relative } from "node:path";
 import { hint } from "../kit/did-you-mean.ts";
 import { isObject } from "../kit/is-object.ts";
@@ -35,12 +35,28 @@ export function readSettingsFile({
 }): SettingsFile {
   const path = join(configDir, "service.yaml");
   const file: SettingsFile = { faults: [], given: new Map() };
-  if (!existsSync(path)) return file;
   const fromHere = relative(cwd, path);
-  const source = readYamlFile(path, fromHere.startsWith("..") ? path : fromHere);
+  const shown = fromHere.startsWith("..") ? path : fromHere;
+  if (!isThere(path)) {
+    // Mapping files may have this ending, and all settings would be the defaults.
+    const place = { file: shown.replace(/yaml$/, "yml"), line: 1, column: 1, key: "" };
+    if (isThere(path.replace(/yaml$/, "yml")))
+      file.faults.push({ ...place, message: "expected the name service.yaml" });
+    return file;
+  }
+  const source = readYamlFile(path, shown);
   file.faults.push(...source.faults);
   if (source.faults.length === 0) readGroup({ value: source.value, path: [], source, env, file });
   return file;
+}
+
+/** A link that leads nowhere is there, and so is what may not be looked at: the read says why. */
+function isThere(path: string): boolean {
+  try {
+    return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
+  } catch {
+    return true;
+  }
 }
 
 /** Descends through the groups to the settings. A key with null has its default. */

@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { configDirOf, loadConfig, type Config } from "../../src/config/load.ts";
@@ -305,6 +305,14 @@ webhooks: { backoff: "\${WAITS}", allowedNetworks: ["\${NET}", "\${NONE:-}"] }`,
 
     expect(load("http: { port: 4 }", { SVC_CONFIG_DIR: "elsewhere" }).http.port).to.equal(5);
     expect(configDirOf({ env: { SVC_CONFIG_DIR: "/etc/svc" }, cwd })).to.equal("/etc/svc");
+  });
+
+  it("refuses a file that has another ending, or leads nowhere, instead of taking the defaults", () => {
+    writeFileSync(join(cwd, "config/service.yml"), "http: { rateLimit: 600/60 }\n");
+    expect(() => load()).to.throw("config/service.yml:1:1: expected the name service.yaml");
+
+    symlinkSync("nowhere", join(cwd, "config/service.yaml"));
+    expect(() => load()).to.throw("config/service.yaml:1:1: cannot be read (ENOENT)");
   });
 
   it("asks no broker of svc-admin", () => {
