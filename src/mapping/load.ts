@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises";
 import { join, relative } from "node:path";
 import { counted } from "../kit/counted.ts";
-import { OperatorError } from "../kit/errors.ts";
+import { codeOf, OperatorError } from "../kit/errors.ts";
 import { compareFaults, faultText, parseYaml, readYamlFile, type Fault } from "../config/yaml-source.ts";
 import type { AdminRule, Definition, Definitions, Field } from "./definition.ts";
 import { readAccess } from "./read/access.ts";
@@ -48,8 +48,9 @@ export async function checkDefinitions(
   { folder = defaultFolder, texts = new Map(), withAnswers = false }: CheckOptions = {},
 ): Promise<Check> {
   const files = await listFiles(join(configDir, folder), [...texts.keys()]);
-  if (files === undefined) {
-    const message = `expected a folder with mapping files at ${join(configDir, folder)}; it may be empty. SVC_CONFIG_DIR names the folder around it`;
+  if (typeof files === "string") {
+    const why = files === "ENOENT" ? "" : `, which can be read (${files})`;
+    const message = `expected a folder with mapping files at ${join(configDir, folder)}${why}; it may be empty. SVC_CONFIG_DIR names the folder around it`;
     return { definitions: undefined, faults: [{ file: folder, line: 1, column: 1, key: "", message }] };
   }
   const validate = compileMappingSchema();
@@ -107,17 +108,17 @@ function shownFault(fault: Fault, configDir: string): string {
 }
 
 /**
- * Returns the names of the mapping files; undefined without the folder. Ignores hidden files, which
- * belong to editors.
+ * Returns the names of the mapping files, or the error code of a folder that cannot be read.
+ * Ignores hidden files, which belong to editors.
  *
  * @param further Names of files that do not exist yet.
  */
-async function listFiles(folder: string, further: readonly string[]): Promise<readonly string[] | undefined> {
+async function listFiles(folder: string, further: readonly string[]): Promise<readonly string[] | string> {
   try {
     const names = await readdir(folder);
     return [...new Set([...names.filter((name) => /^[^.].*\.ya?ml$/.test(name)), ...further])].toSorted();
-  } catch {
-    return further.length > 0 ? further.toSorted() : undefined;
+  } catch (error) {
+    return further.length > 0 ? further.toSorted() : (codeOf(error) ?? "unknown error");
   }
 }
 

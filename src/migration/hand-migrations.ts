@@ -46,7 +46,10 @@ export async function loadHandMigrations(configDir: string): Promise<readonly Ha
       faults.push(`${join(path, name)}: expected a number of its own; ${other} has the same`);
     else {
       known.set(number, name);
-      const read = migrationOf(name, await readFile(join(path, name), "utf8"));
+      const text = await readFile(join(path, name), "utf8").catch((error: unknown) => {
+        throw unreadable(join(path, name), error);
+      });
+      const read = migrationOf(name, text);
       if (typeof read === "string") faults.push(`${join(path, name)}: ${read}`);
       else migrations.push(read);
     }
@@ -60,8 +63,12 @@ async function namesIn(path: string): Promise<readonly string[]> {
     return await readdir(path);
   } catch (error) {
     if (codeOf(error) === "ENOENT") return [];
-    throw new OperatorError(`${path} cannot be read`, { cause: error });
+    throw unreadable(path, error);
   }
+}
+
+function unreadable(path: string, error: unknown): OperatorError {
+  return new OperatorError(`${path} cannot be read (${codeOf(error) ?? "unknown error"})`, { cause: error });
 }
 
 /** Parses a file. Returns a fault as text when the file has one. */

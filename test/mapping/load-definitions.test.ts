@@ -27,6 +27,16 @@ describe("loadDefinitions", () => {
     folder.remove();
   });
 
+  it("says why a folder that is there cannot be read", async () => {
+    const folder = createMappingFolder({ "a.yaml": "" });
+    const { faults } = await checkDefinitions(join(folder.configDir, "resources"), { folder: "a.yaml" });
+
+    expect(faults.map(({ message }) => message)).to.deep.equal([
+      `expected a folder with mapping files at ${folder.configDir}/resources/a.yaml, which can be read (ENOTDIR); it may be empty. SVC_CONFIG_DIR names the folder around it`,
+    ]);
+    folder.remove();
+  });
+
   it("takes a code module from a folder that Kubernetes mounts, and whose name begins with two dots", async () => {
     const folder = createMappingFolder({
       "n.yaml":
