@@ -1,3 +1,4 @@
+import type { Fault } from "../config/yaml-source.ts";
 import type { RuleSpecs } from "../validation/syntax.ts";
 import type { Caller } from "../kit/caller.ts";
 
@@ -230,6 +231,8 @@ export interface Definition {
    * folder: `config/resources/orders.yaml:5:3: fields.id: ...`. The path has keys and list indexes.
    */
   readonly remark: (path: readonly (string | number)[], message: string) => string;
+  /** Returns a fault at a key of the mapping file, like those of a check. */
+  readonly faultAt: (path: readonly (string | number)[], message: string) => Fault;
 }
 
 /** Every resource, by name. */

@@ -166,6 +166,7 @@ function toDefinition({
   if (key === undefined || name === undefined || model === undefined || triggers === undefined)
     return undefined;
   const isView = content.view ?? false;
+  const faultAt: Definition["faultAt"] = (path, message) => source.faultAt(path, message, "key");
   return {
     file: source.file,
     name,
@@ -200,7 +201,8 @@ function toDefinition({
     ...(content.webhookBackoff !== undefined && { webhookBackoff: content.webhookBackoff }),
     code: draft.code,
     ...(draft.codeHash !== undefined && { codeHash: draft.codeHash }),
-    remark: (path, message) => shownFault(source.faultAt(path, message, "key"), configDir),
+    remark: (path, message) => shownFault(faultAt(path, message), configDir),
+    faultAt,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Caller } from "../kit/caller.ts";
+import type { Fault } from "../config/yaml-source.ts";
 import { callCode } from "../mapping/code-module.ts";
 import { OperatorError } from "../kit/errors.ts";
 import {
@@ -51,6 +52,24 @@ export interface AccessConditions {
   withinReach(condition: Condition, caller: Caller): Condition;
 }
 
+const undecided = "has a comparison or a value that cannot decide on access";
+
+/** Returns a fault for each rule of access that `createAccessConditions` refuses. */
+export function accessFaults(definitions: Definitions): readonly Fault[] {
+  return [...definitions.values()].flatMap((definition) =>
+    operations
+      .filter((operation) => {
+        const { access } = definition;
+        const rule = access[operation];
+        // Without a rule of its own, an operation has that of another.
+        const isOwn = operations.find((one) => access[one] === rule) === operation;
+        const isFilter = isOwn && rule.kind === "filter";
+        return isFilter && conditionOf(definition, definitions, rule.where) === undefined;
+      })
+      .map((operation) => definition.faultAt(["access", operation], undecided)),
+  );
+}
+
 /**
  * Compiles the rules of access.
  *
@@ -65,12 +84,7 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
       if (rule.kind !== "filter") continue;
       const condition = conditionOf(definition, definitions, rule.where);
       if (condition === undefined)
-        throw new OperatorError(
-          definition.remark(
-            ["access", operation],
-            "has a comparison or a value that cannot decide on access",
-          ),
-        );
+        throw new OperatorError(definition.remark(["access", operation], undecided));
       filters.set(rule, condition);
     }
   }

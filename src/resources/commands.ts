@@ -5,7 +5,7 @@ import { OperatorError } from "../kit/errors.ts";
 import { yamlText } from "../config/yaml-lines.ts";
 import { hint } from "../kit/did-you-mean.ts";
 import { prismaModelOf, prismaSchemaOf } from "../mapping/models.ts";
-import { createAccessConditions } from "./access.ts";
+import { accessFaults } from "./access.ts";
 import { shownDefinition } from "./show-definition.ts";
 import { checkDefinitions, describeFaults, loadDefinitions } from "../mapping/load.ts";
 import { impossibleRules } from "./impossible-rules.ts";
@@ -27,9 +27,10 @@ export function addResourceCommands(
     .description("check every mapping file; needs no database")
     .option("--json", "print JSON")
     .action(async ({ json = false }: JsonOption) => {
-      const { definitions, faults } = await checkDefinitions(configDir, { withAnswers: true });
+      const check = await checkDefinitions(configDir, { withAnswers: true });
       // The start refuses a rule that cannot decide, so the check must refuse it too.
-      createAccessConditions(definitions ?? new Map());
+      const faults = [...check.faults, ...accessFaults(check.definitions ?? new Map())];
+      const definitions = faults.length > 0 ? undefined : check.definitions;
       if (definitions !== undefined || json) {
         const count = definitions?.size ?? 0;
         const warnings = [

@@ -32,7 +32,7 @@ export async function checkFiles(files: Readonly<Record<string, string>>): Promi
 }
 
 /** A definition without its way back to the file. */
-export type DefinitionData = Omit<Definition, "remark">;
+export type DefinitionData = Omit<Definition, "remark" | "faultAt">;
 
 /** What these files say about a resource. */
 export async function definitionOf(
@@ -41,7 +41,7 @@ export async function definitionOf(
 ): Promise<DefinitionData> {
   const { definitions = new Map<string, Definition>(), faults } = await checkFiles(files);
   expect(faults).to.deep.equal([]);
-  const { remark: _, ...data } = definitions.get(name) as Definition;
+  const { remark: _remark, faultAt: _faultAt, ...data } = definitions.get(name) as Definition;
   return data;
 }
 

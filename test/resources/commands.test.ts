@@ -93,12 +93,17 @@ describe("svc-admin resources check", () => {
       .replace("read: everyone", "read: { label: { equals: a, mode: insensitive } }")
       .replace("fields: {", "fields: { label: { type: String },");
 
+    const json = await run({ "n.yaml": file }, "check", "--json");
+
+    const told =
+      "config/resources/n.yaml:4:11: access.read: has a comparison or a value that cannot decide on access";
     expect(await run({ "n.yaml": file }, "check")).to.deep.equal({
       status: 1,
       stdout: "",
-      stderr:
-        "svc-admin: config/resources/n.yaml:4:11: access.read: has a comparison or a value that cannot decide on access\n",
+      stderr: `svc-admin: 1 fault in the mapping files:\n  ${told}\n`,
     });
+    expect(json.status).to.equal(1);
+    expect(JSON.parse(json.stdout)).to.have.property("faults").with.nested.property("[0].key", "access.read");
   });
 
   it("refuses what a code module answers and no request or delivery could use", async () => {

@@ -73,6 +73,13 @@ export function definition({
     supportsDelete: true,
     code: {},
     remark: (path, message) => [`resources/${name}.yaml`, path.join("."), message].join(": "),
+    faultAt: (path, message) => ({
+      file: `resources/${name}.yaml`,
+      line: 1,
+      column: 1,
+      key: path.join("."),
+      message,
+    }),
     ...overrides,
   };
 }
