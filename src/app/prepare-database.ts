@@ -1,4 +1,5 @@
 import { waitForDatabase } from "../db/client.ts";
+import { withMissingRight } from "../db/missing-right.ts";
 import type { HealthCheck } from "../http/health.ts";
 import type { Actor } from "../kit/actor.ts";
 import { messageOf } from "../kit/errors.ts";
@@ -43,7 +44,7 @@ export async function prepareDatabase({
       await recordConfiguration({ ...storage, checked, action: "configuration.loaded", actor });
       return readiness.watch("migrations", await migrationsCheck(storage, checked));
     } catch (error) {
-      if (!isDatabaseAway(error) || signal.aborted) throw error;
+      if (!isDatabaseAway(error) || signal.aborted) throw withMissingRight(error);
       log.warn({ reason: messageOf(error) }, "the database went away during the start");
       readiness.waitsFor("migrations", "the database went away");
       await waitForDatabase({ url, log, signal });

@@ -3,6 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout } from "node:timers/promises";
 import { Client, type ClientBase } from "pg";
 import { valueSettings } from "../db/client.ts";
+import { ownerHint } from "../db/missing-right.ts";
 import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import { root } from "../kit/root.ts";
 
@@ -220,7 +221,8 @@ export async function runSteps(
 function reasonOf(error: unknown, showsValues: boolean): string {
   if (codeOf(error) === lockNotAvailable)
     return `Another transaction kept a table busy for ${lockTimeoutMs / 1000} s. Try again when it is done.`;
-  if (!showsValues || !(error instanceof Error)) return `PostgreSQL says: ${messageOf(error)}`;
+  if (!showsValues || !(error instanceof Error))
+    return `PostgreSQL says: ${messageOf(error)}${ownerHint(error)}`;
   const detail = "detail" in error && typeof error.detail === "string" ? ` (${error.detail})` : "";
-  return `PostgreSQL says: ${error.message}${detail}`;
+  return `PostgreSQL says: ${error.message}${detail}${ownerHint(error)}`;
 }

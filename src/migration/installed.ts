@@ -1,6 +1,7 @@
 import type { ClientBase, Pool } from "pg";
 import type { AppliedMigrations } from "./core-migrations.ts";
 import { hasTable } from "./live-tables.ts";
+import { withMissingRight } from "../db/missing-right.ts";
 import { tableSql } from "../db/names.ts";
 import { codeOf } from "../kit/errors.ts";
 
@@ -79,8 +80,12 @@ const installedQuery = `
  * the service's tables do not exist yet.
  */
 async function readInstalled(client: ClientBase | Pool): Promise<Installed> {
-  const { rows } = await client.query<Installed>(installedQuery);
-  return rows[0] ?? nothingInstalled;
+  try {
+    const { rows } = await client.query<Installed>(installedQuery);
+    return rows[0] ?? nothingInstalled;
+  } catch (error) {
+    throw withMissingRight(error);
+  }
 }
 
 /** Returns what is installed, in one query; nothing when the service's tables do not exist. */

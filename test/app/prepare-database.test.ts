@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Client } from "pg";
 import { isDatabaseAway } from "../../src/app/configuration.ts";
@@ -41,10 +42,11 @@ describe("prepareDatabase", () => {
       signal = new AbortController().signal,
       memory = createMemoryLog(),
       readiness = createReadiness(),
+      url = scene.url,
     } = {},
   ): Promise<readonly string[]> {
     const { log, lines } = memory;
-    const env = { DATABASE_URL: scene.url, SVC_AUTO_MIGRATE: "true", SVC_SECRET_KEY: `${"k".repeat(43)}=` };
+    const env = { DATABASE_URL: url, SVC_AUTO_MIGRATE: "true", SVC_SECRET_KEY: `${"k".repeat(43)}=` };
     const config = loadConfig({ env, cwd: "/", program: "all" });
     const closers: (() => Promise<void>)[] = [];
     const storage = await openStorage({ config, program: "all", log, readiness, signal, closers });
@@ -105,6 +107,28 @@ describe("prepareDatabase", () => {
     const refused = await prepare().catch(String);
 
     expect(refused).to.match(/^OperatorError: The migration failed and changed nothing/);
+  });
+
+  it("says which right its role lacks, before a migration and after it, and where the rights are", async () => {
+    const role = `svc_test_${randomBytes(4).toString("hex")}`;
+    await scene.client.query(`CREATE ROLE ${role} LOGIN PASSWORD 'a password'`);
+    const url = new URL(scene.url);
+    [url.username, url.password] = [role, "a password"];
+    const refusals: string[] = [];
+    try {
+      refusals.push(await prepare(shop, { url: url.href }).then(String, String));
+      await scene.migrate(shop);
+      refusals.push(await prepare(shop, { url: url.href }).then(String, String));
+    } finally {
+      await scene.client.query(`DROP ROLE ${role}`);
+    }
+
+    expect(refusals[0]).to.match(
+      /^OperatorError: The migration failed .* permission denied for database .*\. Migrate as the role that owns .*production\.md/,
+    );
+    expect(refusals[1]).to.match(
+      /^OperatorError: The role of database\.url \(DATABASE_URL\) lacks a right: permission denied for schema svc\. .*production\.md/,
+    );
   });
 
   it("ends for a step whose foreign server is away: trying again at once would help nothing", async () => {

@@ -1,0 +1,22 @@
+import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
+
+const insufficientPrivilege = "42501";
+
+/** Where the rights are listed, for messages about one that is missing. */
+const where = '"Two roles" in docs/production.md has the rights';
+
+/** Returns the end of a message about a step that the role may not take; else an empty text. */
+export function ownerHint(error: unknown): string {
+  return codeOf(error) === insufficientPrivilege
+    ? `. Migrate as the role that owns the database and its tables, or give it the right: ${where}`
+    : "";
+}
+
+/** Returns an OperatorError for a right that the role lacks; any other error as it is. */
+export function withMissingRight(error: unknown): unknown {
+  if (codeOf(error) !== insufficientPrivilege) return error;
+  return new OperatorError(
+    `The role of database.url (DATABASE_URL) lacks a right: ${messageOf(error)}. Give it that right; ${where}.`,
+    { cause: error },
+  );
+}
