@@ -206,6 +206,22 @@ describe("waitForDatabase", () => {
     await created.drop();
   });
 
+  it("names TLS where the server takes no connection without it", async () => {
+    const said = 'no pg_hba.conf entry for host "10.0.0.7", user "svc", database "svc", no encryption';
+    const server = createServer((socket) => {
+      socket.once("data", () => socket.end(refusal("28000", said)));
+      socket.on("error", () => undefined);
+    });
+    const url = `postgresql://svc:right@127.0.0.1:${await portOf(server)}/svc`;
+
+    const failure = await failureOf(waitForDatabase({ url, log, signal: AbortSignal.timeout(5_000) }));
+
+    server.close();
+    expect((failure as Error).message).to.match(
+      /no encryption\. Check .* \(DATABASE_URL\), and add sslmode=verify-full to it where the server asks for TLS\.$/,
+    );
+  });
+
   it("throws at once for a server that asks for a password, and a URL without one", async () => {
     const server = createServer((socket) => {
       socket.once("data", () => {
