@@ -85,8 +85,16 @@ export async function openEmbedded({
     }
 
     // Runs only once, and not when another process runs the database and writes the data dir.
-    if (!hasTriedOut)
-      await prepareDataDir(root, { neededBytes: (await isThere(folderIn(root))) ? 0 : newDatabaseBytes });
+    if (!hasTriedOut) {
+      const isNew = !(await isThere(folderIn(root)));
+      await prepareDataDir(root, { neededBytes: isNew ? newDatabaseBytes : 0 });
+      // Without a warning, a command in the wrong folder would answer like one on the service's.
+      if (isNew && !mustOwn)
+        log.warn(
+          { dataDir: root },
+          "there was no embedded database here: making a new one; DATABASE_URL or SVC_DATA_DIR names another",
+        );
+    }
     hasTriedOut = true;
     const ownSocketDir = await prepareSocketDir(root);
     const lock = await acquireLock(lockFile, ownSocketDir);

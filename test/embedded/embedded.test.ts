@@ -21,10 +21,11 @@ describe("openEmbedded", function () {
   let folder: string;
   let embedded: EmbeddedDatabase;
   let pool: Pool;
+  const first = createMemoryLog();
 
   before(async () => {
     folder = await mkdtemp(path.join(tmpdir(), "svc-embedded-"));
-    embedded = await openEmbedded({ dataDir: folder, log });
+    embedded = await openEmbedded({ dataDir: folder, log: first.log });
     pool = new Pool({ connectionString: embedded.url, max: 20 });
     await pool.query("CREATE TABLE counter (value int NOT NULL); INSERT INTO counter VALUES (0)");
   });
@@ -33,6 +34,13 @@ describe("openEmbedded", function () {
     await pool.end();
     await embedded.close();
     await rm(folder, { recursive: true, force: true });
+  });
+
+  it("warns a command in a folder without a database, which may be the wrong one, that it makes a new one", () => {
+    const warnings = first.lines.filter(({ level }) => level === 40);
+
+    expect(warnings.map(({ dataDir }) => dataDir)).to.deep.equal([folder]);
+    expect(String(warnings[0]?.["msg"])).to.include("DATABASE_URL or SVC_DATA_DIR");
   });
 
   it("keeps 20 concurrent transactions apart: no read-modify-write is lost", async () => {
