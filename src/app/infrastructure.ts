@@ -87,7 +87,7 @@ export async function openInfrastructure({
     // Closed last, so that the spans of all other parts are sent.
     closers.push(() => tracing.close());
     const [storage, broker] = await settled([
-      orGiveUp(openPreparedStorage({ opening, checked, actor, signal }), giveUp),
+      orGiveUp(openPreparedStorage({ opening, checked, actor }), giveUp),
       orGiveUp(openBroker(opening), giveUp),
     ]);
     addScrapeSources({ metrics, broker, ...storage });
@@ -128,15 +128,14 @@ async function openPreparedStorage({
   opening,
   checked,
   actor,
-  signal,
 }: {
   readonly opening: Opening;
   readonly checked: CheckedConfiguration;
   readonly actor: Actor;
-  readonly signal: AbortSignal;
 }): Promise<Storage> {
+  const { readiness, signal } = opening;
   const storage = await openStorage(opening);
-  await prepareDatabase({ checked, storage, actor, readiness: opening.readiness, signal });
+  await prepareDatabase({ checked, storage, actor, readiness, signal });
   return storage;
 }
 

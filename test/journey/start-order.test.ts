@@ -136,6 +136,22 @@ describe("the start of API and dispatcher", function () {
     }
   });
 
+  it("ends for a wrong password of RabbitMQ while the database only lets read, which waiting may mend", async () => {
+    const url = new URL(servers.postgres.url);
+    url.searchParams.set("options", "-c default_transaction_read_only=on");
+    const program = await create("api", {
+      DATABASE_URL: url.href,
+      AMQP_URL: wrongPassword(servers.rabbitMq.url),
+      // Another configuration than before, which is recorded.
+      SVC_LOG_LEVEL: "debug",
+    });
+
+    const { code, output } = await failureOf(program);
+
+    expect(code).to.equal(1);
+    expect(output).to.match(/^svc: RabbitMQ refuses the connection: /m);
+  });
+
   for (const [what, setting] of [
     ["healthOrigin", "SVC_METRICS_PORT"],
     ["origin", "SVC_PORT"],
