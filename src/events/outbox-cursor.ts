@@ -11,6 +11,8 @@ export interface Position {
 export interface Range {
   readonly from: Position;
   readonly to: Position;
+  /** A read of the range took too long, so it is read alone, from this time on. */
+  readonly aloneFromMs?: number;
 }
 
 /** The transactions that are visible at one moment (`pg_current_snapshot`). */
@@ -27,16 +29,9 @@ export interface Scan {
   readonly range: Range;
   /** Whether the scan is for new events instead of those left over. */
   readonly isNew: boolean;
-  /** The ranges left over that a scan of the whole outbox covers. */
-  readonly covered?: readonly Range[];
+  /** Whether the scan looks for the few events of one owner behind the many of another. */
+  readonly looksFar: boolean;
 }
-
-/**
- * What a read takes beside new events, of the ranges that earlier reads left over: the oldest and
- * the newest, all but the oldest, the newest unless it is the oldest, or none. With `whole`, all
- * events count as new.
- */
-export type Reach = "whole" | "both" | "younger" | "newest" | "none";
 
 /** Result of a scan. */
 export interface Scanned {
@@ -49,7 +44,7 @@ export interface Scanned {
 
 const end: Position = { transaction: 2n ** 62n, event: 2n ** 62n };
 export const beginning: Position = { transaction: 0n, event: 0n };
-/** Start of a scan for new events that takes the whole outbox. */
+/** Start of the whole outbox, from which one read looks far; later ones start at `beginning`. */
 const beforeAll: Position = { transaction: -1n, event: end.event };
 
 /** A transaction that runs for more reads gets its own range, which is read once it has ended. */
@@ -82,22 +77,32 @@ export function parseSnapshot(text: string): TransactionSnapshot {
  * Events that a read leaves over become two ranges: the rest of the last transaction, and later
  * transactions. Later reads take from the oldest range and from the newest one. Without that, one
  * statement of 20,000 rows delayed a later change by 10 s.
+ *
+ * A scan passes the rows of running transactions, and those that no vacuum can remove yet. Millions
+ * of them take longer than a statement may. So after a read that took too long, each range left
+ * over is read alone, and delays no other.
  */
 export interface OutboxCursor {
   /** Returns the id of the first transaction that the next read for new events covers. */
   firstNew(): bigint;
-  /** Returns scans of each resource: one of new events, and scans of those left over. */
-  scans(resources: readonly string[], reach?: Reach): readonly Scan[];
+  /** Returns a scan of new events of each resource, and by default those of `leftOver`. */
+  scans(resources: readonly string[], isCatchingUp?: boolean): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
-  /** Returns scans of events that earlier reads left over. */
-  leftOver(resource: string, reach?: Reach): readonly Scan[];
+  /** Records the results of scans of what is left over, of a read that has no others. */
+  take(scanned: readonly Scanned[]): void;
+  /** Returns scans of the oldest and the newest range that earlier reads left over. */
+  leftOver(resource: string): readonly Scan[];
+  /** Returns the scans that are to be read alone now. */
+  alone(resources: readonly string[], nowMs: number): readonly Scan[];
+  /** Makes later reads take these ranges one by one, from this time on. */
+  setApart(scans: readonly Scan[], fromMs: number): void;
   /** Makes later reads take all events again, as the oldest of those left over. */
   leaveAllOver(): void;
   /** Makes later reads take the events of a range again. */
   giveBack(resource: string, range: Range): void;
-  /** Returns whether earlier reads left over events of any of these resources, within reach. */
-  hasLeftOver(resources: readonly string[], reach?: Reach): boolean;
+  /** Returns whether `leftOver` or `alone` returns a scan of any of these resources. */
+  hasLeftOver(resources: readonly string[], nowMs?: number): boolean;
 }
 
 interface State {
@@ -118,23 +123,34 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
   };
   return {
     firstNew: () => firstYoung(state),
-    scans: (resources, reach = "both") =>
+    scans: (resources, isCatchingUp = true) =>
       resources.flatMap((resource): readonly Scan[] => {
-        if (reach === "whole") return [wholeScan(state, resource)];
         const range = { from: lastBefore(firstYoung(state)), to: end };
-        return [{ resource, range, isNew: true }, ...leftOver(state, resource, reach)];
+        const scan = { resource, range, isNew: true, looksFar: true };
+        return isCatchingUp ? [scan, ...leftOver(state, resource)] : [scan];
       }),
     advance: (snapshot, scanned) => advance(state, snapshot, scanned),
-    leftOver: (resource, reach = "both") => leftOver(state, resource, reach),
+    take: (scanned) => take(state, scanned),
+    leftOver: (resource) => leftOver(state, resource),
+    alone: (resources, nowMs) => resources.flatMap((resource) => alone(state, resource, nowMs)),
+    setApart(scans, aloneFromMs) {
+      for (const { resource, range } of scans) replace(state, resource, range, [{ ...range, aloneFromMs }]);
+    },
     leaveAllOver() {
       // The first read leaves all over.
       if (state.since === 0n) return;
       const whole = { from: beforeAll, to: lastBefore(firstYoung(state)) };
-      for (const ranges of state.rests.values()) ranges.splice(0, beginsWithWhole(ranges) ? 1 : 0, whole);
+      for (const ranges of state.rests.values()) {
+        const [oldest] = ranges;
+        if (oldest !== undefined && isWhole(oldest)) ranges[0] = { ...oldest, ...whole };
+        else ranges.unshift(whole);
+      }
     },
     giveBack: (resource, range) => leaveOver(state, resource, range),
-    hasLeftOver: (resources, reach = "both") =>
-      resources.some((resource) => leftOver(state, resource, reach).length > 0),
+    hasLeftOver: (resources, nowMs = Infinity) =>
+      resources.some(
+        (resource) => leftOver(state, resource).length > 0 || alone(state, resource, nowMs).length > 0,
+      ),
   };
 }
 
@@ -147,39 +163,38 @@ function firstYoung({ since, running }: State): bigint {
 }
 
 function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void {
-  const { rests } = state;
   const visible = lastBefore(snapshot.xmax);
   const first = firstYoung(state);
-  const read = new Set<string>();
-  // Handles scans of older ranges first. A new range may make `leaveOver` join the oldest ones. The
+  // Handles ranges left over first. A new one may make `leaveOver` join the oldest ones. The
   // progress of a scan in them would then be lost.
-  const inOrder = scanned.toSorted((one, other) => Number(one.scan.isNew) - Number(other.scan.isNew));
-  for (const { scan, last, hasMore } of inOrder) {
-    const { resource, range, isNew, covered } = scan;
-    const ranges = rests.get(resource) ?? [];
-    const left = hasMore ? restOf(last ?? range.from, isNew ? visible : range.to) : [];
-    if (isNew) {
-      read.add(resource);
-      if (covered === undefined) for (const rest of left) leaveOver(state, resource, rest);
-      else {
-        // What was given back meanwhile stays, which the read may have left out. Later ranges stay,
-        // too. Their events would wait behind all that the read left over.
-        const isRead = (one: Range): boolean =>
-          beginsWithWhole([one]) || !hasMore || !isAfter(one.to, last ?? range.from);
-        const others = ranges.filter((one) => !covered.includes(one) || !isRead(one));
-        ranges.splice(0, ranges.length, ...left, ...others);
-      }
-    } else {
-      const place = ranges.indexOf(range);
-      // A range that was joined meanwhile is read again with the other one.
-      if (place !== -1) ranges.splice(place, 1, ...left);
-    }
-  }
+  take(state, scanned);
+  const ofNew = scanned.filter(({ scan }) => scan.isNew);
+  for (const { scan, last, hasMore } of ofNew)
+    if (hasMore)
+      for (const rest of restOf(last ?? scan.range.from, visible)) leaveOver(state, scan.resource, rest);
   // The ranges of resources that this read did not include are left over.
-  for (const resource of rests.keys())
+  const read = new Set(ofNew.map(({ scan }) => scan.resource));
+  for (const resource of state.rests.keys())
     if (!read.has(resource)) leaveOver(state, resource, { from: lastBefore(first), to: visible });
   noteRunning(state, snapshot, { first, isBlind: scanned.length === 0 });
   state.since = snapshot.xmax;
+}
+
+/** Records how far ranges left over were read. The ranges of scans for new events are none. */
+function take(state: State, scanned: readonly Scanned[]): void {
+  for (const { scan, last, hasMore } of scanned) {
+    const { resource, range } = scan;
+    const untouched = { ...range, from: isWhole(range) ? beginning : range.from };
+    const left = last === undefined ? [untouched] : restOf(last, range.to);
+    replace(state, resource, range, hasMore ? left : []);
+  }
+}
+
+/** Replaces a range. One that was joined meanwhile is read again with the other one. */
+function replace({ rests }: State, resource: string, range: Range, by: readonly Range[]): void {
+  const ranges = rests.get(resource) ?? [];
+  const place = ranges.indexOf(range);
+  if (place !== -1) ranges.splice(place, 1, ...by);
 }
 
 /** Divides the rest of a range at the end of the transaction that was read last. */
@@ -192,22 +207,27 @@ function restOf(from: Position, to: Position): readonly Range[] {
   ];
 }
 
-/** Returns whether the oldest range is the whole outbox, of which nothing was read. */
-function beginsWithWhole([oldest]: readonly Range[]): boolean {
-  return oldest !== undefined && !isAfter(oldest.from, beginning);
+/** Returns whether a range is the whole outbox, of which nothing was read. */
+function isWhole({ from }: Range): boolean {
+  return !isAfter(from, beginning);
 }
 
-function wholeScan({ rests }: State, resource: string): Scan {
-  const covered = [...(rests.get(resource) ?? [])];
-  return { resource, range: { from: beforeAll, to: end }, isNew: true, covered };
+function leftOver({ rests }: State, resource: string): readonly Scan[] {
+  const ranges = (rests.get(resource) ?? []).filter(({ aloneFromMs }) => aloneFromMs === undefined);
+  return [...ranges.slice(0, 1), ...ranges.slice(1).slice(-1)].map((range) => ({
+    resource,
+    range,
+    isNew: false,
+    looksFar: range.from.transaction < 0n,
+  }));
 }
 
-function leftOver({ rests }: State, resource: string, reach: Reach): readonly Scan[] {
-  const ranges = rests.get(resource) ?? [];
-  const newest = ranges.length > 1 ? [ranges.at(-1)] : [];
-  const younger = ranges.slice(1);
-  const taken = { whole: [], none: [], newest, younger, both: [...ranges.slice(0, 1), ...newest] }[reach];
-  return taken.flatMap((range) => (range === undefined ? [] : [{ resource, range, isNew: false }]));
+function alone({ rests }: State, resource: string, nowMs: number): readonly Scan[] {
+  return (rests.get(resource) ?? []).flatMap((range) =>
+    range.aloneFromMs === undefined || range.aloneFromMs > nowMs
+      ? []
+      : [{ resource, range, isNew: false, looksFar: false }],
+  );
 }
 
 /**
@@ -239,15 +259,19 @@ function leaveOver({ rests }: State, resource: string, range: Range): void {
   const ranges = rests.get(resource);
   if (ranges === undefined) return;
   ranges.push(range);
-  while (ranges.length > mostRanges) {
-    // No range joins the whole outbox, whose read may take too long.
-    const first = beginsWithWhole(ranges) ? 1 : 0;
-    const [one, other] = ranges.slice(first) as [Range, Range];
-    ranges.splice(first, 2, {
-      from: isAfter(one.from, other.from) ? other.from : one.from,
-      to: isAfter(one.to, other.to) ? one.to : other.to,
-    });
-  }
+  // No range joins one that is read alone, or the whole outbox, whose read may take too long.
+  const isApart = (one: Range): boolean => one.aloneFromMs !== undefined || isWhole(one);
+  const younger = ranges.filter((one) => !isApart(one));
+  const oldest = younger.splice(0, younger.length - mostRanges + 1);
+  if (oldest.length > 1)
+    ranges.splice(0, ranges.length, ...ranges.filter(isApart), oldest.reduce(join), ...younger);
+}
+
+function join(one: Range, other: Range): Range {
+  return {
+    from: isAfter(one.from, other.from) ? other.from : one.from,
+    to: isAfter(one.to, other.to) ? one.to : other.to,
+  };
 }
 
 /** Returns the last position before the events of a transaction. */

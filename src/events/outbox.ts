@@ -152,8 +152,8 @@ function eventOf(row: string, shownAsCaptured: string): string {
 }
 
 /**
- * Most new events that a scan reads, in 3 ms for each 1,000. This many reach the few events of one
- * owner after the many of another, such as batches of 1,000. Further new events are left over.
+ * Most events of a scan that looks far, in 3 ms for each 1,000. This many reach the few events of
+ * one owner after the many of another, such as batches of 1,000. Further events are left over.
  */
 const mostLookedAt = 3_000;
 /**
@@ -167,8 +167,8 @@ const mostGoneThrough = 20_000;
 // (see outbox-cursor.ts).
 const readText = `
   WITH scan AS (
-    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $14::boolean[], $22::int[]) WITH ORDINALITY
-      AS given (resource, from_transaction, from_event, to_transaction, to_event, is_new, division, number)
+    SELECT * FROM unnest($1::text[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $14::boolean[], $22::int[], $24::int[]) WITH ORDINALITY
+      AS given (resource, from_transaction, from_event, to_transaction, to_event, is_new, division, looked, number)
   ), found AS MATERIALIZED (
     SELECT scan.number, scan.is_new, entry.*, coalesce(entry.owner_id, 'resource ' || scan.resource) AS holder,
       row_number() OVER (PARTITION BY scan.number ORDER BY entry.transaction_id, entry.event_id) AS place
@@ -185,7 +185,7 @@ const readText = `
       ) AS gone_through
       WHERE is_own OR nth = $23::int
       ORDER BY transaction_id, event_id
-      LIMIT CASE WHEN scan.is_new THEN greatest($11::int, ${mostLookedAt}) ELSE $11::int END
+      LIMIT scan.looked
     ) AS entry
   ), in_turn AS (
     SELECT *, row_number() OVER own AS turn, sum(bytes) OVER own - bytes AS own_before
@@ -301,6 +301,7 @@ async function read(
     shares.catchUpBelow.bytes,
     places,
     Math.max(mostLookedAt, Math.floor(mostGoneThrough / Math.max(1, scans.length))),
+    scans.map((scan) => lookedAt(scan, limit)),
   ]);
   const [first] = rows;
   if (first === undefined) throw new Error("The statement returned no row.");
@@ -321,8 +322,8 @@ async function read(
   return { session: first.session, snapshot: parseSnapshot(first.readIn), events, scanned };
 }
 
-function lookedAt({ isNew }: Scan, limit: number): number {
-  return isNew ? Math.max(limit, mostLookedAt) : limit;
+function lookedAt({ looksFar }: Scan, limit: number): number {
+  return looksFar ? Math.max(limit, mostLookedAt) : limit;
 }
 
 /**

@@ -56,15 +56,8 @@ export interface RelayState {
   nextStrandedMs: number;
   nextUnknownMs: number;
   nextWholeMs: number;
-  /** Whether the next read takes the whole outbox. */
-  isWholeDue: boolean;
   /** Whether the next read only learns what is visible, because new events took too long. */
   isBlindDue: boolean;
-  /**
-   * Until when reads leave out the oldest of the events left over, or all of these. A read of them
-   * took too long.
-   */
-  readonly slow: { oldestUntilMs: number; allUntilMs: number };
 }
 
 const longestPauseMs = 300_000;
@@ -99,16 +92,13 @@ export function createRelayState(options: RelayOptions): RelayState {
     nextStrandedMs: 0,
     nextUnknownMs: 0,
     nextWholeMs: now() + wholeEveryMs,
-    isWholeDue: true,
     isBlindDue: true,
-    slow: { oldestUntilMs: -Infinity, allUntilMs: -Infinity },
   };
 }
 
 /** Makes the next reads cover the whole outbox. Events in flight are recognised by their ids. */
 export function readWhole(state: RelayState): void {
   state.cursor.leaveAllOver();
-  state.isWholeDue = true;
   state.nextWholeMs = now() + wholeEveryMs;
 }
 

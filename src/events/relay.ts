@@ -2,7 +2,7 @@ import { queues } from "../broker/topology.ts";
 import { codeOf } from "../kit/errors.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { createAlarm, pause, type Worker } from "../kit/worker.ts";
-import type { Reach, Scan } from "./outbox-cursor.ts";
+import type { Scan } from "./outbox-cursor.ts";
 import type { FoundEvent, Outbox, OutboxRead, Share } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
 import { isSameShare } from "./relay-shares.ts";
@@ -42,7 +42,7 @@ const mostBytesRead = 1024 ** 2;
 const lostAfterMs = 5_000;
 const unknownEveryMs = 300_000;
 const strandedEveryMs = 60_000;
-/** Rest of events left over, after a read of them that took longer than a statement may. */
+/** Rest of a range left over, after a read of it alone that took longer than a statement may. */
 const slowMs = 60_000;
 
 /**
@@ -93,14 +93,15 @@ async function turn(state: RelayState): Promise<boolean> {
   const hasMoreFailed = await retryFailed(state);
   await probe(state, share);
   await reportUnknown(state);
-  return (await readNext(state, share)) || hasMoreFailed;
+  const hasMore = await readNext(state, share);
+  return (await readAlone(state, share)) || hasMore || hasMoreFailed;
 }
 
 /** Returns whether events may be waiting for room in the window. */
 function isHeldUp(state: RelayState): boolean {
   const { window, cursor, resting, options } = state;
   const awake = options.resources.filter((resource) => !resting.has(resource));
-  return !window.hasRoom() || cursor.hasLeftOver(awake, reachNow(state));
+  return !window.hasRoom() || cursor.hasLeftOver(awake, now());
 }
 
 /**
@@ -198,12 +199,10 @@ async function retryFailed(state: RelayState): Promise<boolean> {
 async function probe(state: RelayState, share: Share): Promise<void> {
   const { resting, busy, cursor } = state;
   for (const resource of resting.due()) {
-    const reach = reachNow(state);
-    // Each read gives a resource that rests another range, most of them empty.
-    const scans = cursor.leftOver(resource, reach === "newest" ? "younger" : reach);
-    if (busy.has(resource) || (reach !== "both" && scans.length === 0)) continue;
-    const { events } = await readOutbox(state, {
-      scans,
+    if (busy.has(resource)) continue;
+    const [alone] = cursor.alone([resource], now());
+    const { events, scanned } = await readOutbox(state, {
+      scans: alone === undefined ? cursor.leftOver(resource) : [alone],
       share,
       known: [],
       limit: 2,
@@ -211,8 +210,9 @@ async function probe(state: RelayState, share: Share): Promise<void> {
     });
     const fresh = events.filter((event) => isNew(state, event));
     if (fresh.length > 0) startPublishing(state, resource, fresh, { isProbe: true });
-    // An event out of reach may be the one that failed.
-    else if (reach === "both" && !state.isBlindDue) resting.wake(resource);
+    else if (alone !== undefined) cursor.take(scanned);
+    // The event that failed may be in a range whose time has not come.
+    else if (cursor.alone([resource], Infinity).length === 0 && !state.isBlindDue) resting.wake(resource);
   }
 }
 
@@ -234,25 +234,12 @@ async function reportUnknown(state: RelayState): Promise<void> {
  * more to read at once.
  */
 async function readNext(state: RelayState, share: Share): Promise<boolean> {
-  const { window, cursor, busy, resting, sessions, pace, options } = state;
-  const shares = window.shares();
-  const isReadable = (resource: string): boolean =>
-    !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0;
-  const readable = options.resources.filter(isReadable);
+  const { window, cursor, sessions, pace } = state;
   const isBlind = state.isBlindDue;
-  const reach = window.hasRoomToCatchUp() ? reachNow(state) : "none";
-  const isWhole = !isBlind && state.isWholeDue && reachNow(state) === "both";
   // Reads even without readable resources: the cursor must learn which transactions become visible
   // now.
-  const scans = isBlind ? [] : cursor.scans(readable, isWhole ? "whole" : reach);
-  const { session, snapshot, events, scanned } = await readOutbox(state, {
-    scans,
-    share,
-    known: window.idsKnown(cursor.firstNew()),
-    shares,
-    limit: Math.max(1, Math.min(options.batchSize, shares.free.events)),
-    maxBytes: Math.min(shares.free.bytes, mostBytesRead),
-  });
+  const scans = isBlind ? [] : cursor.scans(readable(state), window.hasRoomToCatchUp());
+  const { session, snapshot, events, scanned } = await readScans(state, share, scans);
   if (!sessions.has(session)) {
     sessions.add(session);
     // The earlier connections were lost, perhaps because the database crashed.
@@ -264,45 +251,73 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   cursor.advance(snapshot, scanned);
   state.isBlindDue = false;
   if (isBlind) return true;
-  if (isWhole && scans.length > 0) state.isWholeDue = false;
+  const count = begin(state, events);
+  pace.note(count);
+  return count > 0 && canCatchUp(state);
+}
+
+/** Reads what is to be read alone, and begins to publish it. Returns as `readNext`. */
+async function readAlone(state: RelayState, share: Share): Promise<boolean> {
+  const { window, cursor } = state;
+  let count = 0;
+  for (const scan of cursor.alone(readable(state), now())) {
+    if (!window.hasRoomToCatchUp()) break;
+    const { events, scanned } = await readScans(state, share, [scan]);
+    cursor.take(scanned);
+    count += begin(state, events);
+  }
+  return count > 0 && canCatchUp(state);
+}
+
+function readable({ window, busy, resting, options }: RelayState): readonly string[] {
+  return options.resources.filter(
+    (resource) => !busy.has(resource) && !resting.has(resource) && window.roomOf(resource) > 0,
+  );
+}
+
+function canCatchUp(state: RelayState): boolean {
+  return state.window.hasRoomToCatchUp() && state.cursor.hasLeftOver(readable(state), now());
+}
+
+/** Begins to publish the events that were found. Returns how many of them are new to the relay. */
+function begin(state: RelayState, events: readonly FoundEvent[]): number {
   const fresh = events.filter((event) => isNew(state, event));
-  pace.note(fresh.length);
   for (const [resource, group] of groupBy(fresh, resourceOf)) {
-    const most = window.roomOf(resource);
+    const most = state.window.roomOf(resource);
     for (const event of group.slice(most)) giveBack(state, event);
     if (most > 0) startPublishing(state, resource, group.slice(0, most));
   }
-  const idle = readable.filter(isReadable);
-  return fresh.length > 0 && window.hasRoomToCatchUp() && state.cursor.hasLeftOver(idle, reachNow(state));
+  return fresh.length;
 }
 
-/** Returns what reads may take now beside new events. */
-function reachNow({ slow }: RelayState): Reach {
-  if (now() < slow.allUntilMs) return "none";
-  return now() < slow.oldestUntilMs ? "newest" : "both";
+function readScans(state: RelayState, share: Share, scans: readonly Scan[]): Promise<OutboxRead> {
+  const { window, cursor, options } = state;
+  const shares = window.shares();
+  return readOutbox(state, {
+    scans,
+    share,
+    known: window.idsKnown(cursor.firstNew()),
+    shares,
+    limit: Math.max(1, Math.min(options.batchSize, shares.free.events)),
+    maxBytes: Math.min(shares.free.bytes, mostBytesRead),
+  });
 }
 
 /** Reads the outbox. When that takes too long, the next reads take less. */
 async function readOutbox(state: RelayState, options: Parameters<Outbox["read"]>[0]): Promise<OutboxRead> {
-  const reach = reachNow(state);
   try {
     return await state.options.outbox.read(options);
   } catch (error) {
-    if (codeOf(error) === "57014") takeLess(state, options.scans, reach);
+    if (codeOf(error) === "57014") takeLess(state, options.scans);
     throw error;
   }
 }
 
-/**
- * Has the next reads take less than a read that took too long. A scan passes the rows of running
- * transactions, and those that no vacuum can remove yet. The oldest range rests first, because it
- * may be the whole outbox.
- */
-function takeLess(state: RelayState, scans: readonly Scan[], reach: Reach): void {
-  // Scans of what is left over look at fewer events.
-  if (scans.some(({ covered }) => covered !== undefined)) state.isWholeDue = false;
-  else if (scans.every(({ isNew: isOfNew }) => isOfNew)) state.isBlindDue = true;
-  else state.slow[reach === "both" ? "oldestUntilMs" : "allUntilMs"] = now() + slowMs;
+function takeLess(state: RelayState, scans: readonly Scan[]): void {
+  const left = scans.filter(({ isNew: isOfNew }) => !isOfNew);
+  if (left.length === 0) state.isBlindDue = true;
+  // Only a range that was read alone is known to be the slow one.
+  else state.cursor.setApart(left, scans.length === 1 ? now() + slowMs : now());
 }
 
 function resourceOf({ resource }: FoundEvent): string {

@@ -4,7 +4,6 @@ import {
   type OutboxCursor,
   type Position,
   type Range,
-  type Reach,
   type Scanned,
 } from "../../src/events/outbox-cursor.ts";
 
@@ -22,58 +21,82 @@ describe("createOutboxCursor", () => {
     cursor.advance({ xmax, running: new Set() }, []);
   });
 
-  /** Reads new events, and of what is left over nothing that has an end. */
-  function read(reach: Reach, result: Pick<Scanned, "last" | "hasMore">): void {
+  type Result = Pick<Scanned, "last" | "hasMore">;
+  const nothing: Result = { last: undefined, hasMore: true };
+
+  /** Reads new events and the oldest of what is left over, and takes nothing of the newest. */
+  function read(ofNew: Result, ofOldest: Result): void {
     xmax += 10n;
-    const scans = cursor.scans(["notes"], reach);
-    cursor.advance(
-      { xmax, running: new Set() },
-      scans.map((scan) => ({ scan, ...(scan.isNew ? result : { last: undefined, hasMore: true }) })),
-    );
+    const results = [ofNew, ofOldest, nothing];
+    const scanned = cursor.scans(["notes"]).map((scan, index) => ({ scan, ...(results[index] ?? nothing) }));
+    cursor.advance({ xmax, running: new Set() }, scanned);
   }
 
-  const left = (reach: Reach = "both"): readonly string[] =>
-    cursor.leftOver("notes", reach).map(({ range }) => textOf(range));
+  const left = (): readonly string[] => cursor.leftOver("notes").map(({ range }) => textOf(range));
+  const looksFar = (): readonly boolean[] => cursor.leftOver("notes").map((scan) => scan.looksFar);
 
-  it("leaves one range when the whole outbox is read and its first event not taken", () => {
-    read("whole", { last: undefined, hasMore: true });
-    expect(left()).to.deep.equal(["-1..1009"]);
+  it("looks far once, also where nothing is taken, and joins nothing to it", () => {
+    expect([left(), looksFar()]).to.deep.equal([["-1..999"], [true]]);
 
+    read({ last: undefined, hasMore: false }, nothing);
+
+    expect([left(), looksFar()]).to.deep.equal([["0..999"], [false]]);
     for (let event = 0n; event < 30n; event += 1n)
       cursor.giveBack("notes", { from: at(2_000n, event), to: at(2_000n, event + 1n) });
+    expect(left()[0]).to.equal("0..999");
+    cursor.leaveAllOver();
+    expect([left()[0], looksFar()[0]]).to.deep.equal(["-1..1009", true]);
+  });
 
-    expect(left()[0]).to.equal("-1..1009");
+  it("has a range read alone from its time on, not far, also when all is taken up again", () => {
+    read({ last: at(1_005n, 1n), hasMore: true }, nothing);
+
+    cursor.setApart(cursor.leftOver("notes").slice(0, 1), 5);
+    cursor.leaveAllOver();
+
+    expect(left()).to.deep.equal(["1005..1005", "1005..1009"]);
+    expect(cursor.alone(["papers"], 5)).to.deep.equal([]);
+    expect(cursor.alone(["notes"], 4)).to.deep.equal([]);
+    const alone = cursor.alone(["notes"], 5);
+    expect(alone.map(({ range, looksFar: isFar }) => [textOf(range), isFar])).to.deep.equal([
+      ["-1..1009", false],
+    ]);
+    cursor.take(cursor.leftOver("notes").map((scan) => ({ scan, last: undefined, hasMore: false })));
+    expect([4, 5].map((nowMs) => cursor.hasLeftOver(["notes"], nowMs))).to.deep.equal([false, true]);
+    cursor.take(alone.map((scan) => ({ scan, last: undefined, hasMore: false })));
+    expect(cursor.hasLeftOver(["notes"])).to.equal(false);
+  });
+
+  it("leaves a range alone of which a read took nothing, and takes what follows an event with others", () => {
+    cursor.setApart(cursor.leftOver("notes"), 0);
+    const take = (result: Result): void =>
+      cursor.take(cursor.alone(["notes"], 0).map((scan) => ({ scan, ...result })));
+
+    take(nothing);
+    expect([left().length, cursor.alone(["notes"], 0).length]).to.deep.equal([0, 1]);
+    take({ last: at(500n, 1n), hasMore: true });
+
+    expect([left(), cursor.alone(["notes"], 0)]).to.deep.equal([["500..500", "500..999"], []]);
   });
 
   it("keeps what is newest the newest when a read of the whole outbox does not get to it", () => {
-    read("none", { last: at(1_005n, 1n), hasMore: true });
+    read({ last: at(1_005n, 1n), hasMore: true }, { last: undefined, hasMore: false });
+    expect(left()).to.deep.equal(["1005..1005", "1005..1009"]);
     cursor.leaveAllOver();
-    expect(left("newest")).to.deep.equal(["1005..1009"]);
 
-    read("whole", { last: at(500n, 1n), hasMore: true });
+    read({ last: undefined, hasMore: false }, { last: at(500n, 1n), hasMore: true });
 
-    expect(left("newest")).to.deep.equal(["1005..1009"]);
-    expect(left("younger").at(0)).to.equal("500..1019");
-  });
-
-  it("forgets what was left over when the whole outbox is read to its end", () => {
-    read("none", { last: at(1_005n, 1n), hasMore: true });
-
-    read("whole", { last: at(1_015n, 1n), hasMore: false });
-
-    expect(left()).to.deep.equal([]);
+    expect(left()).to.deep.equal(["500..500", "1005..1009"]);
   });
 
   it("puts nothing before the whole outbox when a range was joined during its read", () => {
-    cursor.leaveAllOver();
     cursor.giveBack("notes", { from: at(900n, 0n), to: at(900n, 9n) });
-    const scans = cursor.scans(["notes"], "younger");
+    const scans = cursor.leftOver("notes");
     for (let event = 10n; event < 40n; event += 1n)
       cursor.giveBack("notes", { from: at(901n, event), to: at(901n, event + 1n) });
 
-    const scanned = scans.map((scan) => ({ scan, last: at(900n, 4n), hasMore: !scan.isNew }));
-    cursor.advance({ xmax: 1_001n, running: new Set() }, scanned);
+    cursor.take(scans.slice(1).map((scan) => ({ scan, last: at(900n, 4n), hasMore: true })));
 
-    expect(left()[0]).to.equal("-1..999");
+    expect(left()).to.deep.equal(["-1..999", "901..901"]);
   });
 });

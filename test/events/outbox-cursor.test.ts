@@ -6,7 +6,6 @@ import {
   type OutboxCursor,
   type Position,
   type Range,
-  type Reach,
   type Scan,
   type Scanned,
 } from "../../src/events/outbox-cursor.ts";
@@ -56,9 +55,8 @@ class Simulation {
     cursor: OutboxCursor,
     resources: readonly string[],
     limit: number,
-    reach: Reach = "both",
+    scans: readonly Scan[] = cursor.scans(resources),
   ): readonly Entry[] {
-    const scans = cursor.scans(resources, reach);
     const found = scans.map(({ resource, range }) =>
       this.committed
         .filter((entry) => entry.resource === resource && isIn(entry, range))
@@ -78,7 +76,8 @@ class Simulation {
       const hasMore = own.length < (found[index]?.length ?? 0) || own.length === limit;
       return { scan, last: own.at(-1)?.at, hasMore };
     });
-    cursor.advance(snapshot, scanned);
+    if (scans.length === 0 || scans.some(({ isNew }) => isNew)) cursor.advance(snapshot, scanned);
+    else cursor.take(scanned);
     return [...new Set(taken.flat())];
   }
 
@@ -297,10 +296,7 @@ describe("createOutboxCursor", () => {
       false,
       1n,
     ]);
-    expect(cursor.leftOver("notes", "newest")).to.deep.equal([newest]);
-    expect(cursor.leftOver("notes", "none")).to.deep.equal([]);
-    outbox.forget(outbox.read(cursor, ["notes"], 10, "newest"));
-    expect(cursor.leftOver("notes", "newest")).to.deep.equal([]);
+    outbox.forget(outbox.read(cursor, ["notes"], 10, [newest!]));
     expect(cursor.leftOver("notes")).to.deep.equal([oldest]);
   });
 
@@ -309,7 +305,7 @@ describe("createOutboxCursor", () => {
     outbox.read(cursor, ["notes"], 30);
     cursor.leaveAllOver();
 
-    const scans = cursor.scans(["notes"], "whole");
+    const scans = cursor.scans(["notes"]);
     const scanned = scans.map((scan) => ({ scan, last: undefined, hasMore: false }));
     for (let event = 1n; event <= 20n; event += 1n)
       cursor.giveBack("notes", range(1_000n, event - 1n, event));
@@ -318,26 +314,12 @@ describe("createOutboxCursor", () => {
     expect(outbox.readAll(cursor)).to.have.members(numbers(1, 20));
   });
 
-  it("joins nothing to the whole outbox, whose read may take too long", () => {
-    outbox.commit(3);
-    outbox.read(cursor, ["notes"], 10);
-    cursor.leaveAllOver();
-    const [whole] = cursor.leftOver("notes");
-
-    for (let event = 10n; event < 40n; event += 1n)
-      cursor.giveBack("notes", range(2_000n, event, event + 1n));
-
-    expect(cursor.leftOver("notes")[0]).to.deep.equal(whole);
-    expect(cursor.hasLeftOver(["notes"], "newest")).to.equal(true);
-  });
-
   it("leaves all over once where nothing was read yet", () => {
     cursor.leaveAllOver();
     outbox.commit(3);
     cursor.advance({ xmax: 1_001n, running: new Set() }, []);
 
     expect(cursor.leftOver("notes")).to.have.length(1);
-    expect(cursor.hasLeftOver(["notes"], "newest")).to.equal(false);
   });
 
   for (const seed of numbers(1, 40)) {
@@ -369,9 +351,19 @@ describe("createOutboxCursor", () => {
           end(transaction);
         else if (kind < 10) {
           const asked = resources.filter(() => pick(4) > 0);
-          note(
-            outbox.read(cursor, asked, 1 + pick(12), (["both", "whole", "newest", "none"] as const)[pick(4)]),
-          );
+          const planned = [
+            cursor.scans(asked),
+            cursor.scans(asked, false),
+            cursor.alone(asked, 0).slice(0, 1),
+          ];
+          const scans = planned[pick(3)] ?? [];
+          if (pick(6) > 0) note(outbox.read(cursor, asked, 1 + pick(12), scans));
+          // The read took too long.
+          else
+            cursor.setApart(
+              scans.filter(({ isNew }) => !isNew),
+              pick(2),
+            );
           if (pick(100) === 0) cursor.leaveAllOver();
         } else if (kind === 10) {
           for (const entry of [...held].slice(-pick(20))) {
@@ -388,6 +380,7 @@ describe("createOutboxCursor", () => {
       for (let reads = 0; reads === 0 || cursor.hasLeftOver(resources); reads++) {
         if (reads === 20_000) throw new Error("the reads come to no end");
         note(outbox.read(cursor, resources, 10));
+        for (const scan of cursor.alone(resources, 1)) note(outbox.read(cursor, resources, 10, [scan]));
       }
 
       expect(written.filter((entry) => !held.has(entry) && outbox.committed.includes(entry))).to.deep.equal(

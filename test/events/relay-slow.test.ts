@@ -1,10 +1,9 @@
 import { expect } from "chai";
 import type { Scan } from "../../src/events/outbox-cursor.ts";
-import { numbers, useRelayScene } from "../support/relay-scene.ts";
+import { numbers, present, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
-const isOfNew = ({ isNew, range, covered }: Scan, below: bigint): boolean =>
-  isNew && covered === undefined && range.from.transaction < below;
+const isOfNew = ({ isNew, range }: Scan, below: bigint): boolean => isNew && range.from.transaction < below;
 const tooSlow = (): Error => Object.assign(new Error("too slow"), { code: "57014" });
 
 // Reads that take too long; relay.test.ts has the rest.
@@ -60,18 +59,21 @@ describe("createRelay", () => {
 
     await untilPublished(240);
     expect(new Set(published())).to.deep.equal(new Set(numbers(20)));
-    // Of all events as new ones, and of those left over.
-    expect(slow).to.equal(2);
+    // Of both resources, and of each alone.
+    await until(() => slow === 3, { what: "a read of each resource alone" });
+    const before = reads;
+    await until(() => reads > before + 5, { what: "some reads more" });
+    expect(slow).to.equal(3);
   });
 
-  it("goes on with what waited at its start when only all events as new ones take too long", async () => {
+  it("goes on with what waited at its start when only reads that look far take too long", async () => {
     await addEvents(20);
     await scene.fanOut();
     start({
       outbox: {
         ...scene.outbox,
         read: (options) =>
-          options.scans.some(({ covered }) => covered !== undefined)
+          options.scans.some(({ isNew, looksFar }) => looksFar && !isNew)
             ? Promise.reject(tooSlow())
             : scene.outbox.read(options),
       },
@@ -101,5 +103,65 @@ describe("createRelay", () => {
     await addEvents(20);
 
     await untilPublished(20);
+  });
+
+  it("goes on with what waited of other resources while all of one takes too long", async () => {
+    await addEvents(20, "papers");
+    await scene.fanOut();
+    start({
+      outbox: {
+        ...scene.outbox,
+        read: (options) =>
+          options.scans.some(({ resource, range }) => resource === "notes" && range.from.transaction < 0n)
+            ? Promise.reject(tooSlow())
+            : scene.outbox.read(options),
+      },
+    });
+
+    await untilPublished(20);
+  });
+
+  it("goes on with what waited at once after a time in which no read ended", async () => {
+    await addEvents(20);
+    await scene.fanOut();
+    let reads = 0;
+    start({
+      outbox: {
+        ...scene.outbox,
+        read: (options) =>
+          (reads += 1) > 1 && reads < 5 ? Promise.reject(tooSlow()) : scene.outbox.read(options),
+      },
+    });
+
+    await untilPublished(20);
+  });
+
+  it("tries a resource that rests beside a read of all of it that takes too long", async () => {
+    let [isBroken, isSlow, slow] = [true, false, 0];
+    await addEvents(3);
+    await scene.fanOut();
+    start({
+      present: (resource, events) =>
+        isBroken
+          ? Promise.resolve({ kind: "none", reason: "no scope", isPassing: false })
+          : present(resource, events),
+      outbox: {
+        ...scene.outbox,
+        read(options) {
+          if (!isSlow || !options.scans.some(({ range }) => range.from.transaction <= 0n))
+            return scene.outbox.read(options);
+          slow += 1;
+          return Promise.reject(tooSlow());
+        },
+      },
+    });
+    await scene.untilLine("relay.resting");
+    [isBroken, isSlow] = [false, true];
+    scene.skewMs += 300_001;
+
+    await untilPublished(3);
+
+    expect(slow).to.be.above(1);
+    expect(published().toSorted()).to.deep.equal(numbers(3));
   });
 });

@@ -80,7 +80,6 @@ describe("readWhole", () => {
 
     readWhole(state);
 
-    expect(state.isWholeDue).to.equal(true);
     expect(state.cursor.leftOver("notes")[0]?.range.from.transaction).to.equal(-1n);
     expect(state.cursor.firstNew()).to.equal(100n);
     expect(state.nextWholeMs).to.be.within(performance.now() + 299_000, performance.now() + 300_000);
