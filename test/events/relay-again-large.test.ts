@@ -24,7 +24,8 @@ describe("createRelay, of large events that failed", () => {
     scene.broker.refuses = () => false;
     await until(
       async () => {
-        scene.skewMs += 1_000;
+        // In larger steps, what is not fanned out on a busy machine counts as lost.
+        scene.skewMs += 200;
         return (await scene.work.outbox()).length === 0;
       },
       { what: "all of them" },
