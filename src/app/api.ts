@@ -142,7 +142,7 @@ function createEligibilityOf(
 }
 
 function createListener(
-  { log, metrics, tracing, database }: Infrastructure,
+  { log, metrics, tracing, database, memoryBudgetOf }: Infrastructure,
   { config }: Configuration,
   {
     tokens,
@@ -175,7 +175,7 @@ function createListener(
       limit: http.concurrencyPerUser,
       presence,
     },
-    memoryBudgetBytes: http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes),
+    memoryBudget: memoryBudgetOf(http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes)),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   return app.callback();

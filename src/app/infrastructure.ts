@@ -7,6 +7,7 @@ import type { ProgramName } from "../config/programs.ts";
 import { createSql } from "../db/sql.ts";
 import { createSharedSlots, type SharedSlots } from "../deliveries/admission/shared-slots.ts";
 import { createEventHorizon, type EventHorizon } from "../events/event-horizon.ts";
+import { createMemoryBudgets } from "../http/memory-budget.ts";
 import type { Actor } from "../kit/actor.ts";
 import { processPollMs } from "../operations/processes.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -38,6 +39,8 @@ export interface Infrastructure extends Storage {
   readonly eventHorizon: EventHorizon;
   /** Names of prepared statements. They outlive a configuration, because connections keep them. */
   readonly namesOf: ReturnType<typeof createNamesOf>;
+  /** Returns the memory that requests share. Those of a previous configuration still hold some. */
+  readonly memoryBudgetOf: ReturnType<typeof createMemoryBudgets>;
   /** Returns the source of an issuer's keys. */
   readonly keySourceOf: (settings: JwtSettings) => KeySource;
   /** Closes everything, in the reverse order of opening. */
@@ -102,6 +105,7 @@ export async function openInfrastructure({
       tracing,
       eventHorizon: createEventHorizon({ sql: createSql({ pool: database.lists, isEmbedded }) }),
       namesOf: createNamesOf(isEmbedded),
+      memoryBudgetOf: createMemoryBudgets(),
       keySourceOf: createKeySources({ log }),
       close: () => closeAll(closers),
     };

@@ -10,7 +10,7 @@ import { createConcurrencyLimit } from "./concurrency.ts";
 import type { ConsolePages } from "./console.ts";
 import { createCors } from "./cors.ts";
 import { answerUnsupported, createErrorRenderer, unknownRoute } from "./error-body.ts";
-import { createMemoryBudget, createRequestMemory } from "./memory-budget.ts";
+import { createMemoryBudget, createRequestMemory, type MemoryBudget } from "./memory-budget.ts";
 import { createRateLimit } from "./rate-limit.ts";
 import { createRequestLog } from "./request-log.ts";
 import { createRequestTrace } from "./request-trace.ts";
@@ -36,7 +36,7 @@ const maxHeaders = 200;
  * @param publicUrl Origin that clients use.
  * @param concurrency Limit of requests in flight; by default any number.
  * @param userTurns Limits of one user's requests, in flight and waiting; by default any number.
- * @param memoryBudgetBytes Memory that requests in flight may take; by default any amount.
+ * @param memoryBudget Memory that requests in flight may take; by default any amount.
  * @param trustedProxies CIDRs of proxies whose `X-Forwarded-For` is believed.
  * @param maxConnectionsPerAddress Limit of requests in flight of one forwarded address; by default
  *   any number.
@@ -54,7 +54,7 @@ export function createApp({
   publicUrl,
   concurrency,
   userTurns = { atWork: Number.POSITIVE_INFINITY, limit: Number.POSITIVE_INFINITY },
-  memoryBudgetBytes = Number.POSITIVE_INFINITY,
+  memoryBudget = createMemoryBudget({ limitBytes: Number.POSITIVE_INFINITY }),
   trustedProxies = [],
   maxConnectionsPerAddress,
   rateLimit,
@@ -72,7 +72,7 @@ export function createApp({
   readonly publicUrl?: string | undefined;
   readonly concurrency?: number;
   readonly userTurns?: Parameters<typeof createUserTurns>[0];
-  readonly memoryBudgetBytes?: number | undefined;
+  readonly memoryBudget?: MemoryBudget | undefined;
   readonly trustedProxies?: readonly string[];
   readonly maxConnectionsPerAddress?: number;
   readonly rateLimit?: Rate | undefined;
@@ -98,7 +98,7 @@ export function createApp({
   app.use(guard({ routePrefix, authenticate, openRouter, consolePages }));
   if (rateLimit !== undefined) app.use(createRateLimit(rateLimit));
   app.use(createUserTurns(userTurns));
-  app.use(createRequestMemory(createMemoryBudget({ limitBytes: memoryBudgetBytes })));
+  app.use(createRequestMemory(memoryBudget));
   app.use(router.routes());
   app.use(createFallback(openRouter === undefined ? [router] : [router, openRouter]));
   return app;

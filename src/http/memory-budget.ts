@@ -1,6 +1,7 @@
 import { getHeapStatistics } from "node:v8";
 import { totalmem } from "node:os";
 import { overloadedError } from "../kit/errors.ts";
+import { getOrSet } from "../kit/group-by.ts";
 import { leastBudgetOf } from "../kit/memory-weights.ts";
 import type { ApiMiddleware, RequestMemory } from "./state.ts";
 
@@ -238,6 +239,15 @@ export function createRequestMemory(budget: MemoryBudget): ApiMiddleware {
       if (isClosed) memory.release();
     }
   };
+}
+
+/**
+ * Creates a function that returns the budget of a limit, the same one each time. So a reload, which
+ * seldom changes the limit, does not forget the requests in flight.
+ */
+export function createMemoryBudgets(): (limitBytes: number) => MemoryBudget {
+  const budgets = new Map<number, MemoryBudget>();
+  return (limitBytes) => getOrSet(budgets, limitBytes, () => createMemoryBudget({ limitBytes }));
 }
 
 /**

@@ -3,6 +3,7 @@ import { expect } from "chai";
 import { createEventStreams, type EventStreams } from "../../src/events/event-streams.ts";
 import type { EventFeed } from "../../src/events/event-feed.ts";
 import { createApp } from "../../src/http/app.ts";
+import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import type { Caller } from "../../src/kit/caller.ts";
@@ -75,7 +76,7 @@ describe("createEventStreams", () => {
       routePrefix: "",
       authenticate: (ctx, next) => (users.get(ctx.get("Authorization")) ?? asAda)(ctx, next),
       router,
-      memoryBudgetBytes,
+      memoryBudget: createMemoryBudget({ limitBytes: memoryBudgetBytes ?? Infinity }),
       isUnavailable: () => false,
     });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });

@@ -2,6 +2,7 @@ import { deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
+import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { asAda, call, createMemoryLog } from "../support/http.ts";
@@ -218,7 +219,7 @@ describe("readJsonBody", () => {
         authenticate: asAda,
         router,
         isUnavailable: () => false,
-        memoryBudgetBytes: budgetBytes,
+        memoryBudget: createMemoryBudget({ limitBytes: budgetBytes }),
         userTurns: { atWork: 3, limit: 3 },
       });
       bounded = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });

@@ -8,6 +8,7 @@ import { createInTransaction } from "../../src/db/transaction.ts";
 import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
 import { createAnswerPost, type Post } from "../../src/http/idempotency.ts";
+import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import { validationError } from "../../src/kit/errors.ts";
@@ -89,7 +90,7 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
     routePrefix: "/svc-api",
     authenticate,
     router,
-    memoryBudgetBytes: 40_000_000,
+    memoryBudget: createMemoryBudget({ limitBytes: 40_000_000 }),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
   const server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });

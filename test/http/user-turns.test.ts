@@ -4,6 +4,7 @@ import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
 import { AppError } from "../../src/kit/errors.ts";
 import { readJsonBody } from "../../src/http/body.ts";
+import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiContext, type ApiMiddleware } from "../../src/http/state.ts";
 import { createPresence } from "../../src/http/presence.ts";
@@ -61,7 +62,7 @@ describe("createUserTurns", () => {
       authenticate,
       router,
       isUnavailable: () => false,
-      memoryBudgetBytes,
+      memoryBudget: createMemoryBudget({ limitBytes: memoryBudgetBytes ?? Infinity }),
       userTurns: { atWork: 2, limit, ...(alone === undefined ? {} : { alone }) },
     });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });

@@ -3,6 +3,7 @@ import { databaseFaultOf } from "../../src/db/database-fault.ts";
 import { AppError } from "../../src/kit/errors.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 import { createApp } from "../../src/http/app.ts";
+import type { MemoryBudget } from "../../src/http/memory-budget.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import { createUrlOf } from "../../src/http/url-of.ts";
@@ -52,12 +53,12 @@ export async function startApi(
   {
     bodyLimitBytes = 10_000,
     batchWaitMs = 20_000,
-    memoryBudgetBytes,
+    memoryBudget,
     userTurns,
   }: {
     readonly bodyLimitBytes?: number;
     readonly batchWaitMs?: number;
-    readonly memoryBudgetBytes?: number;
+    readonly memoryBudget?: MemoryBudget;
     readonly userTurns?: { readonly atWork: number; readonly limit: number };
   } = {},
 ): Promise<Api> {
@@ -82,7 +83,7 @@ export async function startApi(
     routePrefix: "/svc-api",
     authenticate,
     router,
-    memoryBudgetBytes,
+    memoryBudget,
     ...(userTurns === undefined ? {} : { userTurns }),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { openSlowReader, type SlowReader } from "../support/slow-reader.ts";
 import { until } from "../support/wait.ts";
 import { openServedDatabase, type ServedDatabase } from "./serving.ts";
@@ -18,7 +19,9 @@ describe("memory of answers that nobody reads", () => {
 
   before(async () => {
     served = await openServedDatabase();
-    api = await startApi(served, undefined, { memoryBudgetBytes });
+    api = await startApi(served, undefined, {
+      memoryBudget: createMemoryBudget({ limitBytes: memoryBudgetBytes }),
+    });
     await served.sql(
       `INSERT INTO orders (reference, amount, remarks, user_id)
        SELECT 'L-' || i, 0, ${largeText}, 7 FROM generate_series(1, 8) AS i`,
