@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import type { IncomingMessage } from "node:http";
 import bodyParser from "koa-bodyparser";
 import { isDeeperThan } from "../kit/depth.ts";
-import { AppError, messageOf, type ErrorCode } from "../kit/errors.ts";
+import { AppError, messageOf, overloadedError, type ErrorCode } from "../kit/errors.ts";
 import { getOrSet } from "../kit/group-by.ts";
 import { isObject } from "../kit/is-object.ts";
 import { createTurns } from "../kit/turns.ts";
@@ -168,11 +168,13 @@ async function parse(
     );
   };
   const parser = getOrSet(parsers, limitBytes, () => createParser(limitBytes));
+  const stopLending = memory.lend(() => failing.fail(overloadedError()));
   req.on("data", keep);
   try {
     await Promise.race([parser(ctx, nothingNext), failing.failed]);
   } finally {
     req.off("data", keep);
+    stopLending();
     failing.end();
   }
   const text = ctx.request.rawBody;

@@ -3,6 +3,7 @@ import { totalmem } from "node:os";
 import { overloadedError } from "../kit/errors.ts";
 import { getOrSet } from "../kit/group-by.ts";
 import { leastBudgetOf } from "../kit/memory-weights.ts";
+import { createMemoryLedger, type MemoryLedger } from "./memory-ledger.ts";
 import type { ApiMiddleware, RequestMemory } from "./state.ts";
 
 /** The memory that all requests in flight share. */
@@ -38,30 +39,29 @@ interface Waiting {
   readonly refuse: () => void;
 }
 
+interface Limits {
+  readonly limitBytes: number;
+  readonly waitMs?: number;
+  readonly patienceMs?: number;
+}
+
 /**
  * Shares `limitBytes` between the requests in flight, so that they cannot end the process. One user
  * has at most half. Waiting requests get their turn in order, but a user at that half lets others
  * pass. Where all requests with memory wait for more, the last one is refused. Otherwise all of
  * them would be refused when their wait ends.
+ *
+ * Two users could hold both halves with bodies that never end, or with answers that they do not
+ * read. Such requests lose their memory after `patienceMs`, to a user who then has less.
  */
-export function createMemoryBudget({
-  limitBytes,
-  waitMs = defaultWaitMs,
-}: {
-  readonly limitBytes: number;
-  readonly waitMs?: number;
-}): MemoryBudget {
-  const shares = createShares(limitBytes, waitMs);
+export function createMemoryBudget(limits: Limits): MemoryBudget {
+  const shares = createShares(limits);
   return { open: (userId) => openRequest(shares, userId) };
 }
 
 /** The memory of the requests in flight, and the queue of those that wait for more. */
-interface Shares {
+interface Shares extends Pick<MemoryLedger, "limitOfUser" | "fits" | "take" | "lend"> {
   readonly limitBytes: number;
-  /** Limit of the bytes of one user. */
-  readonly limitOfUser: number;
-  /** Returns whether the user may have `bytes` more now. */
-  fits(userId: number, bytes: number): boolean;
   isWaitedFor(): boolean;
   /** Gives the user `bytes` more, or takes them back where `bytes` is negative. */
   add(userId: number, bytes: number): void;
@@ -72,58 +72,42 @@ interface Shares {
   wait(given: Waiting): () => void;
 }
 
-function createShares(limitBytes: number, waitMs: number): Shares {
-  const limitOfUser = Math.floor(limitBytes / 2);
-  const byUser = new Map<number, number>();
+function createShares({ limitBytes, waitMs = defaultWaitMs, ...rest }: Limits): Shares {
+  const ledger = createMemoryLedger({ limitBytes, ...rest });
+  const { hasShare, fits, count } = ledger;
   const queue = new Set<Waiting>();
-  let reserved = 0;
-
-  const heldBy = (userId: number): number => byUser.get(userId) ?? 0;
-  const hasShare = (userId: number, bytes: number): boolean => heldBy(userId) + bytes <= limitOfUser;
-  const hasRoom = (bytes: number): boolean => reserved + bytes <= limitBytes;
-
-  function count(userId: number, bytes: number): void {
-    reserved += bytes;
-    const held = heldBy(userId) + bytes;
-    if (held > 0) byUser.set(userId, held);
-    else byUser.delete(userId);
-  }
 
   function grantWaiting(): void {
     for (const waiting of queue) {
       const { userId, bytes, grant } = waiting;
       if (!hasShare(userId, bytes)) continue;
       // Waits until the first request fits: small ones would pass a large one for ever.
-      if (!hasRoom(bytes)) return;
+      if (!fits(userId, bytes)) return;
       queue.delete(waiting);
       count(userId, bytes);
       grant();
     }
   }
 
-  /** Returns a request to refuse when all of a user, or of all users, wait for one another. */
-  function lastStuck(userId: number): Waiting | undefined {
-    const holding = [...queue].filter(({ held }) => held > 0);
-    const own = holding.filter((one) => one.userId === userId);
-    // A request that fits into the user's half waits for memory of other users.
-    const ofUser = own.some(({ bytes }) => hasShare(userId, bytes)) ? [] : own;
-    return lastIfAll(ofUser, heldBy(userId)) ?? lastIfAll(holding, reserved);
-  }
-
   /** Serves the queue after the memory of this user has changed. */
   function serve(userId: number): void {
     grantWaiting();
-    if (queue.size > 1) lastStuck(userId)?.refuse();
+    if (queue.size > 1) lastStuck([...queue], ledger, userId)?.refuse();
   }
 
   return {
+    ...ledger,
     limitBytes,
-    limitOfUser,
-    fits: (userId, bytes) => hasShare(userId, bytes) && hasRoom(bytes),
     isWaitedFor: () => queue.size > 0,
     add(userId, bytes) {
       count(userId, bytes);
       if (bytes < 0) serve(userId);
+    },
+    take(userId, bytes) {
+      const isTaken = ledger.take(userId, bytes);
+      // Others may have lost more than was missing.
+      grantWaiting();
+      return isTaken;
     },
     wait(given) {
       const stop = (): void => {
@@ -135,7 +119,19 @@ function createShares(limitBytes: number, waitMs: number): Shares {
         stop();
         given.refuse();
       };
-      const timer = setTimeout(refuse, waitMs);
+      /** Ends the wait with memory that others lose. Returns whether they do. */
+      const borrow = (): boolean => {
+        const { userId, bytes } = given;
+        // Where there is room already, requests before this one wait for it.
+        const isTaken = !fits(userId, bytes) && ledger.take(userId, bytes);
+        if (isTaken) {
+          queue.delete(waiting);
+          waiting.grant();
+        }
+        grantWaiting();
+        return isTaken;
+      };
+      const timer = setTimeout(() => borrow() || refuse(), waitMs);
       const waiting: Waiting = {
         ...given,
         grant() {
@@ -147,9 +143,23 @@ function createShares(limitBytes: number, waitMs: number): Shares {
       queue.add(waiting);
       // All earlier requests may belong to users at their half.
       serve(given.userId);
+      if (queue.has(waiting)) borrow();
       return stop;
     },
   };
+}
+
+/** Returns a request to refuse when all of a user, or of all users, wait for one another. */
+function lastStuck(
+  queue: readonly Waiting[],
+  { hasShare, heldBy, held }: MemoryLedger,
+  userId: number,
+): Waiting | undefined {
+  const holding = queue.filter((one) => one.held > 0);
+  const own = holding.filter((one) => one.userId === userId);
+  // A request that fits into the user's half waits for memory of other users.
+  const ofUser = own.some(({ bytes }) => hasShare(userId, bytes)) ? [] : own;
+  return lastIfAll(ofUser, heldBy(userId)) ?? lastIfAll(holding, held());
 }
 
 /** Returns the last of several requests when together they have all of the bytes. */
@@ -160,7 +170,8 @@ function lastIfAll(waiting: readonly Waiting[], bytes: number): Waiting | undefi
 
 function openRequest(shares: Shares, userId: number): OpenRequest {
   let own = 0;
-  let isLeft = false;
+  let [isLeft, isWaiting] = [false, false];
+  let stopLending: (() => void) | undefined;
   let stopWaiting: (() => void) | undefined;
   const change = (bytes: number): void => {
     const more = bytes - own;
@@ -183,12 +194,15 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
         return Promise.resolve();
       }
       return new Promise((resolve, reject) => {
+        isWaiting = true;
         const refuse = (): void => {
+          isWaiting = false;
           // Releases at once, because others may wait for this memory and its content is dropped.
           change(0);
           reject(overloadedError());
         };
         const grant = (): void => {
+          isWaiting = false;
           own += more;
           resolve();
         };
@@ -202,16 +216,30 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
     settle(asked) {
       const bytes = Math.min(asked, shares.limitOfUser);
       const more = bytes - own;
-      if (more > 0 && (isLeft || !shares.fits(userId, more))) throw overloadedError();
-      change(bytes);
+      if (more <= 0) return change(bytes);
+      if (isLeft || !shares.take(userId, more)) throw overloadedError();
+      own = bytes;
     },
     hold(bytes) {
       // A released request would never return memory that it reserves now.
       if (!isLeft || bytes < own) change(bytes);
     },
+    lend(onLost) {
+      stopLending = shares.lend({
+        userId,
+        sinceMs: performance.now(),
+        held: () => (isWaiting ? 0 : own),
+        onLost() {
+          own = 0;
+          onLost();
+        },
+      });
+      return stopLending;
+    },
     leave,
     release() {
       leave();
+      stopLending?.();
       change(0);
     },
   };
@@ -237,6 +265,11 @@ export function createRequestMemory(budget: MemoryBudget): ApiMiddleware {
     } finally {
       isAtWork = false;
       if (isClosed) memory.release();
+      else
+        memory.lend(() => {
+          ctx.state.errorCode = "server.overloaded";
+          ctx.res.destroy();
+        });
     }
   };
 }

@@ -72,6 +72,14 @@ export interface RequestMemory {
    * answer to a committed write, which is given in any case.
    */
   hold(bytes: number): void;
+  /**
+   * Lets the request lose its memory while it waits for its client. After some seconds, it does to
+   * a user who has less and finds no room.
+   *
+   * @param onLost Called when the memory is lost; ends the wait.
+   * @returns A function that ends the loan.
+   */
+  lend(onLost: () => void): () => void;
 }
 
 /** The place of a request among those of its user that are served now. */

@@ -6,6 +6,7 @@ import {
   createRequestMemory,
   defaultMemoryBudget,
   type MemoryBudget,
+  type OpenRequest,
 } from "../../src/http/memory-budget.ts";
 import type { ApiContext } from "../../src/http/state.ts";
 
@@ -187,6 +188,83 @@ describe("createMemoryBudget", () => {
 
     expect(await refused).to.be.instanceOf(AppError);
     expect(await isGranted(budget.open(ada).reserve(50))).to.equal(true);
+  });
+
+  describe("with requests that wait for their clients", () => {
+    let lost: string[];
+    let budget: MemoryBudget;
+
+    beforeEach(() => {
+      lost = [];
+      budget = createMemoryBudget({ limitBytes: 100, waitMs: 20, patienceMs: 0 });
+    });
+
+    /** Opens a request that holds so many bytes, and waits for its client. */
+    async function lend(userId: number, bytes: number): Promise<OpenRequest> {
+      const request = budget.open(userId);
+      await request.reserve(bytes);
+      request.lend(() => lost.push(`${userId}: ${bytes}`));
+      return request;
+    }
+
+    it("takes their memory for a user who has none: from the user with most, the longest first", async () => {
+      await lend(bob, 20);
+      await lend(ada, 10);
+      await lend(ada, 40);
+      await lend(bob, 25);
+
+      expect(await isGranted(budget.open(eve).reserve(25))).to.equal(true);
+      expect(lost).to.deep.equal(["1: 10", "2: 20"]);
+    });
+
+    it("takes it at once for an answer, too, and lets those behind have the rest", async () => {
+      await lend(ada, 50);
+      await lend(bob, 50);
+      const waiting = budget.open(4).reserve(30);
+      expect(lost).to.deep.equal(["1: 50"]);
+
+      const answer = budget.open(eve);
+      answer.settle(20);
+      const next = budget.open(eve);
+      next.settle(10);
+
+      expect(await isGranted(waiting)).to.equal(true);
+      expect(lost).to.deep.equal(["1: 50", "2: 50"]);
+    });
+
+    it("takes none for a user who would have as much, nor from a request that waits itself", async () => {
+      await lend(ada, 30);
+      const waiting = await lend(bob, 40);
+      await lend(eve, 30);
+      const more = refusalOf(waiting.reserve(45));
+
+      expect(await isGranted(budget.open(4).reserve(35))).to.equal(false);
+      expect(lost).to.deep.equal([]);
+      expect(await more).to.be.instanceOf(AppError);
+    });
+
+    it("takes none before its patience ends, and looks again when a wait does", async () => {
+      budget = createMemoryBudget({ limitBytes: 100, waitMs: 100, patienceMs: 50 });
+      await lend(ada, 50);
+      await lend(bob, 50);
+
+      const waiting = budget.open(eve).reserve(10);
+      expect(await isGranted(waiting)).to.equal(false);
+
+      await waiting;
+      expect(lost).to.deep.equal(["1: 50"]);
+    });
+
+    it("takes none of a request that has ended, or whose client has sent all", async () => {
+      (await lend(ada, 50)).release();
+      const sent = budget.open(ada);
+      await sent.reserve(50);
+      sent.lend(() => lost.push("sent"))();
+      await budget.open(bob).reserve(50);
+
+      expect(await refusalOf(budget.open(eve).reserve(10))).to.be.instanceOf(AppError);
+      expect(lost).to.deep.equal([]);
+    });
   });
 
   it("has everything again after all were released, however often", async () => {

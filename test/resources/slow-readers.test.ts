@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { createMemoryBudget } from "../../src/http/memory-budget.ts";
+import { openRaw } from "../support/raw.ts";
 import { openSlowReader, type SlowReader } from "../support/slow-reader.ts";
 import { until } from "../support/wait.ts";
 import { openServedDatabase, type ServedDatabase } from "./serving.ts";
@@ -41,14 +42,14 @@ describe("memory of answers that nobody reads", () => {
     await served.close();
   });
 
-  async function open(request: string, body?: string): Promise<SlowReader> {
+  async function open(
+    request: string,
+    { body = "", who = "ada", at = api }: { body?: string; who?: string; at?: Api } = {},
+  ): Promise<SlowReader> {
     const [method, path] = request.split(" ");
-    const headers = { Authorization: "Bearer ada" };
+    const headers = { Authorization: `Bearer ${who}` };
     const target = `${method} /svc-api/resources${path}`;
-    const reader = await openSlowReader(api.server.port, target, {
-      headers,
-      ...(body === undefined ? {} : { body }),
-    });
+    const reader = await openSlowReader(at.server.port, target, { headers, body });
     readers.push(reader);
     return reader;
   }
@@ -85,8 +86,53 @@ describe("memory of answers that nobody reads", () => {
     });
   }
 
+  describe("of two users who hold all of it, is given to a third one", () => {
+    let patient: Api;
+
+    beforeEach(async () => {
+      const memoryBudget = createMemoryBudget({ limitBytes: memoryBudgetBytes, patienceMs: 300 });
+      patient = await startApi(served, undefined, { memoryBudget, bodyLimitBytes: 2_000_000 });
+    });
+    afterEach(() => patient.server.close({ limitMs: 0 }));
+
+    const untilServed = (): Promise<unknown> =>
+      until(async () => (await ask(patient, "root", "GET /orders?per_page=2")).status === 200, {
+        what: "an answer to the third user",
+      });
+    const lost = (): readonly unknown[] =>
+      patient.lines.filter(({ errorCode, userId }) => errorCode === "server.overloaded" && userId !== 1);
+
+    it("when they do not read their answers", async () => {
+      await served.sql("UPDATE orders SET user_id = 8 WHERE id > 4");
+      for (const who of ["ada", "ada", "bob", "bob"])
+        await open("GET /orders?per_page=2", { who, at: patient });
+      expect(statuses()).to.deep.equal({ 200: 4 });
+
+      await untilServed();
+
+      await until(() => lost().length === 1, { what: "the line of the answer that was cut" });
+      await served.sql("UPDATE orders SET user_id = 7");
+    });
+
+    it("when their bodies do not come", async () => {
+      const senders = await Promise.all(["ada", "bob"].map(() => openRaw(patient.server.port)));
+      senders.forEach((sender, index) =>
+        sender.send(
+          `POST /svc-api/resources/orders HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${index === 0 ? "ada" : "bob"}\r\n` +
+            "Content-Type: application/json\r\nContent-Length: 1600000\r\n\r\n{",
+        ),
+      );
+
+      await untilServed();
+
+      const refused = (await Promise.race(senders.map((sender) => sender.untilAnswers(1))))[0];
+      expect([refused?.status, refused?.headers["retry-after"]]).to.deep.equal([503, "1"]);
+      for (const sender of senders) sender.socket.destroy();
+    });
+  });
+
   it("is not lacked by a write that is committed: one that would have none is not begun", async () => {
-    for (let id = 1; id <= 6; id += 1) await open(`PATCH /orders/${id}`, '{"amount":1}');
+    for (let id = 1; id <= 6; id += 1) await open(`PATCH /orders/${id}`, { body: '{"amount":1}' });
 
     // The fifth takes it beyond the half.
     expect(readers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200, 503]);

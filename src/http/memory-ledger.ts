@@ -1,0 +1,102 @@
+/** A request that waits for its client: for the rest of a body, or until an answer is taken. */
+export interface Lender {
+  readonly userId: number;
+  /** Begin of the wait, on the clock of `performance.now()`. */
+  readonly sinceMs: number;
+  /** Returns the bytes that it can lose: none while it waits for more. */
+  readonly held: () => number;
+  /** Called when it has lost them. */
+  readonly onLost: () => void;
+}
+
+/** The memory of the requests in flight, by user. */
+export interface MemoryLedger {
+  /** Limit of the bytes of one user. */
+  readonly limitOfUser: number;
+  /** Returns the bytes of all users. */
+  readonly held: () => number;
+  readonly heldBy: (userId: number) => number;
+  /** Returns whether the user may have `bytes` more when there is room. */
+  readonly hasShare: (userId: number, bytes: number) => boolean;
+  /** Returns whether the user may have `bytes` more now. */
+  readonly fits: (userId: number, bytes: number) => boolean;
+  /** Gives the user `bytes` more, or takes them back where `bytes` is negative. */
+  readonly count: (userId: number, bytes: number) => void;
+  /** Adds a request that may lose its memory. Returns a function that removes it. */
+  lend(lender: Lender): () => void;
+  /** Gives the user `bytes` more, which others may lose for it. Returns whether it did. */
+  take(userId: number, bytes: number): boolean;
+}
+
+/**
+ * Time for which a request may wait for its client and keep memory that another user needs. A body
+ * of 1 MB comes in 5 s at 1.6 Mbit/s.
+ */
+const defaultPatienceMs = 5000;
+
+/** Counts the memory, of which one user has at most half. */
+export function createMemoryLedger({
+  limitBytes,
+  patienceMs = defaultPatienceMs,
+}: {
+  readonly limitBytes: number;
+  readonly patienceMs?: number;
+}): MemoryLedger {
+  const limitOfUser = Math.floor(limitBytes / 2);
+  const byUser = new Map<number, number>();
+  /** In the order of the begin of their waits. */
+  const lenders = new Set<Lender>();
+  let reserved = 0;
+
+  const heldBy = (userId: number): number => byUser.get(userId) ?? 0;
+  const hasShare = (userId: number, bytes: number): boolean => heldBy(userId) + bytes <= limitOfUser;
+  const hasRoom = (bytes: number): boolean => reserved + bytes <= limitBytes;
+  const fits = (userId: number, bytes: number): boolean => hasShare(userId, bytes) && hasRoom(bytes);
+
+  function count(userId: number, bytes: number): void {
+    reserved += bytes;
+    const held = heldBy(userId) + bytes;
+    if (held > 0) byUser.set(userId, held);
+    else byUser.delete(userId);
+  }
+
+  /**
+   * Returns a request that may lose its memory: of the user who holds most, and more than `bytes`,
+   * the one that has waited longest.
+   */
+  function findLender(bytes: number): Lender | undefined {
+    let [found, most]: [Lender | undefined, number] = [undefined, bytes];
+    const latest = performance.now() - patienceMs;
+    for (const one of lenders) {
+      if (one.sinceMs > latest) break;
+      if (heldBy(one.userId) <= most || one.held() === 0) continue;
+      [found, most] = [one, heldBy(one.userId)];
+    }
+    return found;
+  }
+
+  return {
+    limitOfUser,
+    held: () => reserved,
+    heldBy,
+    hasShare,
+    fits,
+    count,
+    lend(lender) {
+      lenders.add(lender);
+      return () => void lenders.delete(lender);
+    },
+    take(userId, bytes) {
+      while (hasShare(userId, bytes) && !hasRoom(bytes)) {
+        const lender = findLender(heldBy(userId) + bytes);
+        if (lender === undefined) return false;
+        lenders.delete(lender);
+        count(lender.userId, -lender.held());
+        lender.onLost();
+      }
+      const isFound = fits(userId, bytes);
+      if (isFound) count(userId, bytes);
+      return isFound;
+    },
+  };
+}
