@@ -98,7 +98,7 @@ export const settings = {
   // Behind a trusted proxy: requests in flight of one forwarded address.
   "http.maxConnectionsPerAddress": { kind: integer(1, 1_000_000), default: 1000, isFixed: true },
   "http.drainDelay": { kind: duration(0, 3600), default: 0 },
-  // Per token. Absent: no limit.
+  // Per user. Absent: no limit.
   "http.rateLimit": { kind: rate() },
   // Per client address.
   "http.authFailureLimit": { kind: rate(), default: "600/60" },

@@ -40,7 +40,7 @@ const maxHeaders = 200;
  * @param trustedProxies CIDRs of proxies whose `X-Forwarded-For` is believed.
  * @param maxConnectionsPerAddress Limit of requests in flight of one forwarded address; by default
  *   any number.
- * @param rateLimit Limit of each token; by default none.
+ * @param rateLimit Limit of each user; by default none.
  * @param corsOrigins Origins whose pages may call the API; by default none.
  */
 export function createApp({

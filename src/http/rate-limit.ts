@@ -1,13 +1,14 @@
 import { RateLimiterMemory, RateLimiterRes } from "rate-limiter-flexible";
 import { AppError } from "../kit/errors.ts";
 import type { Rate } from "../config/kinds.ts";
-import type { ApiMiddleware, RequestState } from "./state.ts";
+import type { ApiMiddleware } from "./state.ts";
 
 /**
- * Lets each token make `count` requests in a window, which begins with the first of them; 429
- * afterwards. Comes after authentication, so that keys are ids of existing tokens and users. Their
- * number limits the memory: some 500 bytes each, freed with the window. Each process counts
- * separately, because a counter in PostgreSQL would add a write to every request.
+ * Lets each user make `count` requests in a window, which begins with the first of them; 429
+ * afterwards. All tokens of a user count together, because a user may make a new one at any time.
+ * Comes after authentication, so that keys are ids of existing users. Their number limits the
+ * memory: some 500 bytes each, freed with the window. Each process counts separately, because a
+ * counter in PostgreSQL would add a write to every request.
  *
  * Does not count failed authentications. Guessing one of 62^43 tokens is out of reach, and behind a
  * proxy many clients share one address.
@@ -15,16 +16,16 @@ import type { ApiMiddleware, RequestState } from "./state.ts";
 export function createRateLimit({ count, windowMs }: Rate): ApiMiddleware {
   const windowSeconds = Math.ceil(windowMs / 1000);
   const limiter = new RateLimiterMemory({ points: count, duration: windowMs / 1000, keyPrefix: "" });
-  const policy = `"token";q=${count};w=${windowSeconds}`;
+  const policy = `"user";q=${count};w=${windowSeconds}`;
 
   return async (ctx, next) => {
-    const { isWithin, state } = await consume(limiter, keyOf(ctx.state));
+    const { isWithin, state } = await consume(limiter, String(ctx.state.caller.id));
     const waitSeconds = Math.max(1, Math.ceil(state.msBeforeNext / 1000));
     // draft-ietf-httpapi-ratelimit-headers-10, and its earlier form (up to -06), which most clients
     // know. Not `X-RateLimit-*`: services disagree on whether its reset is a time or a duration.
     ctx.set({
       "RateLimit-Policy": policy,
-      RateLimit: `"token";r=${state.remainingPoints};t=${waitSeconds}`,
+      RateLimit: `"user";r=${state.remainingPoints};t=${waitSeconds}`,
       "RateLimit-Limit": String(count),
       "RateLimit-Remaining": String(state.remainingPoints),
       "RateLimit-Reset": String(waitSeconds),
@@ -32,14 +33,6 @@ export function createRateLimit({ count, windowMs }: Rate): ApiMiddleware {
     if (!isWithin) throw exceeded(waitSeconds);
     await next();
   };
-}
-
-/**
- * Returns the key of the count. A user's JWTs count together, because an issuer gives out new ones
- * all the time.
- */
-function keyOf({ tokenId, caller }: RequestState): string {
-  return tokenId === undefined ? `user ${caller.id}` : String(tokenId);
 }
 
 /**

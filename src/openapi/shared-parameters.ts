@@ -56,7 +56,7 @@ export const answerHeaders = {
 
 /** Further headers of answers with `http.rateLimit`. */
 export const rateLimitHeaders = {
-  "RateLimit-Limit": { description: "Requests of the token in each window.", schema: { type: "string" } },
+  "RateLimit-Limit": { description: "Requests of the user in each window.", schema: { type: "string" } },
   "RateLimit-Remaining": {
     description: "Requests that are left in this window.",
     schema: { type: "string" },

@@ -102,15 +102,15 @@ describe("createApp, with limits", () => {
   });
 
   describe("a rate limit", () => {
-    it("says how many requests a token has left", async () => {
+    it("says how many requests a user has left", async () => {
       const { get } = await serve({ rateLimit: { count: 3, windowMs: 60_000 } });
 
       const first = await get("/api/things");
       const second = await get("/api/none");
 
       expect(first.headers).to.include({
-        "ratelimit-policy": '"token";q=3;w=60',
-        ratelimit: '"token";r=2;t=60',
+        "ratelimit-policy": '"user";q=3;w=60',
+        ratelimit: '"user";r=2;t=60',
         "ratelimit-limit": "3",
         "ratelimit-remaining": "2",
         "ratelimit-reset": "60",
@@ -132,10 +132,10 @@ describe("createApp, with limits", () => {
         message: `Too many requests. Try again in ${seconds} seconds.`,
         code: "rate.exceeded",
       });
-      expect(answers[0]?.headers).to.include({ ratelimit: `"token";r=0;t=${seconds}` });
+      expect(answers[0]?.headers).to.include({ ratelimit: `"user";r=0;t=${seconds}` });
     });
 
-    it("counts each token by itself, and nothing without one", async () => {
+    it("counts each user by itself, and nothing without a token", async () => {
       const { get } = await serve({ rateLimit: { count: 1, windowMs: 60_000 } });
 
       const answers = [
@@ -151,9 +151,9 @@ describe("createApp, with limits", () => {
       expect(answers[0]?.headers).not.to.have.property("ratelimit");
     });
 
-    it("counts two tokens of a user apart, a user's JWTs together, and a JWT with no token", async () => {
+    it("counts the tokens of a user together, new ones and JWTs too", async () => {
       const { get } = await serve({
-        rateLimit: { count: 1, windowMs: 60_000 },
+        rateLimit: { count: 2, windowMs: 60_000 },
         // The user's id, and the token's for one that is no JWT.
         authenticate(ctx, next) {
           const [user, token] = ctx.get("Authorization").split(" ").map(Number);
@@ -164,10 +164,10 @@ describe("createApp, with limits", () => {
         },
       });
       const answers: Answer[] = [];
-      for (const Authorization of ["1 1", "1 2", "1", "2", "1"])
+      for (const Authorization of ["1 1", "1 2", "1 3", "1", "2 4", "2", "2"])
         answers.push(await get("/api/things", 0, { Authorization }));
 
-      expect(statusesOf(answers)).to.deep.equal([200, 200, 200, 200, 429]);
+      expect(statusesOf(answers)).to.deep.equal([200, 200, 429, 429, 200, 200, 429]);
     });
 
     it("holds for requests that come at the same time", async () => {

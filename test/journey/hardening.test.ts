@@ -99,14 +99,14 @@ describe("a hardened svc", function () {
     expect(health.headers).to.include(lowered(securityHeaders()));
   });
 
-  it("answers the sixth request of a token with 429, others not", async () => {
+  it("answers the sixth request of a user with 429, others not", async () => {
     const statuses: number[] = [];
     for (let i = 0; i < 6; i += 1) statuses.push((await ask(0)).status);
     const refused = await ask(0);
 
     expect(statuses).to.deep.equal([200, 200, 200, 200, 200, 429]);
     expect(Number(refused.headers["retry-after"])).to.be.within(3500, 3600);
-    expect(refused.headers["ratelimit-policy"]).to.equal('"token";q=5;w=3600');
+    expect(refused.headers["ratelimit-policy"]).to.equal('"user";q=5;w=3600');
     expect((await ask(1)).status).to.equal(200);
   });
 
