@@ -181,7 +181,7 @@ function createFallback(routers: readonly ApiRouter[]): ApiMiddleware {
   return (ctx) => {
     const layers = routers.flatMap((router) => router.match(ctx.path, ctx.method).path);
     // `/webhooks/preview` also matches `/webhooks/:id`, although it is no webhook.
-    const own = layers.filter(({ path }) => path === ctx.path);
+    const own = layers.filter(({ path }) => path === ctx.path.replace(/\/$/, ""));
     const methods = (own.length > 0 ? own : layers).flatMap((layer) => layer.methods);
     if (methods.length === 0) throw unknownRoute(ctx.path);
     answerUnsupported(ctx, methods);

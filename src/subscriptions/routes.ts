@@ -181,7 +181,7 @@ async function getOwnSubscription(
  * `/webhooks/preview`, which takes POST only.
  */
 function webhookIdOf(ctx: ApiContext & WithParams): number | undefined {
-  if (ctx.path.endsWith("/webhooks/preview")) answerUnsupported(ctx, ["POST"]);
+  if (/\/webhooks\/preview\/?$/.test(ctx.path)) answerUnsupported(ctx, ["POST"]);
   return idOf(ctx.params["id"]);
 }
 
