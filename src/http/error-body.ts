@@ -90,15 +90,15 @@ export function memoryOfAnswer(text: string): number {
 /**
  * Sets the reservation to the answer, because the request now holds nothing else. A read is refused
  * when there is no room for its answer. A write is not, because it may be committed. A refused
- * request has a small answer, and may have no reservation yet.
+ * request keeps the reservation of its body, if it has one.
  */
 function account(
   { state, method }: ApiContext,
   { size, memory: bytes }: { readonly size: number; readonly memory: number },
 ): void {
   const { memory, turn, errorCode } = state as Partial<typeof state>;
-  if (errorCode !== undefined) return;
   if (turn !== undefined) turn.madeBytes += size;
+  if (errorCode !== undefined) return;
   if (method === "GET" || method === "HEAD") memory?.settle(bytes);
   else memory?.hold(bytes);
 }

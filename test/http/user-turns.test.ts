@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
-import { AppError } from "../../src/kit/errors.ts";
+import { AppError, validationError } from "../../src/kit/errors.ts";
 import { readJsonBody } from "../../src/http/body.ts";
 import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
@@ -51,6 +51,9 @@ describe("createUserTurns", () => {
     });
     router.get("/large", (ctx) => {
       ctx.body = { text: "a".repeat(1_000_000) };
+    });
+    router.get("/refused", () => {
+      throw validationError({ text: ["a".repeat(1_000_000)] });
     });
     router.post("/echo", async (ctx) => {
       read += 1;
@@ -175,6 +178,16 @@ describe("createUserTurns", () => {
     await call(server.port, "/large", { headers: { Authorization: "2" } });
     await Promise.all([large(1), large(1)]);
 
+    await expectHeld();
+  });
+
+  it("holds those of refusals with many errors, too", async () => {
+    const refused = (user: number): Promise<Answer> =>
+      call(server.port, "/refused", { headers: { Authorization: String(user) } });
+    await call(server.port, "/large", { headers: { Authorization: "2" } });
+    const answers = await Promise.all([refused(1), refused(1)]);
+
+    expect(answers.map(({ status }) => status)).to.deep.equal([422, 422]);
     await expectHeld();
   });
 
