@@ -27,14 +27,20 @@ export interface Seal {
   decrypt(sealed: Uint8Array): string;
 }
 
-/** A POST whose body has been read, with its action. */
-export interface Post {
+/**
+ * The action of a POST. With a transaction, every statement uses it: another connection would wait
+ * for it on the embedded database, and may not be available elsewhere.
+ */
+type Act = (transaction: Transaction | undefined) => Promise<Answer>;
+
+/**
+ * A POST whose body has been read, with its action. `prepare` returns the action after reads that
+ * use other connections. A request whose answer is kept is not prepared, and not checked again.
+ */
+export type Post = PostOptions & ({ readonly act: Act } | { readonly prepare: () => Promise<Act> });
+
+interface PostOptions {
   readonly inTransaction: InTransaction;
-  /**
-   * Performs the action. With a transaction, every statement uses it: another connection would wait
-   * for it on the embedded database, and may not be available elsewhere.
-   */
-  readonly act: (transaction: Transaction | undefined) => Promise<Answer>;
   /** Whether the answer shows a secret. It is then kept encrypted, like the secret. */
   readonly isSecret?: boolean;
   /** Further input of the answer, in addition to method, path and body. */
@@ -81,7 +87,7 @@ export function createAnswerPost({
 
   return async (ctx, post) => {
     const given = ctx.req.headers["idempotency-key"];
-    if (typeof given !== "string") return send(ctx, await post.act(undefined));
+    if (typeof given !== "string") return send(ctx, await (await actOf(post))(undefined));
     const key = keyOf(ctx, given);
     const requestHash = requestHashOf(ctx, post.dependsOn ?? "");
     const steps: KeySteps = {
@@ -108,10 +114,7 @@ export function createAnswerPost({
       mark: (sql, forMs) => markInProgress(sql, key, { requestHash, forMs }),
       forget: (sql) => forgetKey(sql, key),
     };
-    const { longestMs } = post;
-    const { answer, isReplayed } = await (longestMs === undefined
-      ? actInTransaction(post, steps)
-      : actBetweenTransactions({ ...post, longestMs }, steps));
+    const { answer, isReplayed } = await answered(post, steps);
     if (isReplayed) ctx.set("Idempotent-Replayed", "true");
     send(ctx, answer);
   };
@@ -137,9 +140,31 @@ interface Answered {
   readonly isReplayed: boolean;
 }
 
+function actOf(post: Post): Act | Promise<Act> {
+  return "act" in post ? post.act : post.prepare();
+}
+
+/** Returns the kept answer, or performs the action and keeps its answer. */
+async function answered(post: Post, steps: KeySteps): Promise<Answered> {
+  const { inTransaction, longestMs } = post;
+  if ("prepare" in post) {
+    const begun = await inTransaction(({ sql }) => steps.begin(sql));
+    if ("answer" in begun) return { answer: begun.answer, isReplayed: true };
+  }
+  const action = { inTransaction, act: await actOf(post) };
+  return longestMs === undefined
+    ? actInTransaction(action, steps)
+    : actBetweenTransactions({ ...action, longestMs }, steps);
+}
+
+interface Action {
+  readonly inTransaction: InTransaction;
+  readonly act: Act;
+}
+
 /** Performs the action and keeps the answer in one transaction. */
 async function actInTransaction(
-  { inTransaction, act }: Pick<Post, "inTransaction" | "act">,
+  { inTransaction, act }: Action,
   { begin, keep }: KeySteps,
 ): Promise<Answered> {
   return inTransaction(async (transaction) => {
@@ -157,7 +182,7 @@ async function actInTransaction(
  * the answer.
  */
 async function actBetweenTransactions(
-  { inTransaction, act, longestMs }: Pick<Post, "inTransaction" | "act"> & { readonly longestMs: number },
+  { inTransaction, act, longestMs }: Action & { readonly longestMs: number },
   { begin, keep, mark, forget }: KeySteps,
 ): Promise<Answered> {
   const begun = await inTransaction(async ({ sql }) => {

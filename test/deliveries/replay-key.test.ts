@@ -11,24 +11,28 @@ describe("POST /webhooks/{id}/replay with an Idempotency-Key", () => {
   });
   after(() => service.stop());
 
-  it("gives the first answer again when the webhook is off by then", async () => {
-    const receiver = await startReceiver();
-    const ada = await service.createUser();
-    const { id } = await subscribe(ada, receiver);
-    const ask = (): Promise<Answer> =>
-      request({
-        url: `${service.baseUrl}/webhooks/${id}/replay`,
-        method: "POST",
-        token: ada.token,
-        headers: { "Idempotency-Key": "a-replay" },
-        body: { since: "2020-01-01", until: "2020-01-02" },
-      });
-    const first = await ask();
-    await ada.request("PUT", `/webhooks/${id}`, { is_active: false });
-    const again = await ask();
-    await receiver.close();
+  for (const [what, change] of [
+    ["is off", { is_active: false }],
+    ["has no such event", { events: ["on_delete"] }],
+  ] as const)
+    it(`gives the first answer again when the webhook ${what} by then`, async () => {
+      const receiver = await startReceiver();
+      const ada = await service.createUser();
+      const { id } = await subscribe(ada, receiver);
+      const ask = (): Promise<Answer> =>
+        request({
+          url: `${service.baseUrl}/webhooks/${id}/replay`,
+          method: "POST",
+          token: ada.token,
+          headers: { "Idempotency-Key": "a-replay" },
+          body: { since: "2020-01-01", until: "2020-01-02", events: ["on_create"] },
+        });
+      const first = await ask();
+      await ada.request("PUT", `/webhooks/${id}`, change);
+      const again = await ask();
+      await receiver.close();
 
-    expect(first.status).to.equal(202);
-    expect([again.status, again.body]).to.deep.equal([202, first.body]);
-  });
+      expect(first.status).to.equal(202);
+      expect([again.status, again.body]).to.deep.equal([202, first.body]);
+    });
 });
