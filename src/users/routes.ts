@@ -10,6 +10,7 @@ import { missingScope } from "../kit/scopes.ts";
 import { readTokenBody, readUserBody, type TokenBody, type UserBody } from "./bodies.ts";
 import { idOf } from "../kit/ids.ts";
 import { answerOwnList, type OwnListOptions } from "../querying/own-list.ts";
+import { parseDateText } from "../validation/dates.ts";
 import { allUsers, tokensOf } from "./lists.ts";
 import { presentToken, presentUser } from "./present.ts";
 import type { TokenInfo, TokenProvider } from "./provider.ts";
@@ -176,27 +177,30 @@ async function answerNewToken(
   }: UserRoutesOptions,
 ): Promise<void> {
   const { caller, tokenId, grant } = ctx.state;
-  const body = await readTokenBody(await readJsonBody(ctx, bodyLimitBytes), resources);
-  const { name, scopes = grant.scopes }: TokenBody = body;
-  requireScopes(ctx, scopes);
-  const { expiresAt = grant.expiresAt } = body;
-  if (grant.expiresAt !== undefined && expiresAt !== undefined && expiresAt > grant.expiresAt)
-    throw validationError({
-      expires_at: [`A token made with this one ends by ${grant.expiresAt.toISOString()}.`],
-    });
+  const given = await readJsonBody(ctx, bodyLimitBytes);
   const madeWith = { tokenId, userId: caller.id };
   const mostInForce = caller.isAdmin ? undefined : maxTokensPerUser;
-  const wanted = { userId, name, scopes, expiresAt, mostInForce, madeWith, actor: actorOf(ctx) };
+  const end = typeof given["expires_at"] === "string" ? parseDateText(given["expires_at"].trim()) : undefined;
+  const isTooLate = end !== undefined && grant.expiresAt !== undefined && end > grant.expiresAt;
   await answerPost(ctx, {
     inTransaction,
     isSecret: true,
     // A token with fewer scopes must not get the answer to one with more scopes. A token that ends
-    // sooner must not get the answer to one that ends later. An end in the body was compared above.
+    // sooner must not get the answer to one that ends later.
     dependsOn: JSON.stringify([
       [...grant.scopes].toSorted(),
-      body.expiresAt === undefined ? grant.expiresAt : undefined,
+      end === undefined ? grant.expiresAt : isTooLate || undefined,
     ]),
     async act(transaction) {
+      // Checked here, because the kept answer to a repeated request must come first.
+      const body = await readTokenBody(given, resources);
+      const { name, scopes = grant.scopes, expiresAt = grant.expiresAt }: TokenBody = body;
+      requireScopes(ctx, scopes);
+      if (isTooLate)
+        throw validationError({
+          expires_at: [`A token made with this one ends by ${grant.expiresAt?.toISOString()}.`],
+        });
+      const wanted = { userId, name, scopes, expiresAt, mostInForce, madeWith, actor: actorOf(ctx) };
       const issued = await tokens.issue({ ...wanted, transaction: transaction?.sql });
       const { id, ...shown } = presentToken(issued);
       const headers = { Location: urlBelow(urlOf(ctx), id) };

@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { notesYaml } from "../support/notes.ts";
 import { request, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 
 describe("tokens and users over HTTP, with an Idempotency-Key", () => {
   let service: TestService;
@@ -72,6 +73,28 @@ describe("tokens and users over HTTP, with an Idempotency-Key", () => {
     expect([replayed.status, replayed.body.code]).to.deep.equal([422, "idempotency.mismatch"]);
     expect([forOther.status, forOther.body.code]).to.deep.equal([422, "idempotency.mismatch"]);
     expect([within.status, within.headers.get("idempotent-replayed")]).to.deep.equal([201, "true"]);
+  });
+
+  it("shows a token again whose end has passed", async () => {
+    const ends = new Date(Date.now() + 1_500);
+    const body = { name: "ci", expires_at: ends.toISOString() };
+    const first = await send(ada.token, "/tokens", body, "token-5");
+    await until(async () => Date.now() > ends.getTime(), { what: "the end of the token" });
+
+    const again = await send(ada.token, "/tokens", body, "token-5");
+
+    expect([first.status, again.status]).to.deep.equal([201, 201]);
+    expect(again.body).to.deep.equal(first.body);
+  });
+
+  it("gives a token that ends sooner than the body says nothing of it", async () => {
+    const soon = await issue(["*"], new Date(Date.now() + 3_600_000));
+    const body = { name: "ci", expires_at: new Date(Date.now() + 7_200_000).toISOString() };
+    await send(ada.token, "/tokens", body, "token-6");
+
+    const replayed = await send(soon.token, "/tokens", body, "token-6");
+
+    expect([replayed.status, replayed.body.code]).to.deep.equal([422, "idempotency.mismatch"]);
   });
 
   it("makes one user, and one token for it, with their rows of the audit trail", async () => {
