@@ -75,11 +75,10 @@ export function createUserTurns({
     const isGone = ctx.res.destroyed;
     const isFree = presence.isAlone(id) || isGone;
     try {
-      if (!isGone) {
-        // It may have waited for minutes behind others of its user.
-        await checkSender(ctx);
-        await next();
-      }
+      // It may have waited for minutes behind others of its user.
+      if (!isGone) await checkSender(ctx);
+      // A request that begins after its client has left would keep its memory, or its stream.
+      if (!ctx.res.destroyed) await next();
     } finally {
       const left = (open.get(id) ?? 1) - 1;
       if (left > 0) open.set(id, left);

@@ -282,13 +282,15 @@ describe("createUserTurns, of two users over time", () => {
   });
 
   /** Sends a request. Returns what its client does when it leaves. */
-  function send(user: number, readBody?: (ctx: ApiContext) => Promise<void>): () => void {
+  function send(
+    user: number,
+    readBody?: (ctx: ApiContext) => Promise<void>,
+    state: Partial<ApiContext["state"]> = {},
+  ): () => void {
     const res = { destroyed: false };
+    const caller = makeCaller({ id: user, name: "Ada", email: "ada@example.com", isAdmin: false });
     // Nothing else of a context is used.
-    const ctx = {
-      state: { caller: makeCaller({ id: user, name: "Ada", email: "ada@example.com", isAdmin: false }) },
-      res,
-    } as unknown as ApiContext;
+    const ctx = { state: { caller, ...state }, res } as unknown as ApiContext;
     void turns(ctx, async () => {
       await readBody?.(ctx);
       await new Promise<void>((end) => atWork.push({ user, end }));
@@ -342,6 +344,20 @@ describe("createUserTurns, of two users over time", () => {
     for (const { end } of atWork.splice(1)) end();
 
     expect(await usersAtWork()).to.deep.equal([2, 1]);
+  });
+
+  it("does not begin what its client left while its sender was looked up again", async () => {
+    let find: (() => void) | undefined;
+    const leave = send(1, undefined, {
+      identifiedAt: performance.now() - 2_000,
+      identifyAgain: () => new Promise((resolve) => (find = resolve)),
+    });
+    await setImmediate();
+    leave();
+    find?.();
+
+    expect(find).not.to.equal(undefined);
+    expect(await usersAtWork()).to.deep.equal([]);
   });
 
   it("begins one request that has waited in each turn, while others are about", async () => {
