@@ -70,6 +70,8 @@ interface State extends EventStreamsOptions {
   readonly userTurns: Turns;
   /** Turns of all users together, under one name. */
   readonly turns: Turns<string>;
+  /** Whether the configuration has ended, which requests that waited may come behind. */
+  isOver: boolean;
 }
 
 /** An id after every event, which wakes a stream that is over. */
@@ -84,6 +86,7 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
     open: new Set(),
     userTurns: createTurns(1),
     turns: createTurns<string>(all.readers),
+    isOver: false,
   };
   const alarm = createAlarm();
   return {
@@ -98,6 +101,7 @@ export function createEventStreams(options: EventStreamsOptions): EventStreams {
         await pause(all.leastMs, signal);
         await alarm.wait(all.pollMs, signal);
       }
+      state.isOver = true;
       for (const stream of state.open) end(stream);
     },
   };
@@ -129,7 +133,7 @@ function open(
     throw validationError({
       "Last-Event-ID": ["The Last-Event-ID header must be the id or the UUID of an event."],
     });
-  const stream: Stream = { ctx, query, isOver: false, wake: undefined };
+  const stream: Stream = { ctx, query, isOver: state.isOver, wake: undefined };
   state.open.add(stream);
   // Node.js warns about more than ten listeners for the same event, and a piped answer has more.
   ctx.res.setMaxListeners(20);

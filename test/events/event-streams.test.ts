@@ -262,6 +262,16 @@ describe("createEventStreams", () => {
     await until(() => source.isEnded(), { what: "the end" });
   });
 
+  it("ends at once when its request waited for longer than its configuration was in use", async () => {
+    await serve(feedOf(1), 1, {});
+    for (const controller of stopping.splice(0)) controller.abort();
+    await streamsEnded;
+
+    const source = await open();
+
+    await until(() => source.isEnded(), { what: "the end" });
+  });
+
   it("cuts a client that does not read, and keeps little for it meanwhile", async () => {
     const feed = feedOf(100_000, 100_000);
     await serve(feed, 100_000, { slowMs: 1_000, page: 10, perUser: 1 });
