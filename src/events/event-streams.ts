@@ -151,19 +151,26 @@ function end(stream: Stream): void {
   stream.wake?.(behindAll);
 }
 
-/** Ends a stream whose client does not read, because unread parts wait in memory. */
+/**
+ * Ends a stream that cannot go on now: the client connects again with its last id. Cuts a stream
+ * whose client does not read, because unread parts wait in memory.
+ */
 async function* guarded(
   { limits: { slowMs } }: State,
   ctx: ApiContext,
   source: AsyncIterable<string>,
 ): AsyncGenerator<string> {
-  for await (const chunk of source) {
-    const timer = setTimeout(() => ctx.res.destroy(), slowMs);
-    try {
-      yield chunk;
-    } finally {
-      clearTimeout(timer);
+  try {
+    for await (const chunk of source) {
+      const timer = setTimeout(() => ctx.res.destroy(), slowMs);
+      try {
+        yield chunk;
+      } finally {
+        clearTimeout(timer);
+      }
     }
+  } catch (error) {
+    ctx.state.log().warn({ reason: messageOf(error) }, "a stream of events ends");
   }
 }
 
@@ -183,7 +190,6 @@ async function* chunks(state: State, stream: Stream, from: bigint | undefined): 
       checkedAt = performance.now();
     }
     const page = await readPage(state, ctx, { query, caller, after });
-    if (page === undefined) return;
     const before = after;
     after = page.next > after ? page.next : after;
     for (const { id, json } of page.events) yield `id: ${id}\ndata: ${json}\n\n`;
@@ -194,23 +200,17 @@ async function* chunks(state: State, stream: Stream, from: bigint | undefined): 
   }
 }
 
-/** Reads a page. Undefined when it cannot be read now: the client reconnects with its last id. */
 async function readPage(
   { feed, userTurns, turns, limits: { page: take } }: State,
   ctx: ApiContext,
   { query, caller, after }: { readonly query: FeedQuery; readonly caller: Caller; readonly after: bigint },
-): Promise<FeedPage | undefined> {
-  try {
-    const page = await userTurns.run(caller.id, () =>
-      turns.run("all", () => feed.read({ query, caller, after, take })),
-    );
-    const bytes = page.events.reduce((sum, { json }) => sum + 2 * Buffer.byteLength(json), 0);
-    ctx.state.memory.settle(bytes);
-    return page;
-  } catch (error) {
-    ctx.state.log().warn({ reason: messageOf(error) }, "a stream of events ends");
-    return undefined;
-  }
+): Promise<FeedPage> {
+  const page = await userTurns.run(caller.id, () =>
+    turns.run("all", () => feed.read({ query, caller, after, take })),
+  );
+  const bytes = page.events.reduce((sum, { json }) => sum + 2 * Buffer.byteLength(json), 0);
+  ctx.state.memory.settle(bytes);
+  return page;
 }
 
 /** Waits for an event behind `after`; resolves to false when it is time for a heartbeat. */

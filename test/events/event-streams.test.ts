@@ -59,12 +59,13 @@ describe("createEventStreams", () => {
     changes: Limits,
     memoryBudgetBytes?: number,
     after: 0n | "now" = 0n,
+    start: () => Promise<bigint> = () => Promise.resolve(2n),
   ): Promise<void> {
     recheck = (caller) => caller;
     const reach = (): Promise<bigint> => Promise.resolve(BigInt(typeof last === "number" ? last : last()));
     streams = createEventStreams({
       feed,
-      horizon: Object.assign(reach, { start: () => Promise.resolve(2n) }),
+      horizon: Object.assign(reach, { start }),
       recheck: (ctx) => Promise.resolve(recheck(ctx.state.caller)),
       changes: { pollMs: 10, leastMs: 1, ...changes },
     });
@@ -270,6 +271,15 @@ describe("createEventStreams", () => {
     const source = await open();
 
     await until(() => source.isEnded(), { what: "the end" });
+  });
+
+  it("ends without an error when the database goes before its first part", async () => {
+    await serve(feedOf(3), 3, {}, undefined, "now", () => Promise.reject(new Error("away")));
+
+    const source = await open();
+
+    await until(() => source.isEnded(), { what: "the end" });
+    expect([source.status, source.messages]).to.deep.equal([200, []]);
   });
 
   it("cuts a client that does not read, and keeps little for it meanwhile", async () => {
