@@ -136,7 +136,7 @@ export function shownSchema(field: Field, { isManaged }: { readonly isManaged: b
   const usual = shown[field.type](field);
   const isTime = ["Instant", "DateTime", "Date"].includes(field.type);
   const one = isTime && !isManaged ? { anyOf: [usual, beyond] } : usual;
-  const mayLack = !isManaged && field.type === "Float";
+  const mayLack = field.isNullable === true || (!isManaged && field.type === "Float");
   if (field.isList) return nullableIf(field.isOptional, listOf(isManaged ? one : nullable(one)));
   return nullableIf(field.isOptional || mayLack, one);
 }

@@ -22,4 +22,10 @@ describe("shownSchema", () => {
       expect(foreign?.("12026")).to.equal(false);
     });
   }
+
+  it("takes null for the key of a view, whose row may have none", () => {
+    const key = field("total", "Int", { isKey: true, isNullable: true });
+
+    expect(ajv.validate(shownSchema(key, { isManaged: false }), null)).to.equal(true);
+  });
 });
