@@ -178,6 +178,21 @@ describe("the console's pages for admins", function () {
     expect(await ask("/whoami")).to.equal(401);
   });
 
+  it("say why no further token can be made, which is the fault of no field", async () => {
+    const busy = await scene.service.createUser();
+    for (let count = 1; count < 100; count += 1)
+      expect((await busy.request("POST", "/tokens", { name: `number ${count}` })).status).to.equal(201);
+    const shown = await scene.open(busy.token, "/admin/tokens");
+    const { page } = shown;
+    await page.getByRole("button", { name: "New token" }).first().click();
+    await page.getByLabel("Name").fill("one more");
+    await page.getByRole("button", { name: "Make the token" }).click();
+
+    await page.getByText("You have 100 tokens, and one user may have 100").waitFor();
+    await expectSound(shown);
+    await shown.close();
+  });
+
   it("find in the audit trail who did what, by address, and show what changed", async () => {
     const other = await scene.service.createUser();
     await admin.request("PUT", `/users/${other.id}`, { name: "Renamed" });

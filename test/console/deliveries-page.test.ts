@@ -243,6 +243,26 @@ describe("the deliveries of the console", function () {
     await shown.close();
   });
 
+  it("say why they are not replayed, where others have changed the webhook meanwhile", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/changed`);
+    await createOrder(ada);
+    await deliveryOf(ada, webhook.id, "delivered");
+    const shown = await scene.open(ada.token, `/webhooks/${webhook.id}/replay`);
+    const { page } = shown;
+    await page.getByRole("checkbox", { name: /^delivered/ }).check();
+    await page.getByRole("button", { name: "Count them first" }).click();
+    await page.getByText("1 event would be delivered again.").waitFor();
+    await ada.request("PATCH", `/webhooks/${webhook.id}`, { is_active: false });
+    await page.getByRole("button", { name: "Deliver 1 event again" }).click();
+    await page.getByText("The webhook is off: switch it on first").waitFor();
+
+    await ada.request("PATCH", `/webhooks/${webhook.id}`, { is_active: true, events: ["on_create"] });
+    await page.getByRole("button", { name: "Deliver 1 event again" }).click();
+    await page.getByText("The events field must list some of on_create.").waitFor();
+    await expectSoundAtAnyWidth(shown);
+    await shown.close();
+  });
+
   it("are replayed of one resource, where the webhook is for every one", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/every`, { resource: "*" });
     await createOrder(ada);

@@ -107,6 +107,7 @@ export function ConfirmDialog({
 export function FormDialog({
   title,
   submitLabel,
+  fields,
   write: { error, isPending, mutate },
   isRequired = false,
   question,
@@ -116,6 +117,8 @@ export function FormDialog({
   readonly title: string;
   /** Name of the action: "Make the user". */
   readonly submitLabel: string;
+  /** Names of the fields that show their messages. */
+  readonly fields: readonly string[];
   readonly write: { readonly error: unknown; readonly isPending: boolean; readonly mutate: () => void };
   readonly isRequired?: boolean;
   readonly question: string | null;
@@ -124,6 +127,9 @@ export function FormDialog({
   readonly children: (errors: ApiError["fields"]) => ReactNode;
 }): JSX.Element {
   const errors = error instanceof ApiError ? error.fields : {};
+  // A refusal may be of no field, such as one token too many.
+  const areShown =
+    Object.keys(errors).length > 0 && Object.keys(errors).every((name) => fields.includes(name));
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     mutate();
@@ -132,7 +138,7 @@ export function FormDialog({
     <Dialog title={title} isRequired={isRequired} question={question} onClose={onClose}>
       <form className="stack" onSubmit={submit} noValidate>
         {children(errors)}
-        {Object.keys(errors).length === 0 && <ErrorLine error={error} />}
+        {!areShown && <ErrorLine error={error} />}
         <div className="dialog-actions">
           <Button isDisabled={isRequired} onPress={onClose}>
             Cancel

@@ -94,6 +94,7 @@ function TokenForm({
     <FormDialog
       title="New token"
       submitLabel="Make the token"
+      fields={["name", "scopes", "expires_at"]}
       write={write}
       isRequired={write.isPending}
       question={question}

@@ -46,6 +46,7 @@ export function UserDialog({
     <FormDialog
       title={user === undefined ? "New user" : `Change ${user.name}`}
       submitLabel={user === undefined ? "Make the user" : "Save"}
+      fields={["name", "email"]}
       write={write}
       question={isTyped ? formQuestion : null}
       onClose={onClose}

@@ -1,6 +1,6 @@
 import { useRef, useState, type JSX, type SubmitEvent } from "react";
 import { Link } from "wouter";
-import { ApiError, isStatus } from "../../api/api-error.ts";
+import { isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import type { Replay, ReplayCount, Webhook } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
@@ -248,7 +248,6 @@ function ReplayError({
   readonly webhookId: number;
 }): JSX.Element | null {
   const [, other] = isStatus(error, 409) ? (/replay (\d+)/.exec(messageOf(error)) ?? []) : [];
-  if (error instanceof ApiError && Object.keys(error.fields).length > 0) return null;
   return (
     <>
       <ErrorLine error={error} />
