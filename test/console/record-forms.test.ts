@@ -129,6 +129,29 @@ describe("records with keys and values of all kinds in the console", function ()
     await shown.close();
   });
 
+  it("say that one was made already, when it is changed behind a lost answer", async () => {
+    const shown = await scene.open(ada.token, "/resources/rooms/-/new");
+    const { page } = shown;
+    let isLost = false;
+    await page.route("**/resources/rooms", async (route) => {
+      if (route.request().method() !== "POST" || isLost) return await route.continue();
+      isLost = true;
+      await route.fetch();
+      return await route.fulfill({ status: 504, json: {} });
+    });
+    await page.getByLabel("code").fill("early");
+    await page.getByLabel("title").fill("First");
+    await create(page);
+    await page.getByText("The service does not answer").waitFor();
+    await page.getByLabel("title").fill("Second");
+    await create(page);
+
+    await page.getByText("An earlier try was done after all").waitFor();
+    expect((await ada.request("GET", "/resources/rooms/early")).body.title).to.equal("First");
+    await expectSound(shown);
+    await shown.close();
+  });
+
   it("say the request of a fault that the log explains, and how long to wait after too many", async () => {
     const shown = await scene.open(ada.token, "/resources/rooms/-/new");
     const { page } = shown;

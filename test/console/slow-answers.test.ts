@@ -70,6 +70,45 @@ describe("the console while an answer is slow", function () {
     await shown.close();
   });
 
+  it("makes one webhook and one token, and rotates a secret once, though the answers are lost", async () => {
+    const shown = await scene.open(ada.token, "/webhooks/new");
+    const { page } = shown;
+    const lost = new Set<string>();
+    await page.route(/\/svc-api\/(webhooks|tokens|.*rotate-secret)$/, async (route) => {
+      const url = route.request().url();
+      if (route.request().method() !== "POST" || lost.has(url)) return route.fallback();
+      lost.add(url);
+      await route.fetch();
+      return route.fulfill({ status: 504, json: {} });
+    });
+    const pressUntilMade = async (name: string): Promise<void> => {
+      await page.getByRole("button", { name, exact: true }).click();
+      await page.getByText("whether this was done is not known").waitFor();
+      await page.getByRole("button", { name, exact: true }).click();
+    };
+    await page.getByLabel("Resource").selectOption("orders");
+    await page.getByRole("button", { name: "Next: where" }).click();
+    await page.getByLabel("URL").fill(scene.receiver.url);
+    await pressUntilMade("Make the webhook");
+    await page.getByRole("button", { name: "I have stored it" }).click();
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
+    await pressUntilMade("Rotate");
+    await page.getByRole("dialog", { name: "The new secret" }).waitFor();
+    await page.getByRole("button", { name: "I have stored it" }).click();
+    await page.goto(`${new URL(page.url()).origin}/console/admin/tokens`);
+    await page.getByRole("button", { name: "New token" }).click();
+    await page.getByLabel("Name").fill("of a bad line");
+    await page.getByLabel("Ends").selectOption("in 30 days");
+    await pressUntilMade("Make the token");
+    await page.getByRole("dialog", { name: "The new token" }).waitFor();
+
+    expect(lost.size).to.equal(3);
+    expect((await ada.request("GET", "/webhooks")).body.data).to.have.length(1);
+    expect((await ada.request("GET", "/tokens")).body.data).to.have.length(2);
+    await shown.close();
+  });
+
   it("makes one token, however often Enter is pressed, and shows it whatever is pressed", async () => {
     const shown = await scene.open(ada.token, "/admin/tokens");
     const { page } = shown;

@@ -1,5 +1,5 @@
 import { useState, type JSX } from "react";
-import { api } from "../../api/client.ts";
+import { usePostOnce } from "../../api/use-post-once.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
@@ -70,19 +70,17 @@ function TokenForm({
   const [isAll, setAll] = useState(true);
   const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set());
   const [days, setDays] = useState("");
+  // Another try must be the same request, to the byte.
+  const [openedAt] = useState(() => Date.now());
+  const post = usePostOnce();
   const write = useWrite({
     // The answer contains a secret, so it is not cached after its page closes.
     gcTime: 0,
     mutationFn: () =>
-      api<{ token: string }>(path, {
-        method: "POST",
-        body: {
-          name,
-          ...(isAll ? {} : { scopes: [...scopes] }),
-          ...(days === ""
-            ? {}
-            : { expires_at: new Date(Date.now() + Number(days) * 86_400_000).toISOString() }),
-        },
+      post<{ token: string }>(path, {
+        name,
+        ...(isAll ? {} : { scopes: [...scopes] }),
+        ...(days === "" ? {} : { expires_at: new Date(openedAt + Number(days) * 86_400_000).toISOString() }),
       }),
     onSuccess: ({ token }) => onMade(token),
   });

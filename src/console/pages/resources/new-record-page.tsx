@@ -1,8 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
-import { useState, type JSX } from "react";
-import { mayBeDone } from "../../api/api-error.ts";
-import { api, newIdempotencyKey } from "../../api/client.ts";
+import type { JSX } from "react";
 import type { JsonRecord } from "../../api/types.ts";
+import { usePostOnce } from "../../api/use-post-once.ts";
 import { useRights } from "../../app/caller.ts";
 import { LinkButton } from "../../parts/button.tsx";
 import { useWayOn } from "../../parts/leaving.ts";
@@ -20,7 +19,7 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
   const goOn = useWayOn();
   const rights = useRights();
   const queries = useQueryClient();
-  const [key, setKey] = useState<string | null>(null);
+  const post = usePostOnce();
   const list = `/resources/${name}`;
   const scope = `${name}:write`;
   const crumbs = [
@@ -28,25 +27,11 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
     { title: name, href: list },
   ];
   const submit = async (): Promise<void> => {
-    const body = draft.body();
-    // Sends the same key again, so that a record is not created twice if the first request
-    // succeeded after all.
-    const idempotencyKey = key ?? newIdempotencyKey();
-    setKey(idempotencyKey);
-    try {
-      const record = await api<JsonRecord>(`/resources/${encodeURIComponent(name)}`, {
-        method: "POST",
-        body,
-        headers: { "Idempotency-Key": idempotencyKey },
-      });
-      const id = idOf(record, shape);
-      toast(id === null ? "Created." : `Created ${name} ${id}.`);
-      void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(name)}`] });
-      goOn(id === null ? list : `${list}/${encodeURIComponent(id)}`);
-    } catch (error) {
-      if (!mayBeDone(error)) setKey(null);
-      throw error;
-    }
+    const record = await post<JsonRecord>(`/resources/${encodeURIComponent(name)}`, draft.body());
+    const id = idOf(record, shape);
+    toast(id === null ? "Created." : `Created ${name} ${id}.`);
+    void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(name)}`] });
+    goOn(id === null ? list : `${list}/${encodeURIComponent(id)}`);
   };
   return (
     <Page title={`New record of ${name}`} crumbs={crumbs}>

@@ -1,9 +1,9 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX, type SubmitEvent } from "react";
 import { useLocation } from "wouter";
-import { api } from "../../api/client.ts";
 import type { WebhookWithSecret } from "../../api/webhook-types.ts";
 import { useRights } from "../../app/caller.ts";
+import { usePostOnce } from "../../api/use-post-once.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
@@ -32,13 +32,13 @@ export function NewWebhookPage(): JSX.Element {
   const rights = useRights();
   const [draft, setDraft] = useState<Draft>(emptyDraft);
   const [step, setStep] = useState(0);
+  const post = usePostOnce();
   const create = useWrite({
     // The answer contains a secret, so it is not cached after its page closes.
     gcTime: 0,
     mutationFn: () => {
       const secret = draft.secret === "" ? {} : { secret: draft.secret };
-      const body = { ...bodyOf(draft), resource: draft.resource, ...secret };
-      return api<WebhookWithSecret>("/webhooks", { method: "POST", body });
+      return post<WebhookWithSecret>("/webhooks", { ...bodyOf(draft), resource: draft.resource, ...secret });
     },
     onSuccess: async () => {
       setStep(2);

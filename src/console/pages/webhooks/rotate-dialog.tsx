@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
-import { api } from "../../api/client.ts";
 import type { Webhook, WebhookWithSecret } from "../../api/webhook-types.ts";
+import { usePostOnce } from "../../api/use-post-once.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
@@ -28,14 +28,12 @@ export function RotateDialog({
 }): JSX.Element {
   const client = useQueryClient();
   const [grace, setGrace] = useState("86400");
+  const post = usePostOnce();
   const rotate = useWrite({
     // The answer contains a secret, so it is not cached after its page closes.
     gcTime: 0,
     mutationFn: () =>
-      api<WebhookWithSecret>(`/webhooks/${webhook.id}/rotate-secret`, {
-        method: "POST",
-        body: { grace: Number(grace) },
-      }),
+      post<WebhookWithSecret>(`/webhooks/${webhook.id}/rotate-secret`, { grace: Number(grace) }),
     onSuccess: () => client.invalidateQueries({ queryKey: ["/webhooks"] }),
   });
   const made = rotate.data;
