@@ -42,6 +42,14 @@ describe("isAdminFor", () => {
     expect([isAdminFor(resource, user), isAdminFor(resource, admin)]).to.deep.equal([true, false]);
   });
 
+  it("leaves the user as it is, whatever the code module makes of it", () => {
+    const caller = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
+    const code = { isAdmin: (given: Caller) => Object.assign(given, { isAdmin: true }).isAdmin };
+
+    expect(isAdminFor(owned({ code }), caller)).to.equal(true);
+    expect(isAdminFor(owned(), caller)).to.equal(false);
+  });
+
   it("throws with the resource's name when the code module does", () => {
     const resource = owned({
       code: {
