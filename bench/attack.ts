@@ -6,7 +6,7 @@
  * ATTACK_SECONDS=2 shortens each attack; ATTACK_ONLY=search,batches runs those with one of these in
  * their name.
  */
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
 import { startPrivatePostgres } from "../test/support/postgres.ts";
 import { startPrivateRabbitMq } from "../test/support/rabbitmq.ts";
@@ -43,12 +43,15 @@ function rowOf({ name, cost, before, during, after, peakBytes, death, lost, reco
 /**
  * An attacker has a machine of its own: here it takes what the others leave. Linux shares the
  * processors between sessions first. Each server here has a session of its own, so the priority of
- * this process alone would change nothing.
+ * this process alone would change nothing. At the end, the session of a terminal gets its own back.
  */
-function leaveProcessorsToOthers(): void {
+function leaveProcessorsToOthers(atEnd: AtEnd): void {
   setPriority(19);
   const ofSession = "/proc/self/autogroup";
-  if (existsSync(ofSession)) writeFileSync(ofSession, "19");
+  if (!existsSync(ofSession)) return;
+  const [, before = "0"] = /nice (-?\d+)/.exec(readFileSync(ofSession, "utf8")) ?? [];
+  atEnd(() => writeFileSync(ofSession, before));
+  writeFileSync(ofSession, "19");
 }
 
 async function main(atEnd: AtEnd): Promise<number> {
@@ -63,7 +66,7 @@ async function main(atEnd: AtEnd): Promise<number> {
   atEnd(() => scene.dispose());
   await scene.observe(2000);
   const yardstick = createYardstick(atEnd);
-  leaveProcessorsToOthers();
+  leaveProcessorsToOthers(atEnd);
 
   console.log(
     `svc api in ${megabytes(containerBytes)} MB (${scene.limitKind}); the other user sends 50 requests a second.\n`,
