@@ -26,14 +26,10 @@ const ofToken: readonly ErrorCode[] = [
 const ofJwt: readonly ErrorCode[] = ["user.unknown", "user.email_taken", "issuer.unavailable"];
 
 /** Error codes of requests with a body. */
-export const bodyFaults: readonly ErrorCode[] = [
-  "request.too_large",
-  "request.media_type",
-  "validation.failed",
-];
+const ofBody: readonly ErrorCode[] = ["request.too_large", "request.media_type", "validation.failed"];
 
 /** Error codes of requests with an Idempotency-Key. */
-export const idempotencyFaults: readonly ErrorCode[] = [
+const ofKey: readonly ErrorCode[] = [
   "idempotency.in_progress",
   "idempotency.mismatch",
   "idempotency.exhausted",
@@ -43,13 +39,14 @@ export const idempotencyFaults: readonly ErrorCode[] = [
 /** Returns every error code of a request. */
 export function faultsOf(
   own: readonly ErrorCode[],
-  { hasToken, hasScope, takesJwts }: { hasToken: boolean; hasScope: boolean; takesJwts: boolean },
+  has: Readonly<Record<"token" | "scope" | "jwts" | "body" | "key", boolean>>,
 ): readonly ErrorCode[] {
-  const scope: readonly ErrorCode[] = hasScope ? ["token.scope"] : [];
-  const token = hasToken ? [...ofToken, ...(takesJwts ? ofJwt : []), ...scope] : [];
+  const scope: readonly ErrorCode[] = has.scope ? ["token.scope"] : [];
+  const token = has.token ? [...ofToken, ...(has.jwts ? ofJwt : []), ...scope] : [];
   // Every operation refuses parameters of lists that it does not take.
-  const parameters: readonly ErrorCode[] = hasToken ? ["validation.failed"] : [];
-  return [...new Set([...ofEvery, ...token, ...parameters, ...own])];
+  const parameters: readonly ErrorCode[] = has.token ? ["validation.failed"] : [];
+  const sent = [...(has.body ? ofBody : []), ...(has.key ? ofKey : [])];
+  return [...new Set([...ofEvery, ...token, ...parameters, ...sent, ...own])];
 }
 
 const message: JsonSchema = { type: "string", description: "A sentence that says what was wrong." };

@@ -39,8 +39,8 @@ export interface Operation {
   readonly parameters?: readonly Parameter[];
   readonly body?: { readonly schema: JsonSchema; readonly example?: unknown; readonly isOptional?: boolean };
   readonly answers: Readonly<Record<number, OperationAnswer>>;
-  /** Error codes in addition to those of every request. */
-  readonly errors: readonly ErrorCode[];
+  /** Error codes beside those that follow from the token, the body and the `Idempotency-Key`. */
+  readonly errors?: readonly ErrorCode[];
 }
 
 /** Returns the parameter `{name}` of a path. */

@@ -24,11 +24,13 @@ export function renderPaths(
   const paths: Record<string, Record<string, JsonSchema>> = {};
   const shared: Record<string, JsonSchema> = {};
   for (const operation of operations) {
-    const { errors, scope, method, path } = operation;
+    const { errors = [], scope, method, path, body } = operation;
     const codes = faultsOf(errors, {
-      hasToken: scope !== "none",
-      hasScope: !includesScope([], scope) && scope !== "any" && scope !== "none",
-      takesJwts: rendering.takesJwts,
+      token: scope !== "none",
+      scope: !includesScope([], scope) && scope !== "any" && scope !== "none",
+      jwts: rendering.takesJwts,
+      body: body !== undefined,
+      key: takesKey(operation),
     });
     const faults = faultResponses(codes);
     for (const { name, response } of faults) shared[name] = response;
@@ -41,6 +43,11 @@ export function renderPaths(
     (paths[path] ??= {})[method] = { ...headOf(operation, rendering), responses };
   }
   return { paths, responses: shared };
+}
+
+/** Returns whether an operation takes an `Idempotency-Key`. */
+function takesKey({ parameters = [] }: Operation): boolean {
+  return parameters.includes(sharedHeaders.IdempotencyKey);
 }
 
 function headOf(operation: Operation, rendering: Rendering): JsonSchema {
@@ -84,18 +91,21 @@ function resolved(schema: JsonSchema, schemas: Rendering["schemas"]): JsonSchema
   return Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, visit(value)]));
 }
 
-function answersOf({ answers, scope }: Operation, { hasRateLimit }: Rendering): JsonSchema {
+function answersOf(operation: Operation, { hasRateLimit }: Rendering): JsonSchema {
+  const { answers, scope } = operation;
+  const replayed = takesKey(operation) ? ["Idempotent-Replayed"] : [];
   const limits = hasRateLimit && scope !== "none" ? Object.keys(rateLimitHeaders) : [];
+  const more = [...replayed, ...limits];
   return Object.fromEntries(
-    Object.entries(answers).map(([status, answer]) => [status, answerOf(answer, limits)]),
+    Object.entries(answers).map(([status, answer]) => [status, answerOf(answer, more)]),
   );
 }
 
 function answerOf(
   { description, schema, mediaType = "application/json", headers = [] }: OperationAnswer,
-  limits: readonly string[],
+  more: readonly string[],
 ): JsonSchema {
-  const names = ["X-Request-Id", ...headers, ...limits];
+  const names = ["X-Request-Id", ...headers, ...more];
   return {
     description,
     headers: Object.fromEntries(names.map((name) => [name, { $ref: `#/components/headers/${name}` }])),

@@ -1,7 +1,6 @@
 import { deliveredEvents, deliveryStatuses } from "../../deliveries/delivery.ts";
 import { deliveryShape } from "../../deliveries/list-filter.ts";
 import { listSchema } from "../envelopes.ts";
-import { idempotencyFaults, bodyFaults } from "../faults.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks, ofWebhook, type OwnParameters } from "../list-parameters.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
@@ -125,7 +124,6 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
       description: listRemarks(deliveryShape),
       parameters: listParameters(deliveryShape, { maxPerPage, count: "estimated", own }),
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Delivery.listed")) } },
-      errors: ["validation.failed"],
     },
     {
       ...common,
@@ -146,24 +144,10 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
       parameters: [id, ...idempotencyKey],
       body: { schema: emptyObject, isOptional: true },
       answers: {
-        200: {
-          description: "The retrying delivery, which is due now.",
-          schema: schemaNamed("Delivery"),
-          headers: ["Idempotent-Replayed"],
-        },
-        201: {
-          description: "The new delivery.",
-          schema: schemaNamed("Delivery"),
-          headers: ["Location", "Idempotent-Replayed"],
-        },
+        200: { description: "The retrying delivery, which is due now.", schema: schemaNamed("Delivery") },
+        201: { description: "The new delivery.", schema: schemaNamed("Delivery"), headers: ["Location"] },
       },
-      errors: [
-        "delivery.not_found",
-        "delivery.forbidden",
-        "retry.refused",
-        ...bodyFaults,
-        ...idempotencyFaults,
-      ],
+      errors: ["delivery.not_found", "delivery.forbidden", "retry.refused"],
     },
     {
       ...common,
@@ -177,10 +161,9 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
         202: {
           description: "How many are held now, counted up to 10,000.",
           schema: objectOf({ held: whole }),
-          headers: ["Idempotent-Replayed"],
         },
       },
-      errors: ["webhook.not_found", ...bodyFaults, ...idempotencyFaults],
+      errors: ["webhook.not_found"],
     },
   ];
 }

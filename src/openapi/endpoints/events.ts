@@ -94,7 +94,7 @@ export function eventOperations({
         ...pageParameters(maxPerPage).filter(({ name }) => name === "per_page"),
       ],
       answers: { 200: { description: "A page.", schema: cursorPageSchema(schemaNamed("Event")) } },
-      errors: ["validation.failed", ...scope],
+      errors: scope,
     },
     {
       ...common,
@@ -114,7 +114,7 @@ export function eventOperations({
       answers: {
         200: { description: "An endless stream.", mediaType: "text/event-stream", schema: text },
       },
-      errors: ["validation.failed", ...scope],
+      errors: scope,
     },
     {
       ...common,

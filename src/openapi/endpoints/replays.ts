@@ -3,7 +3,6 @@ import { replayedStatuses, replayStates } from "../../deliveries/replay/replay.t
 import { replayShape } from "../../deliveries/replay/replay-list.ts";
 import { listSchema } from "../envelopes.ts";
 import { listParameters, listRemarks, ofWebhook, type OwnParameters } from "../list-parameters.ts";
-import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
@@ -77,8 +76,8 @@ export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }
     summary,
     parameters: [id, ...idempotencyKey],
     body: { schema: emptyObject, isOptional: true },
-    answers: { 200: { ...replay, headers: ["Idempotent-Replayed"] } },
-    errors: ["replay.not_found", "replay.conflict", ...bodyFaults, ...idempotencyFaults],
+    answers: { 200: replay },
+    errors: ["replay.not_found", "replay.conflict"],
   });
   return [
     {
@@ -93,11 +92,10 @@ export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }
         200: {
           description: "Of a dry run: how many there are, and the ids of the first events.",
           schema: objectOf({ count: whole, is_estimate: { type: "boolean" }, event_ids: listOf(rowId) }),
-          headers: ["Idempotent-Replayed"],
         },
-        202: { ...replay, headers: ["Location", "Idempotent-Replayed"] },
+        202: { ...replay, headers: ["Location"] },
       },
-      errors: ["webhook.not_found", "replay.conflict", "replay.refused", ...bodyFaults, ...idempotencyFaults],
+      errors: ["webhook.not_found", "replay.conflict", "replay.refused"],
     },
     {
       ...common,
@@ -108,7 +106,6 @@ export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }
       description: listRemarks(replayShape),
       parameters: listParameters(replayShape, { maxPerPage, own }),
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Replay.listed")) } },
-      errors: ["validation.failed"],
     },
     {
       ...common,

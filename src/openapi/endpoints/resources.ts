@@ -7,7 +7,6 @@ import { createRulesOf, updateRulesOf } from "../../resources/rules.ts";
 import { resourceBodySchema } from "../body-schemas.ts";
 import { listSchema } from "../envelopes.ts";
 import { exampleOf } from "../examples.ts";
-import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { withHints } from "../hints.ts";
 import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks } from "../list-parameters.ts";
@@ -105,7 +104,6 @@ function listOperation(
     scope: `${name}:read`,
     parameters: listParameters(shape, { maxPerPage, count }),
     answers: { 200: { description: "A page.", schema: listSchema(schemaNamed(listedName(definition))) } },
-    errors: ["validation.failed"],
   };
 }
 
@@ -119,8 +117,8 @@ function createOperation({ definition: { name }, path, record }: Resource): Oper
     scope: `${name}:write`,
     parameters: idempotencyKey,
     body: { schema: schemaNamed(`${name}.create`) },
-    answers: { 201: { ...record, headers: ["ETag", "Location", "Idempotent-Replayed"] } },
-    errors: [...bodyFaults, ...idempotencyFaults, ...others],
+    answers: { 201: { ...record, headers: ["ETag", "Location"] } },
+    errors: others,
   };
 }
 
@@ -152,7 +150,7 @@ function updateOperation(
     parameters: [id, ...writeConditions],
     body: { schema: schemaNamed(`${name}.update`) },
     answers: { 200: record },
-    errors: [...bodyFaults, "record.too_large", ...missing, ...others, "record.changed"],
+    errors: ["record.too_large", ...missing, ...others, "record.changed"],
   };
 }
 
@@ -166,7 +164,7 @@ function deleteOperation({ definition: { name }, path, id }: Resource): Operatio
     scope: `${name}:write`,
     parameters: [id, ...writeConditions],
     answers: { 204: { description: "It is gone." } },
-    errors: [...missing, ...others, "record.referenced", "record.changed", "validation.failed"],
+    errors: [...missing, ...others, "record.referenced", "record.changed"],
   };
 }
 
@@ -181,21 +179,8 @@ function batchOperation({ definition, path }: Resource): Operation {
     scope: `${name}:write`,
     parameters: idempotencyKey,
     body: { schema: batchSchema(definition) },
-    answers: {
-      200: {
-        description: "One result for each.",
-        schema: batchAnswer(name),
-        headers: ["Idempotent-Replayed"],
-      },
-    },
-    errors: [
-      ...bodyFaults,
-      ...idempotencyFaults,
-      ...missing,
-      ...others,
-      "record.referenced",
-      "record.changed",
-    ],
+    answers: { 200: { description: "One result for each.", schema: batchAnswer(name) } },
+    errors: [...missing, ...others, "record.referenced", "record.changed"],
   };
 }
 

@@ -28,7 +28,6 @@ export function serviceOperations({ isPublic }: { readonly isPublic: boolean }):
           }),
         },
       },
-      errors: [],
     },
     {
       method: "get",
@@ -46,7 +45,6 @@ export function serviceOperations({ isPublic }: { readonly isPublic: boolean }):
         },
         304: { description: "If-None-Match names it.", headers: ["ETag"] },
       },
-      errors: [],
     },
     {
       method: "get",
@@ -60,7 +58,6 @@ export function serviceOperations({ isPublic }: { readonly isPublic: boolean }):
         200: { description: "The page.", schema: text, mediaType: "text/html", headers: ["ETag"] },
         304: { description: "If-None-Match names it.", headers: ["ETag"] },
       },
-      errors: [],
     },
   ];
 }

@@ -2,7 +2,6 @@ import { tokenShape, userShape } from "../../users/lists.ts";
 import { changedUserRules, newTokenRules, newUserRules } from "../../users/bodies.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { listSchema } from "../envelopes.ts";
-import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks } from "../list-parameters.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
@@ -64,7 +63,6 @@ export function userOperations({ maxPerPage }: { readonly maxPerPage: number }):
       summary: "Shows the token's user",
       scope: "any",
       answers: { 200: { description: "The user.", schema: schemaNamed("Caller") } },
-      errors: [],
     },
     ...tokenOperations(maxPerPage),
     ...adminOperations(maxPerPage),
@@ -77,7 +75,7 @@ const newToken = {
     201: {
       description: "The token, shown this once.",
       schema: schemaNamed("Token.made"),
-      headers: ["Location", "Idempotent-Replayed"],
+      headers: ["Location"],
     },
   },
 } as const;
@@ -94,7 +92,6 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
       description: listRemarks(tokenShape),
       parameters: listParameters(tokenShape, { maxPerPage, count: "exact" }),
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Token.listed")) } },
-      errors: ["validation.failed"],
     },
     {
       ...common,
@@ -104,7 +101,7 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
       id: "svc.tokens.create",
       summary: "Makes a token with at most the scopes of this one",
       parameters: idempotencyKey,
-      errors: [...bodyFaults, ...idempotencyFaults, "token.scope", "token.refused"],
+      errors: ["token.scope", "token.refused"],
     },
     {
       ...common,
@@ -139,7 +136,7 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
     parameters: [idParameter],
     body: { schema: schemaNamed("User.update"), example: { name: "Ada" }, isOptional: true },
     answers: { 200: user },
-    errors: ["user.forbidden", "user.not_found", "user.last_admin", ...bodyFaults],
+    errors: ["user.forbidden", "user.not_found", "user.last_admin"],
   } as const;
   return [
     {
@@ -151,7 +148,7 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
       description: listRemarks(userShape),
       parameters: listParameters(userShape, { maxPerPage, count: "exact" }),
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("User.listed")) } },
-      errors: ["user.forbidden", "validation.failed"],
+      errors: ["user.forbidden"],
     },
     {
       ...common,
@@ -164,8 +161,8 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
         example: { name: "Grace", email: "grace@example.com", is_admin: false },
       },
       parameters: idempotencyKey,
-      answers: { 201: { ...user, headers: ["Location", "Idempotent-Replayed"] } },
-      errors: ["user.forbidden", ...bodyFaults, ...idempotencyFaults],
+      answers: { 201: { ...user, headers: ["Location"] } },
+      errors: ["user.forbidden"],
     },
     {
       ...common,
@@ -196,7 +193,7 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       description: listRemarks(tokenShape),
       parameters: [idParameter, ...listParameters(tokenShape, { maxPerPage, count: "exact" })],
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Token.listed")) } },
-      errors: ["user.forbidden", "user.not_found", "validation.failed"],
+      errors: ["user.forbidden", "user.not_found"],
     },
     {
       ...common,
@@ -206,7 +203,7 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       id: "svc.users.createToken",
       summary: "Makes a token of a user's",
       parameters: [idParameter, ...idempotencyKey],
-      errors: ["user.forbidden", "user.not_found", ...bodyFaults, ...idempotencyFaults],
+      errors: ["user.forbidden", "user.not_found"],
     },
     {
       ...common,

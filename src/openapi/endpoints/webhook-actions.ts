@@ -1,5 +1,4 @@
 import { longestGrace, usualGrace } from "../../subscriptions/rotate-secret.ts";
-import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { emptyObject, listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { idParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
@@ -34,10 +33,9 @@ export function webhookActions(): readonly Operation[] {
         200: {
           description: "The subscription with its new secret, shown this once.",
           schema: schemaNamed("Webhook.made"),
-          headers: ["Idempotent-Replayed"],
         },
       },
-      errors: [...bodyFaults, ...idempotencyFaults, "webhook.not_found"],
+      errors: ["webhook.not_found"],
     },
     {
       ...common,
@@ -49,18 +47,11 @@ export function webhookActions(): readonly Operation[] {
       body: { schema: emptyObject, isOptional: true },
       answers: {
         200: {
-          headers: ["Idempotent-Replayed"],
           description: "The attempt, whatever the receiver answered. It counts nowhere.",
           schema: schemaNamed("Webhook.tested"),
         },
       },
-      errors: [
-        ...bodyFaults,
-        ...idempotencyFaults,
-        "webhook.not_found",
-        "rate.exceeded",
-        "server.overloaded",
-      ],
+      errors: ["webhook.not_found", "rate.exceeded", "server.overloaded"],
     },
     {
       ...common,
@@ -75,7 +66,6 @@ export function webhookActions(): readonly Operation[] {
           schema: objectOf({ data: listOf(schemaNamed("Webhook.tried")) }),
         },
       },
-      errors: bodyFaults,
     },
   ];
 }

@@ -5,7 +5,6 @@ import { eventsOf, subscribableIn } from "../../subscriptions/service-events.ts"
 import { subscriptionShape } from "../../subscriptions/own-subscriptions.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { cursorPageSchema, pageSchema } from "../envelopes.ts";
-import { bodyFaults, idempotencyFaults } from "../faults.ts";
 import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
 import { idParameter, type Operation } from "../operation.ts";
@@ -104,7 +103,7 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
     parameters: [idParameter],
     body: { schema: schemaNamed("Webhook.update"), isOptional: true },
     answers: { 200: one },
-    errors: [...bodyFaults, "webhook.not_found"],
+    errors: ["webhook.not_found"],
   } as const;
   return [
     {
@@ -123,7 +122,7 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
           },
         },
       },
-      errors: ["validation.failed", "user.forbidden"],
+      errors: ["user.forbidden"],
     },
     {
       ...common,
@@ -137,10 +136,10 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
         201: {
           description: "The subscription with its secret, shown this once.",
           schema: schemaNamed("Webhook.made"),
-          headers: ["Location", "Idempotent-Replayed"],
+          headers: ["Location"],
         },
       },
-      errors: [...bodyFaults, ...idempotencyFaults, "webhook.refused"],
+      errors: ["webhook.refused"],
     },
     {
       ...common,
