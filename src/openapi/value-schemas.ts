@@ -1,5 +1,6 @@
 import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 import { defaultLength } from "../mapping/storable.ts";
+import type { ListShape } from "../querying/shown-paths.ts";
 import { listOf, nullable, type JsonSchema } from "./json-schema.ts";
 
 type SchemaOf = (field: Field) => JsonSchema;
@@ -139,6 +140,15 @@ export function shownSchema(field: Field, { isManaged }: { readonly isManaged: b
   const mayLack = field.isNullable === true || (!isManaged && field.type === "Float");
   if (field.isList) return nullableIf(field.isOptional, listOf(isManaged ? one : nullable(one)));
   return nullableIf(field.isOptional || mayLack, one);
+}
+
+/** Returns the schemas of the keys of one of the service's own lists. */
+export function keySchemas({ places }: ListShape): Readonly<Record<string, JsonSchema>> {
+  const schemas = [...(places ?? [])].map(
+    ([name, { field }]) =>
+      [name, field === undefined ? {} : shownSchema(field, { isManaged: true })] as const,
+  );
+  return Object.fromEntries(schemas);
 }
 
 function nullableIf(isNullable: boolean, schema: JsonSchema): JsonSchema {

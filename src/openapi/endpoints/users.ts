@@ -2,42 +2,18 @@ import { tokenShape, userShape } from "../../users/lists.ts";
 import { changedUserRules, newTokenRules, newUserRules } from "../../users/bodies.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { listSchema } from "../envelopes.ts";
-import { listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks } from "../list-parameters.ts";
 import { idParameter, pathParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
-import { dateTime, text } from "../value-schemas.ts";
+import { keySchemas, text } from "../value-schemas.ts";
 
-const id: JsonSchema = { type: "integer" };
-const date = nullable(dateTime);
-
-const token = {
-  id,
-  user_id: id,
-  name: text,
-  scopes: listOf(text),
-  parent_id: nullable(id),
-  created_at: dateTime,
-  last_used_at: date,
-  expires_at: date,
-  revoked_at: date,
-};
-
-const shownUser = {
-  id,
-  name: text,
-  email: text,
-  is_admin: { type: "boolean" },
-  is_disabled: { type: "boolean" },
-  disabled_at: date,
-  subject: nullable(text),
-  created_at: dateTime,
-  updated_at: dateTime,
-};
+const token = keySchemas(tokenShape);
+const shownUser = keySchemas(userShape);
 
 /** The schemas of users and tokens (docs/authentication.md, "Own tokens" and "Users"). */
 export const userSchemas: Readonly<Record<string, JsonSchema>> = {
-  Caller: objectOf({ id, name: text, email: text }),
+  Caller: objectOf({ id: { type: "integer" }, name: text, email: text }),
   Token: objectOf(token),
   "Token.listed": objectOf(token, { optional: "all" }),
   "Token.made": objectOf({ ...token, token: { ...text, description: "Shown this once." } }),

@@ -10,7 +10,7 @@ import { listParameters, listRemarks, type OwnParameters } from "../list-paramet
 import { idParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { attempt } from "./deliveries.ts";
-import { shownSchema, uuid } from "../value-schemas.ts";
+import { keySchemas, uuid } from "../value-schemas.ts";
 import { webhookActions } from "./webhook-actions.ts";
 
 const tag = "Webhooks";
@@ -32,12 +32,7 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     { minItems: 1, uniqueItems: true },
   );
   const { masked_secret: masked = {}, ...shown } = {
-    ...Object.fromEntries(
-      [...(subscriptionShape.places ?? [])].map(([name, { field }]) => [
-        name,
-        field === undefined ? {} : shownSchema(field, { isManaged: true }),
-      ]),
-    ),
+    ...keySchemas(subscriptionShape),
     events,
     headers: {
       type: "object",
