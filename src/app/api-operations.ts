@@ -15,7 +15,7 @@ export function addOperations(
   options: ConfigurationSource &
     Pick<
       OperationRoutesOptions,
-      "listTurns" | "maxPerPage" | "cursors" | "urlOf" | "bodyLimitBytes" | "inTransaction" | "answerPost"
+      "listTurns" | "maxPerPage" | "cursors" | "urlOf" | "bodyLimitBytes" | "answerPost"
     >,
 ): void {
   const listSql = createIndexSql(database.lists);

@@ -70,12 +70,12 @@ export function createApi({
   const presence = createPresence();
   const listTurns = createTurnsOfUsers(halfOf(database.lists), presence);
   const relay = createRelayOf(infrastructure, configuration);
+  const inTransaction = createInTransaction(database.pool, infrastructure.namesOf(definitions, "records"));
   /** Options of every route with a POST. */
   const posts = {
     bodyLimitBytes,
     urlOf: createUrlOf(config.http),
-    inTransaction: createInTransaction(database.pool, infrastructure.namesOf(definitions, "records")),
-    answerPost: createAnswerPost({ seal: secretBox }),
+    answerPost: createAnswerPost({ seal: secretBox, inTransaction }),
   };
   const access = createAccessConditions(definitions);
   const eligibility = createEligibilityOf(infrastructure, definitions, access);
@@ -85,6 +85,7 @@ export function createApi({
     database: createRecordDatabase(infrastructure, configuration, listTurns),
     ...posts,
     ...lists,
+    inTransaction,
     recordTurns: createTurns(threeQuartersOf(database.pool)),
     batchTurns: createBatchTurns(database.pool, presence),
     access,

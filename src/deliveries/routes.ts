@@ -2,9 +2,8 @@ import { AppError, unauthorizedError } from "../kit/errors.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
-import type { AnswerPost } from "../http/idempotency.ts";
+import type { PostOptions } from "../http/idempotency.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
-import type { InTransaction } from "../db/transaction.ts";
 import { idOf, rowIdOf } from "../kit/ids.ts";
 import type { Turns } from "../kit/turns.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
@@ -18,7 +17,7 @@ import { deliveryShape } from "./list-filter.ts";
 import { readDeliveryList } from "./list.ts";
 import { presentAttempt, presentDelivery, presentRequest } from "./delivery-json.ts";
 
-export interface DeliveryRoutesOptions {
+export interface DeliveryRoutesOptions extends PostOptions {
   readonly history: DeliveryHistory;
   readonly maxPerPage: number;
   /** Limits each user's lists of all kinds together. */
@@ -28,9 +27,6 @@ export interface DeliveryRoutesOptions {
   readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
   readonly readRight: ReadRight;
-  readonly bodyLimitBytes: number;
-  readonly inTransaction: InTransaction;
-  readonly answerPost: AnswerPost;
 }
 
 /**
@@ -45,7 +41,7 @@ const memoryPerPayloadByte = 8;
  */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
   const { history, maxPerPage, listTurns, cursors, urlOf, manualRetryLimit } = options;
-  const { bodyLimitBytes, inTransaction, answerPost } = options;
+  const { bodyLimitBytes, answerPost } = options;
 
   router.get("/webhook-deliveries", async (ctx) => {
     const parameters = readListParameters(ctx.querystring, deliveryShape, { maxPerPage });
@@ -85,7 +81,6 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
       throw new AppError("delivery.forbidden", "The subscriber may no longer see this record.");
     const hasPrevious = await options.readRight.ofSubscriber(delivery, "previous");
     await answerPost(ctx, {
-      inTransaction,
       async act(transaction) {
         const { id } = delivery;
         const asked = { id, limit: manualRetryLimit, hasPrevious, transaction: transaction?.sql };
@@ -118,13 +113,12 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
 
 function addDiscardRoute(
   router: ApiRouter,
-  { history, bodyLimitBytes, inTransaction, answerPost }: DeliveryRoutesOptions,
+  { history, bodyLimitBytes, answerPost }: DeliveryRoutesOptions,
 ): void {
   router.post("/webhooks/:id/discard-held", async (ctx) => {
     const id = idOf(ctx.params["id"]);
     refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
     await answerPost(ctx, {
-      inTransaction,
       async act(transaction) {
         if (id === undefined) throw unknownSubscription();
         const held = await history.discardHeld({

@@ -1,6 +1,5 @@
-import type { InTransaction } from "../db/transaction.ts";
 import { readJsonBody } from "../http/body.ts";
-import type { AnswerPost } from "../http/idempotency.ts";
+import type { PostOptions } from "../http/idempotency.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { AppError } from "../kit/errors.ts";
 import { idOf } from "../kit/ids.ts";
@@ -17,16 +16,12 @@ export function addTestRoute(
     tests,
     isOwn,
     bodyLimitBytes,
-    inTransaction,
     answerPost,
     timeoutMs,
-  }: {
+  }: PostOptions & {
     readonly tests: TestDeliveries;
     /** Returns whether the user has a subscription with this id. */
     readonly isOwn: (id: number, userId: number) => Promise<boolean>;
-    readonly bodyLimitBytes: number;
-    readonly inTransaction: InTransaction;
-    readonly answerPost: AnswerPost;
     /** Limit of an attempt. */
     readonly timeoutMs: number;
   },
@@ -36,7 +31,6 @@ export function addTestRoute(
     if (id === undefined || !(await isOwn(id, ctx.state.caller.id))) throw unknownSubscription();
     refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
     await answerPost(ctx, {
-      inTransaction,
       longestMs: flightMsOf(timeoutMs),
       async act() {
         // Gives up the user's place for requests meanwhile, because the receiver may be slow.

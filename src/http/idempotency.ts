@@ -27,20 +27,15 @@ export interface Seal {
   decrypt(sealed: Uint8Array): string;
 }
 
-/**
- * The action of a POST. With a transaction, every statement uses it: another connection would wait
- * for it on the embedded database, and may not be available elsewhere.
- */
-type Act = (transaction: Transaction | undefined) => Promise<Answer>;
-
-/**
- * A POST whose body has been read, with its action. `prepare` returns the action after reads that
- * use other connections. A request whose answer is kept is not prepared, and not checked again.
- */
-export type Post = PostOptions & ({ readonly act: Act } | { readonly prepare: () => Promise<Act> });
-
-interface PostOptions {
-  readonly inTransaction: InTransaction;
+/** A POST whose body has been read, with its action. */
+export interface Post {
+  /** Runs the write. Default: the transactions of `createAnswerPost`. */
+  readonly inTransaction?: InTransaction;
+  /**
+   * Performs the action. With a transaction, every statement uses it: another connection would wait
+   * for it on the embedded database, and may not be available elsewhere.
+   */
+  readonly act: (transaction: Transaction | undefined) => Promise<Answer>;
   /** Whether the answer shows a secret. It is then kept encrypted, like the secret. */
   readonly isSecret?: boolean;
   /** Further input of the answer, in addition to method, path and body. */
@@ -63,6 +58,12 @@ interface PostOptions {
  */
 export type AnswerPost = (ctx: ApiContext, post: Post) => Promise<void>;
 
+/** Dependencies of the routes with a POST. */
+export interface PostOptions {
+  readonly bodyLimitBytes: number;
+  readonly answerPost: AnswerPost;
+}
+
 /** Limits of one user. 100,000 keys in 24 h are 69 requests a minute. */
 export const keyLimits = {
   keys: 100_000,
@@ -78,9 +79,11 @@ const mostCounted = 10_000;
 /** @param now Monotonic clock, in ms. */
 export function createAnswerPost({
   seal,
+  inTransaction: ofAll,
   now = () => performance.now(),
 }: {
   readonly seal: Seal;
+  readonly inTransaction: InTransaction;
   readonly now?: () => number;
 }): AnswerPost {
   const refuseOneTooMany = createBound(now);
@@ -114,7 +117,10 @@ export function createAnswerPost({
       mark: (sql, forMs) => markInProgress(sql, key, { requestHash, forMs }),
       forget: (sql) => forgetKey(sql, key),
     };
-    const { answer, isReplayed } = await answered(post, steps);
+    const { act, longestMs, inTransaction = ofAll } = post;
+    const { answer, isReplayed } = await (longestMs === undefined
+      ? actInTransaction({ act, inTransaction }, steps)
+      : actBetweenTransactions({ act, inTransaction, longestMs }, steps));
     if (isReplayed) ctx.set("Idempotent-Replayed", "true");
     send(ctx, answer);
   };
@@ -140,31 +146,11 @@ interface Answered {
   readonly isReplayed: boolean;
 }
 
-function actOf(post: Post): Act | Promise<Act> {
-  return "act" in post ? post.act : post.prepare();
-}
-
-/** Returns the kept answer, or performs the action and keeps its answer. */
-async function answered(post: Post, steps: KeySteps): Promise<Answered> {
-  const { inTransaction, longestMs } = post;
-  if ("prepare" in post) {
-    const begun = await inTransaction(({ sql }) => steps.begin(sql));
-    if ("answer" in begun) return { answer: begun.answer, isReplayed: true };
-  }
-  const action = { inTransaction, act: await actOf(post) };
-  return longestMs === undefined
-    ? actInTransaction(action, steps)
-    : actBetweenTransactions({ ...action, longestMs }, steps);
-}
-
-interface Action {
-  readonly inTransaction: InTransaction;
-  readonly act: Act;
-}
+type Acting = Required<Pick<Post, "inTransaction" | "act">>;
 
 /** Performs the action and keeps the answer in one transaction. */
 async function actInTransaction(
-  { inTransaction, act }: Action,
+  { inTransaction, act }: Acting,
   { begin, keep }: KeySteps,
 ): Promise<Answered> {
   return inTransaction(async (transaction) => {
@@ -182,7 +168,7 @@ async function actInTransaction(
  * the answer.
  */
 async function actBetweenTransactions(
-  { inTransaction, act, longestMs }: Action & { readonly longestMs: number },
+  { inTransaction, act, longestMs }: Acting & { readonly longestMs: number },
   { begin, keep, mark, forget }: KeySteps,
 ): Promise<Answered> {
   const begun = await inTransaction(async ({ sql }) => {

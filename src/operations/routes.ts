@@ -1,11 +1,10 @@
 import type { Config } from "../config/load.ts";
 import { shownSettings } from "../config/shown-settings.ts";
 import type { Sql } from "../db/sql.ts";
-import type { InTransaction } from "../db/transaction.ts";
 import type { DeliveryHistory } from "../deliveries/history.ts";
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
-import type { AnswerPost } from "../http/idempotency.ts";
+import type { PostOptions } from "../http/idempotency.ts";
 import { requireAdmin } from "../http/scope-check.ts";
 import type { ApiRouter } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
@@ -28,7 +27,7 @@ import { faultInFile, faultOf, type ShownFault } from "./shown-fault.ts";
 import { readStats } from "./stats.ts";
 
 /** Dependencies of the routes of operators. */
-export interface OperationRoutesOptions {
+export interface OperationRoutesOptions extends PostOptions {
   /** The configuration in use. */
   readonly configuration: {
     readonly config: Config;
@@ -59,9 +58,6 @@ export interface OperationRoutesOptions {
   readonly maxPerPage: number;
   readonly cursors: Cursors;
   readonly urlOf: UrlOf;
-  readonly bodyLimitBytes: number;
-  readonly inTransaction: InTransaction;
-  readonly answerPost: AnswerPost;
 }
 
 /** Time that a request waits for the processes to reload; applying a large change takes longer. */
@@ -104,7 +100,6 @@ export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOp
     requireAdmin(ctx);
     refuseFields(await readJsonBody(ctx, options.bodyLimitBytes), []);
     await options.answerPost(ctx, {
-      inTransaction: options.inTransaction,
       longestMs: 2 * reloadLimitMs,
       async act() {
         const faults = await ownFaults(options, actorOf(ctx));

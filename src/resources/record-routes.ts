@@ -3,7 +3,7 @@ import type { Answer } from "../http/answer.ts";
 import { readJsonBody } from "../http/body.ts";
 import { checkConditions, entityTagOf, isConditional, isKnown } from "../http/conditional.ts";
 import { memoryPerAnsweredByte } from "../http/error-body.ts";
-import type { AnswerPost } from "../http/idempotency.ts";
+import type { PostOptions } from "../http/idempotency.ts";
 import { checkSender } from "../http/sender.ts";
 import { paramOf, type ApiContext } from "../http/state.ts";
 import { urlAt, type UrlOf } from "../http/url-of.ts";
@@ -40,7 +40,7 @@ export interface BatchTurns {
   readonly waitMs: number;
 }
 
-export interface RecordRoutesOptions {
+export interface RecordRoutesOptions extends PostOptions {
   readonly definition: Definition;
   readonly definitions: Definitions;
   readonly access: AccessConditions;
@@ -48,9 +48,7 @@ export interface RecordRoutesOptions {
   readonly databaseFor: (caller: Caller, transaction?: Transaction) => DatabaseAccess;
   /** Runs a transaction in the turn of the resource. */
   readonly inTransaction: InTransaction;
-  readonly answerPost: AnswerPost;
   readonly batchTurns: BatchTurns;
-  readonly bodyLimitBytes: number;
   /** Creates the address of a new record. */
   readonly urlOf: UrlOf;
   /** Called after every successful write. */

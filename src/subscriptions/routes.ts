@@ -3,10 +3,9 @@ import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import { readJsonBody } from "../http/body.ts";
-import type { AnswerPost } from "../http/idempotency.ts";
+import type { PostOptions } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { urlBelow, type UrlOf } from "../http/url-of.ts";
-import type { InTransaction } from "../db/transaction.ts";
 import {
   checkNewSubscription,
   checkSubscriptionChanges,
@@ -31,7 +30,7 @@ import {
 } from "./subscription.ts";
 
 /** Dependencies of the routes of webhooks. */
-export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "triggersOf"> {
+export interface SubscriptionRoutesOptions extends PostOptions, Pick<SubscriptionRules, "triggersOf"> {
   /** Returns the faults of a filter, by place. */
   readonly filterFaults: WebhookFilters["faultsOf"];
   /** Tries the filter of a subscription on the last events; see `previewEvents`. */
@@ -47,11 +46,8 @@ export interface SubscriptionRoutesOptions extends Pick<SubscriptionRules, "trig
    */
   readonly refusalOfResource: (resource: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
-  readonly bodyLimitBytes: number;
   readonly maxPerPage: number;
   readonly cursors: Cursors;
-  readonly inTransaction: InTransaction;
-  readonly answerPost: AnswerPost;
   /** Returns URLs, for the page links and the `Location` of a new webhook. */
   readonly urlOf: UrlOf;
 }
@@ -106,10 +102,9 @@ async function list(
 }
 
 async function create(ctx: ApiContext, options: SubscriptionRoutesOptions): Promise<void> {
-  const { store, bodyLimitBytes, inTransaction, answerPost, urlOf } = options;
+  const { store, bodyLimitBytes, answerPost, urlOf } = options;
   const body = await readJsonBody(ctx, bodyLimitBytes);
   await answerPost(ctx, {
-    inTransaction,
     isSecret: true,
     async act(transaction) {
       // Checked here, because the kept answer to a repeated request must come first.
@@ -135,12 +130,11 @@ async function change(ctx: ApiContext & WithParams, options: SubscriptionRoutesO
 
 async function rotateSecret(
   ctx: ApiContext & WithParams,
-  { store, bodyLimitBytes, inTransaction, answerPost }: SubscriptionRoutesOptions,
+  { store, bodyLimitBytes, answerPost }: SubscriptionRoutesOptions,
 ): Promise<void> {
   const { id } = await getOwnSubscription(ctx, store);
   const graceSeconds = readGrace(await readJsonBody(ctx, bodyLimitBytes));
   await answerPost(ctx, {
-    inTransaction,
     isSecret: true,
     async act(transaction) {
       const rotation = { graceSeconds, actor: actorOf(ctx) };

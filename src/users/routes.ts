@@ -2,9 +2,8 @@ import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
 import { requireAdmin, requireScope } from "../http/scope-check.ts";
 import { paramOf, type ApiContext, type ApiRouter } from "../http/state.ts";
-import type { AnswerPost } from "../http/idempotency.ts";
+import type { PostOptions } from "../http/idempotency.ts";
 import { urlBelow } from "../http/url-of.ts";
-import type { InTransaction } from "../db/transaction.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { missingScope } from "../kit/scopes.ts";
 import { readTokenBody, readUserBody, type TokenBody, type UserBody } from "./bodies.ts";
@@ -17,7 +16,7 @@ import type { TokenInfo, TokenProvider } from "./provider.ts";
 import type { JwtSubject, User, UserChanges, UserRefusal, UserStore } from "./store.ts";
 
 /** Dependencies of the routes of users and tokens. */
-export interface UserRoutesOptions extends OwnListOptions {
+export interface UserRoutesOptions extends OwnListOptions, PostOptions {
   readonly users: UserStore;
   readonly tokens: TokenProvider;
   /** Names of resources that scopes may contain. */
@@ -26,9 +25,6 @@ export interface UserRoutesOptions extends OwnListOptions {
   readonly issuer: string | undefined;
   /** Limit of tokens in force for users without the admin flag. */
   readonly maxTokensPerUser: number;
-  readonly bodyLimitBytes: number;
-  readonly inTransaction: InTransaction;
-  readonly answerPost: AnswerPost;
 }
 
 /**
@@ -91,7 +87,6 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     if (given.subject !== undefined) requireScope(ctx, subjectScope);
     const user = { name, email, isAdmin, ...jwtOf(given, issuer) };
     await options.answerPost(ctx, {
-      inTransaction: options.inTransaction,
       async act(transaction) {
         const created = await users.create(user, actorOf(ctx), transaction?.sql);
         if (created.kind !== "created") throw takenError(created);
@@ -166,15 +161,7 @@ async function findToken(tokens: TokenProvider, userId: number, id: number | und
 async function answerNewToken(
   ctx: ApiContext,
   userId: number,
-  {
-    tokens,
-    resources,
-    maxTokensPerUser,
-    bodyLimitBytes,
-    answerPost,
-    inTransaction,
-    urlOf,
-  }: UserRoutesOptions,
+  { tokens, resources, maxTokensPerUser, bodyLimitBytes, answerPost, urlOf }: UserRoutesOptions,
 ): Promise<void> {
   const { caller, tokenId, grant } = ctx.state;
   const given = await readJsonBody(ctx, bodyLimitBytes);
@@ -183,7 +170,6 @@ async function answerNewToken(
   const end = typeof given["expires_at"] === "string" ? parseDateText(given["expires_at"].trim()) : undefined;
   const isTooLate = end !== undefined && grant.expiresAt !== undefined && end > grant.expiresAt;
   await answerPost(ctx, {
-    inTransaction,
     isSecret: true,
     // A token with fewer scopes must not get the answer to one with more scopes. A token that ends
     // sooner must not get the answer to one that ends later.

@@ -51,14 +51,13 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
   await sql("CREATE TABLE notes (id serial PRIMARY KEY, user_id int, text text UNIQUE)");
   const inTransaction = createInTransaction(database.pool, createStatementNames(isEmbedded));
   let held: { readonly enter: () => void; readonly wait: Promise<void> } | undefined;
-  const answerPost = createAnswerPost({ seal: secretBox, now: () => scene.clockMs });
+  const answerPost = createAnswerPost({ seal: secretBox, inTransaction, now: () => scene.clockMs });
   const router = createRouter("/svc-api");
   const handler =
     (kind: Pick<Post, "isSecret" | "longestMs">): ApiMiddleware =>
     async (ctx) => {
       const { text = "" } = await readJsonBody(ctx, 100_000_000);
       await answerPost(ctx, {
-        inTransaction,
         ...kind,
         async act(transaction) {
           if (text === "bad") throw validationError({ text: ["The text field is bad."] });

@@ -8,8 +8,6 @@ export function createPosts(
   pool: Pool,
   seal: Seal,
 ): { readonly inTransaction: InTransaction; readonly answerPost: AnswerPost } {
-  return {
-    inTransaction: createInTransaction(pool, createStatementNames(false)),
-    answerPost: createAnswerPost({ seal }),
-  };
+  const inTransaction = createInTransaction(pool, createStatementNames(false));
+  return { inTransaction, answerPost: createAnswerPost({ seal, inTransaction }) };
 }

@@ -1,8 +1,7 @@
 import type { Sql, Transact } from "../../db/sql.ts";
-import type { InTransaction } from "../../db/transaction.ts";
 import { actorOf } from "../../http/actor.ts";
 import { readJsonBody } from "../../http/body.ts";
-import type { AnswerPost } from "../../http/idempotency.ts";
+import type { PostOptions } from "../../http/idempotency.ts";
 import type { ApiRouter } from "../../http/state.ts";
 import { urlBelow } from "../../http/url-of.ts";
 import type { Caller } from "../../kit/caller.ts";
@@ -19,16 +18,13 @@ import { replaysOf } from "./replay-list.ts";
 import { createReplay, findReplay, moveReplay, describeUnfinished } from "./replay-store.ts";
 import { presentReplay, replayMoves, type Replay } from "./replay.ts";
 
-export interface ReplayRoutesOptions extends OwnListOptions {
+export interface ReplayRoutesOptions extends OwnListOptions, PostOptions {
   readonly sql: Sql;
   /** SQL with a time limit for each statement. */
   readonly listSql: Sql;
   readonly transact: Transact;
   readonly eligibility: Pick<Eligibility, "judge">;
   readonly isResource: (name: string) => boolean;
-  readonly bodyLimitBytes: number;
-  readonly inTransaction: InTransaction;
-  readonly answerPost: AnswerPost;
   /** Called when a replay may continue. */
   readonly onRunning: () => void;
 }
@@ -36,19 +32,33 @@ export interface ReplayRoutesOptions extends OwnListOptions {
 /** Adds the routes of replays (docs/webhooks.md, "Replays"). */
 export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions): void {
   const { sql, listSql, transact, eligibility, listTurns, bodyLimitBytes, answerPost } = options;
-  const { urlOf, inTransaction, onRunning } = options;
+  const { urlOf, onRunning } = options;
 
   router.post("/webhooks/:id/replay", async (ctx) => {
     const subscription = await findOwn(sql, ctx.params["id"], ctx.state.caller);
     const { isResource } = options;
     const body = await readJsonBody(ctx, bodyLimitBytes);
     await answerPost(ctx, {
-      inTransaction,
-      async prepare() {
-        const read = readReplayBody(body, { subscription, isResource, now: new Date() });
-        const { asked, isDryRun } = read;
-        const plan = await listTurns.run(ctx.state.caller.id, () =>
-          planReplay({ sql: listSql, eligibility }, subscription, asked),
+      async act(transaction) {
+        if (isDryRun) {
+          const { total: count, isEstimate, eventIds } = plan;
+          const json = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
+          return { status: 200, headers: {}, json: JSON.stringify(json) };
+        }
+        // Checked here, because the kept answer to a repeated request must come first.
+        if (!subscription.isActive)
+          throw new AppError("replay.refused", inactive, { errors: { webhook: [inactive] } });
+        const own = transaction?.sql ?? sql;
+        const made = await createReplay(own, subscription, { asked, plan, actor: actorOf(ctx) });
+        if (made === undefined) {
+          const name = await describeUnfinished(own, subscription.id);
+          throw new AppError("replay.conflict", `${name} of this webhook has not ended: cancel it first.`);
+        }
+        onRunning();
+        const collection = urlOf(ctx);
+        collection.pathname = collection.pathname.replace(
+          /\/webhooks\/[^/]+\/replay\/?$/,
+          "/webhook-replays",
         );
         return async (transaction) => {
           if (isDryRun) {
@@ -95,7 +105,6 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
         moveReplay(own, id, { state, actor: actorOf(ctx) });
       refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
       await answerPost(ctx, {
-        inTransaction,
         async act(transaction) {
           const moved = await (transaction === undefined ? transact(move) : move(transaction.sql));
           if (moved === undefined) throw new AppError("replay.conflict", "This replay has ended.");
