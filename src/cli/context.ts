@@ -1,6 +1,7 @@
 import { applyCoreMigrations } from "../app/apply-migration.ts";
-import { operatorActor, type Actor } from "../kit/actor.ts";
+import { operatorActor } from "../kit/actor.ts";
 import { loadConfig, type Config } from "../config/load.ts";
+import type { CommandContext } from "../db/command-context.ts";
 import { openDatabase, waitForDatabase, type Database } from "../db/client.ts";
 import { openEmbedded } from "../embedded/embedded.ts";
 import { findInstalled } from "../migration/installed.ts";
@@ -9,7 +10,7 @@ import {
   loadCoreMigrations,
   pendingMigrations,
 } from "../migration/core-migrations.ts";
-import { createSql, type Sql } from "../db/sql.ts";
+import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { refuseTransactionPooling } from "../db/transaction-pooling.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { loadDefinitions } from "../mapping/load.ts";
@@ -22,21 +23,17 @@ import type { Log } from "../telemetry/log.ts";
  * The database that `svc-admin` works on. It is the one of `DATABASE_URL`, or the embedded
  * database, which `svc all` may be running.
  */
-export interface AdminContext {
+export interface AdminContext extends CommandContext {
   readonly config: Config;
   readonly database: Database;
-  readonly sql: Sql;
   readonly url: string;
   readonly log: Log;
-  /** Who runs the command, for the audit trail. */
-  readonly actor: Actor;
   /**
    * Reads the rules of access from the mapping files.
    *
    * @throws OperatorError with the faults of the files.
    */
   readonly loadEligibility: () => Promise<Eligibility>;
-  close(): Promise<void>;
 }
 
 /** Sources of the settings of a command. */
@@ -66,6 +63,8 @@ export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminC
       config,
       database,
       sql,
+      listSql: createIndexSql(database.pool),
+      transact: createTransact(database.pool),
       url,
       log,
       actor: operatorActor(),

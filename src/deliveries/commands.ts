@@ -1,11 +1,10 @@
 import { InvalidArgumentError, Option, type Command } from "commander";
 import { parseCount, parseId, parseRowId, parseTime } from "../kit/cli-arguments.ts";
 import { printRow, printRows, withOpened, type JsonOption, type CommandOptions } from "../kit/cli-output.ts";
-import { createIndexSql, createTransact } from "../db/sql.ts";
+import type { CommandContext } from "../db/command-context.ts";
 import type { EventKind } from "../events/event.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
-import type { CommandContext } from "./command-context.ts";
 import { deliveredEvents, deliveryStatuses, type DeliveryStatus } from "./delivery.ts";
 import type { DeliveryFilter } from "./history-texts.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
@@ -142,11 +141,7 @@ async function withHistory<T>(
   open: DeliveryCommandsOptions["open"],
   work: (history: DeliveryHistory, context: DeliveryCommandsContext) => Promise<T>,
 ): Promise<T> {
-  return withOpened(open, (context) => {
-    const { database, sql } = context;
-    const [listSql, transact] = [createIndexSql(database.pool), createTransact(database.pool)];
-    return work(createDeliveryHistory({ sql, listSql, transact }), context);
-  });
+  return withOpened(open, (context) => work(createDeliveryHistory(context), context));
 }
 
 async function getDelivery(history: DeliveryHistory, id: string): Promise<DeliveryRow> {

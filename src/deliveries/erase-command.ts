@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { createTransact } from "../db/sql.ts";
+import type { CommandContext } from "../db/command-context.ts";
 import { counted } from "../kit/counted.ts";
 import {
   printRow,
@@ -9,7 +9,6 @@ import {
   type CommandOptions,
 } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
-import type { CommandContext } from "./command-context.ts";
 import { countEvents, eraseRecord, type ErasedRecord } from "./erase.ts";
 
 interface Options extends JsonOption {
@@ -39,7 +38,7 @@ async function erase(
   { resource, record: recordId, yes = false, json = false }: Options,
 ): Promise<void> {
   const record = { resource, recordId };
-  const erased = await withOpened(open, async ({ database, sql, actor }) => {
+  const erased = await withOpened(open, async ({ transact, sql, actor }) => {
     const count = await countEvents(sql, record);
     if (count === 0)
       throw new OperatorError(
@@ -47,7 +46,7 @@ async function erase(
       );
     if (!yes) await confirm(terminal, record, count);
     return eraseRecord({
-      transact: createTransact(database.pool),
+      transact,
       record,
       actor,
       onProgress({ events }) {

@@ -2,8 +2,7 @@ import type { Command } from "commander";
 import { parseDuration } from "../kit/cli-arguments.ts";
 import { counted } from "../kit/counted.ts";
 import { printDone, withOpened, type JsonOption, type CommandOptions } from "../kit/cli-output.ts";
-import { createTransact } from "../db/sql.ts";
-import type { CommandContext } from "./command-context.ts";
+import type { CommandContext } from "../db/command-context.ts";
 import { pruneEvents } from "./prune.ts";
 
 interface Options extends JsonOption {
@@ -27,9 +26,9 @@ export function addPruneCommand(program: Command, { open, terminal }: CommandOpt
     .option("--json", "print JSON")
     .action(async ({ olderThan, plan = false, json = false }: Options) => {
       let pages = 0;
-      const pruned = await withOpened(open, ({ database }) =>
+      const pruned = await withOpened(open, ({ transact }) =>
         pruneEvents({
-          transact: createTransact(database.pool),
+          transact,
           olderThanMs: olderThan,
           isPlan: plan,
           onProgress({ events }) {

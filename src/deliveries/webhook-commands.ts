@@ -1,7 +1,8 @@
 import { InvalidArgumentError, type Command } from "commander";
 import type { Config } from "../config/load.ts";
 import { actingCte, actorText } from "../db/audit.ts";
-import { createIndexSql, createTransact, type Sql } from "../db/sql.ts";
+import type { CommandContext } from "../db/command-context.ts";
+import type { Sql } from "../db/sql.ts";
 import { parseCount, parseId } from "../kit/cli-arguments.ts";
 import {
   printDone,
@@ -14,7 +15,7 @@ import {
 } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { always } from "../querying/condition.ts";
-import { openSecretBox } from "../subscriptions/commands.ts";
+import { openSecretBox, type KeyConfig } from "../subscriptions/commands.ts";
 import { findSubscription, findSubscriptions } from "../subscriptions/own-subscriptions.ts";
 import { longestGrace, rotateSecret, usualGrace } from "../subscriptions/rotate-secret.ts";
 import { standardSecret } from "../subscriptions/secret.ts";
@@ -23,15 +24,12 @@ import { refuseUnknownKeys } from "../subscriptions/stored-secrets.ts";
 import { presentSubscription, type OwnSubscription } from "../subscriptions/subscription.ts";
 import { hostOf } from "./admission/admission.ts";
 import { createSender } from "./attempt/send.ts";
-import type { CommandContext } from "./command-context.ts";
 import { presentResult } from "./delivery-json.ts";
 import { createTestDeliveries } from "./test-delivery.ts";
 
-interface WebhookCommandsContext extends CommandContext {
-  readonly config: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey" | "webhooks">;
-}
-
-type WebhookCommandsOptions = CommandOptions<WebhookCommandsContext>;
+type WebhookCommandsOptions = CommandOptions<
+  CommandContext & { readonly config: KeyConfig & Pick<Config, "webhooks"> }
+>;
 
 const shownOnce = "The secret is not shown again: give it to the owner of the receiver.\n";
 /** Widths of the columns; with borders, a table is 99 columns wide. */
@@ -78,8 +76,7 @@ function addList(group: Command, { open, terminal }: WebhookCommandsOptions): vo
     .option("--limit <count>", "at most so many", parseCount, 100)
     .option("--json", "print JSON")
     .action(({ user, limit, json = false }: Options) =>
-      withOpened(open, async ({ database, sql }) => {
-        const listSql = createIndexSql(database.pool);
+      withOpened(open, async ({ listSql, sql }) => {
         const query = { filter: always, sort: undefined, limit: limit + 1 };
         const found = await findSubscriptions(listSql, user ?? "everybody", query);
         const shown = found.slice(0, limit);
@@ -120,14 +117,14 @@ function addState(
 function addTest(group: Command, { open, terminal }: WebhookCommandsOptions): void {
   one(group, "test", "send a ping to the receiver of a webhook").action(
     (id: number, { json = false }: JsonOption) =>
-      withOpened(open, async ({ config, sql, database }) => {
+      withOpened(open, async ({ config, sql, transact }) => {
         await getSubscription(sql, id);
         const secretBox = await openSecretBox(config);
         const sender = createSender({ ...config.webhooks, maxSockets: config.webhooks.concurrency });
         try {
           const tests = createTestDeliveries({
             sql,
-            transact: createTransact(database.pool),
+            transact,
             send: (post, user) => sender.send(post, user),
             openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
             timeoutMs: config.webhooks.timeoutMs,
@@ -155,12 +152,12 @@ function addRotation(group: Command, { open, terminal }: WebhookCommandsOptions)
       usualGrace,
     )
     .action((id: number, { grace, json = false }: JsonOption & { readonly grace: number }) =>
-      withOpened(open, async ({ config, database, sql, actor }) => {
+      withOpened(open, async ({ config, transact, sql, actor }) => {
         const { url } = await getSubscription(sql, id);
         const secretBox = await openSecretBox(config);
         // With the key of another service, no process could sign, or start again.
         await refuseUnknownKeys({ sql, secretBox });
-        const secret = await createTransact(database.pool)((transaction) =>
+        const secret = await transact((transaction) =>
           rotateSecret(transaction, { id, owner: "everybody", graceSeconds: grace, secretBox, actor }),
         );
         if (secret === undefined) throw unknownWebhook(id);

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import type { Actor } from "../kit/actor.ts";
 import {
   printDone,
   printRows,
@@ -9,6 +8,7 @@ import {
   type CommandOptions,
 } from "../kit/cli-output.ts";
 import type { Config } from "../config/load.ts";
+import type { CommandContext } from "../db/command-context.ts";
 import type { Sql } from "../db/sql.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { loadSecretKey } from "../config/secret-key.ts";
@@ -16,13 +16,10 @@ import { createSecretBox, keyIdOf, type SecretBox } from "./secret.ts";
 import { reencryptSecrets, replaceUnreadable, type UnreadableSecret } from "./stored-secrets.ts";
 
 /** Dependencies of the commands: the opening of the database, and the terminal. */
-export type SubscriptionCommandsOptions = CommandOptions<{
-  readonly config: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">;
-  readonly sql: Sql;
-  /** The person or program that runs the command. */
-  readonly actor: Actor;
-  close(): Promise<void>;
-}>;
+export type SubscriptionCommandsOptions = CommandOptions<CommandContext & { readonly config: KeyConfig }>;
+
+/** The settings of the key that encrypts webhook secrets. */
+export type KeyConfig = Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">;
 
 const batchSize = 500;
 /** Most subscriptions that a message names; `--json` lists all. */
@@ -118,7 +115,7 @@ export async function openSecretBox({
   database,
   previousSecretKeys,
   secretKey,
-}: Pick<Config, "dataDir" | "database" | "previousSecretKeys" | "secretKey">): Promise<SecretBox> {
+}: KeyConfig): Promise<SecretBox> {
   // The service creates a key, in the data folder, only for the embedded database.
   if (secretKey === undefined && database.url !== undefined)
     throw new OperatorError("Set SVC_SECRET_KEY: the key that encrypts the webhook secrets.");

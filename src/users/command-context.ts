@@ -1,25 +1,18 @@
-import type { Pool } from "pg";
-import { createTransact, type Sql, type Transact } from "../db/sql.ts";
-import type { Actor } from "../kit/actor.ts";
+import type { CommandContext } from "../db/command-context.ts";
+import type { Transact } from "../db/sql.ts";
 import { withOpened, type CommandOptions } from "../kit/cli-output.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createTokenProvider, type TokenProvider } from "./provider.ts";
 import { createUserStore, type UserStore } from "./store.ts";
 
-/** The part of an open database that the commands need. */
-export interface UserCommandsContext {
-  readonly database: { readonly pool: Pool };
-  readonly sql: Sql;
-  readonly log: Log;
-  /** Author of the command's changes, for the audit trail. */
-  readonly actor: Actor;
-  readonly config: { readonly auth: { readonly jwt?: { readonly issuer: string } | undefined } };
-  close(): Promise<void>;
-}
-
 /** Dependencies of the commands: the opening of the database, and the terminal. */
-export type UserCommandsOptions = CommandOptions<UserCommandsContext>;
+export type UserCommandsOptions = CommandOptions<
+  CommandContext & {
+    readonly log: Log;
+    readonly config: { readonly auth: { readonly jwt?: { readonly issuer: string } | undefined } };
+  }
+>;
 
 /** The opened stores of a command. */
 export interface OpenedUsers {
@@ -37,9 +30,8 @@ export function withUsers<T>(
   open: UserCommandsOptions["open"],
   work: (opened: OpenedUsers) => Promise<T>,
 ): Promise<T> {
-  return withOpened(open, ({ database: { pool }, sql, log, actor, config }) => {
-    const transact = createTransact(pool);
-    return work({
+  return withOpened(open, ({ sql, transact, log, actor, config }) =>
+    work({
       transact,
       issuer: config.auth.jwt?.issuer,
       users: createUserStore({ sql, transact, actor }),
@@ -48,8 +40,8 @@ export function withUsers<T>(
         const installed = await sql<{ name: string }>("SELECT name FROM svc.installed_resources");
         return installed.map(({ name }) => name);
       },
-    });
-  });
+    }),
+  );
 }
 
 /** Returns the error for a user that does not exist. */

@@ -3,7 +3,7 @@ import { Command } from "commander";
 import { addDeliveryCommands, type DeliveryCommandsContext } from "../../src/deliveries/commands.ts";
 import { eraseRecord } from "../../src/deliveries/erase.ts";
 import { messageOf } from "../../src/kit/errors.ts";
-import { createTransact } from "../../src/db/sql.ts";
+import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { testOperator as actor } from "../support/actors.ts";
 import { auditOf } from "../support/audit.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
@@ -74,12 +74,13 @@ describe("POST /webhooks/{id}/replay", () => {
 
   /** Runs `svc-admin deliveries replay`, at a terminal. */
   async function run(...given: readonly string[]): Promise<{ stdout: string; stderr: string }> {
-    const { database, sql } = service.infrastructure;
+    const { database, sql, transact } = service.infrastructure;
     const terminal = createMemoryTerminal([]);
     const program = new Command().exitOverride().configureOutput({ writeErr: () => undefined });
     const open = async (): Promise<DeliveryCommandsContext> => ({
-      database,
       sql,
+      listSql: createIndexSql(database.pool),
+      transact,
       config: { webhooks: { manualRetryLimit: 5 } },
       actor,
       loadEligibility: () => Promise.reject(new Error("a replay asks for no right")),

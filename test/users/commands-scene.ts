@@ -53,8 +53,8 @@ export function useUserCommands(): CommandsScene {
           opened += 1;
           const { issuer } = scene;
           return {
-            database: core.database,
-            sql: core.sql,
+            ...core,
+            listSql: core.sql,
             log,
             actor: testOperator,
             config: { auth: { jwt: issuer === undefined ? undefined : { issuer } } },

@@ -10,10 +10,10 @@ import {
   type Terminal,
   type CommandOptions,
 } from "../../kit/cli-output.ts";
-import { createIndexSql, createTransact, type Sql } from "../../db/sql.ts";
+import type { CommandContext } from "../../db/command-context.ts";
+import type { Sql } from "../../db/sql.ts";
 import { counted } from "../../kit/counted.ts";
 import { AppError, OperatorError } from "../../kit/errors.ts";
-import type { CommandContext } from "../command-context.ts";
 import { findReplayedSubscription, type ReplayedSubscription } from "./find-replayed.ts";
 import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
@@ -49,12 +49,11 @@ export function addReplayCommand(deliveries: Command, options: CommandOptions<Co
       // The option is not marked as required, because the subcommands would then require it too.
       const { since } = given;
       if (since === undefined) return command.error("error: required option '--since <time>' not specified");
-      return withOpened(open, async ({ sql, database, actor }) => {
+      return withOpened(open, async ({ sql, listSql, actor }) => {
         const subscription = await findReplayedSubscription(sql, id);
         if (subscription === undefined)
           throw new OperatorError(`There is no webhook with the id ${id}. See: svc-admin webhooks list`);
         const asked = await readAsked(sql, subscription, { ...given, since });
-        const listSql = createIndexSql(database.pool);
         await replay({ sql, listSql, terminal, actor }, subscription, { asked, given });
       });
     });
@@ -115,15 +114,13 @@ function addMove(
     .argument("<replay>", "id of the replay", parseId)
     .option("--json", "print JSON")
     .action((id: number, _: unknown, command: Command) =>
-      withOpened(open, async ({ sql, database, actor }) => {
+      withOpened(open, async ({ sql, transact, actor }) => {
         const found = await findReplay(sql, String(id));
         if (found === undefined)
           throw new OperatorError(
             `There is no replay with the id ${id}. See: svc-admin deliveries replay list`,
           );
-        const moved = await createTransact(database.pool)((own) =>
-          moveReplay(own, found.id, { state, actor }),
-        );
+        const moved = await transact((own) => moveReplay(own, found.id, { state, actor }));
         if (moved === undefined) throw new OperatorError(`The replay ${id} has ended: it is ${found.state}.`);
         if (!moved.hasMoved) terminal.stderr(`The replay ${id} is ${state} already: nothing was changed.\n`);
         printRow(terminal, presentReplay(moved.replay), { json: isForMachines(command) });
@@ -161,10 +158,7 @@ async function replay(
     listSql,
     terminal,
     actor,
-  }: Pick<CommandContext, "sql" | "actor"> & {
-    readonly listSql: Sql;
-    readonly terminal: Terminal;
-  },
+  }: Pick<CommandContext, "sql" | "listSql" | "actor"> & { readonly terminal: Terminal },
   subscription: ReplayedSubscription,
   { asked, given: { dryRun = false, json = false } }: { readonly asked: AskedReplay; readonly given: Given },
 ): Promise<void> {
