@@ -10,8 +10,10 @@ export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unk
 /**
  * Runs statements in one transaction, in which each statement sees earlier commits. An error rolls
  * back all of them.
+ *
+ * @param joined SQL of the transaction to join. Default: a new transaction.
  */
-export type Transact = <T>(work: (sql: Sql) => Promise<T>) => Promise<T>;
+export type Transact = <T>(work: (sql: Sql) => Promise<T>, joined?: Sql) => Promise<T>;
 
 /**
  * Returns SQL on a pool. A connection keeps each statement prepared for its life, because there are
@@ -46,7 +48,8 @@ export function createSql({
 
 /** @param settings `SET LOCAL` statements. */
 export function createTransact(pool: Pool, settings = ""): Transact {
-  return (work) => inTransaction(pool, settings, (client) => work(sqlOver(client)));
+  return (work, joined) =>
+    joined === undefined ? inTransaction(pool, settings, (client) => work(sqlOver(client))) : work(joined);
 }
 
 /**

@@ -224,9 +224,8 @@ export function createDeliveryHistory({
       return row?.held;
     },
     retry({ transaction, ...asked }) {
-      const act = (inTransaction: Sql): Promise<RetryAnswer> =>
-        retryDelivery(inTransaction, { ...asked, traceparent: tracing.current()?.traceparent });
-      return transaction === undefined ? transact(act) : act(transaction);
+      const { traceparent } = tracing.current() ?? {};
+      return transact((own) => retryDelivery(own, { ...asked, traceparent }), transaction);
     },
   };
 }

@@ -121,13 +121,12 @@ export function createSubscriptionStore({
     find: (id, userId) => findSubscription(ownSql, id, userId),
     async create({ id: userId, isAdmin }, created, actor, transaction) {
       const secret = created.secret ?? mintSecret();
-      const act = async (sql: Sql): Promise<OwnSubscription> => {
+      const subscription = await transact(async (sql) => {
         if (!isAdmin) await refuseBeyondLimit(sql, { userId, maxPerUser });
         const values = createdValues(userId, created, { secret, actor, secretBox });
         const [row] = await sql<{ id: number }>(createText, values);
         return made(sql, row?.id ?? 0, userId);
-      };
-      const subscription = await (transaction === undefined ? transact(act) : act(transaction));
+      }, transaction);
       return { subscription, secret };
     },
     async update(id, userId, changes, actor) {
@@ -144,21 +143,17 @@ export function createSubscriptionStore({
       });
       return findSubscription(ownSql, id, userId);
     },
-    async rotate(id, userId, { graceSeconds, actor }, transaction) {
-      const act = async (sql: Sql): Promise<Rotated | undefined> => {
+    rotate: (id, userId, { graceSeconds, actor }, transaction) =>
+      transact(async (sql) => {
         const secret = await rotateSecret(sql, { id, owner: userId, graceSeconds, secretBox, actor });
         return secret === undefined ? undefined : { subscription: await made(sql, id, userId), secret };
-      };
-      return transaction === undefined ? transact(act) : act(transaction);
-    },
+      }, transaction),
     async delete(id, userId, actor) {
       const gone = await ownSql(deleteText, [id, userId, actorText(actor)]);
       return gone.length > 0;
     },
   };
 }
-
-type Rotated = { readonly subscription: OwnSubscription; readonly secret: string };
 
 async function made(sql: Sql, id: number, userId: number): Promise<OwnSubscription> {
   const subscription = await findSubscription(sql, id, userId);

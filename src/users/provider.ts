@@ -122,7 +122,7 @@ export function createTokenProvider({
     }) {
       const token = mintToken();
       const parentId = madeWith?.userId === userId ? (madeWith.tokenId ?? null) : null;
-      const insert = async (sql: Sql): Promise<TokenInfo | undefined> => {
+      const issued = await transact(async (sql) => {
         await handOverIn(sql, issuer);
         await lockTokensOf(sql, userId);
         if (madeWith !== undefined)
@@ -130,10 +130,9 @@ export function createTokenProvider({
         if (mostInForce !== undefined) await refuseBeyondLimit(sql, userId, mostInForce);
         const values = [userId, name, hashToken(token), [...scopes], parentId, expiresAt ?? null];
         const [made] = await sql<TokenInfo>(insertText, values);
-        return made;
-      };
-      const issued = await (transaction === undefined ? transact(insert) : insert(transaction));
-      return { ...(issued as TokenInfo), token };
+        return made as TokenInfo;
+      }, transaction);
+      return { ...issued, token };
     },
     list: (userId) => ownSql<TokenInfo>(listText, [userId ?? null]),
     findInfo: (id) => findToken(ownSql, id),

@@ -118,17 +118,13 @@ export function createUserStore({
   readonly transact: Transact;
   readonly actor: Actor;
 }): UserStore {
-  const change = <T>(by: Actor, work: (sql: Sql) => Promise<T>): Promise<T> =>
+  const change = <T>(by: Actor, work: (sql: Sql) => Promise<T>, joined?: Sql): Promise<T> =>
     transact(async (sql) => {
       await lockUsers(sql, by);
       return work(sql);
-    });
+    }, joined);
   return {
-    async create(user, by = actor, transaction) {
-      if (transaction === undefined) return change(by, (sql) => createUser(sql, user));
-      await lockUsers(transaction, by);
-      return createUser(transaction, user);
-    },
+    create: (user, by = actor, transaction) => change(by, (sql) => createUser(sql, user), transaction),
     async provision({ issuer, subject, name, email }) {
       return change(actor, async (sql) => {
         const [found] = await sql<User>(findBySubjectText, [issuer, subject]);

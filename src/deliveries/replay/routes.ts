@@ -101,12 +101,11 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
   for (const [name, state] of Object.entries(replayMoves))
     router.post(`/webhook-replays/:id/${name}`, async (ctx) => {
       const { id } = await getOwn(sql, ctx.params["id"], ctx.state.caller);
-      const move = (own: Sql): ReturnType<typeof moveReplay> =>
-        moveReplay(own, id, { state, actor: actorOf(ctx) });
       refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
       await answerPost(ctx, {
         async act(transaction) {
-          const moved = await (transaction === undefined ? transact(move) : move(transaction.sql));
+          const change = { state, actor: actorOf(ctx) };
+          const moved = await transact((own) => moveReplay(own, id, change), transaction?.sql);
           if (moved === undefined) throw new AppError("replay.conflict", "This replay has ended.");
           onRunning();
           return { status: 200, headers: {}, json: JSON.stringify(presentReplay(moved.replay)) };
