@@ -8,7 +8,7 @@ import type { UrlState } from "./url-state.ts";
 import "./data-table.css";
 
 export interface Column<Row> {
-  readonly key: string;
+  /** Head of the column; no other of the table has the same. */
   readonly title: string;
   readonly render: (row: Row) => ReactNode;
   /** Path by which the API sorts; without it the column cannot be sorted. */
@@ -46,7 +46,7 @@ export function DataTable<Row>({
         <thead>
           <tr>
             {columns.map((column) => (
-              <Head key={column.key} column={column} url={url} />
+              <Head key={column.title} column={column} url={url} />
             ))}
           </tr>
         </thead>
@@ -54,7 +54,7 @@ export function DataTable<Row>({
           {rows.map((row) => (
             <tr key={rowKey(row)} className={rowHref === undefined ? undefined : "linked"}>
               {columns.map((column, index) => (
-                <td key={column.key} className={column.isNumeric === true ? "numeric-cell" : undefined}>
+                <td key={column.title} className={column.isNumeric === true ? "numeric-cell" : undefined}>
                   {index === 0 && rowHref !== undefined ? (
                     <Link href={rowHref(row)} className="row-link">
                       {column.render(row)}

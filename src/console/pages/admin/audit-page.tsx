@@ -48,21 +48,15 @@ export function AuditPage(): JSX.Element {
                   rowKey={({ id }) => id}
                   isStale={query.isPlaceholderData}
                   columns={[
+                    { title: "Time", render: (entry) => <Time value={entry.occurred_at} isExact /> },
                     {
-                      key: "time",
-                      title: "Time",
-                      render: (entry) => <Time value={entry.occurred_at} isExact />,
-                    },
-                    {
-                      key: "action",
                       title: "Action",
                       render: ({ action }) => <Badge tone={toneOf(action)}>{action}</Badge>,
                     },
-                    { key: "subject", title: "To what", render: (entry) => <Subject entry={entry} /> },
-                    { key: "actor", title: "By", render: (entry) => <Actor entry={entry} /> },
-                    { key: "source", title: "From", render: ({ source }) => <Value value={source} /> },
+                    { title: "To what", render: (entry) => <Subject entry={entry} /> },
+                    { title: "By", render: (entry) => <Actor entry={entry} /> },
+                    { title: "From", render: ({ source }) => <Value value={source} /> },
                     {
-                      key: "more",
                       title: "",
                       render: (entry) => (
                         <Button
@@ -196,9 +190,9 @@ function Details({
             rows={names}
             rowKey={(name) => name}
             columns={[
-              { key: "name", title: "Column", render: (name) => <code>{name}</code> },
-              { key: "before", title: "Before", render: (name) => <Value value={old[name]} /> },
-              { key: "after", title: "After", render: (name) => <Value value={now[name]} /> },
+              { title: "Column", render: (name) => <code>{name}</code> },
+              { title: "Before", render: (name) => <Value value={old[name]} /> },
+              { title: "After", render: (name) => <Value value={now[name]} /> },
             ]}
           />
         )}

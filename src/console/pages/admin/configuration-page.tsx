@@ -68,11 +68,10 @@ function InEffect({ configuration }: { readonly configuration: ConfigurationInEf
             rows={processes}
             rowKey={({ id }) => id}
             columns={[
-              { key: "program", title: "Program", render: ({ program }) => program },
-              { key: "host", title: "Host", render: ({ host }) => <Value value={host} /> },
-              { key: "version", title: "Version", render: ({ version }) => <Value value={version} /> },
+              { title: "Program", render: ({ program }) => program },
+              { title: "Host", render: ({ host }) => <Value value={host} /> },
+              { title: "Version", render: ({ version }) => <Value value={version} /> },
               {
-                key: "configuration",
                 title: "Configuration",
                 render: ({ configuration: hash }) => (
                   <span className="row">
@@ -81,7 +80,7 @@ function InEffect({ configuration }: { readonly configuration: ConfigurationInEf
                   </span>
                 ),
               },
-              { key: "started", title: "Started", render: (one) => <Time value={one.started_at} /> },
+              { title: "Started", render: (one) => <Time value={one.started_at} /> },
             ]}
           />
         )}
@@ -107,23 +106,11 @@ function Resources({ configuration }: { readonly configuration: ConfigurationInE
           rowKey={({ name }) => name}
           rowHref={({ name }) => `/admin/configuration/${encodeURIComponent(name)}`}
           columns={[
-            { key: "name", title: "Name", render: ({ name }) => name },
-            {
-              key: "table",
-              title: "Table",
-              render: ({ definition }) => <Value value={definition["table"]} />,
-            },
-            {
-              key: "managed",
-              title: "Managed",
-              render: ({ definition }) => <Value value={definition["managed"]} />,
-            },
-            {
-              key: "triggers",
-              title: "Triggers",
-              render: ({ definition }) => <List value={definition["triggers"]} />,
-            },
-            { key: "file", title: "File", render: ({ file }) => <code className="break">{file}</code> },
+            { title: "Name", render: ({ name }) => name },
+            { title: "Table", render: ({ definition }) => <Value value={definition["table"]} /> },
+            { title: "Managed", render: ({ definition }) => <Value value={definition["managed"]} /> },
+            { title: "Triggers", render: ({ definition }) => <List value={definition["triggers"]} /> },
+            { title: "File", render: ({ file }) => <code className="break">{file}</code> },
           ]}
         />
       )}
@@ -167,21 +154,15 @@ function Settings({ settings }: { readonly settings: readonly SettingInEffect[] 
           rows={rows}
           rowKey={({ key }) => key}
           columns={[
-            { key: "key", title: "Key", render: ({ key }) => <code>{key}</code> },
-            { key: "value", title: "Value", render: (setting) => <SettingValue setting={setting} /> },
+            { title: "Key", render: ({ key }) => <code>{key}</code> },
+            { title: "Value", render: (setting) => <SettingValue setting={setting} /> },
+            { title: "Default", render: (setting) => <Value value={setting.default as Json} /> },
             {
-              key: "default",
-              title: "Default",
-              render: (setting) => <Value value={setting.default as Json} />,
-            },
-            {
-              key: "variable",
               title: "Variable",
               render: ({ variable }) =>
                 variable === null ? <Value value={null} /> : <code>{variable}</code>,
             },
             {
-              key: "restart",
               title: "A change takes",
               render: (setting) => (setting.takes_restart ? "a restart" : "a reload"),
             },

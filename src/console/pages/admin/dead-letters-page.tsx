@@ -100,9 +100,8 @@ function Letters({
       rowHref={({ id }) => `/deliveries/${id}`}
       isStale={isStale}
       columns={[
-        { key: "id", title: "Delivery", render: ({ id }) => id },
+        { title: "Delivery", render: ({ id }) => id },
         {
-          key: "event",
           title: "Event",
           render: ({ resource, event, record_id: record }) => (
             <span className="row">
@@ -113,26 +112,19 @@ function Letters({
             </span>
           ),
         },
+        { title: "Receiver", render: ({ url: to }) => <span className="break">{to}</span> },
         {
-          key: "url",
-          title: "Receiver",
-          render: ({ url: to }) => <span className="break">{to}</span>,
-        },
-        {
-          key: "user",
           title: "User",
           render: ({ user_id: id }) => id !== null && <Link href={`/admin/users/${id}`}>{id}</Link>,
         },
-        { key: "tries", title: "Attempts", isNumeric: true, render: ({ attempt }) => attempt },
+        { title: "Attempts", isNumeric: true, render: ({ attempt }) => attempt },
         {
-          key: "error",
           title: "Last error",
           render: ({ last_error: error }) => <span className="break">{error ?? "unknown"}</span>,
         },
-        { key: "time", title: "Given up", render: (one) => <Time value={one.updated_at} /> },
-        { key: "queue", title: "In svc.dead", render: (one) => <Confirmed letter={one} /> },
+        { title: "Given up", render: (one) => <Time value={one.updated_at} /> },
+        { title: "In svc.dead", render: (one) => <Confirmed letter={one} /> },
         {
-          key: "retry",
           title: "",
           render: (one) => (
             <Button kind="quiet" aria-label={`Retry delivery ${one.id}`} onPress={() => onRetry(one)}>

@@ -91,14 +91,13 @@ function Tokens({
       rowKey={({ id }) => id}
       isStale={isStale}
       columns={[
-        { key: "name", title: "Name", render: ({ name }) => name },
-        { key: "scopes", title: "Scopes", render: ({ scopes }) => <Scopes scopes={scopes} /> },
-        { key: "state", title: "State", render: (token) => <TokenState token={token} /> },
-        { key: "used", title: "Last used", render: (token) => <Time value={token.last_used_at} /> },
-        { key: "expires", title: "Ends", render: (token) => <Time value={token.expires_at} /> },
-        { key: "made", title: "Made", render: (token) => <Time value={token.created_at} /> },
+        { title: "Name", render: ({ name }) => name },
+        { title: "Scopes", render: ({ scopes }) => <Scopes scopes={scopes} /> },
+        { title: "State", render: (token) => <TokenState token={token} /> },
+        { title: "Last used", render: (token) => <Time value={token.last_used_at} /> },
+        { title: "Ends", render: (token) => <Time value={token.expires_at} /> },
+        { title: "Made", render: (token) => <Time value={token.created_at} /> },
         {
-          key: "revoke",
           title: "",
           render: (token) =>
             stateOf(token) === "active" ? (

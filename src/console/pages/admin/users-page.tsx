@@ -41,11 +41,11 @@ export function UsersPage(): JSX.Element {
                   rowHref={({ id }) => `/admin/users/${id}`}
                   isStale={query.isPlaceholderData}
                   columns={[
-                    { key: "name", title: "Name", render: ({ name }) => name },
-                    { key: "email", title: "E-mail", render: ({ email }) => email },
-                    { key: "state", title: "State", render: (user) => <UserBadges user={user} /> },
-                    { key: "id", title: "Id", isNumeric: true, render: ({ id }) => id },
-                    { key: "created", title: "Made", render: (user) => <Time value={user.created_at} /> },
+                    { title: "Name", render: ({ name }) => name },
+                    { title: "E-mail", render: ({ email }) => email },
+                    { title: "State", render: (user) => <UserBadges user={user} /> },
+                    { title: "Id", isNumeric: true, render: ({ id }) => id },
+                    { title: "Made", render: (user) => <Time value={user.created_at} /> },
                   ]}
                 />
                 <NumberPager page={page} url={url} />

@@ -6,7 +6,6 @@ import { Time } from "../../parts/time.tsx";
 
 /** Column of the event and its record. */
 export const eventColumn: Column<Pick<Delivery, "resource" | "record_id" | "event">> = {
-  key: "event",
   title: "Event",
   render: ({ resource, record_id: record, event }) => (
     <span className="row">
@@ -21,20 +20,15 @@ export const eventColumn: Column<Pick<Delivery, "resource" | "record_id" | "even
 /** The columns of every table of deliveries. */
 export const deliveryColumns: readonly Column<Delivery>[] = [
   eventColumn,
-  { key: "status", title: "Status", render: ({ status }) => <StatusBadge status={status} /> },
+  { title: "Status", render: ({ status }) => <StatusBadge status={status} /> },
   {
-    key: "attempts",
     title: "Attempts",
     isNumeric: true,
     render: ({ attempt, max_attempts: most }) => `${attempt} of ${most}`,
   },
-  {
-    key: "state",
-    title: "Next attempt or last error",
-    render: (delivery) => <Outlook delivery={delivery} />,
-  },
-  { key: "url", title: "Receiver", render: ({ url }) => <span title={url}>{url}</span> },
-  { key: "created", title: "Made", render: ({ created_at: time }) => <Time value={time} /> },
+  { title: "Next attempt or last error", render: (delivery) => <Outlook delivery={delivery} /> },
+  { title: "Receiver", render: ({ url }) => <span title={url}>{url}</span> },
+  { title: "Made", render: ({ created_at: time }) => <Time value={time} /> },
 ];
 
 function Outlook({ delivery }: { readonly delivery: Delivery }): JSX.Element {

@@ -21,8 +21,8 @@ const filters = ["resource", "event", "record_id"];
 
 const columns: readonly Column<ServiceEvent>[] = [
   eventColumn,
-  { key: "time", title: "When", render: ({ occurred_at: time }) => <Time value={time} /> },
-  { key: "data", title: "Record", render: ({ data, problem }) => <Short data={data} problem={problem} /> },
+  { title: "When", render: ({ occurred_at: time }) => <Time value={time} /> },
+  { title: "Record", render: ({ data, problem }) => <Short data={data} problem={problem} /> },
 ];
 
 /** Lists events, the newest first, and adds new events live. */

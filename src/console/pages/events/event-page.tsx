@@ -7,11 +7,11 @@ import type { CursorPage, Delivery, ServiceEvent } from "../../api/types.ts";
 import { TriggerBadge } from "../../parts/badge.tsx";
 import { LinkButton } from "../../parts/button.tsx";
 import { JsonView } from "../../parts/code.tsx";
-import { DataTable } from "../../parts/data-table.tsx";
+import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
-import { deliveryColumns } from "../deliveries/delivery-columns.tsx";
+import { deliveryColumns, eventColumn } from "../deliveries/delivery-columns.tsx";
 
 /** Shows one event: the record at that time, and the webhooks that got it. */
 export function EventPage({ uuid }: { readonly uuid: string }): JSX.Element {
@@ -104,7 +104,7 @@ function Deliveries({ event: { id } }: { readonly event: ServiceEvent }): JSX.El
             <>
               <DataTable
                 label="Who got it"
-                columns={deliveryColumns.filter(({ key }) => key !== "event").toSorted(urlFirst)}
+                columns={deliveryColumns.filter((one) => one !== eventColumn).toSorted(receiverFirst)}
                 rows={data}
                 rowKey={(delivery) => delivery.id}
                 rowHref={(delivery) => `/deliveries/${delivery.id}`}
@@ -123,6 +123,6 @@ function Deliveries({ event: { id } }: { readonly event: ServiceEvent }): JSX.El
   );
 }
 
-function urlFirst(one: { readonly key: string }, other: { readonly key: string }): number {
-  return Number(other.key === "url") - Number(one.key === "url");
+function receiverFirst(one: Column<Delivery>, other: Column<Delivery>): number {
+  return Number(other.title === "Receiver") - Number(one.title === "Receiver");
 }

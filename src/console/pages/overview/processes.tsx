@@ -10,20 +10,14 @@ export function Processes({ processes }: { readonly processes: readonly ProcessS
   const versions = new Set(processes.map(({ version }) => version));
   const configurations = new Set(processes.map(({ configuration }) => configuration));
   const columns: readonly Column<ProcessState>[] = [
-    { key: "program", title: "Program", render: ({ program }) => program },
+    { title: "Program", render: ({ program }) => program },
+    { title: "Host", render: ({ host, pid }) => `${host ?? "–"}${pid === null ? "" : ` (${pid})`}` },
     {
-      key: "host",
-      title: "Host",
-      render: ({ host, pid }) => `${host ?? "–"}${pid === null ? "" : ` (${pid})`}`,
-    },
-    {
-      key: "version",
       title: "Version",
       render: ({ version }) =>
         versions.size > 1 ? <Badge tone="warn">{version ?? "unknown"}</Badge> : version,
     },
     {
-      key: "configuration",
       title: "Configuration",
       render: ({ configuration }) => {
         const short = <code title={configuration}>{configuration.slice(0, 12)}</code>;
@@ -31,7 +25,6 @@ export function Processes({ processes }: { readonly processes: readonly ProcessS
       },
     },
     {
-      key: "faults",
       title: "Reload",
       render: ({ reload_faults }) =>
         reload_faults.length === 0 ? (
@@ -44,8 +37,8 @@ export function Processes({ processes }: { readonly processes: readonly ProcessS
           </span>
         ),
     },
-    { key: "started", title: "Started", render: ({ started_at }) => <Time value={started_at} /> },
-    { key: "seen", title: "Last seen", render: ({ seen_at }) => <Time value={seen_at} /> },
+    { title: "Started", render: ({ started_at }) => <Time value={started_at} /> },
+    { title: "Last seen", render: ({ seen_at }) => <Time value={seen_at} /> },
   ];
   return (
     <Card title="Processes" isFlush>

@@ -17,25 +17,19 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 const columns: readonly Column<ReceiverState>[] = [
+  { title: "Receiver", render: ({ receiver, webhook_id }) => receiver ?? `Webhook ${webhook_id}` },
+  { title: "State", render: ({ state }) => <StatusBadge status={state} /> },
+  { title: "Since", render: ({ since }) => <Time value={since} /> },
+  { title: "Why", render: ({ reason }) => reasonOf(reason) },
   {
-    key: "receiver",
-    title: "Receiver",
-    render: ({ receiver, webhook_id }) => receiver ?? `Webhook ${webhook_id}`,
-  },
-  { key: "state", title: "State", render: ({ state }) => <StatusBadge status={state} /> },
-  { key: "since", title: "Since", render: ({ since }) => <Time value={since} /> },
-  { key: "reason", title: "Why", render: ({ reason }) => reasonOf(reason) },
-  {
-    key: "waiting",
     title: "Waiting",
     isNumeric: true,
     render: ({ waiting }) => (waiting === null ? "–" : `${waiting}${waiting >= 100 ? "+" : ""}`),
   },
-  { key: "resource", title: "Resource", render: ({ resource }) => (resource === "*" ? "all" : resource) },
+  { title: "Resource", render: ({ resource }) => (resource === "*" ? "all" : resource) },
 ];
 
 const ofAll: Column<ReceiverState> = {
-  key: "user",
   title: "User",
   isNumeric: true,
   render: ({ user_id }) => user_id,

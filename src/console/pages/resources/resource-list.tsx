@@ -7,10 +7,9 @@ import { Card, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 
 const columns: readonly Column<ResourceEntry>[] = [
-  { key: "name", title: "Resource", render: ({ name }) => name },
-  { key: "model", title: "Model", render: ({ model }) => <code>{model}</code> },
+  { title: "Resource", render: ({ name }) => name },
+  { title: "Model", render: ({ model }) => <code>{model}</code> },
   {
-    key: "triggers",
     title: "Webhook events",
     render: ({ triggers }) =>
       triggers.length === 0 ? (

@@ -139,7 +139,6 @@ function columnOf(path: string, shape: ResourceShape): Column<JsonRecord> {
   const filter = shape.filters.find((one) => one.path === path);
   const isNumeric = filter?.isNumeric === true && !/(^|[._])id$/.test(path);
   return {
-    key: path,
     title: path,
     isNumeric,
     ...(shape.sortable.has(path) && { sortBy: path }),

@@ -17,18 +17,12 @@ const filters = ["filter[url][contains]", "filter[resource]", "filter[is_active]
 
 const columns: readonly Column<Webhook>[] = [
   {
-    key: "url",
     title: "Receiver",
     sortBy: "url",
     render: ({ url, description }) => <Receiver url={url} description={description} />,
   },
+  { title: "Health", render: (webhook) => <HealthCell webhook={webhook} /> },
   {
-    key: "health",
-    title: "Health",
-    render: (webhook) => <HealthCell webhook={webhook} />,
-  },
-  {
-    key: "what",
     title: "What",
     sortBy: "resource",
     render: ({ resource, events, filter }) => (
@@ -39,7 +33,6 @@ const columns: readonly Column<Webhook>[] = [
     ),
   },
   {
-    key: "success",
     title: "Last success",
     sortBy: "last_success_at",
     render: ({ last_success_at: time }) => <Time value={time} />,
@@ -47,7 +40,6 @@ const columns: readonly Column<Webhook>[] = [
 ];
 
 const userColumn: Column<Webhook> = {
-  key: "user",
   title: "User",
   sortBy: "user_id",
   isNumeric: true,

@@ -137,7 +137,7 @@ function LastDeliveries({ webhook: { id } }: { readonly webhook: Webhook }): JSX
           ) : (
             <DataTable
               label="Last deliveries"
-              columns={deliveryColumns.filter(({ key }) => key !== "url")}
+              columns={deliveryColumns.filter(({ title }) => title !== "Receiver")}
               rows={data}
               rowKey={(delivery) => delivery.id}
               rowHref={(delivery) => `/deliveries/${delivery.id}`}
