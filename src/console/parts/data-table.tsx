@@ -16,6 +16,18 @@ export interface Column<Row> {
   readonly isNumeric?: boolean;
 }
 
+export interface TableProps<Row> {
+  readonly label: string;
+  readonly columns: readonly Column<Row>[];
+  readonly rows: readonly Row[];
+  readonly rowKey: (row: Row) => string | number;
+  readonly rowHref?: (row: Row) => string;
+  /** Holds the sort order in the URL. Without it, the column heads are no buttons. */
+  readonly url?: UrlState;
+  /** Whether other rows are being loaded. */
+  readonly isStale?: boolean;
+}
+
 /**
  * Shows rows. The API does the filters, the order and the pages, so a table library would have
  * nothing to do. The first column is a link to the row, and covers the whole row.
@@ -28,17 +40,7 @@ export function DataTable<Row>({
   rowHref,
   url,
   isStale = false,
-}: {
-  readonly label: string;
-  readonly columns: readonly Column<Row>[];
-  readonly rows: readonly Row[];
-  readonly rowKey: (row: Row) => string | number;
-  readonly rowHref?: (row: Row) => string;
-  /** Holds the sort order in the URL. Without it, the column heads are no buttons. */
-  readonly url?: UrlState;
-  /** Whether other rows are being loaded. */
-  readonly isStale?: boolean;
-}): JSX.Element {
+}: TableProps<Row>): JSX.Element {
   return (
     // oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- It scrolls, by keys too.
     <div className={`table-frame${isStale ? " old" : ""}`} tabIndex={0} role="region" aria-label={label}>

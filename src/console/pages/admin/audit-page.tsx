@@ -8,8 +8,9 @@ import { DataTable, Pager } from "../../parts/data-table.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import type { Option } from "../../parts/field.tsx";
 import { FilterBar, SelectFilter, TimeFilter, TypedFilter } from "../../parts/filters.tsx";
+import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
-import { Empty, QueryView } from "../../parts/state.tsx";
+import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useUrlState, type UrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
@@ -29,52 +30,46 @@ export function AuditPage(): JSX.Element {
     <Page title="Audit trail">
       <Card isFlush title="Who changed what" note="Users, tokens, webhooks, keys, tables and configuration.">
         <Filters url={url} />
-        <QueryView query={query} url={url}>
-          {(page) =>
-            page.data.length === 0 ? (
-              <Empty
-                title="No entry fits"
-                action={
-                  isFiltered && <Button onPress={() => url.replace(new URLSearchParams())}>Show all</Button>
-                }
-              >
-                <p>Each change of who may do what leaves an entry here.</p>
-              </Empty>
-            ) : (
-              <>
-                <DataTable
-                  label="Audit trail"
-                  rows={page.data}
-                  rowKey={({ id }) => id}
-                  isStale={query.isPlaceholderData}
-                  columns={[
-                    { title: "Time", render: (entry) => <Time value={entry.occurred_at} isExact /> },
-                    {
-                      title: "Action",
-                      render: ({ action }) => <Badge tone={toneOf(action)}>{action}</Badge>,
-                    },
-                    { title: "To what", render: (entry) => <Subject entry={entry} /> },
-                    { title: "By", render: (entry) => <Actor entry={entry} /> },
-                    { title: "From", render: ({ source }) => <Value value={source} /> },
-                    {
-                      title: "",
-                      render: (entry) => (
-                        <Button
-                          kind="quiet"
-                          aria-label={`Details of entry ${entry.id}`}
-                          onPress={() => setShown(entry)}
-                        >
-                          Details
-                        </Button>
-                      ),
-                    },
-                  ]}
-                />
-                <Pager page={page} url={url} />
-              </>
-            )
+        <ListTable
+          label="Audit trail"
+          query={query}
+          url={url}
+          rowKey={({ id }) => id}
+          columns={[
+            { title: "Time", render: (entry) => <Time value={entry.occurred_at} isExact /> },
+            {
+              title: "Action",
+              render: ({ action }) => <Badge tone={toneOf(action)}>{action}</Badge>,
+            },
+            { title: "To what", render: (entry) => <Subject entry={entry} /> },
+            { title: "By", render: (entry) => <Actor entry={entry} /> },
+            { title: "From", render: ({ source }) => <Value value={source} /> },
+            {
+              title: "",
+              render: (entry) => (
+                <Button
+                  kind="quiet"
+                  aria-label={`Details of entry ${entry.id}`}
+                  onPress={() => setShown(entry)}
+                >
+                  Details
+                </Button>
+              ),
+            },
+          ]}
+          empty={
+            <Empty
+              title="No entry fits"
+              action={
+                isFiltered && <Button onPress={() => url.replace(new URLSearchParams())}>Show all</Button>
+              }
+            >
+              <p>Each change of who may do what leaves an entry here.</p>
+            </Empty>
           }
-        </QueryView>
+        >
+          {(page) => <Pager page={page} url={url} />}
+        </ListTable>
       </Card>
       {shown !== null && <Details entry={shown} onClose={() => setShown(null)} />}
     </Page>

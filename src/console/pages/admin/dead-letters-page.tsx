@@ -5,10 +5,11 @@ import { api } from "../../api/client.ts";
 import type { CursorPage, Delivery } from "../../api/types.ts";
 import { Badge, TriggerBadge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
-import { DataTable, Pager } from "../../parts/data-table.tsx";
+import { Pager, type Column } from "../../parts/data-table.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
+import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
-import { Empty, messageOf, QueryView } from "../../parts/state.tsx";
+import { Empty, messageOf } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toast.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
@@ -16,6 +17,33 @@ import { useList } from "../../parts/use-list.ts";
 import type { DeadLetter } from "./types.ts";
 
 type DeadLetters = CursorPage<DeadLetter> & { readonly queued: number | null };
+
+const columns: readonly Column<DeadLetter>[] = [
+  { title: "Delivery", render: ({ id }) => id },
+  {
+    title: "Event",
+    render: ({ resource, event, record_id: record }) => (
+      <span className="row">
+        <TriggerBadge trigger={event} />
+        <span className="break">
+          {resource} {record}
+        </span>
+      </span>
+    ),
+  },
+  { title: "Receiver", render: ({ url: to }) => <span className="break">{to}</span> },
+  {
+    title: "User",
+    render: ({ user_id: id }) => id !== null && <Link href={`/admin/users/${id}`}>{id}</Link>,
+  },
+  { title: "Attempts", isNumeric: true, render: ({ attempt }) => attempt },
+  {
+    title: "Last error",
+    render: ({ last_error: error }) => <span className="break">{error ?? "unknown"}</span>,
+  },
+  { title: "Given up", render: (one) => <Time value={one.updated_at} /> },
+  { title: "In svc.dead", render: (one) => <Confirmed letter={one} /> },
+];
 
 export function DeadLettersPage(): JSX.Element {
   const url = useUrlState();
@@ -49,24 +77,31 @@ export function DeadLettersPage(): JSX.Element {
         title="Deliveries whose attempts are spent"
         note="A retry makes a new delivery of the same event. The message in the queue svc.dead stays there."
       >
-        <QueryView query={query} url={url}>
-          {(page) =>
-            page.data.length === 0 ? (
-              <Empty icon="check" title="Nothing was given up">
-                <p>A delivery comes here when its last attempt has failed.</p>
-              </Empty>
-            ) : (
-              <>
-                <Letters
-                  rows={page.data}
-                  isStale={query.isPlaceholderData}
-                  onRetry={(one) => setWanted([one])}
-                />
-                <Pager page={page} url={url} total={<Queued count={page.queued} />} />
-              </>
-            )
+        <ListTable
+          label="Dead letters"
+          query={query}
+          url={url}
+          rowKey={({ id }) => id}
+          rowHref={({ id }) => `/deliveries/${id}`}
+          columns={[
+            ...columns,
+            {
+              title: "",
+              render: (one) => (
+                <Button kind="quiet" aria-label={`Retry delivery ${one.id}`} onPress={() => setWanted([one])}>
+                  Retry
+                </Button>
+              ),
+            },
+          ]}
+          empty={
+            <Empty icon="check" title="Nothing was given up">
+              <p>A delivery comes here when its last attempt has failed.</p>
+            </Empty>
           }
-        </QueryView>
+        >
+          {(page) => <Pager page={page} url={url} total={<Queued count={page.queued} />} />}
+        </ListTable>
       </Card>
       {wanted.length > 0 && (
         <RetryDialog
@@ -80,60 +115,6 @@ export function DeadLettersPage(): JSX.Element {
         />
       )}
     </Page>
-  );
-}
-
-function Letters({
-  rows,
-  isStale,
-  onRetry,
-}: {
-  readonly rows: readonly DeadLetter[];
-  readonly isStale: boolean;
-  readonly onRetry: (letter: DeadLetter) => void;
-}): JSX.Element {
-  return (
-    <DataTable
-      label="Dead letters"
-      rows={rows}
-      rowKey={({ id }) => id}
-      rowHref={({ id }) => `/deliveries/${id}`}
-      isStale={isStale}
-      columns={[
-        { title: "Delivery", render: ({ id }) => id },
-        {
-          title: "Event",
-          render: ({ resource, event, record_id: record }) => (
-            <span className="row">
-              <TriggerBadge trigger={event} />
-              <span className="break">
-                {resource} {record}
-              </span>
-            </span>
-          ),
-        },
-        { title: "Receiver", render: ({ url: to }) => <span className="break">{to}</span> },
-        {
-          title: "User",
-          render: ({ user_id: id }) => id !== null && <Link href={`/admin/users/${id}`}>{id}</Link>,
-        },
-        { title: "Attempts", isNumeric: true, render: ({ attempt }) => attempt },
-        {
-          title: "Last error",
-          render: ({ last_error: error }) => <span className="break">{error ?? "unknown"}</span>,
-        },
-        { title: "Given up", render: (one) => <Time value={one.updated_at} /> },
-        { title: "In svc.dead", render: (one) => <Confirmed letter={one} /> },
-        {
-          title: "",
-          render: (one) => (
-            <Button kind="quiet" aria-label={`Retry delivery ${one.id}`} onPress={() => onRetry(one)}>
-              Retry
-            </Button>
-          ),
-        },
-      ]}
-    />
   );
 }
 

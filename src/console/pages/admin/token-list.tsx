@@ -3,10 +3,10 @@ import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
-import { DataTable } from "../../parts/data-table.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
+import { ListTable } from "../../parts/list-table.tsx";
 import { Card } from "../../parts/page.tsx";
-import { Empty, QueryView } from "../../parts/state.tsx";
+import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toast.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
@@ -39,20 +39,36 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
       actions={create}
       isFlush
     >
-      <QueryView query={query} lines={3}>
-        {(page) =>
-          page.data.length === 0 ? (
-            <Empty icon="key" title="No token yet" action={create}>
-              <p>{owner === undefined ? "You have" : `${owner} has`} nothing to call the API with.</p>
-            </Empty>
-          ) : (
-            <>
-              <Tokens rows={page.data} isStale={query.isPlaceholderData} onRevoke={setRevoked} />
-              <NumberPager page={page} url={url} />
-            </>
-          )
+      <ListTable
+        label="Tokens"
+        query={query}
+        lines={3}
+        rowKey={({ id }) => id}
+        columns={[
+          { title: "Name", render: ({ name }) => name },
+          { title: "Scopes", render: ({ scopes }) => <Scopes scopes={scopes} /> },
+          { title: "State", render: (token) => <TokenState token={token} /> },
+          { title: "Last used", render: (token) => <Time value={token.last_used_at} /> },
+          { title: "Ends", render: (token) => <Time value={token.expires_at} /> },
+          { title: "Made", render: (token) => <Time value={token.created_at} /> },
+          {
+            title: "",
+            render: (token) =>
+              stateOf(token) === "active" ? (
+                <Button kind="quiet" aria-label={`Revoke ${token.name}`} onPress={() => setRevoked(token)}>
+                  Revoke
+                </Button>
+              ) : null,
+          },
+        ]}
+        empty={
+          <Empty icon="key" title="No token yet" action={create}>
+            <p>{owner === undefined ? "You have" : `${owner} has`} nothing to call the API with.</p>
+          </Empty>
         }
-      </QueryView>
+      >
+        {(page) => <NumberPager page={page} url={url} />}
+      </ListTable>
       {isMaking && <TokenDialog path={path} onMade={refresh} onClose={() => setMaking(false)} />}
       {revoked !== null && (
         <ConfirmDialog
@@ -72,42 +88,6 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
         </ConfirmDialog>
       )}
     </Card>
-  );
-}
-
-function Tokens({
-  rows,
-  isStale,
-  onRevoke,
-}: {
-  readonly rows: readonly Token[];
-  readonly isStale: boolean;
-  readonly onRevoke: (token: Token) => void;
-}): JSX.Element {
-  return (
-    <DataTable
-      label="Tokens"
-      rows={rows}
-      rowKey={({ id }) => id}
-      isStale={isStale}
-      columns={[
-        { title: "Name", render: ({ name }) => name },
-        { title: "Scopes", render: ({ scopes }) => <Scopes scopes={scopes} /> },
-        { title: "State", render: (token) => <TokenState token={token} /> },
-        { title: "Last used", render: (token) => <Time value={token.last_used_at} /> },
-        { title: "Ends", render: (token) => <Time value={token.expires_at} /> },
-        { title: "Made", render: (token) => <Time value={token.created_at} /> },
-        {
-          title: "",
-          render: (token) =>
-            stateOf(token) === "active" ? (
-              <Button kind="quiet" aria-label={`Revoke ${token.name}`} onPress={() => onRevoke(token)}>
-                Revoke
-              </Button>
-            ) : null,
-        },
-      ]}
-    />
   );
 }
 

@@ -2,10 +2,10 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
-import { DataTable } from "../../parts/data-table.tsx";
 import { useWayOn } from "../../parts/leaving.ts";
+import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
-import { Empty, QueryView } from "../../parts/state.tsx";
+import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toast.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
@@ -28,31 +28,22 @@ export function UsersPage(): JSX.Element {
   return (
     <Page title="Users" actions={create}>
       <Card isFlush>
-        <QueryView query={query}>
-          {(page) =>
-            page.data.length === 0 ? (
-              <Empty title="No user on this page" action={create} />
-            ) : (
-              <>
-                <DataTable
-                  label="Users"
-                  rows={page.data}
-                  rowKey={({ id }) => id}
-                  rowHref={({ id }) => `/admin/users/${id}`}
-                  isStale={query.isPlaceholderData}
-                  columns={[
-                    { title: "Name", render: ({ name }) => name },
-                    { title: "E-mail", render: ({ email }) => email },
-                    { title: "State", render: (user) => <UserBadges user={user} /> },
-                    { title: "Id", isNumeric: true, render: ({ id }) => id },
-                    { title: "Made", render: (user) => <Time value={user.created_at} /> },
-                  ]}
-                />
-                <NumberPager page={page} url={url} />
-              </>
-            )
-          }
-        </QueryView>
+        <ListTable
+          label="Users"
+          query={query}
+          rowKey={({ id }) => id}
+          rowHref={({ id }) => `/admin/users/${id}`}
+          columns={[
+            { title: "Name", render: ({ name }) => name },
+            { title: "E-mail", render: ({ email }) => email },
+            { title: "State", render: (user) => <UserBadges user={user} /> },
+            { title: "Id", isNumeric: true, render: ({ id }) => id },
+            { title: "Made", render: (user) => <Time value={user.created_at} /> },
+          ]}
+          empty={<Empty title="No user on this page" action={create} />}
+        >
+          {(page) => <NumberPager page={page} url={url} />}
+        </ListTable>
       </Card>
       {isMaking && (
         <UserDialog

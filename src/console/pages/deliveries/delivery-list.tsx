@@ -2,10 +2,11 @@ import type { JSX } from "react";
 import type { Delivery } from "../../api/types.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { LinkButton } from "../../parts/button.tsx";
-import { DataTable, Pager } from "../../parts/data-table.tsx";
+import { Pager } from "../../parts/data-table.tsx";
 import { ChoiceFilter, FilterBar, SelectFilter, TextFilter, TimeFilter } from "../../parts/filters.tsx";
+import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
-import { Empty, QueryView } from "../../parts/state.tsx";
+import { Empty } from "../../parts/state.tsx";
 import { useUrlState, type UrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
 import { deliveryColumns } from "./delivery-columns.tsx";
@@ -23,25 +24,17 @@ export function DeliveryListPage(): JSX.Element {
     <Page title="Deliveries">
       <Card isFlush>
         <Filters url={url} />
-        <QueryView query={query} url={url}>
-          {(page) =>
-            page.data.length === 0 && page.next_cursor === null ? (
-              <NoDeliveries isFiltered={isFiltered} />
-            ) : (
-              <>
-                <DataTable
-                  label="Deliveries"
-                  columns={deliveryColumns}
-                  rows={page.data}
-                  rowKey={({ id }) => id}
-                  rowHref={({ id }) => `/deliveries/${id}`}
-                  isStale={query.isPlaceholderData}
-                />
-                <Pager page={page} url={url} />
-              </>
-            )
-          }
-        </QueryView>
+        <ListTable
+          label="Deliveries"
+          query={query}
+          url={url}
+          columns={deliveryColumns}
+          rowKey={({ id }) => id}
+          rowHref={({ id }) => `/deliveries/${id}`}
+          empty={<NoDeliveries isFiltered={isFiltered} />}
+        >
+          {(page) => <Pager page={page} url={url} />}
+        </ListTable>
       </Card>
     </Page>
   );

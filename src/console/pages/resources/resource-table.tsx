@@ -4,10 +4,11 @@ import { api } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { useRights } from "../../app/caller.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
-import { DataTable, Pager, type Column } from "../../parts/data-table.tsx";
+import { Pager, type Column } from "../../parts/data-table.tsx";
+import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { SearchBox } from "../../parts/search-box.tsx";
-import { Empty, QueryView } from "../../parts/state.tsx";
+import { Empty } from "../../parts/state.tsx";
 import { listQuery, useList } from "../../parts/use-list.ts";
 import { useUrlState, type UrlState } from "../../parts/url-state.ts";
 import { ColumnsButton, Conditions, FilterButton } from "./filter-bar.tsx";
@@ -50,26 +51,18 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
           <Button kind="quiet" icon="refresh" aria-label="Load again" onPress={() => void query.refetch()} />
         </div>
         <Conditions url={url} />
-        <QueryView query={query} url={url} lines={10}>
-          {(page) =>
-            page.data.length === 0 && page.next_cursor === null ? (
-              <NoRecords name={shape.name} url={url} create={create} />
-            ) : (
-              <>
-                <DataTable
-                  label={shape.name}
-                  columns={shown.map((path) => columnOf(path, shape))}
-                  rows={page.data}
-                  rowKey={(row) => idOf(row, shape) ?? JSON.stringify(row)}
-                  {...linkOf(shape, page.data)}
-                  url={url}
-                  isStale={query.isPlaceholderData}
-                />
-                <Pager page={page} url={url} total={<Total name={shape.name} search={url.search} />} />
-              </>
-            )
-          }
-        </QueryView>
+        <ListTable
+          label={shape.name}
+          query={query}
+          lines={10}
+          url={url}
+          columns={shown.map((path) => columnOf(path, shape))}
+          rowKey={(row) => idOf(row, shape) ?? JSON.stringify(row)}
+          {...linkOf(shape, rows)}
+          empty={<NoRecords name={shape.name} url={url} create={create} />}
+        >
+          {(page) => <Pager page={page} url={url} total={<Total name={shape.name} search={url.search} />} />}
+        </ListTable>
       </Card>
     </Page>
   );

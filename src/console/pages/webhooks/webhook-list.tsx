@@ -3,10 +3,11 @@ import type { Webhook } from "../../api/webhook-types.ts";
 import { useRights } from "../../app/caller.ts";
 import { StatusBadge } from "../../parts/badge.tsx";
 import { LinkButton } from "../../parts/button.tsx";
-import { DataTable, Pager, type Column } from "../../parts/data-table.tsx";
+import { Pager, type Column } from "../../parts/data-table.tsx";
 import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
+import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
-import { Empty, QueryView } from "../../parts/state.tsx";
+import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
@@ -83,26 +84,17 @@ export function WebhookListPage(): JSX.Element {
             />
           )}
         </FilterBar>
-        <QueryView query={query} url={url}>
-          {(page) =>
-            page.data.length === 0 ? (
-              <NoWebhooks isFiltered={isFiltered} action={create} />
-            ) : (
-              <>
-                <DataTable
-                  label="Webhooks"
-                  columns={isOfAll ? [...columns, userColumn] : columns}
-                  rows={page.data}
-                  rowKey={({ id }) => id}
-                  rowHref={({ id }) => `/webhooks/${id}`}
-                  url={url}
-                  isStale={query.isPlaceholderData}
-                />
-                <Pager page={page} url={url} />
-              </>
-            )
-          }
-        </QueryView>
+        <ListTable
+          label="Webhooks"
+          query={query}
+          url={url}
+          columns={isOfAll ? [...columns, userColumn] : columns}
+          rowKey={({ id }) => id}
+          rowHref={({ id }) => `/webhooks/${id}`}
+          empty={<NoWebhooks isFiltered={isFiltered} action={create} />}
+        >
+          {(page) => <Pager page={page} url={url} />}
+        </ListTable>
       </Card>
     </Page>
   );
