@@ -38,6 +38,13 @@ interface Asked {
   readonly resource: string;
 }
 
+/** Properties of each part of the form. */
+interface PartProps {
+  readonly asked: Asked;
+  readonly error: unknown;
+  readonly onChange: (changes: Partial<Asked>) => void;
+}
+
 /** Asks for the events to deliver again, and counts them first. */
 export function ReplayFormPage({ id }: { readonly id: string }): JSX.Element {
   const query = useWebhook(id);
@@ -128,15 +135,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
   );
 }
 
-function ReplayFields({
-  asked,
-  error,
-  onChange,
-}: {
-  readonly asked: Asked;
-  readonly error: unknown;
-  readonly onChange: (changes: Partial<Asked>) => void;
-}): JSX.Element {
+function ReplayFields({ asked, error, onChange }: PartProps): JSX.Element {
   const faults = faultsOf(error, "status");
   return (
     <>
@@ -190,15 +189,7 @@ function ReplayFields({
   );
 }
 
-function ResourceChoice({
-  asked,
-  error,
-  onChange,
-}: {
-  readonly asked: Asked;
-  readonly error: unknown;
-  readonly onChange: (changes: Partial<Asked>) => void;
-}): JSX.Element {
+function ResourceChoice({ asked, error, onChange }: PartProps): JSX.Element {
   const { data = [] } = useResources();
   const names = data.filter(({ triggers }) => triggers.length > 0).map(({ name }) => name);
   return (
@@ -216,11 +207,7 @@ function EventChoice({
   webhook: { events },
   asked,
   onChange,
-}: {
-  readonly webhook: Webhook;
-  readonly asked: Asked;
-  readonly onChange: (changes: Partial<Asked>) => void;
-}): JSX.Element | null {
+}: Omit<PartProps, "error"> & { readonly webhook: Webhook }): JSX.Element | null {
   if (events.length < 2) return null;
   return (
     <fieldset className="event-choice">
