@@ -1,5 +1,5 @@
 import type { Sql, Transact } from "../db/sql.ts";
-import { pause, type Worker } from "../kit/worker.ts";
+import { createPeriodicWorker, pause, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
 import { pruneEvents } from "./prune.ts";
 import { pruneReplays } from "./replay/replay-store.ts";
@@ -23,15 +23,12 @@ const retentionLock = 7_002;
  * replays whose subscription is gone.
  */
 export function createRetention({ transact, keepForMs, log, intervalMs = 60_000 }: RetentionOptions): Worker {
-  return {
+  return createPeriodicWorker({
     name: "retention",
-    async run(signal) {
-      while (!signal.aborted) {
-        await turn({ transact, keepForMs, log }, signal);
-        await pause(intervalMs, signal);
-      }
-    },
-  };
+    intervalMs,
+    turn: (signal) => turn({ transact, keepForMs, log }, signal),
+    onError: (error) => log.error({ err: error }, "old events not removed; trying again"),
+  });
 }
 
 async function turn(
@@ -39,24 +36,20 @@ async function turn(
   signal: AbortSignal,
 ): Promise<void> {
   let startedAt = 0;
-  try {
-    const mayGoOn = async (sql: Sql): Promise<boolean> => {
-      startedAt = performance.now();
-      return !signal.aborted && (await isAlone(sql));
-    };
-    // A pause within a transaction would lock the embedded database for all connections.
-    const onProgress = (): Promise<void> => pause(performance.now() - startedAt, signal);
-    const { events, deliveries } =
-      keepForMs > 0
-        ? await pruneEvents({ transact, olderThanMs: keepForMs, isPlan: false, onProgress, mayGoOn })
-        : { events: 0, deliveries: 0 };
-    await transact(async (sql) => {
-      if (await mayGoOn(sql)) await pruneReplays(sql, keepForMs);
-    });
-    if (events > 0) log.info({ event: "retention.turn", events, deliveries }, "old events removed");
-  } catch (error) {
-    log.error({ err: error }, "old events not removed; trying again");
-  }
+  const mayGoOn = async (sql: Sql): Promise<boolean> => {
+    startedAt = performance.now();
+    return !signal.aborted && (await isAlone(sql));
+  };
+  // A pause within a transaction would lock the embedded database for all connections.
+  const onProgress = (): Promise<void> => pause(performance.now() - startedAt, signal);
+  const { events, deliveries } =
+    keepForMs > 0
+      ? await pruneEvents({ transact, olderThanMs: keepForMs, isPlan: false, onProgress, mayGoOn })
+      : { events: 0, deliveries: 0 };
+  await transact(async (sql) => {
+    if (await mayGoOn(sql)) await pruneReplays(sql, keepForMs);
+  });
+  if (events > 0) log.info({ event: "retention.turn", events, deliveries }, "old events removed");
 }
 
 async function isAlone(sql: Sql): Promise<boolean> {
