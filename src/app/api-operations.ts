@@ -1,5 +1,4 @@
 import { queues } from "../broker/topology.ts";
-import { createIndexSql } from "../db/sql.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { addOperationRoutes, type OperationRoutesOptions } from "../operations/routes.ts";
@@ -13,17 +12,13 @@ export function addOperations(
   { broker, database, sql, transact }: Infrastructure,
   configuration: Configuration,
   options: ConfigurationSource &
-    Pick<
-      OperationRoutesOptions,
-      "listTurns" | "maxPerPage" | "cursors" | "urlOf" | "bodyLimitBytes" | "answerPost"
-    >,
+    Omit<OperationRoutesOptions, "configuration" | "sql" | "history" | "recordRefusal" | "deadDepth">,
 ): void {
-  const listSql = createIndexSql(database.lists);
+  const { listSql } = options;
   addOperationRoutes(router, {
     ...options,
     configuration,
     sql,
-    listSql,
     history: createDeliveryHistory({ sql, listSql, transact }),
     recordRefusal: (refusal) => recordRefusal({ database, ...refusal }),
     deadDepth: () => broker.depth(queues.dead),

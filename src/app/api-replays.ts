@@ -1,7 +1,7 @@
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import { createScheduleOf } from "./schedules.ts";
-import { createIndexSql, createSql } from "../db/sql.ts";
+import { createSql } from "../db/sql.ts";
 import { createTextSql } from "../db/text-sql.ts";
 import { createReplayStore } from "../deliveries/replay/replay-store.ts";
 import { createReplayWorker, type ReplayWorker } from "../deliveries/replay/replay-worker.ts";
@@ -21,10 +21,7 @@ export function addReplays(
     infrastructure,
     configuration,
   }: { readonly infrastructure: Infrastructure; readonly configuration: Configuration },
-  options: Omit<
-    ReplayRoutesOptions,
-    "sql" | "listSql" | "listText" | "transact" | "isResource" | "onRunning"
-  > & {
+  options: Omit<ReplayRoutesOptions, "sql" | "transact" | "isResource" | "onRunning"> & {
     readonly filters: Pick<WebhookFilters, "passing">;
   },
 ): ReplayWorker {
@@ -47,8 +44,6 @@ export function addReplays(
   addReplayRoutes(router, {
     ...options,
     sql,
-    listSql: createIndexSql(database.lists),
-    listText: createTextSql(database.lists, () => undefined),
     transact,
     isResource: (name) => definitions.has(name) || isService(definitions, name),
     onRunning: () => worker.wake(),

@@ -1,6 +1,5 @@
 import type { JwtSettings } from "../config/jwt-settings.ts";
 import type { Sql } from "../db/sql.ts";
-import { createTextSql } from "../db/text-sql.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { serviceActor } from "../kit/actor.ts";
 import type { Identifier } from "../users/authenticate.ts";
@@ -18,19 +17,14 @@ import type { Infrastructure } from "./infrastructure.ts";
  */
 export function addUsers(
   router: ApiRouter,
-  { database, sql, transact, keySourceOf }: Infrastructure,
+  { sql, transact, keySourceOf }: Infrastructure,
   { config, definitions }: Configuration,
-  options: Omit<UserRoutesOptions, "users" | "resources" | "issuer" | "maxTokensPerUser" | "listText">,
+  options: Omit<UserRoutesOptions, "users" | "resources" | "issuer" | "maxTokensPerUser">,
 ): Identifier | undefined {
   const { jwt, maxTokensPerUser } = config.auth;
-  const users = createUserStore({
-    sql,
-    transact,
-    actor: serviceActor("api"),
-  });
-  const listText = createTextSql(database.lists, () => undefined);
+  const users = createUserStore({ sql, transact, actor: serviceActor("api") });
   const resources = [...definitions.keys()];
-  const routes = { ...options, users, listText, resources, issuer: jwt?.issuer, maxTokensPerUser };
+  const routes = { ...options, users, resources, issuer: jwt?.issuer, maxTokensPerUser };
   addWhoamiRoute(router);
   addTokenRoutes(router, routes);
   addUserRoutes(router, routes);

@@ -1,4 +1,4 @@
-import { createIndexSql } from "../db/sql.ts";
+import type { Sql } from "../db/sql.ts";
 import { createSender, type Sender } from "../deliveries/attempt/send.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import { createReadRight } from "../deliveries/read-right.ts";
@@ -26,15 +26,16 @@ import type { Infrastructure } from "./infrastructure.ts";
  */
 export function addWebhooks(
   router: ApiRouter,
-  { log, tracing, database, sql, transact, secretBox }: Infrastructure,
+  { log, tracing, sql, transact, secretBox }: Infrastructure,
   { config, definitions }: Configuration,
   options: Omit<DeliveryRoutesOptions, "history" | "readRight" | "manualRetryLimit"> & {
     readonly eligibility: Pick<Eligibility, "judge">;
     readonly feed: EventFeed;
+    readonly listSql: Sql;
     readonly registered: readonly string[];
   },
 ): { readonly filters: WebhookFilters; readonly sender: Sender } {
-  const listSql = createIndexSql(database.lists);
+  const { listSql } = options;
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const filters = createWebhookFilters({ definitions, log });
   addSubscriptionRoutes(router, {

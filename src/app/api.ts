@@ -66,23 +66,26 @@ export function createApi({
   const { log, database, cursors, secretBox } = infrastructure;
   const { config, definitions } = configuration;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
-  const lists = { maxPerPage, cursors };
   const presence = createPresence();
-  const listTurns = createTurnsOfUsers(halfOf(database.lists), presence);
+  /** Options of the lists of all kinds. */
+  const lists = {
+    maxPerPage,
+    cursors,
+    listTurns: createListTurns(database.lists, presence),
+    urlOf: createUrlOf(config.http),
+    listSql: createIndexSql(database.lists),
+    listText: createTextSql(database.lists, () => undefined),
+  };
   const relay = createRelayOf(infrastructure, configuration);
   const inTransaction = createInTransaction(database.pool, infrastructure.namesOf(definitions, "records"));
   /** Options of every route with a POST. */
-  const posts = {
-    bodyLimitBytes,
-    urlOf: createUrlOf(config.http),
-    answerPost: createAnswerPost({ seal: secretBox, inTransaction }),
-  };
+  const posts = { bodyLimitBytes, answerPost: createAnswerPost({ seal: secretBox, inTransaction }) };
   const access = createAccessConditions(definitions);
   const eligibility = createEligibilityOf(infrastructure, definitions, access);
   const router = createRouter(routePrefix);
   addResourceRoutes(router, {
     definitions,
-    database: createRecordDatabase(infrastructure, configuration, listTurns),
+    database: createRecordDatabase(infrastructure, configuration, lists.listTurns),
     ...posts,
     ...lists,
     inTransaction,
@@ -94,27 +97,24 @@ export function createApi({
       streams.wake();
     },
   });
-  const jwts = addUsers(router, infrastructure, configuration, { tokens, ...lists, listTurns, ...posts });
+  const jwts = addUsers(router, infrastructure, configuration, { tokens, ...lists, ...posts });
   const registered = [...definitions.keys()];
   const { streams, feed } = addEvents(router, infrastructure, configuration, {
     judge: (pairs, which) => eligibility.judge(pairs, which),
     recheck: createRecheck({ tokens, jwts }),
     registered,
-    maxPerPage,
-    listTurns,
-    urlOf: posts.urlOf,
+    ...lists,
   });
   const { filters, sender } = addWebhooks(router, infrastructure, configuration, {
     ...posts,
     ...lists,
-    listTurns,
     eligibility,
     feed,
     registered,
   });
-  const replayed = { ...posts, ...lists, listTurns, eligibility, filters };
+  const replayed = { ...posts, ...lists, eligibility, filters };
   const replays = addReplays(router, { infrastructure, configuration }, replayed);
-  addOperations(router, infrastructure, configuration, { ...source, ...lists, ...posts, listTurns });
+  addOperations(router, infrastructure, configuration, { ...source, ...lists, ...posts });
   const openRouter = createRouter(routePrefix);
   const makeDocument = (): unknown => createDocument(configuration);
   addOpenApiRoutes({ audience: config.http.openApi, router, openRouter, makeDocument });

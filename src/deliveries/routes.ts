@@ -3,12 +3,11 @@ import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
 import type { PostOptions } from "../http/idempotency.ts";
-import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import { urlBelow } from "../http/url-of.ts";
 import { idOf, rowIdOf } from "../kit/ids.ts";
-import type { Turns } from "../kit/turns.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
-import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
+import type { ListsOptions } from "../querying/own-list.ts";
 import { unknownSubscription } from "../subscriptions/subscription.ts";
 import type { DeliveryRow } from "./delivery-row.ts";
 import type { ReadRight } from "./read-right.ts";
@@ -17,14 +16,8 @@ import { deliveryShape } from "./list-filter.ts";
 import { readDeliveryList } from "./list.ts";
 import { presentAttempt, presentDelivery, presentRequest } from "./delivery-json.ts";
 
-export interface DeliveryRoutesOptions extends PostOptions {
+export interface DeliveryRoutesOptions extends PostOptions, ListsOptions {
   readonly history: DeliveryHistory;
-  readonly maxPerPage: number;
-  /** Limits each user's lists of all kinds together. */
-  readonly listTurns: Turns;
-  readonly cursors: Cursors;
-  /** Returns URLs, for the page links and the `Location` of a new delivery. */
-  readonly urlOf: UrlOf;
   readonly manualRetryLimit: number;
   readonly readRight: ReadRight;
 }

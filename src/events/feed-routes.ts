@@ -1,19 +1,15 @@
-import { setParameter, type UrlOf } from "../http/url-of.ts";
+import { setParameter } from "../http/url-of.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
-import type { Turns } from "../kit/turns.ts";
+import type { ListsOptions } from "../querying/own-list.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { EventStreams } from "./event-streams.ts";
 import { readableResources, readFeedParameters, unknownEvent, uuidOf } from "./feed-parameters.ts";
 
-export interface FeedRoutesOptions {
+export interface FeedRoutesOptions extends Omit<ListsOptions, "cursors"> {
   readonly feed: EventFeed;
   readonly streams: EventStreams;
   /** Names of all resources. */
   readonly registered: readonly string[];
-  readonly maxPerPage: number;
-  /** Limits each user's lists of all kinds together. */
-  readonly listTurns: Turns;
-  readonly urlOf: UrlOf;
 }
 
 /** Bytes set aside for each event of a page before it is read, as for a record of a list. */

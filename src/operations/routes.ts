@@ -7,18 +7,16 @@ import { readJsonBody } from "../http/body.ts";
 import type { PostOptions } from "../http/idempotency.ts";
 import { requireAdmin } from "../http/scope-check.ts";
 import type { ApiRouter } from "../http/state.ts";
-import type { UrlOf } from "../http/url-of.ts";
 import type { Actor } from "../kit/actor.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import { includesScope } from "../kit/scopes.ts";
-import type { Turns } from "../kit/turns.ts";
 import { version } from "../kit/version.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { prismaModelOf } from "../mapping/models.ts";
-import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
+import type { ListsOptions } from "../querying/own-list.ts";
 import { shownDefinition } from "../resources/show-definition.ts";
 import { auditShape, readAuditPage } from "./audit-page.ts";
 import { deadLetterShape, readDeadLetters } from "./dead-letters.ts";
@@ -27,7 +25,7 @@ import { faultInFile, faultOf, type ShownFault } from "./shown-fault.ts";
 import { readStats } from "./stats.ts";
 
 /** Dependencies of the routes of operators. */
-export interface OperationRoutesOptions extends PostOptions {
+export interface OperationRoutesOptions extends PostOptions, ListsOptions {
   /** The configuration in use. */
   readonly configuration: {
     readonly config: Config;
@@ -54,10 +52,6 @@ export interface OperationRoutesOptions extends PostOptions {
    * unavailable.
    */
   readonly deadDepth: () => Promise<number>;
-  readonly listTurns: Turns;
-  readonly maxPerPage: number;
-  readonly cursors: Cursors;
-  readonly urlOf: UrlOf;
 }
 
 /** Time that a request waits for the processes to reload; applying a large change takes longer. */

@@ -27,15 +27,20 @@ export interface OwnList {
   readonly source: (parameters: Parameters, given: ReadonlyMap<string, string>) => string;
 }
 
-/** Dependencies of all lists of the service's own rows. */
-export interface OwnListOptions {
-  /** Runs statements without names, because clients create many different texts. */
-  readonly listText: TextSql;
+/** Dependencies of the lists of all kinds. */
+export interface ListsOptions {
+  readonly maxPerPage: number;
   /** Turns of users, over all lists of all kinds. */
   readonly listTurns: Turns;
   readonly cursors: Cursors;
-  readonly maxPerPage: number;
+  /** Returns URLs, for the page links, and for the `Location` of what is new. */
   readonly urlOf: UrlOf;
+}
+
+/** Dependencies of all lists of the service's own rows. */
+export interface OwnListOptions extends ListsOptions {
+  /** Runs statements without names, because clients create many different texts. */
+  readonly listText: TextSql;
 }
 
 type Page = Envelope<unknown> | CursorEnvelope<unknown>;

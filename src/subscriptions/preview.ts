@@ -2,18 +2,16 @@ import type { EventFeed, FeedEvent } from "../events/event-feed.ts";
 import { readableResources } from "../events/feed-parameters.ts";
 import { memoryOfAnswer } from "../http/error-body.ts";
 import type { ApiContext } from "../http/state.ts";
-import type { Turns } from "../kit/turns.ts";
+import type { ListsOptions } from "../querying/own-list.ts";
 import type { FilteredEvent } from "./filter-answers.ts";
 import type { WebhookFilters } from "./filters.ts";
 import { everyResource, type NewSubscription } from "./subscription.ts";
 
-interface PreviewOptions {
+interface PreviewOptions extends Pick<ListsOptions, "listTurns"> {
   readonly feed: Pick<EventFeed, "readBack">;
   readonly filters: Pick<WebhookFilters, "passing">;
   /** Names of all resources. */
   readonly registered: readonly string[];
-  /** Limits each user's lists of all kinds together. */
-  readonly listTurns: Turns;
 }
 
 /** Most events on which a filter is tried. */

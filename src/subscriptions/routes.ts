@@ -5,7 +5,7 @@ import { answerUnsupported } from "../http/error-body.ts";
 import { readJsonBody } from "../http/body.ts";
 import type { PostOptions } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
-import { urlBelow, type UrlOf } from "../http/url-of.ts";
+import { urlBelow } from "../http/url-of.ts";
 import {
   checkNewSubscription,
   checkSubscriptionChanges,
@@ -15,8 +15,8 @@ import {
 import type { Caller } from "../kit/caller.ts";
 import { idOf } from "../kit/ids.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
-import type { Cursors } from "../querying/cursor.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
+import type { ListsOptions } from "../querying/own-list.ts";
 import { subscriptionList } from "./list.ts";
 import { subscriptionShape, type OwnerScope } from "./own-subscriptions.ts";
 import type { WebhookFilters } from "./filters.ts";
@@ -30,7 +30,8 @@ import {
 } from "./subscription.ts";
 
 /** Dependencies of the routes of webhooks. */
-export interface SubscriptionRoutesOptions extends PostOptions, Pick<SubscriptionRules, "triggersOf"> {
+export interface SubscriptionRoutesOptions
+  extends PostOptions, Omit<ListsOptions, "listTurns">, Pick<SubscriptionRules, "triggersOf"> {
   /** Returns the faults of a filter, by place. */
   readonly filterFaults: WebhookFilters["faultsOf"];
   /** Tries the filter of a subscription on the last events; see `previewEvents`. */
@@ -46,10 +47,6 @@ export interface SubscriptionRoutesOptions extends PostOptions, Pick<Subscriptio
    */
   readonly refusalOfResource: (resource: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
-  readonly maxPerPage: number;
-  readonly cursors: Cursors;
-  /** Returns URLs, for the page links and the `Location` of a new webhook. */
-  readonly urlOf: UrlOf;
 }
 
 interface WithParams {
