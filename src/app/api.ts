@@ -7,9 +7,9 @@ import { isAdminFor } from "../resources/access.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { createBatchedSql } from "../db/batched-sql.ts";
-import { createTextSql, createTextTransact } from "../db/text-sql.ts";
+import { createTextSql } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
-import { createInTransaction } from "../db/transaction.ts";
+import { createInTransaction, type InTransaction } from "../db/transaction.ts";
 import { createIndexSql, createSql } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createEligibility, isCostly, type Eligibility } from "../subscriptions/eligibility.ts";
@@ -85,7 +85,7 @@ export function createApi({
   const router = createRouter(routePrefix);
   addResourceRoutes(router, {
     definitions,
-    database: createRecordDatabase(infrastructure, configuration, lists.listTurns),
+    database: createRecordDatabase(infrastructure, configuration, { ...lists, inTransaction }),
     ...posts,
     ...lists,
     inTransaction,
@@ -185,7 +185,7 @@ function createListener(
 function createRecordDatabase(
   { metrics, tracing, namesOf, database: { pool, lists } }: Infrastructure,
   { definitions, models }: Configuration,
-  listTurns: Turns,
+  { listTurns, inTransaction }: { readonly listTurns: Turns; readonly inTransaction: InTransaction },
 ): RecordDatabase {
   const names = namesOf(definitions, "records");
   return {
@@ -198,7 +198,7 @@ function createRecordDatabase(
       users: listTurns,
       resources: createTurns(threeQuartersOf(lists)),
     }),
-    transact: createTextTransact(pool, names),
+    transact: inTransaction,
     models,
     onFallback: (resource) => metrics.querying.leftToPrisma(resource),
     comment: () => traceComment(tracing),

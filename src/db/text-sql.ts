@@ -1,14 +1,10 @@
 import { Pool, type ClientBase } from "pg";
-import { inTransaction } from "./sql.ts";
 import { isStalePlan, runBatch, sentOf, type TextRow } from "./statement-batch.ts";
 import { nameForPg, statementName, type StatementNames } from "./statement-name.ts";
 import { unsampledComment } from "./traceparent.ts";
 
 /** Runs one statement. Its rows have PostgreSQL's texts of the values, by position. */
 export type TextSql = (text: string, values: readonly unknown[]) => Promise<TextRow[]>;
-
-/** Runs statements in one transaction, which is rolled back when `work` rejects. */
-export type TextTransact = <T>(work: (sql: TextSql) => Promise<T>) => Promise<T>;
 
 /**
  * Types that keep the texts. pg would convert them to numbers, dates and objects, but most are only
@@ -126,9 +122,4 @@ async function runByPg(
     ...nameForPg(name),
   });
   return result.rows;
-}
-
-/** @param names Names for all connections of its kind, see `createStatementNames`. */
-export function createTextTransact(pool: Pool, names: StatementNames): TextTransact {
-  return (work) => inTransaction(pool, "", (client) => work(createTextSql(client, names)));
 }

@@ -6,17 +6,15 @@ import type { RecordDatabase } from "./record-database.ts";
  * Returns the database access of stores within a transaction. Prisma has connections of its own.
  * Where it would have to answer, the store throws AppError `validation.failed`.
  */
-export function databaseWithin(
-  database: RecordDatabase,
-  { text, many }: Pick<Transaction, "text" | "many">,
-): RecordDatabase {
+export function databaseWithin(database: RecordDatabase, transaction: Transaction): RecordDatabase {
+  const { text, many } = transaction;
   return {
     ...database,
     many,
     records: text,
     reads: text,
     writes: () => text,
-    transact: (work) => work(text),
+    transact: (work) => work(transaction),
     onFallback(resource) {
       const message = `${resource} takes neither batches nor Idempotency-Key: its code module gives arguments that only Prisma knows.`;
       throw new AppError("validation.failed", message, { errors: {} });

@@ -1,6 +1,7 @@
 import type { ModelsClient } from "../db/models-client.ts";
 import type { SqlOf } from "../db/batched-sql.ts";
-import type { ManySql, TextSql, TextTransact } from "../db/text-sql.ts";
+import type { ManySql, TextSql } from "../db/text-sql.ts";
+import type { InTransaction } from "../db/transaction.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { ListDatabase } from "./list-database.ts";
 import type { RecordStore } from "./record-store.ts";
@@ -14,7 +15,7 @@ export interface RecordDatabase {
   /** SQL for writes of a user in one statement, which may go to the server together. */
   readonly writes: SqlOf<number>;
   readonly lists: ListDatabase;
-  readonly transact: TextTransact;
+  readonly transact: InTransaction;
   /** Prisma client, for arguments of code modules that only Prisma knows. */
   readonly models: ModelsClient;
   /** Called with the resource's name when the Prisma client has to answer. */

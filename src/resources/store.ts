@@ -174,7 +174,7 @@ async function write<F, T>(
   const needsTransaction = isUndone || !isAlways(access) || definition.code.transform !== undefined;
   try {
     if (!needsTransaction) return present(await act(database.writes(userId)));
-    return await database.transact(async (sql) => present(await act(sql)));
+    return await database.transact(async ({ text }) => present(await act(text)));
   } catch (error) {
     return refuseWrite(definition, error);
   }

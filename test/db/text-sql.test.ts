@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { databaseFaultOf } from "../../src/db/database-fault.ts";
-import { createStatementNames, createTextSql, createTextTransact } from "../../src/db/text-sql.ts";
+import { createStatementNames, createTextSql } from "../../src/db/text-sql.ts";
 import { createInTransaction } from "../../src/db/transaction.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
@@ -29,8 +29,9 @@ describe("createTextSql", () => {
   });
 
   it("asks for another try where that happens in a transaction, which then goes on", async () => {
-    const transact = createTextTransact(database.pool, createStatementNames(false));
-    const read = (): Promise<(string | null)[][]> => transact((sql) => sql("SELECT width FROM things", []));
+    const inTransaction = createInTransaction(database.pool, createStatementNames(false));
+    const read = (): Promise<(string | null)[][]> =>
+      inTransaction(({ text }) => text("SELECT width FROM things", []));
     await database.pool.query("ALTER TABLE things ADD COLUMN width int DEFAULT 7");
     await read();
     await database.pool.query("ALTER TABLE things ALTER width TYPE text USING width || ' cm'");
@@ -60,8 +61,9 @@ describe("createTextSql", () => {
     });
 
   it("prepares a statement again whose first preparation failed, over the same connection", async () => {
-    const transact = createTextTransact(database.pool, createStatementNames(false));
-    const read = (): Promise<(string | null)[][]> => transact((sql) => sql("SELECT name FROM later", []));
+    const inTransaction = createInTransaction(database.pool, createStatementNames(false));
+    const read = (): Promise<(string | null)[][]> =>
+      inTransaction(({ text }) => text("SELECT name FROM later", []));
     const error = await read().catch((thrown: unknown) => thrown);
     await database.pool.query("CREATE TABLE later (name text); INSERT INTO later VALUES ('a')");
 
@@ -70,13 +72,13 @@ describe("createTextSql", () => {
   });
 
   it("keeps the connection of a transaction that the server or the caller refuses", async () => {
-    const transact = createTextTransact(database.pool, createStatementNames(false));
+    const inTransaction = createInTransaction(database.pool, createStatementNames(false));
     const backend = async (): Promise<unknown> =>
       (await database.pool.query("SELECT pg_backend_pid()")).rows[0];
     const before = await backend();
 
-    await transact((sql) => sql("SELECT 1 / 0", [])).catch(() => undefined);
-    await transact(() => Promise.reject(new Error("refused"))).catch(() => undefined);
+    await inTransaction(({ text }) => text("SELECT 1 / 0", [])).catch(() => undefined);
+    await inTransaction(() => Promise.reject(new Error("refused"))).catch(() => undefined);
 
     expect(await backend()).to.deep.equal(before);
   });

@@ -3,7 +3,8 @@ import type { ModelsClient } from "../../src/db/models-client.ts";
 import { openModelsClient } from "../../src/db/prisma-internals/models-client.ts";
 import { createSql, type Sql } from "../../src/db/sql.ts";
 import { createBatchedSql } from "../../src/db/batched-sql.ts";
-import { createStatementNames, createTextSql, createTextTransact } from "../../src/db/text-sql.ts";
+import { createStatementNames, createTextSql } from "../../src/db/text-sql.ts";
+import { createInTransaction } from "../../src/db/transaction.ts";
 import type { Definition, Definitions } from "../../src/mapping/definition.ts";
 import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { createTurns } from "../../src/kit/turns.ts";
@@ -191,7 +192,7 @@ export function recordDatabaseOf({
       users: createTurns(10),
       resources: createTurns(10),
     }),
-    transact: createTextTransact(database.pool, names),
+    transact: createInTransaction(database.pool, names),
     models,
     onFallback,
     comment: () => "",
