@@ -1,7 +1,6 @@
 import { expect } from "chai";
-import { ownersOnly } from "../support/definitions.ts";
-import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
-import { ask, seed, startApi, type Api } from "./serving-api.ts";
+import { withVariant } from "./serving.ts";
+import { apiOfSuite, ask, seed, startApi } from "./serving-api.ts";
 
 const creates = (count: number): readonly unknown[] =>
   Array.from({ length: count }, (_, i) => ({
@@ -16,19 +15,9 @@ const pages = (count: number): readonly unknown[] =>
   }));
 
 describe("statements of a batch", () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite();
 
-  before(async () => {
-    served = await openServedDatabase();
-    api = await startApi(served);
-    await seed(served);
-  });
-
-  after(async () => {
-    await api.server.close();
-    await served.close();
-  });
+  before(() => seed(served));
 
   const statementsOf = async (
     resource: string,

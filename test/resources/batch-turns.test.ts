@@ -2,29 +2,17 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import type { Answer } from "../support/http.ts";
 import { until } from "../support/wait.ts";
-import { openServedDatabase, type ServedDatabase } from "./serving.ts";
-import { ask, revoked, seed, startApi, type Api } from "./serving-api.ts";
+import { ask, revoked, seed, apiOfSuite, startApi } from "./serving-api.ts";
 
 const create = (reference: string): unknown => ({ method: "create", data: { reference, amount: 5 } });
 
 describe("the turns of batches", () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite(undefined, { bodyLimitBytes: 2_000_000 });
   const as = (who: string, request: string, body?: unknown): Promise<Answer> => ask(api, who, request, body);
   const batch = (who: string, ...operations: readonly unknown[]): Promise<Answer> =>
     as(who, "POST /orders/batch", { operations });
   const addPage = (who: string, slug: string): Promise<Answer> =>
     as(who, "POST /pages/batch", { operations: [{ method: "create", data: { slug, title: slug } }] });
-
-  before(async () => {
-    served = await openServedDatabase();
-    api = await startApi(served, undefined, { bodyLimitBytes: 2_000_000 });
-  });
-
-  after(async () => {
-    await api.server.close();
-    await served.close();
-  });
 
   beforeEach(() => seed(served));
 

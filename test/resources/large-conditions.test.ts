@@ -1,27 +1,19 @@
 import { expect } from "chai";
 import { pause } from "../../src/kit/worker.ts";
-import { openServedDatabase, type ServedDatabase } from "./serving.ts";
-import { ask, startApi, type Api } from "./serving-api.ts";
+import { apiOfSuite, ask } from "./serving-api.ts";
 
 const never = new AbortController().signal;
 
 /** One request of a user is at work at one time; a record of 1.5 MB holds its place for 0.7 s. */
 describe("requests that only need the entity tag of a large record", () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite(undefined, { userTurns: { atWork: 1, limit: 10 } });
   let etag: string;
 
   before(async () => {
-    served = await openServedDatabase();
-    api = await startApi(served, undefined, { userTurns: { atWork: 1, limit: 10 } });
     await served.sql(
       "INSERT INTO orders (id, reference, amount, remarks, user_id) VALUES (1, 'L-1', 0, repeat('a', 1500000), 7)",
     );
     etag = (await ask(api, "ada", "GET /orders/1")).headers["etag"] ?? "";
-  });
-  after(async () => {
-    await api.server.close();
-    await served.close();
   });
 
   for (const [request, headers, status] of [

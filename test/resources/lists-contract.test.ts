@@ -1,7 +1,6 @@
 import { expect } from "chai";
 import type { Answer } from "../support/http.ts";
-import { ask, errorsOf, startApi, type Api } from "./serving-api.ts";
-import { openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { apiOfSuite, ask, errorsOf, startApi } from "./serving-api.ts";
 import { fillShop, makeShop, shop, shopWith, token } from "./listed-shop.ts";
 
 type Shown = Readonly<Record<string, unknown>>;
@@ -17,19 +16,11 @@ const references = (answer: Answer): string =>
     .join("");
 
 describe("lists of resources", () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite(shop);
 
   before(async () => {
-    served = await openServedDatabase();
     await makeShop(served);
-    api = await startApi(served, shop);
     await fillShop(served);
-  });
-
-  after(async () => {
-    await api.server.close();
-    await served.close();
   });
 
   const get = (query: string, who = "ada"): Promise<Answer> => ask(api, who, `GET /sales?${query}`);

@@ -1,8 +1,7 @@
 import { expect } from "chai";
 import type { Answer } from "../support/http.ts";
 import { createRandom, pick, upTo, type Random } from "../support/random.ts";
-import { ask, errorsOf, startApi, type Api } from "./serving-api.ts";
-import { openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { apiOfSuite, ask, errorsOf, startApi } from "./serving-api.ts";
 import { makeShop, shop, shopWith } from "./listed-shop.ts";
 
 const seed = Number(process.env["SVC_TEST_SEED"] ?? Date.now() % 1_000_000);
@@ -21,19 +20,9 @@ const pageOf = (answer: Answer): Page => {
 const ids = ({ data }: Page): readonly number[] => data.map(({ id }) => id);
 
 describe(`pages of resources by cursor, with seed ${seed}`, () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite(shop);
 
-  before(async () => {
-    served = await openServedDatabase();
-    await makeShop(served);
-    api = await startApi(served, shop);
-  });
-
-  after(async () => {
-    await api.server.close();
-    await served.close();
-  });
+  before(() => makeShop(served));
 
   beforeEach(() => served.sql("TRUNCATE sales, parts, stocks RESTART IDENTITY"));
 

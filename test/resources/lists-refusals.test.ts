@@ -1,24 +1,15 @@
 import { expect } from "chai";
-import { ask, errorsOf, idsOf, startApi, type Api } from "./serving-api.ts";
-import { openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { apiOfSuite, ask, errorsOf, idsOf, startApi } from "./serving-api.ts";
 import { fillShop, makeShop, shop, shopWith } from "./listed-shop.ts";
 
 type Shown = Readonly<Record<string, unknown>>;
 
 describe("lists of resources", () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite(shop);
 
   before(async () => {
-    served = await openServedDatabase();
     await makeShop(served);
     await fillShop(served);
-    api = await startApi(served, shop);
-  });
-
-  after(async () => {
-    await api.server.close();
-    await served.close();
   });
 
   describe("refuse, with the parameter as it was written,", () => {

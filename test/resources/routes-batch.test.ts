@@ -2,8 +2,8 @@ import { expect } from "chai";
 import type { Access } from "../../src/mapping/definition.ts";
 import { ownersOnly } from "../support/definitions.ts";
 import type { Answer } from "../support/http.ts";
-import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
-import { ask, seed, startApi, type Api } from "./serving-api.ts";
+import { withVariant } from "./serving.ts";
+import { ask, seed, apiOfSuite, startApi } from "./serving-api.ts";
 
 interface Result {
   readonly status: number;
@@ -23,24 +23,13 @@ const faultOf = ({ status, json }: Answer): unknown => {
 };
 
 describe("POST /resources/{name}/batch", () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite(undefined, { bodyLimitBytes: 2_000_000 });
   const as = (who: string, request: string, body?: unknown): Promise<Answer> => ask(api, who, request, body);
   const batch = (who: string, ...operations: readonly unknown[]): Promise<Answer> =>
     as(who, "POST /orders/batch", { operations });
 
   const statusOf = async (...references: readonly string[]): Promise<number> =>
     (await batch("ada", ...references.map((reference) => create(reference)))).status;
-
-  before(async () => {
-    served = await openServedDatabase();
-    api = await startApi(served, undefined, { bodyLimitBytes: 2_000_000 });
-  });
-
-  after(async () => {
-    await api.server.close();
-    await served.close();
-  });
 
   beforeEach(() => seed(served));
 

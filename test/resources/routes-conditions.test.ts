@@ -2,31 +2,20 @@ import { createHash } from "node:crypto";
 import { expect } from "chai";
 import type { Answer } from "../support/http.ts";
 import { until } from "../support/wait.ts";
-import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
-import { ask, seed, startApi, type Api } from "./serving-api.ts";
+import { withVariant, type ServedDatabase } from "./serving.ts";
+import { ask, seed, apiOfSuite, startApi } from "./serving-api.ts";
 
 const tagOf = ({ text }: Answer): string => `"${createHash("sha256").update(text).digest("base64url")}"`;
 const codeOf = ({ json }: Answer): unknown => (json as { readonly code?: string } | undefined)?.code;
 
 describe("conditions on records", () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite();
   const as = (
     who: string,
     request: string,
     body?: unknown,
     headers: Record<string, string> = {},
   ): Promise<Answer> => ask(api, who, request, body, headers);
-
-  before(async () => {
-    served = await openServedDatabase();
-    api = await startApi(served);
-  });
-
-  after(async () => {
-    await api.server.close();
-    await served.close();
-  });
 
   beforeEach(() => seed(served));
 

@@ -1,20 +1,8 @@
 import { expect } from "chai";
-import { openServedDatabase, type ServedDatabase } from "./serving.ts";
-import { ask, seed, startApi, type Api } from "./serving-api.ts";
+import { ask, seed, apiOfSuite } from "./serving-api.ts";
 
 describe("statements per request", () => {
-  let served: ServedDatabase;
-  let api: Api;
-
-  before(async () => {
-    served = await openServedDatabase();
-    api = await startApi(served);
-  });
-
-  after(async () => {
-    await api.server.close();
-    await served.close();
-  });
+  const { served, api } = apiOfSuite();
 
   beforeEach(async () => {
     await seed(served);

@@ -1,24 +1,12 @@
 import { expect } from "chai";
 import type { Answer } from "../support/http.ts";
-import { openServedDatabase, type ServedDatabase } from "./serving.ts";
-import { ask, idsOf, seed, startApi, type Api } from "./serving-api.ts";
+import { ask, idsOf, seed, apiOfSuite } from "./serving-api.ts";
 
 const refused = (name: string): unknown => [`There is no parameter ${name} here; only lists take it.`];
 
 describe("reading resources", () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite();
   const as = (who: string, request: string, body?: unknown): Promise<Answer> => ask(api, who, request, body);
-
-  before(async () => {
-    served = await openServedDatabase();
-    api = await startApi(served);
-  });
-
-  after(async () => {
-    await api.server.close();
-    await served.close();
-  });
 
   beforeEach(() => seed(served));
 

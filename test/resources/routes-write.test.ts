@@ -2,23 +2,12 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import type { Definition } from "../../src/mapping/definition.ts";
 import type { Answer } from "../support/http.ts";
-import { definitions, openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
-import { ask, seed, startApi, type Api } from "./serving-api.ts";
+import { definitions, withVariant } from "./serving.ts";
+import { ask, seed, apiOfSuite, startApi, type Api } from "./serving-api.ts";
 
 describe("writing resources", () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite();
   const as = (who: string, request: string, body?: unknown): Promise<Answer> => ask(api, who, request, body);
-
-  before(async () => {
-    served = await openServedDatabase();
-    api = await startApi(served);
-  });
-
-  after(async () => {
-    await api.server.close();
-    await served.close();
-  });
 
   beforeEach(() => seed(served));
 

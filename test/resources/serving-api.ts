@@ -15,7 +15,7 @@ import { createTurns } from "../../src/kit/turns.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { createPosts } from "../support/posts.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
-import { definitions, type ServedDatabase } from "./serving.ts";
+import { definitions, openServedDatabase, type ServedDatabase } from "./serving.ts";
 
 const callers: Readonly<Record<string, Caller>> = {
   ada: makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false }),
@@ -89,6 +89,22 @@ export async function startApi(
   });
   const server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
   return { server, lines, changes: () => changes };
+}
+
+/** Opens a database and serves its resources before the tests of a suite, until their end. */
+export function apiOfSuite(
+  ...given: Parameters<typeof startApi> extends [ServedDatabase, ...infer Rest] ? Rest : never
+): { readonly served: ServedDatabase; readonly api: Api } {
+  const [served, api] = [{} as ServedDatabase, {} as Api];
+  before(async () => {
+    Object.assign(served, await openServedDatabase());
+    Object.assign(api, await startApi(served, ...given));
+  });
+  after(async () => {
+    await api.server.close();
+    await served.close();
+  });
+  return { served, api };
 }
 
 /**

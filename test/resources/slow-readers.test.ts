@@ -3,8 +3,7 @@ import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { openRaw } from "../support/raw.ts";
 import { openSlowReader, type SlowReader } from "../support/slow-reader.ts";
 import { until } from "../support/wait.ts";
-import { openServedDatabase, type ServedDatabase } from "./serving.ts";
-import { ask, startApi, type Api } from "./serving-api.ts";
+import { apiOfSuite, ask } from "./serving-api.ts";
 
 const memoryBudgetBytes = 40_000_000;
 const limitOfUser = memoryBudgetBytes / 2;
@@ -14,15 +13,10 @@ const largeText = "repeat('漢', 1500000)";
 const largeBytes = 4_500_000;
 
 describe("memory of answers that nobody reads", () => {
-  let served: ServedDatabase;
-  let api: Api;
+  const { served, api } = apiOfSuite(undefined, { memoryBudgetBytes });
   let readers: SlowReader[];
 
   before(async () => {
-    served = await openServedDatabase();
-    api = await startApi(served, undefined, {
-      memoryBudget: createMemoryBudget({ limitBytes: memoryBudgetBytes }),
-    });
     await served.sql(
       `INSERT INTO orders (reference, amount, remarks, user_id)
        SELECT 'L-' || i, 0, ${largeText}, 7 FROM generate_series(1, 8) AS i`,
@@ -37,15 +31,7 @@ describe("memory of answers that nobody reads", () => {
     for (const reader of readers) reader.leave();
   });
 
-  after(async () => {
-    await api.server.close();
-    await served.close();
-  });
-
-  async function open(
-    request: string,
-    { body = "", who = "ada", at = api }: { body?: string; who?: string; at?: Api } = {},
-  ): Promise<SlowReader> {
+  async function open(request: string, body?: string): Promise<SlowReader> {
     const [method, path] = request.split(" ");
     const headers = { Authorization: `Bearer ${who}` };
     const target = `${method} /svc-api/resources${path}`;
