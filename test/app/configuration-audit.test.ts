@@ -11,7 +11,7 @@ import {
 import { fixedSettings, settings } from "../../src/config/settings.ts";
 import { testOperator as actor } from "../support/actors.ts";
 import { auditOf, type AuditEntry } from "../support/audit.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 
 const read = (): Promise<CheckedConfiguration> =>
   readConfiguration({ env: {}, cwd: process.cwd(), program: "all" });
@@ -68,21 +68,18 @@ describe("differenceOf", () => {
 });
 
 describe("recordConfiguration and recordRefusal", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let checked: CheckedConfiguration;
   let hash: string;
   let count = 0;
 
   before(async () => {
-    core = await openCoreDatabase();
     checked = await read();
   });
 
   beforeEach(() => {
     hash = `hash ${++count}`;
   });
-
-  after(() => core.close());
 
   const entriesOf = (act: () => Promise<unknown>): Promise<readonly AuditEntry[]> => auditOf(core.sql, act);
   const load = (given = hash, action: "loaded" | "reloaded" = "loaded"): Promise<void> =>

@@ -10,7 +10,7 @@ import { createTokenProvider } from "../../src/users/provider.ts";
 import { createUserStore } from "../../src/users/store.ts";
 import { testOperator as actor } from "../support/actors.ts";
 import { auditOf, type AuditEntry } from "../support/audit.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 import { createWork, secretBox, type Work } from "../support/work.ts";
@@ -31,15 +31,12 @@ const subscription: NewSubscription = {
 };
 
 describe("svc.audit, after a store's change", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let work: Work;
 
   before(async () => {
-    core = await openCoreDatabase();
     work = createWork(core.prisma);
   });
-
-  after(() => core.close());
 
   const entriesOf = (act: () => Promise<unknown>): Promise<readonly AuditEntry[]> => auditOf(core.sql, act);
 

@@ -4,20 +4,17 @@ import { actorKinds, auditActions, recordMigration, subjectKinds } from "../../s
 import { createUserStore } from "../../src/users/store.ts";
 import { testOperator as actor } from "../support/actors.ts";
 import { auditOf, type AuditEntry } from "../support/audit.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { createWork, type Work } from "../support/work.ts";
 
 const byOperator = { actor_kind: "operator", actor_name: "ada", actor_id: null, source: "ops-1" };
 describe("svc.audit", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let work: Work;
 
   before(async () => {
-    core = await openCoreDatabase();
     work = createWork(core.prisma);
   });
-
-  after(() => core.close());
 
   const entriesOf = (act: () => Promise<unknown>): Promise<readonly AuditEntry[]> => auditOf(core.sql, act);
   const actionsOf = async (act: () => Promise<unknown>): Promise<readonly string[]> =>

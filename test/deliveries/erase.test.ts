@@ -7,7 +7,7 @@ import type { SubscriptionModel } from "../support/generated/models.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { testOperator as actor } from "../support/actors.ts";
 import { auditOf } from "../support/audit.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { createMemoryTerminal, type MemoryTerminal } from "../support/memory-terminal.ts";
 import { until } from "../support/wait.ts";
 import { createWork, success, type DeliveryOverrides, type Work } from "../support/work.ts";
@@ -24,12 +24,11 @@ const nothing: Erased = {
 };
 
 describe("eraseRecord", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let work: Work;
   let subscription: SubscriptionModel;
 
   before(async () => {
-    core = await openCoreDatabase();
     work = createWork(core.prisma);
   });
 
@@ -38,8 +37,6 @@ describe("eraseRecord", () => {
     await core.sql("TRUNCATE svc.idempotency_keys");
     subscription = await work.addSubscription();
   });
-
-  after(() => core.close());
 
   const erase = (recordId = "1", onProgress: (erased: Erased) => void = () => undefined): Promise<Erased> => {
     const record = { resource: "notes", recordId };

@@ -1,16 +1,12 @@
 import { expect } from "chai";
 import { findReplayed } from "../../src/deliveries/replay/find-replayed.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 
 const since = "2026-03-01T00:00:00.000Z";
 const until = "2026-03-02T00:00:00.000Z";
 
 describe("findReplayed", () => {
-  let core: CoreDatabase;
-  before(async () => {
-    core = await openCoreDatabase();
-  });
-  after(() => core.close());
+  const core = coreOfSuite();
 
   const addEvent = async (occurredAt: string): Promise<string> => {
     const [row] = await core.sql<{ readonly id: string }>(

@@ -4,17 +4,16 @@ import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
 import { createDeliveryHistory, type DeliveryHistory } from "../../src/deliveries/history.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { addDeliveries, addSubscriber, emptyHistory, type GivenDelivery } from "../support/history-rows.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 
 describe("createDeliveryHistory", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let history: DeliveryHistory;
   let subscriptionId: number;
 
   before(async () => {
-    core = await openCoreDatabase();
     history = createDeliveryHistory({
       sql: core.sql,
       listSql: createIndexSql(core.database.pool),
@@ -26,8 +25,6 @@ describe("createDeliveryHistory", () => {
     await emptyHistory(core.sql);
     subscriptionId = await addSubscriber(core.sql);
   });
-
-  after(() => core.close());
 
   const addSubscription = (): Promise<number> => addSubscriber(core.sql);
   const add = (given: Partial<GivenDelivery> = {}): ReturnType<typeof addDeliveries> =>

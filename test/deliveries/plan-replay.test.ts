@@ -1,13 +1,9 @@
 import { expect } from "chai";
 import { planReplay } from "../../src/deliveries/replay/plan-replay.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 
 describe("planReplay", () => {
-  let core: CoreDatabase;
-  before(async () => {
-    core = await openCoreDatabase();
-  });
-  after(() => core.close());
+  const core = coreOfSuite();
 
   it("tells nothing of events that cannot be judged now, which may be another user's", async () => {
     const made = await core.sql<{ readonly id: string }>(

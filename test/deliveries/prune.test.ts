@@ -7,7 +7,7 @@ import { createRetention } from "../../src/deliveries/retention.ts";
 import { pause } from "../../src/kit/worker.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { createMemoryLog } from "../support/http.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite, type CoreDatabase } from "../support/core-database.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { until } from "../support/wait.ts";
 import { createWork } from "../support/work.ts";
@@ -18,19 +18,13 @@ const old = daysAgo(31);
 const young = daysAgo(29);
 
 describe("pruneEvents and createRetention", () => {
-  let core: CoreDatabase;
-
-  before(async () => {
-    core = await openCoreDatabase();
-  });
+  const core = coreOfSuite();
 
   beforeEach(() =>
     core.sql(
       "TRUNCATE svc.events, svc.outbox, svc.event_data, svc.deliveries, svc.delivery_queue, svc.attempts, svc.replays",
     ),
   );
-
-  after(() => core.close());
 
   const prune = ({
     isPlan = false,

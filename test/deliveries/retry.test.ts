@@ -3,7 +3,7 @@ import { createIndexSql, createTransact } from "../../src/db/sql.ts";
 import { createDeliveryHistory, type DeliveryHistory } from "../../src/deliveries/history.ts";
 import type { RetryAnswer } from "../../src/deliveries/retry.ts";
 import { stateSql } from "../support/delivery-states.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { addDeliveries, addSubscriber, emptyHistory, type GivenDelivery } from "../support/history-rows.ts";
 import { until } from "../support/wait.ts";
 
@@ -14,12 +14,11 @@ const getCreated = (answer: RetryAnswer) => {
 };
 
 describe("retryDelivery", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let history: DeliveryHistory;
   let subscriptionId: number;
 
   before(async () => {
-    core = await openCoreDatabase();
     history = createDeliveryHistory({
       sql: core.sql,
       listSql: createIndexSql(core.database.pool),
@@ -30,7 +29,6 @@ describe("retryDelivery", () => {
     await emptyHistory(core.sql);
     subscriptionId = await addSubscriber(core.sql);
   });
-  after(() => core.close());
 
   const add = (given: Partial<GivenDelivery> = {}): ReturnType<typeof addDeliveries> =>
     addDeliveries(core.sql, { of: subscriptionId, ...given });

@@ -4,22 +4,20 @@ import { createDeliveryHistory } from "../../src/deliveries/history.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import { createTransact } from "../../src/db/sql.ts";
 import type { SubscriptionModel } from "../support/generated/models.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { createWork, type Work } from "../support/work.ts";
 
 describe("the queue", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let work: Work;
   let store: DeliveryStore;
   let subscription: SubscriptionModel;
 
   before(async () => {
-    core = await openCoreDatabase();
     work = createWork(core.prisma);
     store = createDeliveryStore({ sql: core.sql });
     subscription = await work.addSubscription();
   });
-  after(() => core.close());
 
   const isRetry = async (id: bigint): Promise<unknown> => (await work.queued(id))?.isRetry;
   const retryOf = (delivery: { readonly id: bigint; readonly uuid: string }): Promise<unknown> =>

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createOutboxCursor, type OutboxCursor } from "../../src/events/outbox-cursor.ts";
 import { createOutbox, type FoundEvent, type ReadShares } from "../../src/events/outbox.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { createWork, type Work } from "../support/work.ts";
 
 const resources = ["notes", "papers"];
@@ -24,13 +24,12 @@ function shareOf(used: readonly (readonly [string, number])[]): ReadShares {
 
 // How a read shares out its room; outbox.test.ts has the rest.
 describe("createOutbox, of several owners", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let work: Work;
   let cursor: OutboxCursor;
   let inFlight: Set<string>;
 
   before(async () => {
-    core = await openCoreDatabase();
     work = createWork(core.prisma);
   });
   beforeEach(async () => {
@@ -38,7 +37,6 @@ describe("createOutbox, of several owners", () => {
     cursor = createOutboxCursor(resources);
     inFlight = new Set();
   });
-  after(() => core.close());
 
   const addOwned = (ownerId: string, count: number, resource = "notes", bytes = 1): Promise<unknown> =>
     core.sql(

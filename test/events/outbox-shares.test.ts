@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createOutboxCursor } from "../../src/events/outbox-cursor.ts";
 import { createOutbox, type FoundEvent, type OtherRelay, type Share } from "../../src/events/outbox.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 
 const resources = ["notes", "papers"];
 const relay = (name: string, known?: readonly string[]): OtherRelay => ({
@@ -14,13 +14,9 @@ const countOf = (events: readonly FoundEvent[], resource: string): number =>
 
 // How relays divide what they read; outbox.test.ts has the rest.
 describe("createOutbox, for several relays", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
 
-  before(async () => {
-    core = await openCoreDatabase();
-  });
   beforeEach(() => core.sql("TRUNCATE svc.events, svc.outbox CASCADE"));
-  after(() => core.close());
 
   const addEvents = (count: number, resource: string, writer: string): Promise<unknown> =>
     core.sql(

@@ -10,7 +10,7 @@ import {
 } from "../../src/events/outbox.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import { createSql, sqlOver } from "../../src/db/sql.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { until } from "../support/wait.ts";
 import { createWork, type Work } from "../support/work.ts";
 
@@ -22,7 +22,7 @@ const recordsOf = (events: readonly FoundEvent[]): readonly string[] =>
   events.map(({ recordId }) => recordId);
 
 describe("createOutbox", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let work: Work;
   let outbox: Outbox;
   let cursor: OutboxCursor;
@@ -31,7 +31,6 @@ describe("createOutbox", () => {
   let open: Set<PoolClient>;
 
   before(async () => {
-    core = await openCoreDatabase();
     work = createWork(core.prisma);
     outbox = createOutbox({ sql: core.sql });
   });
@@ -46,8 +45,6 @@ describe("createOutbox", () => {
   afterEach(async () => {
     for (const client of open) await end(client, "ROLLBACK");
   });
-
-  after(() => core.close());
 
   const addEvents = (count: number, resource = "notes", writer = "svc"): Promise<unknown> =>
     core.sql(

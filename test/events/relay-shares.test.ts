@@ -1,17 +1,11 @@
 import { expect } from "chai";
 import { createRelayShares, isSameShare } from "../../src/events/relay-shares.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 
 describe("createRelayShares", () => {
-  let core: CoreDatabase;
-
-  before(async () => {
-    core = await openCoreDatabase();
-  });
+  const core = coreOfSuite();
 
   beforeEach(() => core.sql("DELETE FROM svc.relays"));
-
-  after(() => core.close());
 
   const sharesOf = (name: string, resources: readonly string[] = ["notes"]) =>
     createRelayShares({ sql: core.sql, name, resources });

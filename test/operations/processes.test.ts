@@ -10,20 +10,16 @@ import {
 } from "../../src/operations/processes.ts";
 import { runWorkers, type Running } from "../../src/app/workers.ts";
 import { testOperator } from "../support/actors.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 
 describe("createRegistration", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let registration: Registration;
   let running: Running;
   /** Ends the reloads that were asked for, in their order. */
   let reloads: ((outcome: ReloadOutcome) => void)[];
-
-  before(async () => {
-    core = await openCoreDatabase();
-  });
 
   beforeEach(async () => {
     reloads = [];
@@ -44,8 +40,6 @@ describe("createRegistration", () => {
     await running.stop();
     await core.sql("DELETE FROM svc.processes");
   });
-
-  after(() => core.close());
 
   async function rows(): Promise<readonly Readonly<Record<string, unknown>>[]> {
     return core.sql("SELECT * FROM svc.processes");

@@ -12,8 +12,7 @@ import { createRecordOperations } from "../../src/resources/record-operations.ts
 import { createStore } from "../../src/resources/store.ts";
 import { createViews } from "../../src/resources/view.ts";
 import { createRandom, pick, upTo, type Random } from "../support/random.ts";
-import { ownersOnly } from "../support/definitions.ts";
-import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
+import { definitions, servedOfSuite } from "./serving.ts";
 
 const seed = Number(process.env["SVC_TEST_SEED"] ?? Date.now() % 1_000_000);
 const count = Number(process.env["SVC_TEST_QUERIES"] ?? 600) / 4;
@@ -61,12 +60,7 @@ function operation(
 
 describe("batches, their creates together and one by one", function () {
   this.timeout(120_000);
-  let served: ServedDatabase;
-
-  before(async () => {
-    served = await openServedDatabase();
-  });
-  after(() => served.close());
+  const served = servedOfSuite();
 
   async function outcomeOf(
     operations: readonly BatchOperation[],

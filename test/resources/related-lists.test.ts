@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import type { Answer } from "../support/http.ts";
 import { ask, idsOf, startApi } from "./serving-api.ts";
-import { openServedDatabase, type ServedDatabase } from "./serving.ts";
+import { servedOfSuite } from "./serving.ts";
 
 const places = definition({
   name: "places",
@@ -46,10 +46,9 @@ interface Errors {
 }
 
 describe("the parameter include", () => {
-  let served: ServedDatabase;
+  const served = servedOfSuite();
 
   before(async () => {
-    served = await openServedDatabase();
     await served.sql("CREATE TABLE places (code char(4) PRIMARY KEY)");
     await served.sql(
       "CREATE TABLE visits (id serial PRIMARY KEY, place_code varchar(4) NOT NULL REFERENCES places)",
@@ -57,8 +56,6 @@ describe("the parameter include", () => {
     await served.sql("INSERT INTO places VALUES ('it'), ('se')");
     await served.sql("INSERT INTO visits (place_code) VALUES ('se'), ('it'), ('se')");
   });
-
-  after(() => served.close());
 
   it("shows a record whose key is written in another way than the reference to it", async () => {
     const api = await startApi(served, definitionsOf(places, visits));

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { BaseQuery, Row } from "../../src/mapping/definition.ts";
 import { migrateCore } from "../support/core-database.ts";
-import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
+import { servedOfSuite, withVariant } from "./serving.ts";
 import { ask, idsOf, startApi, type Api } from "./serving-api.ts";
 
 const fail = (): never => {
@@ -16,18 +16,15 @@ const onlyForPrisma = (): BaseQuery => ({
 });
 
 describe("/resources with code modules", () => {
-  let served: ServedDatabase;
+  const served = servedOfSuite();
   let api: Api;
 
   before(async () => {
-    served = await openServedDatabase();
     await migrateCore(served.database.pool);
     await served.sql("INSERT INTO orders (reference, amount, user_id) VALUES ('A-1', 10, 7), ('B-1', 30, 8)");
   });
 
   afterEach(() => api.server.close());
-
-  after(() => served.close());
 
   for (const [name, request] of [
     ["transform", "GET /orders/1"],

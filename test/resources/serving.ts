@@ -169,6 +169,14 @@ export async function openServedDatabase(): Promise<ServedDatabase> {
   };
 }
 
+/** Opens such a database before the tests of a suite, and closes it after them. */
+export function servedOfSuite(): ServedDatabase {
+  const served = {} as ServedDatabase;
+  before(async () => void Object.assign(served, await openServedDatabase()));
+  after(() => served.close());
+  return served;
+}
+
 /** How stores reach a database, as `svc api` has it. */
 export function recordDatabaseOf({
   database,

@@ -7,7 +7,7 @@ import { createPrismaStore } from "../../src/resources/prisma-store.ts";
 import type { Found, ListQuery, RecordStore } from "../../src/resources/record-store.ts";
 import { createStore } from "../../src/resources/store.ts";
 import { createViews } from "../../src/resources/view.ts";
-import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
+import { definitions, servedOfSuite, variant, type ServedDatabase } from "./serving.ts";
 
 const unasked = {
   access: always,
@@ -51,17 +51,14 @@ const makers = {
 
 for (const [maker, make] of Object.entries(makers))
   describe(maker, () => {
-    let served: ServedDatabase;
+    const served = servedOfSuite();
     let orders: RecordStore;
     let customers: RecordStore;
 
     before(async () => {
-      served = await openServedDatabase();
       orders = make("orders", served);
       customers = make("customers", served);
     });
-
-    after(() => served.close());
 
     beforeEach(async () => {
       await served.sql("TRUNCATE orders, customers RESTART IDENTITY");

@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
 import { createSecretBox, keyIdOf, type SecretBox } from "../../src/subscriptions/secret.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { binary } from "../support/program.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { createWork, type Work } from "../support/work.ts";
@@ -27,12 +27,11 @@ describe("secret-key rotate", () => {
   const oldBox = createSecretBox(oldKey);
   const newBox = createSecretBox(newKey);
   const lostBox = createSecretBox(lostKey);
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let work: Work;
   let userId: number;
 
   before(async () => {
-    core = await openCoreDatabase();
     work = createWork(core.prisma);
   });
 
@@ -40,8 +39,6 @@ describe("secret-key rotate", () => {
     await core.sql("TRUNCATE svc.users RESTART IDENTITY CASCADE");
     userId = (await work.addUser()).id;
   });
-
-  after(() => core.close());
 
   const env = (current?: Buffer, ...previous: readonly Buffer[]): Record<string, string> => ({
     DATABASE_URL: core.url,

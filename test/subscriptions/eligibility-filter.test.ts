@@ -3,7 +3,7 @@ import type { Caller } from "../../src/kit/caller.ts";
 import type { Sql } from "../../src/db/sql.ts";
 import type { AccessRule } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field, ownersOnly } from "../support/definitions.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
 import { createMemoryLog } from "../support/http.ts";
 
@@ -81,7 +81,7 @@ const asEvents = (some: readonly string[]): readonly { id: string; resource: str
 
 /** Ada is a member of the first team, Bob of the second; Cleo is not asked about, and disabled. */
 describe("createEligibility, by a filter", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   const ids: string[] = [];
   const addEvent = async (snapshot: object): Promise<string> => {
     const [row] = await core.sql<{ readonly id: string }>(
@@ -96,7 +96,6 @@ describe("createEligibility, by a filter", () => {
     );
 
   before(async () => {
-    core = await openCoreDatabase();
     await core.sql("CREATE TABLE teams (id int PRIMARY KEY, label text)");
     await core.sql("CREATE TABLE members (id serial PRIMARY KEY, team_id int, who text)");
     await core.sql("CREATE INDEX ON members (team_id)");
@@ -121,7 +120,6 @@ describe("createEligibility, by a filter", () => {
     ])
       ids.push(await addEvent({ id: 1, team_id: team, amount, state, email, lead_id: lead, reviewers }));
   });
-  after(() => core.close());
 
   const casesAmong = (crowd: string, some: typeof cases): void => {
     for (const [what, where, ofAda, ofBob] of some) {

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { snapshotOf } from "../../src/events/snapshot-sql.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { makeCaller } from "../support/callers.ts";
 import { definition, definitionsOf, field, keyField, ownersOnly } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
@@ -34,11 +34,10 @@ const cases: readonly (readonly [where: Readonly<Record<string, unknown>>, ids: 
 ];
 
 describe("access.read by a field of Bytes", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   const events = new Map<string, string>();
 
   before(async () => {
-    core = await openCoreDatabase();
     await core.sql("CREATE DOMAIN pieces AS bytea[]");
     await core.sql("CREATE TABLE files (id int PRIMARY KEY, hash bytea, parts bytea[], pieces pieces)");
     await core.sql("INSERT INTO files VALUES (1, $1, ARRAY[$2, NULL]::bytea[], ARRAY[$1]::bytea[])", stored);
@@ -51,7 +50,6 @@ describe("access.read by a field of Bytes", () => {
     );
     for (const { event, id } of made) events.set(event, id);
   });
-  after(() => core.close());
 
   for (const [where, ids] of cases)
     it(`decides on events as on records: ${JSON.stringify(where)}`, async () => {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Sql } from "../../src/db/sql.ts";
 import { makeCaller } from "../support/callers.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { definition, definitionsOf, field, keyField, ownersOnly } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
 
@@ -14,13 +14,11 @@ const reports = definition({
 const user = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
 
 describe("judgeSnapshots", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
 
   before(async () => {
-    core = await openCoreDatabase();
     await core.sql("CREATE TABLE reports (id int PRIMARY KEY, team int, lead int)");
   });
-  after(() => core.close());
 
   it("looks at no event of another resource, whose field of the name may be of another type", async () => {
     await core.sql(

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { makeCaller } from "../support/callers.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { definition, definitionsOf, field, keyField, ownersOnly } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
 
@@ -14,16 +14,14 @@ const cards = definition({
 });
 
 describe("snapshotRow", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
 
   before(async () => {
-    core = await openCoreDatabase();
     await core.sql("CREATE DOMAIN code AS text NOT NULL CHECK (VALUE <> '')");
     // Columns without a field, one with the name of a row in the statement.
     await core.sql("CREATE TABLE cards (id int, gone int, reader int, code code, nulls code, t char(3))");
     await core.sql("ALTER TABLE cards DROP COLUMN gone");
   });
-  after(() => core.close());
 
   for (const [what, record, expected] of [
     ["as it was", { id: 1, reader: 7, code: "a" }, [true, false]],

@@ -11,7 +11,7 @@ import {
   type Reencryption,
 } from "../../src/subscriptions/stored-secrets.ts";
 import { testOperator } from "../support/actors.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { createWork, type Work } from "../support/work.ts";
 
 function sealAll(box: SecretBox): Record<string, Uint8Array<ArrayBuffer> | Date | string[]> {
@@ -30,12 +30,11 @@ describe("stored secrets", () => {
   const [oldBox, lostBox] = [createSecretBox(oldKey), createSecretBox(lostKey)];
   const newAlone = createSecretBox(newKey);
   const newBox = createSecretBox(newKey, [oldKey]);
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let work: Work;
   let userId: number;
 
   before(async () => {
-    core = await openCoreDatabase();
     work = createWork(core.prisma);
   });
 
@@ -43,8 +42,6 @@ describe("stored secrets", () => {
     await core.sql("TRUNCATE svc.users RESTART IDENTITY CASCADE");
     userId = (await work.addUser()).id;
   });
-
-  after(() => core.close());
 
   async function store(box: SecretBox, ...secrets: readonly string[]): Promise<readonly number[]> {
     const ids: number[] = [];

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Sql } from "../../src/db/sql.ts";
 import { createSubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { definition, definitionsOf, field, ownersOnly } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
 import { unfiltered } from "../support/work.ts";
@@ -15,11 +15,10 @@ const reports = definition({
 
 /** The readers of a filter are found by a statement before the one that finds their webhooks. */
 describe("createSubscriberFinder, with a webhook that is off and a filter", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let id = "";
 
   before(async () => {
-    core = await openCoreDatabase();
     await core.sql("CREATE TABLE reports (id int PRIMARY KEY, lead_id int)");
     await core.sql("INSERT INTO svc.users (id, name, email) VALUES (7, 'Ada', 'ada@example.com')");
     await core.sql(`INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint)
@@ -29,7 +28,6 @@ describe("createSubscriberFinder, with a webhook that is off and a filter", () =
       VALUES ('reports', 'on_create', '1', '{"id": 1, "lead_id": 7}') RETURNING id::text`);
     id = event?.id ?? "";
   });
-  after(() => core.close());
 
   const switchOn = (): Promise<unknown> => core.sql("UPDATE svc.subscriptions SET is_active = true");
 

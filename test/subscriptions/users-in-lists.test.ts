@@ -4,7 +4,7 @@ import { snapshotOf } from "../../src/events/snapshot-sql.ts";
 import { conditionText, createParameters } from "../../src/querying/condition-text.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";
 import { makeCaller } from "../support/callers.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { definition, definitionsOf, field, keyField, ownersOnly } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
 
@@ -60,11 +60,10 @@ const rules = [
  */
 for (const schema of ["public", "elsewhere"])
   describe(`access.read by the users in a list, in a native type of the schema ${schema} and among other values`, () => {
-    let core: CoreDatabase;
+    const core = coreOfSuite();
     const events = new Map<string, string>();
 
     before(async () => {
-      core = await openCoreDatabase();
       await core.sql(`CREATE SCHEMA IF NOT EXISTS ${schema}`);
       await core.sql(`CREATE EXTENSION citext SCHEMA ${schema}`);
       const types = columns.map(
@@ -97,7 +96,6 @@ for (const schema of ["public", "elsewhere"])
       );
       for (const { event, id } of made) events.set(event, id);
     });
-    after(() => core.close());
 
     const itDecidesAlike = (crowd: string): void => {
       for (const where of rules)

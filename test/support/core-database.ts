@@ -43,6 +43,14 @@ export async function openCoreDatabase(): Promise<CoreDatabase> {
   };
 }
 
+/** Opens such a copy before the tests of a suite, and closes it after them. */
+export function coreOfSuite(): CoreDatabase {
+  const core = {} as CoreDatabase;
+  before(async () => void Object.assign(core, await openCoreDatabase()));
+  after(() => core.close());
+  return core;
+}
+
 /** Returns its name. It is dropped with the others at the end. */
 async function makeTemplate(): Promise<string> {
   const { url } = await createTestDatabase();

@@ -8,16 +8,15 @@ import { ensureFirstUser } from "../../src/users/first-user.ts";
 import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
 import { createUserStore } from "../../src/users/store.ts";
 import { testOperator } from "../support/actors.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 
 describe("ensureFirstUser", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let tokens: TokenProvider;
   let root: string;
   let dataDir: string;
 
   before(async () => {
-    core = await openCoreDatabase();
     tokens = createTokenProvider({ ...core, log: createLog({ level: "silent" }) });
   });
 
@@ -31,8 +30,6 @@ describe("ensureFirstUser", () => {
     await tokens.close();
     await rm(root, { recursive: true });
   });
-
-  after(() => core.close());
 
   const ensure = (): Promise<string | undefined> =>
     ensureFirstUser({ users: createUserStore({ ...core, actor: testOperator }), tokens, dataDir });

@@ -4,18 +4,17 @@ import type { Sql } from "../../src/db/sql.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { createTokenProvider, type TokenProvider } from "../../src/users/provider.ts";
 import { mintToken } from "../../src/users/token.ts";
-import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { coreOfSuite } from "../support/core-database.ts";
 import { createMemoryLog } from "../support/http.ts";
 
 describe("createTokenProvider", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let tokens: TokenProvider;
   let statements: string[];
   let userId: number;
   const { log, lines } = createMemoryLog();
 
   before(async () => {
-    core = await openCoreDatabase();
     const counting: Sql = (text, values) => {
       statements.push(text);
       return core.sql(text, values);
@@ -32,8 +31,6 @@ describe("createTokenProvider", () => {
   });
 
   afterEach(() => tokens.close());
-
-  after(() => core.close());
 
   const lastUseOf = async (id: number): Promise<Date | null> =>
     (await core.prisma.token.findUniqueOrThrow({ where: { id } })).lastUsedAt;

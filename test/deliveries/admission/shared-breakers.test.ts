@@ -4,7 +4,7 @@ import {
   createSharedBreakers,
   type SharedBreakers,
 } from "../../../src/deliveries/admission/shared-breakers.ts";
-import { openCoreDatabase, type CoreDatabase } from "../../support/core-database.ts";
+import { coreOfSuite } from "../../support/core-database.ts";
 import { createMemoryLog } from "../../support/http.ts";
 import { until } from "../../support/wait.ts";
 
@@ -23,16 +23,12 @@ const untilMay = (breakers: SharedBreakers, may: boolean): Promise<unknown> =>
   });
 
 describe("createSharedBreakers", () => {
-  let core: CoreDatabase;
+  const core = coreOfSuite();
   let skewMs: number;
   let stopping: AbortController;
   let runs: Promise<void>[];
   let drained: () => Promise<void>;
 
-  before(async () => {
-    core = await openCoreDatabase();
-  });
-  after(() => core.close());
   beforeEach(async () => {
     await core.sql("TRUNCATE svc.breakers");
     [skewMs, stopping, runs] = [0, new AbortController(), []];
