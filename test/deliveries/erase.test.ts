@@ -1,6 +1,5 @@
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
-import { createTransact } from "../../src/db/sql.ts";
 import { countEvents, eraseRecord, type Erased } from "../../src/deliveries/erase.ts";
 import { createDeliveryStore } from "../../src/deliveries/store.ts";
 import type { SubscriptionModel } from "../support/generated/models.ts";
@@ -40,7 +39,7 @@ describe("eraseRecord", () => {
 
   const erase = (recordId = "1", onProgress: (erased: Erased) => void = () => undefined): Promise<Erased> => {
     const record = { resource: "notes", recordId };
-    return eraseRecord({ transact: createTransact(core.database.pool), record, actor, onProgress });
+    return eraseRecord({ transact: core.transact, record, actor, onProgress });
   };
 
   const run = (terminal: MemoryTerminal, ...args: readonly string[]): Promise<number> => {

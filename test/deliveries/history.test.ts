@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
-import { createIndexSql, createTransact } from "../../src/db/sql.ts";
+import { createIndexSql } from "../../src/db/sql.ts";
 import { deliveryStatuses } from "../../src/deliveries/delivery.ts";
 import type { DeliveryFilter } from "../../src/deliveries/history-texts.ts";
 import { createDeliveryHistory, type DeliveryHistory } from "../../src/deliveries/history.ts";
@@ -17,7 +17,7 @@ describe("createDeliveryHistory", () => {
     history = createDeliveryHistory({
       sql: core.sql,
       listSql: createIndexSql(core.database.pool),
-      transact: createTransact(core.database.pool),
+      transact: core.transact,
     });
   });
 

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
-import { createTransact, type Transact } from "../../src/db/sql.ts";
+import type { Transact } from "../../src/db/sql.ts";
 import { blockPruning, pruneEvents, type Pruned } from "../../src/deliveries/prune.ts";
 import { createRetention } from "../../src/deliveries/retention.ts";
 import { pause } from "../../src/kit/worker.ts";
@@ -31,7 +31,7 @@ describe("pruneEvents and createRetention", () => {
     onProgress = () => undefined,
   }: { readonly isPlan?: boolean; readonly onProgress?: (pruned: Pruned) => void } = {}): Promise<Pruned> =>
     pruneEvents({
-      transact: createTransact(core.database.pool),
+      transact: core.transact,
       olderThanMs: 30 * day * 1_000,
       isPlan,
       onProgress,
@@ -174,7 +174,7 @@ describe("pruneEvents and createRetention", () => {
     const ids = await add({ status: "failed", deadLettered: old });
     let pruning: Promise<Pruned> | undefined;
 
-    await createTransact(core.database.pool)(async (sql) => {
+    await core.transact(async (sql) => {
       await blockPruning(sql);
       pruning = prune();
       await until(() => isAnyoneWaiting(core), { what: "the prune to wait" });
@@ -213,7 +213,7 @@ describe("pruneEvents and createRetention", () => {
 
   it("is done by the dispatcher, by one process at a time, and not at all with 0 days", async () => {
     const { log } = createMemoryLog();
-    const transact = createTransact(core.database.pool);
+    const { transact } = core;
     const run = (days: number): (() => Promise<void>) => {
       const stopping = new AbortController();
       const options = { transact, keepForMs: days * day * 1_000, log, intervalMs: 5 };
@@ -258,7 +258,7 @@ describe("pruneEvents and createRetention", () => {
       );
     const { log } = createMemoryLog();
     const stopping = new AbortController();
-    const options = { transact: createTransact(core.database.pool), keepForMs: 30 * day * 1_000, log };
+    const options = { transact: core.transact, keepForMs: 30 * day * 1_000, log };
 
     const done = createRetention({ ...options, intervalMs: 5 }).run(stopping.signal);
     const states = (): Promise<readonly unknown[]> =>
@@ -289,7 +289,7 @@ describe("pruneEvents and createRetention", () => {
       );
     const { log } = createMemoryLog();
     const stopping = new AbortController();
-    const options = { transact: createTransact(core.database.pool), keepForMs: 0, log, intervalMs: 5 };
+    const options = { transact: core.transact, keepForMs: 0, log, intervalMs: 5 };
     const done = createRetention(options).run(stopping.signal);
     const states = async (): Promise<readonly string[]> =>
       (await core.sql<{ state: string }>("SELECT state FROM svc.replays ORDER BY id")).map(
@@ -309,7 +309,7 @@ describe("pruneEvents and createRetention", () => {
     const spans: { readonly from: number; readonly to: number }[] = [];
     const transact: Transact = async (work) => {
       const from = performance.now();
-      const answer = await createTransact(core.database.pool)(async (sql) => {
+      const answer = await core.transact(async (sql) => {
         const result = await work(sql);
         await pause(200, stopping.signal);
         return result;
@@ -329,7 +329,7 @@ describe("pruneEvents and createRetention", () => {
   it("removes in one turn of retention all that there is: a day may have ten million", async () => {
     await add({ events: 101_000, deliveries: 0 });
     const stopping = new AbortController();
-    const transact = createTransact(core.database.pool);
+    const { transact } = core;
     const { log } = createMemoryLog();
     const options = { transact, keepForMs: 30 * day * 1_000, log, intervalMs: 3_600_000 };
     const done = createRetention(options).run(stopping.signal);

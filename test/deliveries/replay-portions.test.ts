@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { ResultTooLargeError } from "../../src/db/result-limit.ts";
-import { createSql, createTransact } from "../../src/db/sql.ts";
+import { createSql } from "../../src/db/sql.ts";
 import { createReplayStore } from "../../src/deliveries/replay/replay-store.ts";
 import { createReplayWorker, type ReplayWorkerOptions } from "../../src/deliveries/replay/replay-worker.ts";
 import { until } from "../support/wait.ts";
@@ -70,7 +70,7 @@ describe("createReplayWorker", () => {
       createReplayWorker({
         sql,
         dataSql: createSql({ pool: database.lists, isEmbedded: false }),
-        store: createReplayStore({ sql, transact: createTransact(scene.core.database.pool) }),
+        store: createReplayStore({ sql, transact: scene.core.transact }),
         eligibility: { judge },
         filters: { passing: async (_, answers) => answers },
         scheduleOf: () => ({ maxAttempts: 3, backoffMs: [1], timeoutMs: 1_000 }),

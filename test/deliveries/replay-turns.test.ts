@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { createTransact } from "../../src/db/sql.ts";
 import {
   createReplayStore,
   findReplay,
@@ -20,7 +19,7 @@ describe("createReplayStore", () => {
   beforeEach(() => scene.core.sql("TRUNCATE svc.replays"));
 
   const createStore = (): ReplayStore =>
-    createReplayStore({ sql: scene.core.sql, transact: createTransact(scene.core.database.pool) });
+    createReplayStore({ sql: scene.core.sql, transact: scene.core.transact });
   const find = ({ id }: Replay): Promise<Replay | undefined> => findReplay(scene.core.sql, id);
   const addReplay = async (): Promise<void> => {
     const { id, userId } = await scene.work.addSubscription();

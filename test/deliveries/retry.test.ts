@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createIndexSql, createTransact } from "../../src/db/sql.ts";
+import { createIndexSql } from "../../src/db/sql.ts";
 import { createDeliveryHistory, type DeliveryHistory } from "../../src/deliveries/history.ts";
 import type { RetryAnswer } from "../../src/deliveries/retry.ts";
 import { stateSql } from "../support/delivery-states.ts";
@@ -22,7 +22,7 @@ describe("retryDelivery", () => {
     history = createDeliveryHistory({
       sql: core.sql,
       listSql: createIndexSql(core.database.pool),
-      transact: createTransact(core.database.pool),
+      transact: core.transact,
     });
   });
   beforeEach(async () => {
@@ -125,7 +125,7 @@ describe("retryDelivery", () => {
     const root = await add({ status: "failed" });
     let answer: Promise<RetryAnswer> | undefined;
 
-    await createTransact(core.database.pool)(async (sql) => {
+    await core.transact(async (sql) => {
       await sql("SELECT FROM svc.deliveries WHERE id = $1 FOR UPDATE", [root.id]);
       answer = retry(root.id, 1);
       const waiting =

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { createDeliveryHistory } from "../../src/deliveries/history.ts";
 import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
-import { createTransact } from "../../src/db/sql.ts";
 import type { SubscriptionModel } from "../support/generated/models.ts";
 import { coreOfSuite } from "../support/core-database.ts";
 import { createWork, type Work } from "../support/work.ts";
@@ -61,8 +60,7 @@ describe("the queue", () => {
   });
 
   it("takes a manual retry as pending", async () => {
-    const transact = createTransact(core.database.pool);
-    const history = createDeliveryHistory({ sql: core.sql, listSql: core.sql, transact });
+    const history = createDeliveryHistory({ sql: core.sql, listSql: core.sql, transact: core.transact });
     const failed = await work.addDelivery(subscription, { status: "failed" });
 
     const answer = await history.retry({ id: String(failed.id), limit: 5 });

@@ -1,5 +1,4 @@
 import { expect } from "chai";
-import { createTransact } from "../../src/db/sql.ts";
 import type { Sender } from "../../src/deliveries/attempt/send.ts";
 import {
   createTestDeliveries,
@@ -27,11 +26,11 @@ describe("createTestDeliveries", () => {
   };
   beforeEach(() => {
     [hanging, doesHang] = [[], false];
-    const { sql, database } = scene.core;
+    const { sql, transact } = scene.core;
     const create = (): TestDeliveries =>
       createTestDeliveries({
         sql,
-        transact: createTransact(database.pool),
+        transact,
         send,
         openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
         timeoutMs: 30_000,

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { createIndexSql, createTransact } from "../../src/db/sql.ts";
+import { createIndexSql } from "../../src/db/sql.ts";
 import { createDeliveryHistory } from "../../src/deliveries/history.ts";
 import { addDeliveryRoutes } from "../../src/deliveries/routes.ts";
 import { createApp } from "../../src/http/app.ts";
@@ -48,7 +48,7 @@ export async function startListApi({
   readonly lookThrough?: number;
 } = {}): Promise<ListApi> {
   const core = await openCoreDatabase();
-  const { prisma, database } = core;
+  const { prisma, database, transact } = core;
   const { pool } = database;
   const { log } = createMemoryLog();
   const tokens = createTokenProvider({ ...core, log });
@@ -56,7 +56,6 @@ export async function startListApi({
   const listSql = createIndexSql(pool);
   const cursors = createCursors("secret");
   const urlOf = createUrlOf({ publicUrl: "https://api.example.com", hosts: [] });
-  const transact = createTransact(pool);
   const secretBox = createSecretBox(randomBytes(32));
   const posts = {
     bodyLimitBytes: 100_000,
