@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { Pool } from "pg";
-import { journalSql, notesYaml, type Audience } from "../../test/support/ledger.ts";
+import { journalSql, type Audience } from "../../test/support/ledger.ts";
+import { notesYaml } from "../../test/support/notes.ts";
 import { type PrivatePostgres, startPrivatePostgres } from "../../test/support/postgres.ts";
 import { admin, writeConfiguration } from "../../test/support/program.ts";
 import { type PrivateRabbitMq, startPrivateRabbitMq } from "../../test/support/rabbitmq.ts";

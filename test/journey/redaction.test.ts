@@ -11,6 +11,7 @@ import { keepAudit } from "../support/audit.ts";
 import { createCanaries, type Canaries } from "../support/canaries.ts";
 import { fillDataDir } from "../support/embedded.ts";
 import { call, createMemoryLog } from "../support/http.ts";
+import { notesYaml } from "../support/notes.ts";
 import { startPrivatePostgres } from "../support/postgres.ts";
 import type { PrivateServer } from "../support/private-process.ts";
 import {
@@ -38,18 +39,6 @@ webhooks:
   sweepInterval: 0.2
   requeueAfter: 2
   allowedNetworks: [127.0.0.0/8]
-`;
-
-const notesYaml = `
-name: notes
-model: Note
-fields:
-  id: { type: Int, id: true }
-  text: { type: String }
-  user_id: { type: Int }
-triggers: [on_create, on_update, on_delete]
-ownerColumn: user_id
-searchableColumns: [text]
 `;
 
 /** Statements that fail on the server, each with the value in another part of its error. */
@@ -244,7 +233,10 @@ describe("secrets in what the service says", function () {
 
   beforeEach(async () => {
     canaries = createCanaries();
-    configuration = writeConfiguration({ service, resources: { "notes.yaml": notesYaml } });
+    configuration = writeConfiguration({
+      service,
+      resources: { "notes.yaml": `${notesYaml}searchableColumns: [text]\n` },
+    });
     receiver = await startReceiver();
   });
 

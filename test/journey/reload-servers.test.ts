@@ -1,7 +1,8 @@
 import { join } from "node:path";
 import { expect } from "chai";
 import { prepareKillScene, type KillScene } from "../support/kill-scene.ts";
-import { expectClean, isQuiet, ledgerLine, notesYaml, readLedger } from "../support/ledger.ts";
+import { expectClean, isQuiet, ledgerLine, readLedger } from "../support/ledger.ts";
+import { notesYaml } from "../support/notes.ts";
 import { createOwnDatabase, type OwnDatabase } from "../support/private-servers.ts";
 import {
   admin,

@@ -19,18 +19,6 @@ export const journalSql = `
   END $$;
   CREATE TRIGGER write_journal AFTER INSERT OR UPDATE OR DELETE ON notes FOR EACH ROW EXECUTE FUNCTION write_journal()`;
 
-/** Mapping file of the table that the journal and the writers know. */
-export const notesYaml = `
-name: notes
-model: Note
-fields:
-  id: { type: Int, id: true }
-  text: { type: String }
-  user_id: { type: Int }
-triggers: [on_create, on_update, on_delete]
-ownerColumn: user_id
-`;
-
 /** A subscription of the test, identified by the path of its URL. */
 export interface Audience {
   readonly path: string;

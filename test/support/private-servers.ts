@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto";
 import { createTestDatabase } from "./database.ts";
-import { notesYaml } from "./ledger.ts";
+import { notesYaml } from "./notes.ts";
 import { startPrivatePostgres } from "./postgres.ts";
 import type { PrivateServer } from "./private-process.ts";
 import { writeConfiguration, type Configuration } from "./program.ts";
@@ -19,7 +19,7 @@ export interface PrivateServers {
 }
 
 /**
- * Starts both, with the notes of ledger.ts as the only resource. Migrates nothing.
+ * Starts both, with the notes of notes.ts as the only resource. Migrates nothing.
  *
  * @param service The text of `service.yaml`.
  * @param fsync Whether commits outlive an immediate shutdown of PostgreSQL.
