@@ -10,7 +10,7 @@ import type { Infrastructure } from "./infrastructure.ts";
 
 /**
  * Adds the routes of events. Returns the streams, which a worker of the API feeds, and the feed
- * that reads events.
+ * that reads events. `present` presents them, over the connections of lists.
  */
 export function addEvents(
   router: ApiRouter,
@@ -19,7 +19,7 @@ export function addEvents(
   options: Omit<FeedRoutesOptions, "feed" | "streams"> &
     Pick<EventFeedOptions, "judge"> &
     Pick<EventStreamsOptions, "recheck">,
-): { readonly streams: EventStreams; readonly feed: EventFeed } {
+): { readonly streams: EventStreams; readonly feed: EventFeed } & Pick<EventFeedOptions, "present"> {
   const sql = createSql({ pool: database.lists, isEmbedded });
   const present = createEventPresenter({
     definitions,
@@ -29,5 +29,5 @@ export function addEvents(
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });
   addEventRoutes(router, { ...options, feed, streams });
-  return { streams, feed };
+  return { streams, feed, present };
 }

@@ -99,7 +99,7 @@ export function createApi({
   });
   const jwts = addUsers(router, infrastructure, configuration, { tokens, ...lists, ...posts });
   const registered = [...definitions.keys()];
-  const { streams, feed } = addEvents(router, infrastructure, configuration, {
+  const { streams, feed, present } = addEvents(router, infrastructure, configuration, {
     judge: (pairs, which) => eligibility.judge(pairs, which),
     recheck: createRecheck({ tokens, jwts }),
     registered,
@@ -112,7 +112,7 @@ export function createApi({
     feed,
     registered,
   });
-  const replayed = { ...posts, ...lists, eligibility, filters };
+  const replayed = { ...posts, ...lists, eligibility, filters, present };
   const replays = addReplays(router, { infrastructure, configuration }, replayed);
   addOperations(router, infrastructure, configuration, { ...source, ...lists, ...posts });
   const openRouter = createRouter(routePrefix);

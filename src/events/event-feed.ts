@@ -7,7 +7,7 @@ import type { Caller } from "../kit/caller.ts";
 import { groupBy } from "../kit/group-by.ts";
 import type { Trigger } from "../mapping/definition.ts";
 import { createPageSizes, type PageSizes } from "../querying/page-sizes.ts";
-import type { Presented, PresentedAll } from "./event-presenter.ts";
+import type { Captured, Presented, PresentedAll } from "./event-presenter.ts";
 
 /** Filter of the events that a caller requests. */
 export interface FeedQuery {
@@ -83,13 +83,7 @@ export interface EventFeedOptions {
     }[],
     which?: "previous",
   ) => Promise<readonly (boolean | undefined)[]>;
-  readonly present: (
-    resource: string,
-    events: readonly {
-      readonly snapshot: Readonly<Record<string, unknown>>;
-      readonly previous: Readonly<Record<string, unknown>> | null;
-    }[],
-  ) => Promise<PresentedAll>;
+  readonly present: (resource: string, events: readonly Captured[]) => Promise<PresentedAll>;
 }
 
 type Order = "ASC" | "DESC";
