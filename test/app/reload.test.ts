@@ -8,20 +8,16 @@ import { OperatorError } from "../../src/kit/errors.ts";
 import { createReloader, type Reloader } from "../../src/app/reload.ts";
 import { fixedSettings, settings } from "../../src/config/settings.ts";
 import { openRaw } from "../support/raw.ts";
-import { startService, type TestService } from "../support/service.ts";
+import { serviceOfSuite } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 describe("createReloader", () => {
-  let service: TestService;
+  const service = serviceOfSuite({ mode: "embedded" });
   /** What the next reads give: each waits until the test releases it. */
   let reads: ((given: CheckedConfiguration | Error) => void)[];
   let reloader: Reloader;
   let stopping: AbortController;
   let present: Configuration;
-
-  before(async () => {
-    service = await startService({ mode: "embedded" });
-  });
 
   beforeEach(() => {
     reads = [];
@@ -38,8 +34,6 @@ describe("createReloader", () => {
       stopping: stopping.signal,
     });
   });
-
-  after(() => service.stop());
 
   function withConfig(change: Partial<Config>, hash = "next"): CheckedConfiguration {
     const { config, definitions } = present;

@@ -1,15 +1,10 @@
 import { expect } from "chai";
 import { notesYaml, subscribe } from "../support/notes.ts";
 import { startReceiver } from "../support/receiver.ts";
-import { request, startService, type Answer, type TestService } from "../support/service.ts";
+import { request, serviceOfSuite, type Answer } from "../support/service.ts";
 
 describe("POST /webhooks/{id}/replay with an Idempotency-Key", () => {
-  let service: TestService;
-
-  before(async () => {
-    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
-  });
-  after(() => service.stop());
+  const service = serviceOfSuite({ mode: "servers", resources: { "notes.yaml": notesYaml } });
 
   for (const [what, change] of [
     ["is off", { is_active: false }],

@@ -1,17 +1,16 @@
 import { expect } from "chai";
-import { startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 import { notesYaml } from "../support/notes.ts";
 
 const idsOf = ({ data }: Answer["body"]): readonly number[] =>
   data.map(({ id }: { readonly id: number }) => id);
 
 describe("GET /webhook-replays", () => {
-  let service: TestService;
+  const service = serviceOfSuite({ mode: "servers", resources: { "notes.yaml": notesYaml } });
   let ada: TestUser;
   let ben: TestUser;
 
   before(async () => {
-    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
     ada = await service.createUser();
     ben = await service.createUser();
     await service.infrastructure.sql(
@@ -23,7 +22,6 @@ describe("GET /webhook-replays", () => {
       [ada.id, ben.id],
     );
   });
-  after(() => service.stop());
 
   const list = async (query: string, by = ada): Promise<Answer["body"]> =>
     (await by.request("GET", `/webhook-replays${query}`)).body;

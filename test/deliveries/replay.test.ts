@@ -9,25 +9,21 @@ import { auditOf } from "../support/audit.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { createNote, notesYaml, subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
-import { startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const since = "2020-01-01T00:00:00Z";
 const never = { since, status: ["never"] };
 
 describe("POST /webhooks/{id}/replay", () => {
-  let service: TestService;
+  const service = serviceOfSuite({
+    mode: "servers",
+    resources: { "notes.yaml": notesYaml },
+    webhooks: { maxAttempts: 1, timeoutMs: 2_000, backoffMs: [300] },
+  });
   let receiver: TestReceiver;
   let ada: TestUser;
 
-  before(async () => {
-    service = await startService({
-      mode: "servers",
-      resources: { "notes.yaml": notesYaml },
-      webhooks: { maxAttempts: 1, timeoutMs: 2_000, backoffMs: [300] },
-    });
-  });
-  after(() => service.stop());
   beforeEach(async () => {
     receiver = await startReceiver();
     ada = await service.createUser();

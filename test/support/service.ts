@@ -225,3 +225,11 @@ export async function startService(options: ServiceOptions): Promise<TestService
     },
   };
 }
+
+/** Starts a service before the tests of a suite, and stops it after them. */
+export function serviceOfSuite(options: ServiceOptions): TestService {
+  const service = {} as TestService;
+  before(async () => void Object.assign(service, await startService(options)));
+  after(() => service.stop());
+  return service;
+}

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { text } from "node:stream/consumers";
 import { expect } from "chai";
 import { notesYaml } from "../support/notes.ts";
-import { startService, type TestService, type TestUser } from "../support/service.ts";
+import { serviceOfSuite, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 /** A resource whose records belong to an e-mail address. */
@@ -32,21 +32,17 @@ async function aSecond(): Promise<void> {
 }
 
 describe("a request whose body comes when its admin is none any more", () => {
-  let service: TestService;
+  const service = serviceOfSuite({
+    mode: "servers",
+    resources: { "notes.yaml": notesYaml, "letters.yaml": lettersYaml },
+  });
   let admin: TestUser;
   let thief: TestUser;
-
-  before(async () => {
-    const resources = { "notes.yaml": notesYaml, "letters.yaml": lettersYaml };
-    service = await startService({ mode: "servers", resources });
-  });
 
   beforeEach(async () => {
     admin = await service.createUser({ isAdmin: true });
     thief = await service.createUser({ isAdmin: true });
   });
-
-  after(() => service.stop());
 
   /** Sends the head, does `meanwhile` once the token is known, then sends the body. */
   async function late(

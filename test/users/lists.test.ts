@@ -1,17 +1,16 @@
 import { expect } from "chai";
 import { notesYaml } from "../support/notes.ts";
-import { startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 
 const namesOf = (body: Answer["body"]): unknown[] => body.data.map(({ name }: { name: string }) => name);
 const idsOf = (body: Answer["body"]): number[] => body.data.map(({ id }: { id: number }) => id);
 
 describe("lists of tokens and users", () => {
-  let service: TestService;
+  const service = serviceOfSuite({ mode: "servers", resources: { "notes.yaml": notesYaml } });
   let ada: TestUser;
   let admin: TestUser;
 
   before(async () => {
-    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
     ada = await service.createUser({ name: "Ada" });
     admin = await service.createUser({ name: "Root", isAdmin: true });
     const { sql } = service.infrastructure;
@@ -28,8 +27,6 @@ describe("lists of tokens and users", () => {
       [ada.id],
     );
   });
-
-  after(() => service.stop());
 
   for (const [query, ...names] of [
     ["filter[name]=t1,t2", "t2", "t1"],

@@ -1,23 +1,16 @@
 import { expect } from "chai";
 import { notesYaml } from "../support/notes.ts";
-import { request, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
-import { until } from "../support/wait.ts";
+import { request, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 
 describe("tokens and users over HTTP, with an Idempotency-Key", () => {
-  let service: TestService;
+  const service = serviceOfSuite({ mode: "servers", resources: { "notes.yaml": notesYaml } });
   let ada: TestUser;
   let admin: TestUser;
-
-  before(async () => {
-    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
-  });
 
   beforeEach(async () => {
     ada = await service.createUser();
     admin = await service.createUser({ isAdmin: true });
   });
-
-  after(() => service.stop());
 
   const send = (token: string, path: string, body: unknown, key: string): Promise<Answer> =>
     request({

@@ -1,23 +1,17 @@
 import { expect } from "chai";
 import { auditOf } from "../support/audit.ts";
 import { notesYaml } from "../support/notes.ts";
-import { request, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { request, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 
 describe("tokens and users over HTTP", () => {
-  let service: TestService;
+  const service = serviceOfSuite({ mode: "servers", resources: { "notes.yaml": notesYaml } });
   let ada: TestUser;
   let admin: TestUser;
-
-  before(async () => {
-    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml } });
-  });
 
   beforeEach(async () => {
     ada = await service.createUser();
     admin = await service.createUser({ isAdmin: true });
   });
-
-  after(() => service.stop());
 
   const ask = (token: string, method: string, path: string, body?: unknown): Promise<Answer> =>
     request({ url: service.baseUrl + path, method, token, body });

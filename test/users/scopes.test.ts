@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { includesScope } from "../../src/kit/scopes.ts";
-import { request, startService, type TestService } from "../support/service.ts";
+import { request, serviceOfSuite, startService, type TestService } from "../support/service.ts";
 
 const resources = {
   "notes.yaml": `
@@ -62,16 +62,13 @@ POST /users/1/tokens admin`
 const held = ["*", "read", "write", "notes:read", "notes:write", "notices:read", "webhooks", "admin"];
 
 describe("scopes over HTTP", () => {
-  let service: TestService;
+  const service = serviceOfSuite({ mode: "embedded", resources });
   let ada: Awaited<ReturnType<TestService["createUser"]>>;
 
   before(async () => {
-    service = await startService({ mode: "embedded", resources });
     ada = await service.createUser();
     await ada.request("POST", "/resources/notes", { text: "a" });
   });
-
-  after(() => service.stop());
 
   const tokenWith = async (scopes: readonly string[], userId = ada.id): Promise<string> =>
     (await service.api.tokens.issue({ userId, name: "scoped", scopes })).token;

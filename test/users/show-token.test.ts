@@ -1,17 +1,15 @@
 import { expect } from "chai";
-import { startService, type TestService, type TestUser } from "../support/service.ts";
+import { serviceOfSuite, type TestUser } from "../support/service.ts";
 
 describe("GET of one token", () => {
-  let service: TestService;
+  const service = serviceOfSuite({ mode: "servers", resources: {} });
   let admin: TestUser;
   let ada: TestUser;
 
   before(async () => {
-    service = await startService({ mode: "servers", resources: {} });
     admin = await service.createUser({ isAdmin: true });
     ada = await service.createUser();
   });
-  after(() => service.stop());
 
   it("shows it as the list does, where Location points, without its text", async () => {
     const made = await ada.request("POST", "/tokens", { name: "own" });
