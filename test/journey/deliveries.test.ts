@@ -4,7 +4,7 @@ import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { IncomingMessage } from "../../src/broker/broker.ts";
 import { createNote, notesYaml, subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { endlessBody, hang, startReceiver, type TestReceiver } from "../support/receiver.ts";
-import { modes, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { modes, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const plans = `
@@ -23,19 +23,17 @@ webhookBackoff: [0.01]
 for (const mode of modes) {
   describe(`deliveries (${mode})`, function () {
     this.timeout(60_000);
-    let service: TestService;
+    const service = serviceOfSuite({
+      mode,
+      resources: { "notes.yaml": notesYaml, "plans.yaml": plans },
+      webhooks: { maxAttempts: 3, timeoutMs: 500, manualRetryLimit: 2 },
+    });
     let receiver: TestReceiver;
     let ada: TestUser;
 
     before(async () => {
-      service = await startService({
-        mode,
-        resources: { "notes.yaml": notesYaml, "plans.yaml": plans },
-        webhooks: { maxAttempts: 3, timeoutMs: 500, manualRetryLimit: 2 },
-      });
       ada = await service.createUser();
     });
-    after(() => service.stop());
     beforeEach(async () => {
       receiver = await startReceiver();
     });

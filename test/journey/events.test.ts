@@ -6,14 +6,7 @@ import { testOperator } from "../support/actors.ts";
 import { createNote, notesYaml, subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { openEventSource, type EventSource } from "../support/event-source.ts";
 import { startReceiver } from "../support/receiver.ts";
-import {
-  modes,
-  request,
-  startService,
-  type Answer,
-  type TestService,
-  type TestUser,
-} from "../support/service.ts";
+import { modes, request, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const teamYaml = `
@@ -41,24 +34,22 @@ const texts = (source: EventSource): readonly unknown[] =>
 for (const mode of modes) {
   describe(`GET /events (${mode})`, function () {
     this.timeout(60_000);
-    let service: TestService;
+    const service = serviceOfSuite({
+      mode,
+      resources: { "notes.yaml": notesYaml, "reports.yaml": teamYaml },
+      // As in 512 MB: a page then has 2 MB.
+      http: { memoryBudgetBytes: 64 * 1024 ** 2 },
+      // One attempt, however long the test takes to look at it.
+      webhooks: { backoffMs: [600_000] },
+    });
     let ada: TestUser;
     let eve: TestUser;
     const sources: EventSource[] = [];
 
     before(async () => {
-      service = await startService({
-        mode,
-        resources: { "notes.yaml": notesYaml, "reports.yaml": teamYaml },
-        // As in 512 MB: a page then has 2 MB.
-        http: { memoryBudgetBytes: 64 * 1024 ** 2 },
-        // One attempt, however long the test takes to look at it.
-        webhooks: { backoffMs: [600_000] },
-      });
       ada = await service.createUser();
       eve = await service.createUser();
     });
-    after(() => service.stop());
     afterEach(() => {
       for (const source of sources.splice(0)) source.close();
     });

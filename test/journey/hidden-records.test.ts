@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { startReceiver } from "../support/receiver.ts";
-import { startService, request, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { serviceOfSuite, request, type Answer, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const members = "members: { some: { user_id: $user.id } }";
@@ -191,17 +191,15 @@ const writes: readonly (readonly [method: string, path: string, body?: object])[
 
 /** Ada, 1, has what is hidden from Bob, 2, who leads the one project and is a member of it. */
 describe("what Bob may not read", () => {
-  let service: TestService;
+  const service = serviceOfSuite({ mode: "servers", resources, webhooks: { maxAttempts: 1 } });
   let ada: TestUser;
   let bob: TestUser;
 
   before(async () => {
-    service = await startService({ mode: "servers", resources, webhooks: { maxAttempts: 1 } });
     ada = await service.createUser({ name: "Ada" });
     bob = await service.createUser({ name: "Bob" });
     expect([ada.id, bob.id]).to.deep.equal([1, 2]);
   });
-  after(() => service.stop());
 
   const visible = `
     INSERT INTO projects (id, name, lead_id) VALUES (1, 'ours', 2);

@@ -1,16 +1,13 @@
 import { expect } from "chai";
 import { notesYaml } from "../support/notes.ts";
-import { startService, type TestService } from "../support/service.ts";
+import { serviceOfSuite } from "../support/service.ts";
 
 describe("webhooks that are too large for an answer together", () => {
-  let service: TestService;
-
-  before(async () => {
-    const http = { memoryBudgetBytes: 32 * 1024 ** 2 };
-    service = await startService({ mode: "servers", resources: { "notes.yaml": notesYaml }, http });
+  const service = serviceOfSuite({
+    mode: "servers",
+    resources: { "notes.yaml": notesYaml },
+    http: { memoryBudgetBytes: 32 * 1024 ** 2 },
   });
-
-  after(() => service.stop());
 
   it("are refused to an admin, who lists those of a user", async () => {
     const admin = await service.createUser({ isAdmin: true });

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { loadConfig } from "../../src/config/load.ts";
 import { createNote, notesYaml, subscribe, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
-import { modes, startService, type TestService, type TestUser } from "../support/service.ts";
+import { modes, serviceOfSuite, type TestUser } from "../support/service.ts";
 
 const refusal = "The url must not point to a loopback address, which is outside the allowed networks.";
 // As the image has it: on the embedded database, and reached from other machines.
@@ -14,23 +14,21 @@ const { allowedNetworks, adminNetworks } = loadConfig({
 
 for (const mode of modes) {
   describe(`webhooks to this machine while others reach the API (${mode})`, () => {
-    let service: TestService;
+    const service = serviceOfSuite({
+      mode,
+      resources: { "notes.yaml": notesYaml },
+      webhooks: { maxAttempts: 1, allowedNetworks, adminNetworks },
+    });
     let receiver: TestReceiver;
     let ada: TestUser;
     let root: TestUser;
 
     before(async () => {
-      service = await startService({
-        mode,
-        resources: { "notes.yaml": notesYaml },
-        webhooks: { maxAttempts: 1, allowedNetworks, adminNetworks },
-      });
       [ada, root] = await Promise.all([
         service.createUser(),
         service.createUser({ isAdmin: true, name: "Root" }),
       ]);
     });
-    after(() => service.stop());
     beforeEach(async () => {
       receiver = await startReceiver();
     });

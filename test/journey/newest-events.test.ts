@@ -1,13 +1,6 @@
 import { expect } from "chai";
 import { createNote, notesYaml } from "../support/notes.ts";
-import {
-  modes,
-  request,
-  startService,
-  type Answer,
-  type TestService,
-  type TestUser,
-} from "../support/service.ts";
+import { modes, request, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const list = (user: TestUser, query = ""): Promise<Answer> => user.request("GET", `/events${query}`);
@@ -30,16 +23,14 @@ async function untilShown(user: TestUser, text: string, count = 1): Promise<void
 for (const mode of modes) {
   describe(`GET /events?before= and POST /webhooks/preview (${mode})`, function () {
     this.timeout(60_000);
-    let service: TestService;
+    const service = serviceOfSuite({ mode, resources: { "notes.yaml": notesYaml } });
     let ada: TestUser;
     let eve: TestUser;
 
     before(async () => {
-      service = await startService({ mode, resources: { "notes.yaml": notesYaml } });
       ada = await service.createUser();
       eve = await service.createUser();
     });
-    after(() => service.stop());
 
     it("lists the newest first, page by page, to where it began", async () => {
       for (const text of ["a", "b", "c"]) await createNote(ada, text);

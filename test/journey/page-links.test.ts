@@ -1,21 +1,19 @@
 import { expect } from "chai";
 import { notesYaml } from "../support/notes.ts";
 import { exchange } from "../support/raw.ts";
-import { startService, type TestService, type TestUser } from "../support/service.ts";
+import { serviceOfSuite, type TestUser } from "../support/service.ts";
 
 describe("page links of an API with http.hosts", () => {
-  let service: TestService;
+  const service = serviceOfSuite({
+    mode: "embedded",
+    resources: { "notes.yaml": notesYaml },
+    http: { hosts: ["api.example.com", "api.example.org"] },
+  });
   let ada: TestUser;
 
   before(async () => {
-    service = await startService({
-      mode: "embedded",
-      resources: { "notes.yaml": notesYaml },
-      http: { hosts: ["api.example.com", "api.example.org"] },
-    });
     ada = await service.createUser();
   });
-  after(() => service.stop());
 
   /** Of the second page of a list. */
   async function prevPageUrl(path: string, host: string): Promise<unknown> {

@@ -2,24 +2,22 @@ import { expect } from "chai";
 import { auditOf } from "../support/audit.ts";
 import { createNote, notesYaml, subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { hang, startReceiver, type TestReceiver } from "../support/receiver.ts";
-import { modes, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { modes, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 for (const mode of modes) {
   describe(`deliveries of subscriptions that are paused or deleted (${mode})`, () => {
-    let service: TestService;
+    const service = serviceOfSuite({
+      mode,
+      resources: { "notes.yaml": notesYaml },
+      webhooks: { maxAttempts: 3, timeoutMs: 500, backoffMs: [300] },
+    });
     let receiver: TestReceiver;
     let ada: TestUser;
 
     before(async () => {
-      service = await startService({
-        mode,
-        resources: { "notes.yaml": notesYaml },
-        webhooks: { maxAttempts: 3, timeoutMs: 500, backoffMs: [300] },
-      });
       ada = await service.createUser();
     });
-    after(() => service.stop());
     beforeEach(async () => {
       receiver = await startReceiver();
     });

@@ -8,7 +8,7 @@ import { openEventSource } from "../support/event-source.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { subscribe, unsubscribeAll, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type ReceivedRequest, type TestReceiver } from "../support/receiver.ts";
-import { modes, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { modes, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const rest = `
@@ -42,16 +42,12 @@ const updatesIn = async (user: TestUser, resource: string, id: number): Promise<
 for (const mode of modes) {
   describe(`previous: true (${mode})`, function () {
     this.timeout(60_000);
-    let service: TestService;
+    const service = serviceOfSuite({ mode, resources, webhooks: { maxAttempts: 3, backoffMs: [100] } });
     let receiver: TestReceiver;
     let ada: TestUser;
     let eve: TestUser;
     let admin: TestUser;
 
-    before(async () => {
-      service = await startService({ mode, resources, webhooks: { maxAttempts: 3, backoffMs: [100] } });
-    });
-    after(() => service.stop());
     beforeEach(async () => {
       receiver = await startReceiver();
       [ada, eve, admin] = [

@@ -1,13 +1,6 @@
 import { expect } from "chai";
 import { call } from "../support/http.ts";
-import {
-  modes,
-  request,
-  startService,
-  type Answer,
-  type TestService,
-  type TestUser,
-} from "../support/service.ts";
+import { modes, request, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 import { create, shop } from "./shop.ts";
 
 type Body = Answer["body"];
@@ -18,17 +11,15 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** The numbers are the sections of the specification; "contract" is the contract's section 4. */
 for (const mode of modes) {
   describe(`specification (${mode})`, () => {
-    let service: TestService;
+    const service = serviceOfSuite({ mode, resources: shop });
     let ada: TestUser;
     let admin: TestUser;
     let count = 0;
 
     before(async () => {
-      service = await startService({ mode, resources: shop });
       ada = await service.createUser({ name: "Ada Lovelace" });
       admin = await service.createUser({ isAdmin: true });
     });
-    after(() => service.stop());
 
     /** As a new user, who owns no records yet. */
     const fresh = (): Promise<TestUser> => service.createUser();

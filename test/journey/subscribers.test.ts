@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
 import { createMemoryTerminal } from "../support/memory-terminal.ts";
 import { reply, startReceiver, type TestReceiver } from "../support/receiver.ts";
-import { modes, startService, type Answer, type TestService, type TestUser } from "../support/service.ts";
+import { modes, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 const owned = (name: string, model: string, more = ""): string => `
@@ -50,12 +50,11 @@ const seers: readonly (readonly [resource: string, seenBy: readonly Person[]])[]
 
 for (const mode of modes) {
   describe(`subscribers (${mode})`, () => {
-    let service: TestService;
+    const service = serviceOfSuite({ mode, resources, webhooks: { maxAttempts: 2 } });
     let receiver: TestReceiver;
     let users: Readonly<Record<Person, TestUser>>;
 
     before(async () => {
-      service = await startService({ mode, resources, webhooks: { maxAttempts: 2 } });
       users = {
         owner: await service.createUser(),
         stranger: await service.createUser(),
@@ -65,7 +64,6 @@ for (const mode of modes) {
       };
       await sql("UPDATE svc.users SET email = 'keeper@EXAMPLE.com' WHERE id = $1", [users.keeper.id]);
     });
-    after(() => service.stop());
 
     beforeEach(async () => {
       receiver = await startReceiver();

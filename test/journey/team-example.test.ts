@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { expect } from "chai";
 import { startReceiver } from "../support/receiver.ts";
 import { until } from "../support/wait.ts";
-import { startService, type TestService, type TestUser } from "../support/service.ts";
+import { serviceOfSuite, type TestUser } from "../support/service.ts";
 
 const resources = Object.fromEntries(
   ["projects.yaml", "project_members.yaml"].map((name) => [
@@ -12,20 +12,18 @@ const resources = Object.fromEntries(
 );
 
 describe("config/example-team", () => {
-  let service: TestService;
+  const service = serviceOfSuite({ mode: "servers", resources });
   let lead: TestUser;
   let member: TestUser;
   let stranger: TestUser;
 
   before(async () => {
-    service = await startService({ mode: "servers", resources });
     [lead, member, stranger] = [
       await service.createUser(),
       await service.createUser(),
       await service.createUser(),
     ];
   });
-  after(() => service.stop());
 
   it("shows a project to its members and nobody else, and lets its lead alone change it and them", async () => {
     const { body: project } = await lead.request("POST", "/resources/projects", { name: "Apollo" });

@@ -6,14 +6,7 @@ import { stateSql } from "../support/delivery-states.ts";
 import { createNote, notesYaml, unsubscribeAll } from "../support/notes.ts";
 import { startReceiver, type ReceivedRequest, type TestReceiver } from "../support/receiver.ts";
 import { until } from "../support/wait.ts";
-import {
-  modes,
-  request,
-  startService,
-  type Answer,
-  type TestService,
-  type TestUser,
-} from "../support/service.ts";
+import { modes, request, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 
 /** What the answers show of a receiver. */
 interface Shown {
@@ -52,29 +45,27 @@ async function verifyAll(secret: string, standard: string, received: ReceivedReq
 
 for (const mode of modes) {
   describe(`what a webhook has of its own (${mode})`, () => {
-    let service: TestService;
+    const service = serviceOfSuite({
+      mode,
+      resources: {
+        "notes.yaml": notesYaml,
+        "memos.yaml": notesYaml
+          .replace("notes", "memos")
+          .replace("Note", "Memo")
+          .replace("triggers: [on_create, on_update, on_delete]", "triggers: [on_create]"),
+        "quiet.yaml": notesYaml
+          .replace("notes", "quiet")
+          .replace("Note", "Quiet")
+          .replace("[on_create, on_update, on_delete]", "[]"),
+      },
+      webhooks: { maxAttempts: 1_000 },
+    });
     let receiver: TestReceiver;
     let ada: TestUser;
 
     before(async () => {
-      service = await startService({
-        mode,
-        resources: {
-          "notes.yaml": notesYaml,
-          "memos.yaml": notesYaml
-            .replace("notes", "memos")
-            .replace("Note", "Memo")
-            .replace("triggers: [on_create, on_update, on_delete]", "triggers: [on_create]"),
-          "quiet.yaml": notesYaml
-            .replace("notes", "quiet")
-            .replace("Note", "Quiet")
-            .replace("[on_create, on_update, on_delete]", "[]"),
-        },
-        webhooks: { maxAttempts: 1_000 },
-      });
       ada = await service.createUser();
     });
-    after(() => service.stop());
     beforeEach(async () => {
       receiver = await startReceiver();
     });

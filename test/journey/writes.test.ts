@@ -1,14 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { until } from "../support/wait.ts";
-import {
-  modes,
-  request,
-  startService,
-  type Answer,
-  type TestService,
-  type TestUser,
-} from "../support/service.ts";
+import { modes, request, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 
 const notes = `
 name: notes
@@ -27,17 +20,14 @@ const isReplayed = ({ headers }: Answer): boolean => headers.get("idempotent-rep
 for (const mode of modes) {
   describe(`writes, on ${mode}`, function () {
     this.timeout(60_000);
-    let service: TestService;
+    const service = serviceOfSuite({ mode, resources: { "notes.yaml": notes } });
     let ada: TestUser;
     let ben: TestUser;
 
     before(async () => {
-      service = await startService({ mode, resources: { "notes.yaml": notes } });
       ada = await service.createUser();
       ben = await service.createUser({ isAdmin: true, name: "Ben" });
     });
-
-    after(() => service.stop());
 
     const post = (path: string, body: unknown, key: string, { token } = ada): Promise<Answer> =>
       request({
