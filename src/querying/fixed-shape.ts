@@ -1,4 +1,5 @@
 import { countModes, type Field, type FieldType } from "../mapping/definition.ts";
+import type { Shown } from "../mapping/shown.ts";
 import type { Operator } from "./operators.ts";
 import type { ListShape, PathTable, ShownPath } from "./shown-paths.ts";
 
@@ -22,7 +23,7 @@ export interface ListedKey {
 export function fixedShape(
   keys: readonly ListedKey[],
   rest: Partial<Pick<ListShape, "hasGroups" | "counts" | "own">> = {},
-): ListShape {
+): ListShape & { readonly places: ReadonlyMap<string, Shown> } {
   const fields = new Map(keys.map((key) => [key.name, fieldOf(key)]));
   const shownPaths = keys.map(({ name, operators }): ShownPath => ({
     path: name,

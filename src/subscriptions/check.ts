@@ -8,6 +8,7 @@ import { isEmpty, toDecimal } from "../validation/values.ts";
 import type { JsonFilterFaults } from "../querying/json-filter.ts";
 import type { FilterUse } from "./filters.ts";
 import { readHeaders } from "./own-headers.ts";
+import { subscriptionShape } from "./own-subscriptions.ts";
 import { everyResource, type NewSubscription, type SubscriptionChanges } from "./subscription.ts";
 
 /** Rules of the checks that depend on the resources and the settings. */
@@ -65,20 +66,8 @@ const fields = [
   "description",
 ];
 const changeable = fields.filter((name) => name !== "resource" && name !== "secret");
-/** Fields of the answers that a body may send back but cannot set. */
-const readOnly = [
-  "id",
-  "user_id",
-  "disabled_at",
-  "disabled_reason",
-  "failing_since",
-  "last_success_at",
-  "last_attempt_at",
-  "masked_secret",
-  "previous_secret_until",
-  "created_at",
-  "updated_at",
-];
+/** Fields of the answers, which a body may send back. */
+const shown = [...subscriptionShape.places.keys()];
 /** Most unknown keys that one answer names. */
 const mostUnknown = 20;
 
@@ -130,7 +119,7 @@ export async function checkSubscriptionChanges(
     errors.set("resource", [messageFor({ rule: "prohibited", field: "resource", sizeKind: "string" })]);
   for (const name of ["secret", "standard_secret"])
     if (Object.hasOwn(body, name)) errors.set(name, [secretMessage]);
-  addUnknown(errors, body, changeable, ["resource", "secret", "standard_secret"]);
+  addUnknown(errors, body, changeable, ["secret", "standard_secret"]);
   return errors.size > 0 ? invalid(errors) : { kind: "valid", value: changesIn(body, stored) };
 }
 
@@ -335,7 +324,7 @@ function addUnknown(
   known: readonly string[],
   others: readonly string[] = [],
 ): void {
-  const expected = [...known, ...readOnly, ...others];
+  const expected = [...known, ...shown, ...others];
   const unknown = Object.keys(body).filter((name) => !expected.includes(name));
   for (const name of unknown.slice(0, mostUnknown)) {
     const meant = nearest(name, known);
