@@ -71,7 +71,7 @@ export function createApi({
   const lists = {
     maxPerPage,
     cursors,
-    listTurns: createListTurns(database.lists, presence),
+    listTurns: createTurnsOfUsers(halfOf(database.lists), presence),
     urlOf: createUrlOf(config.http),
     listSql: createIndexSql(database.lists),
     listText: createTextSql(database.lists, () => undefined),

@@ -27,15 +27,21 @@ export interface Seal {
   decrypt(sealed: Uint8Array): string;
 }
 
-/** A POST whose body has been read, with its action. */
-export interface Post {
+/**
+ * The action of a POST. With a transaction, every statement uses it: another connection would wait
+ * for it on the embedded database, and may not be available elsewhere.
+ */
+type Act = (transaction: Transaction | undefined) => Promise<Answer>;
+
+/**
+ * A POST whose body has been read, with its action. `prepare` returns the action after reads that
+ * use other connections. A request whose answer is kept is not prepared, and not checked again.
+ */
+export type Post = PostSettings & ({ readonly act: Act } | { readonly prepare: () => Promise<Act> });
+
+interface PostSettings {
   /** Runs the write. Default: the transactions of `createAnswerPost`. */
   readonly inTransaction?: InTransaction;
-  /**
-   * Performs the action. With a transaction, every statement uses it: another connection would wait
-   * for it on the embedded database, and may not be available elsewhere.
-   */
-  readonly act: (transaction: Transaction | undefined) => Promise<Answer>;
   /** Whether the answer shows a secret. It is then kept encrypted, like the secret. */
   readonly isSecret?: boolean;
   /** Further input of the answer, in addition to method, path and body. */
@@ -117,10 +123,7 @@ export function createAnswerPost({
       mark: (sql, forMs) => markInProgress(sql, key, { requestHash, forMs }),
       forget: (sql) => forgetKey(sql, key),
     };
-    const { act, longestMs, inTransaction = ofAll } = post;
-    const { answer, isReplayed } = await (longestMs === undefined
-      ? actInTransaction({ act, inTransaction }, steps)
-      : actBetweenTransactions({ act, inTransaction, longestMs }, steps));
+    const { answer, isReplayed } = await answered({ inTransaction: ofAll, ...post }, steps);
     if (isReplayed) ctx.set("Idempotent-Replayed", "true");
     send(ctx, answer);
   };
@@ -146,11 +149,34 @@ interface Answered {
   readonly isReplayed: boolean;
 }
 
-type Acting = Required<Pick<Post, "inTransaction" | "act">>;
+function actOf(post: Post): Act | Promise<Act> {
+  return "act" in post ? post.act : post.prepare();
+}
+
+/** Returns the kept answer, or performs the action and keeps its answer. */
+async function answered(
+  post: Post & { readonly inTransaction: InTransaction },
+  steps: KeySteps,
+): Promise<Answered> {
+  const { inTransaction, longestMs } = post;
+  if ("prepare" in post) {
+    const begun = await inTransaction(({ sql }) => steps.begin(sql));
+    if ("answer" in begun) return { answer: begun.answer, isReplayed: true };
+  }
+  const action = { inTransaction, act: await actOf(post) };
+  return longestMs === undefined
+    ? actInTransaction(action, steps)
+    : actBetweenTransactions({ ...action, longestMs }, steps);
+}
+
+interface Action {
+  readonly inTransaction: InTransaction;
+  readonly act: Act;
+}
 
 /** Performs the action and keeps the answer in one transaction. */
 async function actInTransaction(
-  { inTransaction, act }: Acting,
+  { inTransaction, act }: Action,
   { begin, keep }: KeySteps,
 ): Promise<Answered> {
   return inTransaction(async (transaction) => {
@@ -168,7 +194,7 @@ async function actInTransaction(
  * the answer.
  */
 async function actBetweenTransactions(
-  { inTransaction, act, longestMs }: Acting & { readonly longestMs: number },
+  { inTransaction, act, longestMs }: Action & { readonly longestMs: number },
   { begin, keep, mark, forget }: KeySteps,
 ): Promise<Answered> {
   const begun = await inTransaction(async ({ sql }) => {

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { ownersOnly } from "../support/definitions.ts";
 import { withVariant } from "./serving.ts";
 import { apiOfSuite, ask, seed, startApi } from "./serving-api.ts";
 

@@ -12,7 +12,8 @@ import { createRecordOperations } from "../../src/resources/record-operations.ts
 import { createStore } from "../../src/resources/store.ts";
 import { createViews } from "../../src/resources/view.ts";
 import { createRandom, pick, upTo, type Random } from "../support/random.ts";
-import { definitions, servedOfSuite } from "./serving.ts";
+import { ownersOnly } from "../support/definitions.ts";
+import { servedOfSuite, withVariant } from "./serving.ts";
 
 const seed = Number(process.env["SVC_TEST_SEED"] ?? Date.now() % 1_000_000);
 const count = Number(process.env["SVC_TEST_QUERIES"] ?? 600) / 4;

@@ -3,7 +3,7 @@ import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { openRaw } from "../support/raw.ts";
 import { openSlowReader, type SlowReader } from "../support/slow-reader.ts";
 import { until } from "../support/wait.ts";
-import { apiOfSuite, ask } from "./serving-api.ts";
+import { apiOfSuite, ask, startApi, type Api } from "./serving-api.ts";
 
 const memoryBudgetBytes = 40_000_000;
 const limitOfUser = memoryBudgetBytes / 2;
@@ -13,7 +13,9 @@ const largeText = "repeat('漢', 1500000)";
 const largeBytes = 4_500_000;
 
 describe("memory of answers that nobody reads", () => {
-  const { served, api } = apiOfSuite(undefined, { memoryBudgetBytes });
+  const { served, api } = apiOfSuite(undefined, {
+    memoryBudget: createMemoryBudget({ limitBytes: memoryBudgetBytes }),
+  });
   let readers: SlowReader[];
 
   before(async () => {
@@ -31,7 +33,10 @@ describe("memory of answers that nobody reads", () => {
     for (const reader of readers) reader.leave();
   });
 
-  async function open(request: string, body?: string): Promise<SlowReader> {
+  async function open(
+    request: string,
+    { body = "", who = "ada", at = api }: { body?: string; who?: string; at?: Api } = {},
+  ): Promise<SlowReader> {
     const [method, path] = request.split(" ");
     const headers = { Authorization: `Bearer ${who}` };
     const target = `${method} /svc-api/resources${path}`;

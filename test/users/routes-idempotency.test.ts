@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { notesYaml } from "../support/notes.ts";
 import { request, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 
 describe("tokens and users over HTTP, with an Idempotency-Key", () => {
   const service = serviceOfSuite({ mode: "servers", resources: { "notes.yaml": notesYaml } });

@@ -39,26 +39,11 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
     const { isResource } = options;
     const body = await readJsonBody(ctx, bodyLimitBytes);
     await answerPost(ctx, {
-      async act(transaction) {
-        if (isDryRun) {
-          const { total: count, isEstimate, eventIds } = plan;
-          const json = { count, is_estimate: isEstimate, event_ids: eventIds.map(Number) };
-          return { status: 200, headers: {}, json: JSON.stringify(json) };
-        }
-        // Checked here, because the kept answer to a repeated request must come first.
-        if (!subscription.isActive)
-          throw new AppError("replay.refused", inactive, { errors: { webhook: [inactive] } });
-        const own = transaction?.sql ?? sql;
-        const made = await createReplay(own, subscription, { asked, plan, actor: actorOf(ctx) });
-        if (made === undefined) {
-          const name = await describeUnfinished(own, subscription.id);
-          throw new AppError("replay.conflict", `${name} of this webhook has not ended: cancel it first.`);
-        }
-        onRunning();
-        const collection = urlOf(ctx);
-        collection.pathname = collection.pathname.replace(
-          /\/webhooks\/[^/]+\/replay\/?$/,
-          "/webhook-replays",
+      async prepare() {
+        const read = readReplayBody(body, { subscription, isResource, now: new Date() });
+        const { asked, isDryRun } = read;
+        const plan = await listTurns.run(ctx.state.caller.id, () =>
+          planReplay({ sql: listSql, eligibility }, subscription, asked),
         );
         return async (transaction) => {
           if (isDryRun) {
