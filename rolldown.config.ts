@@ -9,7 +9,7 @@ export default defineConfig({
     "src/bin/svc.ts",
     "src/bin/svc-admin.ts",
     "src/bin/healthcheck.ts",
-    "src/db/prisma-internals/describe-models-process.ts",
+    "src/db/prisma-internals/describe-models-process.js",
   ],
   platform: "node",
   // What has files of its own that are not JavaScript, and what a start does not load.

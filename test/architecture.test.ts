@@ -83,7 +83,7 @@ function partOf(file: string): string {
 }
 
 function files(): readonly string[] {
-  return readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) => /\.tsx?$/.test(file));
+  return readdirSync(src, { recursive: true, encoding: "utf8" }).filter((file) => /\.[jt]sx?$/.test(file));
 }
 
 function importsOf(file: string): readonly Import[] {

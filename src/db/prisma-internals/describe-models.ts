@@ -1,6 +1,5 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import path from "node:path";
 import { fileURLToPath } from "node:url";
 import type { GetPrismaClientConfig } from "@prisma/client/runtime/client";
 import { OperatorError } from "../../kit/errors.ts";
@@ -14,25 +13,22 @@ export type ModelsDescription = Pick<GetPrismaClientConfig, "runtimeDataModel" |
 /** Answer of the child process; a refusal is Prisma's message. */
 export type DescribeAnswer = ModelsDescription | { readonly refusal: string };
 
+/** Kept for the next reload, which seldom changes the models. */
+let last: { readonly schemaText: string; readonly answer: DescribeAnswer } | undefined;
+
 const timeoutMs = 120_000;
-/**
- * The program of the child process, with this file's extension: TypeScript in tests, JavaScript
- * when built.
- */
-const processFile = fileURLToPath(
-  new URL(`describe-models-process${path.extname(import.meta.url)}`, import.meta.url),
-);
+const processFile = fileURLToPath(new URL("describe-models-process.js", import.meta.url));
 
 /**
  * Returns what `prisma generate` would write about the schema, without the CLI. Calls the same
  * functions in a separate process. Prisma's parser takes a tenth of a gigabyte, which is freed when
- * the process ends. Requests are still served while mapping files are reloaded. (A thread would
- * suffice if the loader of the tests worked in threads of Node.js 20.)
+ * the process ends. Requests are still served while mapping files are reloaded.
  *
  * @throws OperatorError with Prisma's own message when the schema is refused.
  */
 export async function describeModels(schemaText: string): Promise<ModelsDescription> {
-  const answer = await ask(schemaText);
+  if (last?.schemaText !== schemaText) last = { schemaText, answer: await ask(schemaText) };
+  const { answer } = last;
   if ("refusal" in answer)
     throw new OperatorError(`The models cannot be made from the mapping files:\n${answer.refusal}`);
   return answer;
@@ -40,7 +36,12 @@ export async function describeModels(schemaText: string): Promise<ModelsDescript
 
 async function ask(schemaText: string): Promise<DescribeAnswer> {
   // Passes none of the service's secrets, and turns off colours in a message that may be logged.
-  const child = fork(processFile, { env: { NO_COLOR: "1" }, timeout: timeoutMs, killSignal: "SIGKILL" });
+  const child = fork(processFile, {
+    env: { NO_COLOR: "1" },
+    execArgv: [],
+    timeout: timeoutMs,
+    killSignal: "SIGKILL",
+  });
   let answer: DescribeAnswer | undefined;
   child.once("message", (message) => {
     answer = message as DescribeAnswer;

@@ -80,10 +80,21 @@ describe("describeModels", function () {
     expect(message).to.include("schema.prisma:").and.not.include("\u001B").and.not.include("error_code");
   });
 
+  it("starts no process for the schema that it described last", async () => {
+    const first = await describeModels(everything);
+    const before = processes();
+
+    const asked = describeModels(everything);
+    const during = processes();
+
+    expect(await asked).to.equal(first);
+    expect(during).to.equal(before);
+  });
+
   it("leaves no process behind, answered or refused", async () => {
     const before = processes();
 
-    const asked = Promise.allSettled([describeModels(everything), describeModels("model {")]);
+    const asked = Promise.allSettled([describeModels(`${everything}\n`), describeModels("model {")]);
     const during = processes();
     await asked;
     await until(() => processes() === before, { what: "the end of both processes" });
