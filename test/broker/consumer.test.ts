@@ -7,7 +7,8 @@ import { isMissingQueue } from "../../src/broker/consumer.ts";
 import { connectRabbitMq } from "../../src/broker/rabbitmq.ts";
 import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
 import { createLog } from "../../src/telemetry/log.ts";
-import { startPrivateRabbitMq, type PrivateRabbitMq } from "../support/rabbitmq.ts";
+import { purgeQueues } from "../support/queues.ts";
+import { amqpUrl } from "../support/services.ts";
 import { until } from "../support/wait.ts";
 
 const log = createLog({ level: "silent" });
@@ -16,16 +17,15 @@ setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
 describe("startConsumption", () => {
-  let server: PrivateRabbitMq;
+  let url: string;
 
   before(async () => {
-    server = await startPrivateRabbitMq();
+    url = await amqpUrl();
+    await purgeQueues(url);
   });
 
-  after(() => server.dispose());
-
   it("holds nothing of a consumer that has stopped, such as that of a configuration before", async () => {
-    const broker = await connectRabbitMq({ url: server.url, log });
+    const broker = await connectRabbitMq({ url, log });
     async function consumeOnce(): Promise<WeakRef<object>> {
       const received: IncomingMessage[] = [];
       const options = {
@@ -71,7 +71,7 @@ describe("startConsumption", () => {
   ];
   for (const [what, expected, ask] of refusals)
     it(`${expected ? "takes" : "does not take"} the refusal of ${what} for a missing queue`, async () => {
-      const connection = await connect(server.url);
+      const connection = await connect(url);
       const channel = await connection.createChannel();
       channel.on("error", () => undefined);
       await channel.assertQueue(queues.first, { durable: true, arguments: { "x-queue-type": "quorum" } });

@@ -4,13 +4,14 @@ import { openLink, type Link } from "../../src/broker/link.ts";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import { startUpkeep, type Upkeep } from "../../src/broker/upkeep.ts";
 import { createLog } from "../../src/telemetry/log.ts";
-import { startPrivateRabbitMq, type PrivateRabbitMq } from "../support/rabbitmq.ts";
+import { purgeQueues } from "../support/queues.ts";
+import { amqpUrl } from "../support/services.ts";
 import { until } from "../support/wait.ts";
 
 const log = createLog({ level: "silent" });
 
 describe("startUpkeep", () => {
-  let server: PrivateRabbitMq;
+  let url: string;
   let link: Link;
   let upkeep: Upkeep;
   /** A connection behind the back of the upkeep. */
@@ -18,13 +19,13 @@ describe("startUpkeep", () => {
   let close: () => Promise<unknown>;
 
   before(async () => {
-    server = await startPrivateRabbitMq();
-    link = await openLink({ url: server.url, name: "svc consumer", log });
+    url = await amqpUrl();
+    link = await openLink({ url, name: "svc consumer", log });
     // Set up after the topology is declared.
     await new Promise<void>((resolve) =>
       link.keepChannel({ open: (one) => one.createChannel(), setUp: async () => resolve() }),
     );
-    const connection = await connect(server.url);
+    const connection = await connect(url);
     other = await connection.createConfirmChannel();
     close = () => connection.close();
     // Looks only when it is asked.
@@ -34,7 +35,7 @@ describe("startUpkeep", () => {
     await close?.();
     await upkeep?.stop();
     await link?.close();
-    await server.dispose();
+    await purgeQueues(url);
   });
 
   /** Whether a queue takes an event. */
