@@ -89,7 +89,8 @@ export async function startPrivatePostgres({
       "-U",
       "postgres",
       `--pwfile=${passwordFile}`,
-      "--auth=password",
+      // A hash of SCRAM takes the server 5 ms of CPU for each connection.
+      "--auth=md5",
       "--encoding=UTF8",
       `--locale=${locale}`,
       "--no-sync",
