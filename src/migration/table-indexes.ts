@@ -37,9 +37,14 @@ export function tableIndexesOf({ table, fields, indexes }: Definition): readonly
   });
 }
 
-/** Returns whether an index comes from `indexes`. The schema engine does not know these indexes. */
-export function isTableIndex({ kind, name, comment }: LiveObject): boolean {
-  return kind === "index" && (comment?.startsWith(sign) === true || /_svc_idx(?:_\d+)?$/.test(name));
+/**
+ * Returns whether an index comes from `indexes`. The schema engine does not know these indexes. Its
+ * own index of a column `svc` has a name with their ending.
+ */
+export function isTableIndex({ kind, table, name, columns, comment }: LiveObject): boolean {
+  if (kind !== "index") return false;
+  const ofEngine = `${partsOfTable(table).name}_${columns.join("_")}_idx`;
+  return comment?.startsWith(sign) === true || (/_svc_idx(?:_\d+)?$/.test(name) && name !== ofEngine);
 }
 
 /**

@@ -67,6 +67,20 @@ describe("applyMigration of tables in schemas of their own", () => {
     return rows.map(({ indexdef }) => indexdef);
   };
 
+  it("tells its index of a column `svc` from those that the key `indexes` requires", async () => {
+    const fields = [field("svc", "String", { isIndexed: true })];
+    const indexes: readonly TableIndex[] = [{ fields: ["svc"], where: "svc <> ''", type: "btree" }];
+    const hosts = definitionsOf(definition({ name: "hosts", table: "sales.hosts", fields, indexes }));
+
+    await scene.migrate(hosts);
+
+    expect(await scene.plan(hosts)).to.deep.include({ steps: [], losses: [], leftAlone: [] });
+    const names = ["hosts_svc_idx", "hosts_svc_svc_idx"];
+    expect(await scene.record()).to.include.members(names.map((name) => `sales.hosts index ${name}`));
+    await scene.migrate(definitionsOf(), true);
+    await scene.client.query("DROP TABLE sales.hosts");
+  });
+
   it("gives a column a counter, and takes one away, beside a sequence of that name in public", async () => {
     const sequences = (): Promise<readonly unknown[]> =>
       scene.rows(
