@@ -65,10 +65,11 @@ export async function applyMigration({
   const before: Step[] = [];
   const migrate = async (): Promise<MigrationPlan> => {
     if (byHand.length > 0)
-      await migrateByHand({ url, byHand, actor, onApplied: (...steps) => before.push(...steps) });
+      await migrateByHand({ url, byHand, actor, log, onApplied: (...steps) => before.push(...steps) });
     return inMigrationTransaction({
       url,
       isReadOnly: false,
+      log,
       async work(client) {
         const planned = await planLocked({ client, definitions, allowDestructive });
         await runSteps(client, planned.steps, showsValues);
@@ -136,16 +137,19 @@ async function migrateByHand({
   url,
   byHand,
   actor,
+  log,
   onApplied,
 }: {
   readonly url: string;
   readonly byHand: readonly HandMigration[];
   readonly actor: Actor | undefined;
+  readonly log: Log;
   readonly onApplied: (...steps: readonly Step[]) => void;
 }): Promise<void> {
   const { core, pending } = await inMigrationTransaction({
     url,
     isReadOnly: false,
+    log,
     async work(client) {
       const due = pendingByHand(byHand, await appliedByHand(client));
       if (due.length === 0) return { core: [], pending: due };
@@ -157,6 +161,7 @@ async function migrateByHand({
   await applyByHand({
     url,
     migrations: byHand,
+    log,
     record: (client, migration) => recordMigration(client, [{ title: titleOf(migration) }], actor),
     onApplied: (migration) => onApplied({ title: titleOf(migration), sql: migration.sql }),
   });

@@ -102,7 +102,7 @@ export async function openMigratedAdmin(options: AdminOptions): Promise<AdminCon
   }
 }
 
-async function ensureCoreTables({ config, database, url, actor }: AdminContext): Promise<void> {
+async function ensureCoreTables({ config, database, url, log, actor }: AdminContext): Promise<void> {
   const { migrations } = await findInstalled(database.pool);
   if (pendingMigrations(await loadCoreMigrations(), migrations).length === 0) return;
   if (!config.database.autoMigrate) {
@@ -113,6 +113,7 @@ async function ensureCoreTables({ config, database, url, actor }: AdminContext):
   await inMigrationTransaction({
     url,
     isReadOnly: false,
+    log,
     // Checks again what is due: a service that starts now creates the same tables.
     work: (client) => applyCoreMigrations(client, actor),
   });

@@ -10,6 +10,7 @@ import {
 import { watchCaptures } from "./follow-captures.ts";
 import { watchRenames } from "./follow-renames.ts";
 import { appliedByHand, handSteps, pendingByHand, titleOf, type HandMigration } from "./hand-migrations.ts";
+import type { Log } from "../telemetry/log.ts";
 
 /**
  * Applies the migrations by hand that a database lacks, each with its record in its own
@@ -24,11 +25,13 @@ export async function applyByHand({
   migrations,
   record,
   onApplied,
+  log,
 }: {
   readonly url: string;
   readonly migrations: readonly HandMigration[];
   readonly record: (client: Client, migration: HandMigration) => Promise<void>;
   readonly onApplied: (migration: HandMigration) => void;
+  readonly log: Log;
 }): Promise<void> {
   for (const migration of migrations) {
     const work = async (client: Client): Promise<boolean> => {
@@ -46,8 +49,8 @@ export async function applyByHand({
       return true;
     };
     const isApplied = migration.isInTransaction
-      ? await inMigrationTransaction({ url, isReadOnly: false, work })
-      : await inMigrationSession({ url, work });
+      ? await inMigrationTransaction({ url, isReadOnly: false, log, work })
+      : await inMigrationSession({ url, log, work });
     if (isApplied) onApplied(migration);
   }
 }

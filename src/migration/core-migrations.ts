@@ -6,6 +6,8 @@ import { valueSettings } from "../db/client.ts";
 import { ownerHint } from "../db/missing-right.ts";
 import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import { root } from "../kit/root.ts";
+import type { Log } from "../telemetry/log.ts";
+import { lockHolders } from "./lock-holders.ts";
 
 /** One or more SQL statements, and their purpose. */
 export interface Step {
@@ -117,20 +119,23 @@ export function transactionSettings(lockMs = lockTimeoutMs): string {
  *
  * @param isReadOnly Whether the transaction is for a plan: it waits for no other one, and cannot
  *   change anything.
+ * @param log Says for whom it waits.
  */
 export async function inMigrationTransaction<T>({
   url,
   isReadOnly,
+  log,
   work,
 }: {
   readonly url: string;
   readonly isReadOnly: boolean;
+  readonly log?: Log;
   readonly work: (client: Client) => Promise<T>;
 }): Promise<T> {
   return withClient(url, async (client) => {
     await client.query(isReadOnly ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" : "BEGIN");
     await client.query(transactionSettings(isReadOnly ? 0 : lockTimeoutMs));
-    if (!isReadOnly) await takeLock(client, "pg_try_advisory_xact_lock");
+    if (!isReadOnly) await takeLock(client, "pg_try_advisory_xact_lock", log);
     const result = await work(client);
     await client.query("COMMIT");
     return result;
@@ -143,16 +148,18 @@ export async function inMigrationTransaction<T>({
  */
 export async function inMigrationSession<T>({
   url,
+  log,
   work,
 }: {
   readonly url: string;
+  readonly log?: Log;
   readonly work: (client: Client) => Promise<T>;
 }): Promise<T> {
   return withClient(url, async (client) => {
     await client.query(
       `SET statement_timeout = 0; SET lock_timeout = 0; SET search_path = public; ${noTransactionTimeout(false)}`,
     );
-    await takeLock(client, "pg_try_advisory_lock");
+    await takeLock(client, "pg_try_advisory_lock", log);
     return work(client);
   });
 }
@@ -178,6 +185,9 @@ async function withClient<T>(url: string, work: (client: Client) => Promise<T>):
 }
 
 const lockWaitMs = 100;
+/** Longer than most migrations of processes that start together. */
+const silentWaitMs = 2000;
+const holdsLock = `locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = ${lockKey}`;
 
 /**
  * Waits for other migrations. Polls, because `CREATE INDEX CONCURRENTLY` waits for every running
@@ -186,11 +196,17 @@ const lockWaitMs = 100;
 async function takeLock(
   client: Client,
   take: "pg_try_advisory_xact_lock" | "pg_try_advisory_lock",
+  log: Log | undefined,
 ): Promise<void> {
-  for (;;) {
+  const saysAt = performance.now() + silentWaitMs;
+  for (let isSaid = false; ;) {
     // Uses no parameters, because the portal of an extended query would keep its snapshot.
     const { rows } = await client.query<{ isTaken: boolean }>(`SELECT ${take}(${lockKey}) AS "isTaken"`);
     if (rows[0]?.isTaken === true) return;
+    if (!isSaid && performance.now() >= saysAt) {
+      isSaid = true;
+      log?.warn({ holders: await lockHolders(client, holdsLock) }, "waits for another migration to end");
+    }
     await setTimeout(lockWaitMs);
   }
 }

@@ -2,6 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import type { ClientBase } from "pg";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 import type { Step } from "./core-migrations.ts";
+import { heldByOthers, lockHolders } from "./lock-holders.ts";
 
 /**
  * Time of one try: shorter than `deadlock_timeout` (1 s), after which PostgreSQL fails a statement
@@ -72,7 +73,7 @@ export async function lockTables(
 async function tryMsFor(client: ClientBase, ids: readonly string[]): Promise<number> {
   const { rows } = await client.query<{ ms: number }>(
     `SELECT setting::int AS ms FROM pg_settings WHERE name = 'deadlock_timeout' AND EXISTS (
-       SELECT FROM pg_locks WHERE ${heldByOthers} AND mode = 'ShareUpdateExclusiveLock')`,
+       SELECT FROM pg_locks WHERE ${heldByOthers} AND ${onTables} AND mode = 'ShareUpdateExclusiveLock')`,
     [ids],
   );
   return (rows[0]?.ms ?? 0) + tryMs;
@@ -93,56 +94,20 @@ async function tryLock(client: ClientBase, statements: string, timeoutMs: number
   return true;
 }
 
-// Prepared transactions have no process id, so their `pid` is null.
-const heldByOthers = `
-  locktype = 'relation' AND granted AND relation::text = ANY($1) AND pid IS DISTINCT FROM pg_backend_pid()
-    AND database = (SELECT oid FROM pg_database WHERE datname = current_database())`;
-
-// A role without the rights of pg_read_all_stats sees no times of other roles.
-const holdersQuery = `
-  SELECT locks.pid, act.application_name AS application, act.usename AS role, act.backend_type AS type, act.state,
-    to_char(act.xact_start AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') AS since,
-    string_agg(DISTINCT locks.relation::regclass::text, ', ') AS tables
-  FROM (SELECT * FROM pg_locks WHERE ${heldByOthers}) AS locks LEFT JOIN pg_stat_activity AS act ON act.pid = locks.pid
-  GROUP BY locks.pid, locks.virtualtransaction, act.application_name, act.usename, act.backend_type, act.state, act.xact_start
-  ORDER BY act.xact_start NULLS FIRST LIMIT 5`;
-
-interface Holder {
-  readonly pid: number | null;
-  readonly application: string | null;
-  readonly role: string | null;
-  readonly type: string | null;
-  readonly state: string | null;
-  readonly since: string | null;
-  readonly tables: string;
-}
+const onTables = "locktype = 'relation' AND relation::text = ANY($1)";
 
 async function busyError(
   client: ClientBase,
   ids: readonly string[],
   patience: number,
 ): Promise<OperatorError> {
-  const { rows } = await client.query<Holder>(holdersQuery, [ids]);
+  const faults = await lockHolders(client, onTables, [ids]);
   const start = `The migration changed nothing: for ${Math.round(patience / 1000)} s there was always another transaction on a table that it changes.`;
-  if (rows.length === 0)
+  if (faults.length === 0)
     return new OperatorError(`${start} Each of them was short. Try again at a quieter time.`);
-  const faults = rows.map(shownHolder);
   return new OperatorError(
     `${start} These have them now:\n${faults.map((line) => `  - ${line}`).join("\n")}\n` +
       "Try again when they are done, or end one with SELECT pg_terminate_backend(<pid>).",
     { faults },
   );
-}
-
-function shownHolder({ pid, application, role, type, state, since, tables }: Holder): string {
-  if (pid === null) return `a prepared transaction (see pg_prepared_xacts): ${tables}`;
-  const name = application === null || application === "" ? (type ?? "unknown") : application;
-  const parts = [
-    `pid ${pid}`,
-    `application ${JSON.stringify(name)}`,
-    role !== null && `role ${JSON.stringify(role)}`,
-    since !== null && `in a transaction since ${since}`,
-    state !== null && `now ${state}`,
-  ];
-  return `${parts.filter((part) => part !== false).join(", ")}: ${tables}`;
 }

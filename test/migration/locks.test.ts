@@ -1,6 +1,12 @@
 import { expect } from "chai";
 import { Client } from "pg";
-import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
+import { pino } from "pino";
+import {
+  coreSteps,
+  inMigrationTransaction,
+  loadCoreMigrations,
+  runSteps,
+} from "../../src/migration/core-migrations.ts";
 import { lockTables } from "../../src/migration/lock-tables.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 import type { Definition, Definitions, DeleteAction } from "../../src/mapping/definition.ts";
@@ -168,6 +174,32 @@ describe("a migration beside transactions of the version before", () => {
       await scene.client.query("COMMIT");
     });
   }
+
+  it("says for which other one it waits", async () => {
+    const { url } = scene;
+    const lines: string[] = [];
+    const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
+    let second: Promise<void> | undefined;
+
+    const pid = await inMigrationTransaction({
+      url,
+      isReadOnly: false,
+      async work(client) {
+        second = inMigrationTransaction({ url, isReadOnly: false, log, work: async () => undefined });
+        await until(() => lines.length > 0, { what: "the second to say that it waits" });
+        return (await client.query<{ pid: number }>("SELECT pg_backend_pid() AS pid")).rows[0]?.pid;
+      },
+    });
+    await second;
+
+    expect(lines).to.have.length(1);
+    const { msg, holders } = JSON.parse(lines[0] ?? "");
+    expect(msg).to.equal("waits for another migration to end");
+    expect(holders).to.have.length(1);
+    expect(holders[0]).to.match(
+      new RegExp(`^pid ${pid}, application "svc migrate", role "\\w+", in a transaction since \\S+Z, now `),
+    );
+  });
 
   it("waits as long as it takes until autovacuum gives way", async () => {
     await scene.migrate(definitionsOf(notes));
