@@ -91,10 +91,13 @@ export function coreSteps(pending: readonly CoreMigration[]): readonly Step[] {
 
 /**
  * Settings of every connection that migrates. No limit of time ends its transactions. The server
- * ends them two minutes after the machine of the client is gone, and not after two hours.
+ * ends them two minutes after the machine of the client is gone, and not after two hours. When only
+ * the process is gone, it ends even a statement that runs, and gives back the locks. PostgreSQL 13
+ * and servers on Windows cannot do that.
  */
 export const clientSettings = `${valueSettings}
-  SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6; SET tcp_user_timeout = '2min';`;
+  SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6; SET tcp_user_timeout = '2min';
+  DO $$ BEGIN SET client_connection_check_interval = '2s'; EXCEPTION WHEN undefined_object OR invalid_parameter_value THEN END $$;`;
 
 /**
  * Returns the settings of a transaction that migrates. The role or the database may set limits for

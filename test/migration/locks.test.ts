@@ -201,6 +201,25 @@ describe("a migration beside transactions of the version before", () => {
     );
   });
 
+  it("has the server end a statement when its process is gone", async () => {
+    const statement = "SELECT pg_sleep(60)";
+    const isRunning = async (): Promise<boolean> =>
+      (await scene.rows(`SELECT FROM pg_stat_activity WHERE query = '${statement}'`)).length > 0;
+
+    await inMigrationTransaction({
+      url: scene.url,
+      isReadOnly: false,
+      async work(client) {
+        const sleeping = client.query(statement).catch(() => undefined);
+        await until(isRunning, { what: "the statement to run" });
+        client.connection.stream.destroy();
+        await sleeping;
+      },
+    }).catch(() => undefined);
+
+    await until(async () => !(await isRunning()), { what: "the statement to end", timeoutMs: 15_000 });
+  });
+
   it("waits as long as it takes until autovacuum gives way", async () => {
     await scene.migrate(definitionsOf(notes));
     await writer.query("BEGIN; LOCK TABLE notes IN SHARE UPDATE EXCLUSIVE MODE");
