@@ -11,6 +11,8 @@ import { heldByOthers, lockHolders } from "./lock-holders.ts";
 const tryMs = 500;
 /** Pause between two tries, in which statements run that waited behind the first. */
 const breakMs = 200;
+/** The same pause where the role may not lock a table: what goes on for longer is waited for. */
+const longUseMs = 1000;
 const patienceMs = 30_000;
 
 const [statementTimeout, deadlock] = ["57014", "40P01"];
@@ -30,8 +32,10 @@ export function coreTablesOf(steps: readonly Step[]): readonly string[] {
  * Makes several short tries, because all other statements wait behind each try. A long wait, such
  * as behind a `pg_dump`, would stop the whole service meanwhile.
  *
- * @param tables Names for `to_regclass`. Leaves out tables that do not exist yet, and those that
- *   the role may not lock.
+ * A role with the privileges SELECT and TRIGGER may lock no table. The migration then waits until
+ * no long transaction uses it, before the trigger waits for a lock of its own.
+ *
+ * @param tables Names for `to_regclass`. Leaves out tables that do not exist yet.
  * @param options.referred Tables that may be read meanwhile, in the same form.
  * @param options.patience Time in ms after which there is no other try.
  * @throws OperatorError that names the sessions which hold the tables; no table is then locked.
@@ -44,26 +48,45 @@ export async function lockTables(
     patience = patienceMs,
   }: { readonly referred?: readonly string[]; readonly patience?: number } = {},
 ): Promise<void> {
-  const { rows } = await client.query<{ statement: string; ids: readonly string[] }>(
-    `SELECT format('LOCK TABLE %s IN %s MODE', string_agg(oid::regclass::text, ', ' ORDER BY oid), mode) AS statement,
+  const { rows } = await client.query<{ statement: string | null; ids: readonly string[] }>(
+    `SELECT CASE WHEN may THEN format('LOCK TABLE %s IN %s MODE', string_agg(oid::regclass::text, ', ' ORDER BY oid), mode) END AS statement,
        array_agg(oid::text) AS ids
      FROM (
        SELECT to_regclass(name)::oid AS oid, min(mode) AS mode FROM (
          SELECT unnest($1::text[]), 'ACCESS EXCLUSIVE' UNION ALL SELECT unnest($2::text[]), 'SHARE ROW EXCLUSIVE'
        ) AS given (name, mode) GROUP BY 1
-     ) AS wanted JOIN pg_class USING (oid)
-     WHERE relkind IN ('r', 'p') AND has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE') GROUP BY mode ORDER BY mode DESC`,
+     ) AS wanted JOIN pg_class USING (oid) CROSS JOIN LATERAL has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE') AS may
+     WHERE relkind IN ('r', 'p') GROUP BY mode, may ORDER BY mode DESC`,
     [tables, referred],
   );
   if (rows.length === 0) return;
   const ids = rows.flatMap((row) => row.ids);
   // Locks the tables first that may be read meanwhile, because the other locks block more.
-  const statements = rows.map(({ statement }) => statement).join(";");
+  const statements = rows.flatMap(({ statement }) => statement ?? []).join(";");
+  const unlocked = rows.flatMap((row) => (row.statement === null ? row.ids : []));
+  const isQuiet = createQuietCheck(client, unlocked);
   const endsAt = performance.now() + patience;
-  while (!(await tryLock(client, statements, await tryMsFor(client, ids)))) {
+  while (!((await isQuiet()) && (await tryLock(client, statements, await tryMsFor(client, ids))))) {
     if (performance.now() >= endsAt) throw await busyError(client, ids, patience);
-    await setTimeout(breakMs);
+    await setTimeout(unlocked.length > 0 ? longUseMs : breakMs);
   }
+}
+
+/** Returns a check that no transaction has used the tables since the check before. */
+function createQuietCheck(client: ClientBase, ids: readonly string[]): () => Promise<boolean> {
+  let before: readonly string[] | undefined;
+  return async () => {
+    if (ids.length === 0) return true;
+    // A VACUUM gives way to the trigger.
+    const { rows } = await client.query<{ id: string }>(
+      `SELECT DISTINCT virtualtransaction AS id FROM pg_locks WHERE ${heldByOthers} AND ${onTables} AND mode <> 'ShareUpdateExclusiveLock'`,
+      [ids],
+    );
+    const now = rows.map(({ id }) => id);
+    const isQuiet = now.length === 0 || (before !== undefined && !now.some((id) => before?.includes(id)));
+    before = now;
+    return isQuiet;
+  };
 }
 
 /**

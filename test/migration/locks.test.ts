@@ -9,6 +9,8 @@ import {
 } from "../../src/migration/core-migrations.ts";
 import { lockTables } from "../../src/migration/lock-tables.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
+import { applyMigration } from "../../src/app/apply-migration.ts";
+import { createLog } from "../../src/telemetry/log.ts";
 import type { Definition, Definitions, DeleteAction } from "../../src/mapping/definition.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
@@ -174,6 +176,40 @@ describe("a migration beside transactions of the version before", () => {
       await scene.client.query("COMMIT");
     });
   }
+
+  it("lets others write to a table that its role may not lock, while a long transaction has it", async () => {
+    const url = new URL(scene.url);
+    await scene.client.query(`
+      CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL);
+      CREATE ROLE svc_test_watcher LOGIN PASSWORD 'x';
+      GRANT CREATE ON DATABASE ${url.pathname.slice(1)} TO svc_test_watcher;
+      GRANT SELECT, TRIGGER ON customers TO svc_test_watcher;
+      SET lock_timeout = '2s'`);
+    [url.username, url.password] = ["svc_test_watcher", "x"];
+    const insert = "INSERT INTO customers (name) VALUES ('Ada')";
+    try {
+      await writer.query("BEGIN");
+      await writer.query(insert);
+      const definitions = definitionsOf({ ...customers, isManaged: false });
+      const log = createLog({ level: "silent" });
+      const migrated = applyMigration({ url: url.href, definitions, allowDestructive: false, log });
+      const result = migrated.then(() => "done", String);
+      const waiting =
+        "SELECT FROM pg_stat_activity WHERE usename = 'svc_test_watcher' AND (wait_event = 'relation' OR query LIKE '%virtualtransaction AS id%')";
+      await until(async () => (await scene.rows(waiting)).length > 0, {
+        what: "the migration to wait for the table",
+        timeoutMs: 20_000,
+      });
+
+      const inserted = await scene.client.query(insert).then(({ command }) => command, String);
+      await writer.query("COMMIT");
+      const done = await result;
+
+      expect([inserted, done]).to.deep.equal(["INSERT", "done"]);
+    } finally {
+      await scene.client.query("DROP OWNED BY svc_test_watcher CASCADE; DROP ROLE svc_test_watcher");
+    }
+  });
 
   it("says for which other one it waits", async () => {
     const { url } = scene;
