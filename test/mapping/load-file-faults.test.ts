@@ -377,9 +377,18 @@ const code = {
   "broken.mjs": "export function transform() {\n}}\n",
 };
 
+const toView: Case = [
+  "a foreign key to a view",
+  "  a_id: { type: Int, references: totals.id }",
+  "8:34: fields.a_id.references: totals is a view, to which no foreign key leads; expected the table beneath it",
+];
+const view =
+  "name: totals\nmodel: T\nmanaged: false\nview: true\ntriggers: []\nfields: { id: { type: Int, id: true } }";
+
 describe("checkDefinitions, of a file that is wrong in itself", () => {
   describe("keys", () => itRefuses(keys));
   describe("fields", () => itRefuses(fields));
+  describe("references", () => itRefuses([toView], { "totals.yaml": view }));
   describe("defaults", () => itRefuses(defaults));
   describe("module", () => itRefuses(modules, code));
 });

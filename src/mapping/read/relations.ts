@@ -181,6 +181,8 @@ function linkOwn({
       : broken;
   if (!isUniqueAlone(other, { keys: keysOf(target) }))
     return refuse(`expected the key or a unique field; ${given.references} is neither`);
+  if (draft.content.managed !== false && target.content.view === true)
+    return refuse(`${targetName} is a view, to which no foreign key leads; expected the table beneath it`);
   if (other.type !== field.type || other.isList) {
     const type = other.isList ? `a list of ${other.type}` : other.type;
     return refuse(
