@@ -194,6 +194,14 @@ function notesOn(definition: Definition, columns: readonly LiveColumn[]): readon
         'the column may be null: a record where it is cannot be read unless the field says "optional: true".',
       );
     }
+    const { labels } = column;
+    const gone = labels === null ? [] : (field?.values ?? []).filter((value) => !labels.includes(value));
+    if (field !== undefined && gone.length > 0) {
+      note(
+        ["fields", field.name, "values"],
+        `the enum of the column has no ${gone.join(", ")}: every request and filter with it fails. \`svc-admin import --update\` follows the enum.`,
+      );
+    }
     if (field !== undefined && isLeftToTable(field, definition) && !column.isFilled) {
       note(
         ["fields", field.name],

@@ -28,6 +28,8 @@ export interface LiveColumn {
   readonly isGenerated: boolean;
   /** Name of the type itself, or of a list's items, such as a domain or an enum. */
   readonly ownType: string;
+  /** Values of an enum; null for every other type. */
+  readonly labels: readonly string[] | null;
   /** Whether the column is the primary key, or a part of it. */
   readonly isPrimary: boolean;
 }
@@ -101,6 +103,7 @@ const columnsQuery = `
   SELECT ${tableSql("cls")} AS "table", att.attname AS name, format_type(att.atttypid, att.atttypmod) AS type,
     CASE WHEN base.typtype = 'e' THEN 'enum' ELSE base.typname::text END AS "baseType",
     coalesce(item.typname, own.typname)::text AS "ownType",
+    CASE WHEN base.typtype = 'e' THEN ARRAY(SELECT enumlabel::text FROM pg_enum WHERE enumtypid = base.oid) END AS labels,
     item.oid IS NOT NULL AS "isList", NOT (att.attnotnull OR ${beneath("own.oid", "bool_or(typnotnull)")}) AS "isNullable",
     att.atthasdef OR att.attidentity <> '' OR own.typdefault IS NOT NULL AS "isFilled",
     att.attgenerated <> '' OR att.attidentity = 'a' AS "isGenerated",

@@ -272,6 +272,26 @@ describe("applyMigration beside tables that exist", () => {
     expect(notes[1]).to.match(/"city" must have a value/);
   });
 
+  it("notes values that an enum of somebody else no longer has", async () => {
+    await client.query(`
+      CREATE TYPE mood AS ENUM ('good', 'bad');
+      CREATE TABLE customers (id serial PRIMARY KEY, mood mood NOT NULL, moods mood[] NOT NULL)`);
+    const values = ["good", "bad"];
+    const fields = [
+      keyField(),
+      field("mood", "Enum", { values }),
+      field("moods", "Enum", { values, isList: true }),
+    ];
+    const existing = definitionsOf({ ...customers, isManaged: false, fields });
+    expect((await scene.migrate(existing)).notes).to.deep.equal([]);
+    await client.query("ALTER TYPE mood ADD VALUE 'grand'; ALTER TYPE mood RENAME VALUE 'bad' TO 'sad'");
+
+    const { notes } = await scene.plan(existing);
+
+    expect(notes).to.have.length(2);
+    expect(notes[0]).to.match(/fields\.mood\.values: the enum of the column has no bad: /);
+  });
+
   it("looks beneath domains for what must have a value", async () => {
     await client.query(`
       CREATE DOMAIN filled AS text NOT NULL; CREATE DOMAIN town AS filled;
