@@ -33,12 +33,15 @@ export interface Database {
 
 /**
  * Settings of every connection for the form of values, whatever its role and its database have set.
+ * The last one is for the capture triggers, which a replica does not fire. It fails for a role that
+ * may not set it, whose changes would make no events.
  */
 export const valueSettings = `
     SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601';
-    SET bytea_output = 'hex'; SET extra_float_digits = 1;
+    SET bytea_output = 'hex'; SET extra_float_digits = 1; SET array_nulls = on;
     SET standard_conforming_strings = on; SET quote_all_identifiers = off;
-    SET default_transaction_isolation = 'read committed';`;
+    SET default_transaction_isolation = 'read committed';
+    SELECT set_config('session_replication_role', 'origin', false) WHERE current_setting('session_replication_role') <> 'origin';`;
 
 const connectTimeoutMs = 10_000;
 const closeLimitMs = 5000;

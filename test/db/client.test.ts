@@ -57,12 +57,26 @@ describe("openDatabase", () => {
     await changeValueSettings(created.url);
 
     const { rows } = await database.pool.query<unknown[]>({
-      text: String.raw`SELECT '\x00ff5c27'::bytea, ARRAY['\x00ff'::bytea]::text, ARRAY[0.1 + 0.2::float8]::text, 'a\b'`,
+      text: String.raw`SELECT '\x00ff5c27'::bytea, ARRAY['\x00ff'::bytea]::text, ARRAY[0.1 + 0.2::float8]::text, 'a\b', '{NULL}'::text[]`,
       rowMode: "array",
     });
 
     const bytes = Buffer.from("00ff5c27", "hex");
-    expect(rows).to.deep.equal([[bytes, String.raw`{"\\x00ff"}`, "{0.30000000000000004}", String.raw`a\b`]]);
+    expect(rows).to.deep.equal([
+      [bytes, String.raw`{"\\x00ff"}`, "{0.30000000000000004}", String.raw`a\b`, [null]],
+    ]);
+  });
+
+  it("fires the triggers that capture changes, whatever the database has set", async () => {
+    await changeValueSettings(created.url);
+    await database.pool.query(`
+      CREATE TABLE notes (id int);
+      CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''fired''; END';
+      CREATE TRIGGER refuse AFTER INSERT ON notes FOR EACH ROW EXECUTE FUNCTION refuse()`);
+
+    const inserted = await database.pool.query("INSERT INTO notes VALUES (1)").then(() => "inserted", String);
+
+    expect(inserted).to.equal("error: fired");
   });
 
   it("waits for another change of a row and makes its own, whatever the database has set", async () => {

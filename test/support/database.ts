@@ -48,6 +48,8 @@ export async function changeValueSettings(url: string): Promise<void> {
     "standard_conforming_strings = off",
     "quote_all_identifiers = on",
     "default_transaction_isolation = serializable",
+    "array_nulls = off",
+    "session_replication_role = replica",
   ];
   for (const setting of settings) await execute(url, () => `ALTER DATABASE ${name} SET ${setting}`);
 }
