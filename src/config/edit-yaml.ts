@@ -1,5 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
-import { isMap, isScalar, isSeq, type Document, type Pair, type YAMLMap, type YAMLSeq } from "yaml";
+import {
+  isMap,
+  isScalar,
+  isSeq,
+  visit,
+  type Document,
+  type Pair,
+  type Scalar,
+  type YAMLMap,
+  type YAMLSeq,
+} from "yaml";
 import { isObject } from "../kit/is-object.ts";
 import { blockLines, commentLine, inOneLine, valueText } from "./yaml-lines.ts";
 import {
@@ -47,12 +57,23 @@ export function editYaml(given: Edited): string {
   const edits: Edit[] = [];
   editMap({ ...given, map: document.contents, path: "", edits });
   const edited = apply(text, edits);
-  const result = parse(edited);
-  if (result.errors.length === 0 && isDeepStrictEqual(result.toJS(), after)) return edited;
-  return rewritten(document, before, after);
+  return hasData(edited, after) ? edited : rewritten(document, before, after);
 }
 
-/** Writes the text with the library, which keeps comments and order, but not every space. */
+function hasData(text: string, data: unknown): boolean {
+  const document = parse(text);
+  try {
+    return document.errors.length === 0 && isDeepStrictEqual(document.toJS(), data);
+  } catch {
+    // The anchor of an alias went with its value.
+    return false;
+  }
+}
+
+/**
+ * Writes the text with the library, which keeps comments and order, but not every space. Each alias
+ * becomes a value of its own.
+ */
 function rewritten(
   document: Document.Parsed,
   before: Readonly<Record<string, unknown>>,
@@ -68,6 +89,13 @@ function rewritten(
     for (const key of new Set([...Object.keys(one), ...Object.keys(other)]))
       change([...path, key], one[key], other[key]);
   };
+  visit(document, {
+    Alias(_key, alias) {
+      const value = alias.resolve(document)?.clone() as Scalar | YAMLMap | YAMLSeq;
+      delete value.anchor;
+      return value;
+    },
+  });
   change([], before, after);
   return document.toString({ lineWidth: 0 });
 }

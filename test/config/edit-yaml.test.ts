@@ -157,6 +157,17 @@ describe("replaceComment", () => {
   });
 });
 
+describe("editYaml, of a text with an alias", () => {
+  it("writes what the alias stands for where its anchor goes", () => {
+    const given = "fields:\n  a: &time { type: DateTime }\n  b: *time\n";
+    const after = { fields: { b: { type: "DateTime" } } };
+
+    const result = editYaml({ text: given, before: parse(given) as Data, after, comments: {} });
+
+    expect(result).to.equal("fields:\n  b: { type: DateTime }\n");
+  });
+});
+
 describe("inOneLine", () => {
   const texts = [
     ..."a|a, b|it's|null|1|1.0|| x |a: b|#x|a #b|]|{|-|- a|?|*a|&b|!t|%|@|`|~|0x1F|1e3|.inf|true|a:|:a|>|2020-01-01|größe 😀".split(
