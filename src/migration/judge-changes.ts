@@ -179,7 +179,9 @@ function leftOf({
     const last =
       known === undefined ? wanted?.before === "same" && wish : (JSON.parse(known.definition) as ColumnWish);
     const part = clause.part ?? "type";
-    return last !== false && last[part] === wish[part];
+    if (last === false || last[part] !== wish[part]) return false;
+    // A list may be NULL in the database, also where the wish says "required".
+    return part !== "nullability" || isList(last) === isList(wish);
   };
   const columns = changes.filter(isAskedBefore);
   // The columns whose indexes and constraints the engine drops and recreates together with the
@@ -222,6 +224,10 @@ function leftOf({
     );
   });
   return [...columns, ...parts, ...counters, ...keys];
+}
+
+function isList({ type }: ColumnWish): boolean {
+  return type.includes("[]");
 }
 
 function originIn({

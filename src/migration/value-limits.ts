@@ -175,6 +175,13 @@ export async function findNarrowed({
   };
 }
 
+/** The engine does not warn of this cast: the list becomes the text `{a,b}`. */
+const listAsText: Cast = {
+  expected: "one value",
+  lost: { condition: "value IS NOT NULL", what: "a list of values" },
+  isLossless: false,
+};
+
 interface CastResult extends Pick<ValueLimit, "table" | "column"> {
   readonly isLossless: boolean;
   readonly impossible?: string;
@@ -197,7 +204,9 @@ async function castResultOf({
     objects
       .find((one) => one.kind === "column" && one.table === table && one.name === column)
       ?.definition.split(/ NOT NULL| DEFAULT /) ?? [];
-  const cast = limit?.isList === type.endsWith("[]") ? limit.castFrom(type.replace(/\[\]$/, "")) : undefined;
+  const isList = type.endsWith("[]");
+  const other = isList ? listAsText : undefined;
+  const cast = limit?.isList === isList ? limit.castFrom(type.replace(/\[\]$/, "")) : other;
   if (limit === undefined || cast === undefined) return { table, column, isLossless: false };
   const given = { table, column, isLossless: cast.isLossless };
   // A wider text needs no scan of the rows, of which there may be many.

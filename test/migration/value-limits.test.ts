@@ -38,6 +38,7 @@ const broken: readonly Cast[] = [
 /** Values that become others. */
 const lost: readonly Cast[] = [
   { from: { type: "DateTime" }, to: { type: "Date" }, value: "'2026-01-01 10:00:00+00'" },
+  { from: { type: "String", ...list }, to: { type: "String" }, value: "'{a,b}'" },
   { from: { type: "DateTime", ...list }, to: { type: "Date", ...list }, value: "'{2026-01-01 10:00:00+00}'" },
   { from: { type: "DateTime" }, to: { type: "Time" }, value: "'2026-01-01 10:00:00+00'" },
   { from: { type: "BigInt" }, to: { type: "Float" }, value: "-9007199254740993" },
@@ -86,6 +87,10 @@ function namedIn(casts: readonly Cast[], sentences: readonly string[]): readonly
   return casts.filter((_, index) => isNamed(index)).map(shown);
 }
 
+function notesWith(isList: boolean): Definitions {
+  return definitionsOf(definition({ name: "notes", fields: [field("tag", "String", { isList })] }));
+}
+
 describe("planMigration of columns whose type changes", () => {
   let scene: Scene;
 
@@ -128,6 +133,15 @@ describe("planMigration of columns whose type changes", () => {
 
     expect([losses, impossible]).to.deep.equal([[], []]);
     expect(await scene.apply(itemsWith(fitting, "to"))).to.equal("done");
+  });
+
+  it("makes what is no list any more NOT NULL", async () => {
+    await scene.apply(notesWith(true));
+
+    const { leftAlone } = await scene.migrate(notesWith(false));
+
+    expect(leftAlone).to.deep.equal([]);
+    expect(await scene.shape()).to.include("notes tag text t");
   });
 
   it("allows what PostgreSQL can cast", async () => {
