@@ -16,15 +16,20 @@ export const offSince = "least(subscription.disabled_at, subscriber.disabled_at)
  * Selects subscriptions that are off, with the columns of `svc.possible_subscribers`. Their owner
  * has paused them, a dispatcher has switched them off, or their user is disabled. OFFSET 0 keeps
  * the join order, and the array reads subscriptions at most once, whatever the statistics say.
+ *
+ * @param users Selects the ids of their users; undefined for all users.
  */
-export const offText = (holdForMs: string, resources: string): string => `
+export const offText = (holdForMs: string, resources: string, users?: string): string => `
   ${withUsersText(`
-    SELECT id FROM svc.subscriptions WHERE NOT is_active AND disabled_at > ${endOf(holdForMs)}
+    SELECT id FROM svc.subscriptions WHERE NOT is_active AND disabled_at > ${endOf(holdForMs)} ${amongText("user_id", users)}
     UNION
     SELECT id FROM svc.subscriptions
-    WHERE user_id = ANY(ARRAY(SELECT id FROM svc.users WHERE disabled_at > ${endOf(holdForMs)}))`)}
+    WHERE user_id = ANY(ARRAY(SELECT id FROM svc.users WHERE disabled_at > ${endOf(holdForMs)} ${amongText("id", users)}))`)}
   WHERE ${offSince} > ${endOf(holdForMs)} AND subscription.resource = ANY(${resources}::text[] || '*'::text)
   ORDER BY subscription.id`;
+
+const amongText = (column: string, users: string | undefined): string =>
+  users === undefined ? "" : `AND ${column} = ANY(ARRAY(${users}))`;
 
 /** Selects the subscriptions with these ids, whether they are off or not. */
 export const byIdText = (ids: string): string => withUsersText(`SELECT unnest(${ids}::int[]) AS id`);

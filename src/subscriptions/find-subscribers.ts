@@ -24,16 +24,21 @@ const columns = `subscription_id AS "subscriptionId", resource, events, url, enc
     encrypted_headers AS "encryptedHeaders", encrypted_previous AS "encryptedPrevious", rate_limit AS "rateLimit", filter`;
 // One statement has one snapshot. With two, a subscription that is switched on or off between them
 // would be in neither. Its event would be lost.
-const findText = `
+const findText = (users?: string): string => `
   SELECT ${columns}, true AS "isActive" FROM svc.possible_subscribers($1, $2, $3, $4, $5)
   UNION ALL
-  SELECT ${columns}, false FROM (${offText("$6", "$7")}) AS off`;
+  SELECT ${columns}, false FROM (${offText("$6", "$7", users)}) AS off`;
+const findAllText = findText();
+/** Selects the users of the groups that are asked for, none of which is everybody. */
+const askedUsersText = `
+  SELECT unnest($4::int[]) UNION ALL SELECT id FROM svc.users WHERE is_admin AND 'flag' = ANY($3::text[])
+  UNION ALL SELECT id FROM svc.users WHERE lower(email) = ANY($5::text[])`;
 const offIdsText = `SELECT subscription_id AS id FROM (${offText("$1", "$2")}) AS off`;
 const findByIdText = `SELECT ${columns}, false AS "isActive" FROM (${byIdText("$1")}) AS given`;
 // `now()` is before the statement's snapshot.
 const answerText = `
   SELECT (SELECT pg_current_snapshot()::text) AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs", found.*
-  FROM (SELECT 1) AS always LEFT JOIN (${findText}) AS found ON true`;
+  FROM (SELECT 1) AS always LEFT JOIN (${findText(askedUsersText)}) AS found ON true`;
 
 /** A row of the arguments of `svc.possible_subscribers`: a trigger and a group of users. */
 type CandidateQuery = readonly [
@@ -106,7 +111,7 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
       const asked = [0, 1, 2, 3, 4].map((column) => queries.map((query) => query[column]));
       const values = [...asked, holdForMs, [...selectors.keys()]];
       if (!isKept(events)) {
-        const found = (await sql<FoundRow>(findText, values)).map(foundOf);
+        const found = (await sql<FoundRow>(findAllText, values)).map(foundOf);
         const off = await withIds(sql, offIds, found);
         const matched = await match(options, { events, selectors, found, off });
         return options.filters.passing(events, matched);
@@ -114,7 +119,7 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
       const askedAtMs = now();
       const answer = await sql<AnswerRow>(answerText, values);
       const found = answer.flatMap((row) => (row.subscriptionId === null ? [] : [foundOf(row)]));
-      const answers = candidatesByQuery(queries, [...selectors.keys()], found);
+      const answers = candidatesByQuery(queries, found);
       if (answer[0] !== undefined) {
         const { snapshot, readAtMs } = answer[0];
         known.keep(answers, { knownAt: { snapshot, readAtMs }, askedAtMs });
@@ -124,11 +129,7 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
     async findKnown(events, most) {
       if (!isKept(events)) return undefined;
       const selectors = await selectorsOf(options, events);
-      const keys = [
-        ...candidateQueries(events, selectors).map(queryKey),
-        ...[...selectors.keys()].map(inactiveKey),
-      ];
-      const answer = known.find(keys);
+      const answer = known.find(candidateQueries(events, selectors).map(queryKey));
       if (answer === undefined) return undefined;
       const matched = await match(options, { events, selectors, found: answer.rows });
       // Skips the filters, which are costly, because their results would not be used.
@@ -206,22 +207,18 @@ async function match(
 }
 
 const queryKey = (query: CandidateQuery): string => JSON.stringify(query);
-const inactiveKey = (resource: string): string => JSON.stringify(["off", resource]);
 
 /**
- * Yields the candidates of each query, and the subscriptions of each resource that are off.
- * Compares like `matchEvents`, so that it leaves out no candidate that would be chosen.
+ * Yields the candidates of each query, also those that are off. Compares like `matchEvents`, so
+ * that it leaves out no candidate that would be chosen.
  */
 function* candidatesByQuery(
   queries: readonly CandidateQuery[],
-  resources: readonly string[],
   found: readonly Found[],
 ): Generator<readonly [key: string, found: readonly Found[]]> {
-  const active = found.filter(({ isActive }) => isActive);
-  const off = found.filter(({ isActive }) => !isActive);
-  const byUser = groupBy(active, ({ user }) => user.id);
-  const byEmail = groupBy(active, ({ user }) => user.email.toLowerCase());
-  const flagged = active.filter(({ user }) => user.isAdmin);
+  const byUser = groupBy(found, ({ user }) => user.id);
+  const byEmail = groupBy(found, ({ user }) => user.email.toLowerCase());
+  const flagged = found.filter(({ user }) => user.isAdmin);
   for (const query of queries) {
     const [resource, trigger, kind, userId, email] = query;
     if (kind === "everybody") continue;
@@ -231,10 +228,6 @@ function* candidatesByQuery(
     const names = resource === serviceResource ? [resource] : [resource, everyResource];
     const own = theirs.filter((one) => names.includes(one.resource) && one.events.includes(trigger));
     yield [queryKey(query), own];
-  }
-  for (const resource of resources) {
-    const names = [resource, everyResource];
-    yield [inactiveKey(resource), off.filter((one) => names.includes(one.resource))];
   }
 }
 

@@ -42,6 +42,25 @@ describe("createFanOut, with known subscribers", () => {
     ]);
   });
 
+  it("knows who is off among the users that it asks for, however many others are off", async () => {
+    const own = await scene.work.addSubscription({ userId: scene.subscription.userId, isActive: false });
+    const other = await scene.work.addSubscription({ isActive: false });
+    await scene.core.sql(
+      `INSERT INTO svc.subscriptions (user_id, url, resource, events, is_active, encrypted_secret, secret_hint)
+       SELECT user_id, url, resource, events, is_active, encrypted_secret, secret_hint
+       FROM svc.subscriptions CROSS JOIN generate_series(1, 100) WHERE id = $1`,
+      [other.id],
+    );
+    startKnown();
+    const next = await fanOutTwo();
+
+    expect(scene.inserts).to.deep.equal(["asked", "known"]);
+    expect(await deliveriesOf(next)).to.deep.equal([
+      [scene.subscription.id, "hook", "pending"],
+      [own.id, "hook", "held"],
+    ]);
+  });
+
   const rules: readonly AdminRule[] = [{ kind: "flag" }, { kind: "emails", emails: ["BOSS@example.com"] }];
   for (const rule of rules)
     it(`knows the webhooks of admins as well, and of no other user (isAdmin: ${rule.kind})`, async () => {
