@@ -2,7 +2,7 @@ import type { Configuration } from "./configuration.ts";
 import { createAdmission, type Admission } from "../deliveries/admission/admission.ts";
 import { createAttempts, flightMsOf, type Attempts } from "../deliveries/attempt/attempts.ts";
 import { createSender } from "../deliveries/attempt/send.ts";
-import { createFanOut } from "../deliveries/fan-out.ts";
+import { createFanOut, type FanOutOptions } from "../deliveries/fan-out.ts";
 import { createFigures, type Figures } from "../deliveries/figures.ts";
 import { createRates, type Rates } from "../deliveries/admission/rates.ts";
 import { createSubscriptionHealth, type SubscriptionHealth } from "../deliveries/subscription-health.ts";
@@ -47,11 +47,10 @@ export function createDispatcher({
   readonly infrastructure: Infrastructure;
   readonly configuration: Configuration;
 }): Assembly {
-  const { database, log, metrics, tracing, sql, dispatcherSql, broker, seal, secretBox, sharedSlots } =
+  const { database, log, metrics, tracing, dispatcherSql, broker, seal, secretBox, sharedSlots } =
     infrastructure;
   const { config, definitions } = configuration;
   const { webhooks } = config;
-  const { holdForMs } = webhooks;
   const sender = createSender({ ...webhooks, maxSockets: webhooks.concurrency });
   const callbacks: Callbacks = { onWait: (ms) => sweep.onQueued(ms), drained: () => attempts.drain() };
   const admission = createAdmissionOf(infrastructure, configuration, callbacks);
@@ -70,8 +69,6 @@ export function createDispatcher({
   };
   const flightMs = flightMsOf(webhooks.timeoutMs);
   const eligibility = createEligibilityOf(infrastructure, configuration);
-  const budget = createFairBudget({ ...stepsOfDispatcher, now: nowMs });
-  const filters = createWebhookFilters({ definitions, log, budget });
   const { health, rates, figures } = createStateKeepers(infrastructure, configuration, callbacks);
   const attempts: Attempts = createAttempts({
     ...shared,
@@ -103,9 +100,8 @@ export function createDispatcher({
   });
   const fanOut = createFanOut({
     ...handing,
+    ...findingOf(infrastructure, configuration),
     seal,
-    subscribers: createSubscriberFinder({ sql, eligibility, filters, holdForMs, now: nowMs }),
-    isCostly: (resource) => eligibility.isCostly(resource),
     figures,
     onParked: () => sweep.onQueued(undefined),
     tracing,
@@ -152,6 +148,28 @@ function createEligibilityOf(
   const salt = typesOf(definitions);
   const sql = createSql({ pool: database.pool, isEmbedded, lockLimitMs: readerLockMs, salt });
   return withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
+}
+
+/**
+ * Returns the parts by which the fan-out finds subscribers. They have an eligibility of their own:
+ * after a fault, that of the sweep applies a rule again only after 10 s. An event that the fan-out
+ * cannot judge waits for `webhooks.requeueAfter`.
+ */
+function findingOf(
+  infrastructure: Infrastructure,
+  configuration: Configuration,
+): Pick<FanOutOptions, "eligibility" | "subscribers" | "isCostly"> {
+  const { sql, log } = infrastructure;
+  const { config, definitions } = configuration;
+  const { holdForMs } = config.webhooks;
+  const eligibility = createEligibilityOf(infrastructure, configuration);
+  const budget = createFairBudget({ ...stepsOfDispatcher, now: nowMs });
+  const filters = createWebhookFilters({ definitions, log, budget });
+  return {
+    eligibility,
+    subscribers: createSubscriberFinder({ sql, eligibility, filters, holdForMs, now: nowMs }),
+    isCostly: (resource) => eligibility.isCostly(resource),
+  };
 }
 
 function createAdmissionOf(

@@ -3,6 +3,7 @@ import type { QueryResultRow } from "pg";
 import { notesYaml, subscribe, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { startService, type TestService, type TestUser } from "../support/service.ts";
+import { until } from "../support/wait.ts";
 
 const resources = {
   "notes.yaml": notesYaml,
@@ -93,5 +94,37 @@ describe("a table that says who reads a record and cannot be read", function () 
        WHERE delivery.resource = 'keys'`,
     );
     expect(waiting).to.deep.equal([{ status: "retrying" }]);
+  });
+
+  it("holds up no event from when it can be read again, although a webhook is off", async () => {
+    const [failing, fine, off] = [
+      await openFor(ada, "keys"),
+      await openFor(ada, "keys"),
+      await startReceiver(),
+    ];
+    receivers.push(off);
+    fine.answer = { status: 200 };
+    const hook = await subscribe(ada, off, { resource: "keys", events: ["on_create"] });
+    await ada.request("PUT", `/webhooks/${hook.id}`, { is_active: false });
+    await sql("INSERT INTO keys (room_id) SELECT id FROM rooms");
+    const before = (await fine.waitFor(1)).length;
+    const client = await service.infrastructure.database.pool.connect();
+    try {
+      await client.query("BEGIN; LOCK TABLE rooms IN ACCESS EXCLUSIVE MODE");
+      const later = `SELECT FROM svc.delivery_queue JOIN svc.deliveries ON id = delivery_id
+        WHERE starts_with(url, $1) AND due_at > now() + interval '10 seconds'`;
+      await until(async () => (await sql(later, [failing.url])).length > 0, {
+        what: "a retry that cannot be judged",
+      });
+    } finally {
+      await client.query("ROLLBACK");
+      client.release();
+    }
+
+    await sql("INSERT INTO keys (room_id) SELECT id FROM rooms");
+
+    await fine.waitFor(before + 1, { timeoutMs: 4_000 });
+    const held = "SELECT FROM svc.deliveries WHERE subscription_id = $1 AND status = 'held'";
+    expect(await sql(held, [hook.id])).to.have.length(2);
   });
 });
