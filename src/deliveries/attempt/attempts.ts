@@ -203,7 +203,7 @@ function start(state: State, { delivery, putBack }: Started, place: Place): void
       putBack(undefined);
     },
     begin(done) {
-      writer.keep(delivery.id, attemptInTurn(state, { delivery, signing, putBack }, done));
+      writer.keep(delivery.id, attempt(state, { delivery, signing, putBack }, done));
     },
   });
 }
@@ -229,18 +229,6 @@ interface Signed extends Started {
   readonly signing: Signing;
 }
 
-async function attemptInTurn(state: State, signed: Signed, done: Done): Promise<void> {
-  const { turns } = state;
-  const { delivery, putBack } = signed;
-  const { subscription, payload } = delivery;
-  const cost = Math.max(1, (payload?.data.length ?? 0) / bytesOfAttempt);
-  const turn = turns.next(String(subscription.user.id), cost);
-  if (turn !== undefined) await turn;
-  if (!state.isStopping) return attempt(state, signed, done);
-  putBack(0);
-  done();
-}
-
 async function attempt(state: State, signed: Signed, done: Done): Promise<void> {
   const { delivery, putBack } = signed;
   const { metrics, onFree } = state.options;
@@ -251,7 +239,7 @@ async function attempt(state: State, signed: Signed, done: Done): Promise<void> 
     if (made === "unmade") {
       metrics.postponed("busy");
       putBack(unmadeDelayMs);
-    }
+    } else if (made === "stopped") putBack(0);
   } catch (error) {
     // A fault outside the database may last. The delivery goes into the queue, so that others do
     // not wait for its end.
@@ -263,7 +251,7 @@ async function attempt(state: State, signed: Signed, done: Done): Promise<void> 
     ended();
     onFree();
   }
-  if (made === "unmade") return;
+  if (made === "unmade" || made === "stopped") return;
   try {
     await (made === "erased" ? recordErased(state, delivery) : recordAttempt(state, delivery, made));
   } catch (error) {
@@ -321,16 +309,24 @@ interface MadeAttempt {
   readonly payload: PayloadBytes;
 }
 
-/** Reason for no POST: the receiver or its name look-up is busy, or the record was erased. */
-type Unmade = "unmade" | "erased";
+/**
+ * Reason for no POST: the receiver or its name look-up is busy, the record was erased, or this
+ * process stops.
+ */
+type Unmade = "unmade" | "erased" | "stopped";
 
-/** Signs and POSTs a delivery. */
-async function post({ options, data }: State, { delivery, signing }: Signed): Promise<MadeAttempt | Unmade> {
+/** Signs and POSTs a delivery when it is the user's turn. */
+async function post(state: State, { delivery, signing }: Signed): Promise<MadeAttempt | Unmade> {
+  const { options, data, turns } = state;
   const { event, resource, timestamp, uuid, eventUuid, subscription } = delivery;
   const found = delivery.payload ?? (await data.add(delivery.eventId));
   if (found === undefined) return "erased";
   const payload = { data: found.data, previous: delivery.hasPrevious ? found.previous : undefined };
   const body = deliveryBody({ event, resource, eventUuid, deliveryUuid: uuid, ...payload, timestamp });
+  // After the read, which returns the records of up to 200 attempts in one turn of the event loop.
+  const turn = turns.next(String(subscription.user.id), Math.max(1, sizeOf(body) / bytesOfAttempt));
+  if (turn !== undefined) await turn;
+  if (state.isStopping) return "stopped";
   const headers = signedHeaders({ signing, body, eventUuid, deliveryUuid: uuid, sentAt: new Date() });
   const sent = await sendInSpan({
     tracing: options.tracing ?? noTracing,

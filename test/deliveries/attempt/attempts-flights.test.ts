@@ -27,6 +27,34 @@ describe("createAttempts", () => {
     expect(scene.posts.findIndex(({ url }) => url.includes("other"))).to.be.within(8, 15);
   });
 
+  for (const { what, count, size, most } of [
+    { what: "eight attempts", count: 40, size: 2, most: 8 },
+    { what: "one of a large record", count: 6, size: 600_000, most: 1 },
+  ])
+    it(`begins ${what} in a turn of the event loop, however many records one read returns`, async () => {
+      const data = JSON.stringify("x".repeat(size));
+      for (let one = 1; one < count; one++) await scene.work.addDelivery(scene.subscription, { data });
+      let isOver = false;
+      const begun = [0];
+      const nextTurn = (): void => {
+        begun.push(0);
+        if (!isOver) setImmediate(nextTurn);
+      };
+      open(() => {
+        begun[begun.length - 1] = (begun.at(-1) ?? 0) + 1;
+        return success();
+      });
+      setImmediate(nextTurn);
+
+      await startAll();
+      await scene.attempts.drain();
+      isOver = true;
+
+      expect(scene.posts).to.have.length(count);
+      // A turn of the test may have the ends of two.
+      expect(Math.max(...begun)).to.be.at.most(2 * most);
+    });
+
   describe("of several in one flight", () => {
     beforeEach(async () => {
       for (let count = 0; count < 2; count++) await scene.work.addDelivery(scene.subscription);
@@ -212,7 +240,7 @@ describe("createAttempts", () => {
       answer?.();
       await stopped;
 
-      expect([scene.posts.length, scene.done]).to.deep.equal([1, [[]]]);
+      expect([scene.posts.length, scene.done]).to.deep.equal([1, [[undefined]]]);
       expect((await scene.work.queued(BigInt(second.id)))?.dueAt?.getTime()).to.be.at.most(Date.now() + 1);
       expect(await scene.work.flights()).to.deep.equal([]);
     });
