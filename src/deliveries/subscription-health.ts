@@ -121,7 +121,8 @@ function note(
 /**
  * Another process may have seen other results. A success ends the period of failures before it, and
  * the first failure after the last success begins one. The parameters are ages, because the clocks
- * of processes differ.
+ * of processes differ. A change or a deletion by the owner locks the subscription and then its
+ * state. So does this statement, with those that may be switched off.
  */
 const writeText = `
   WITH ${actingCte("$8")}, given AS (
@@ -129,8 +130,14 @@ const writeText = `
       at - failure_age * interval '1 millisecond' AS failure_at, gone_url
     FROM unnest($1::int[], $2::float8[], $3::float8[], $4::float8[], $5::text[]) AS given (id, attempt_age, success_age, failure_age, gone_url),
       date_trunc('milliseconds', now()) AS at
+  ), candidate AS MATERIALIZED (
+    SELECT id FROM svc.subscriptions WHERE is_active AND id = ANY(ARRAY(
+      SELECT given.id FROM given JOIN svc.subscription_state AS state ON state.subscription_id = given.id
+      WHERE gone_url IS NOT NULL OR least(failing_since, failure_at) < now() - $6 * interval '1 millisecond'))
+    ORDER BY id FOR NO KEY UPDATE
   ), was AS MATERIALIZED (
-    SELECT * FROM svc.subscription_state WHERE subscription_id = ANY($1) ORDER BY subscription_id FOR UPDATE
+    SELECT * FROM svc.subscription_state WHERE subscription_id = ANY($1) AND (SELECT count(*) FROM candidate) >= 0
+    ORDER BY subscription_id FOR UPDATE
   ), seen AS (
     SELECT id, gone_url, greatest(last_attempt_at, attempt_at) AS attempt_at, greatest(last_success_at, success_at) AS success_at,
       last_success_at, failing_since, failing_told_at, failure_at
@@ -150,7 +157,7 @@ const writeText = `
   UPDATE svc.subscriptions AS subscription
   SET is_active = false, disabled_at = now(), disabled_reason = CASE WHEN url = becomes.gone_url THEN 'gone' ELSE 'failing' END, updated_at = now()
   FROM acting, becomes
-  WHERE subscription.id = becomes.id AND is_active AND becomes.failure_at IS NOT NULL
+  WHERE subscription.id = becomes.id AND subscription.id = ANY(ARRAY(SELECT id FROM candidate)) AND is_active AND becomes.failure_at IS NOT NULL
     AND (url = becomes.gone_url OR becomes.failing_since < now() - $6 * interval '1 millisecond')
   RETURNING subscription.id, user_id AS "userId", disabled_reason AS reason`;
 

@@ -18,6 +18,7 @@ describe("createSubscriptionHealth", () => {
   const scene = useCoreScene();
   let subscription: SubscriptionModel;
   let statements: number;
+  let faults: unknown[];
   let nowMs: number;
   let drained: () => Promise<void>;
   const stops: AbortController[] = [];
@@ -25,6 +26,7 @@ describe("createSubscriptionHealth", () => {
   beforeEach(async () => {
     subscription = await scene.work.addSubscription();
     statements = 0;
+    faults = [];
     nowMs = 1_000_000;
     drained = () => Promise.resolve();
   });
@@ -35,7 +37,10 @@ describe("createSubscriptionHealth", () => {
   const open = (): SubscriptionHealth => {
     const health = createSubscriptionHealth({
       async sql<R extends QueryResultRow>(text: string, values?: readonly unknown[]) {
-        const rows = await scene.core.sql<R>(text, values);
+        const rows = await scene.core.sql<R>(text, values).catch((error: unknown) => {
+          faults.push(error);
+          throw error;
+        });
         // Not before: what is noted during a write is written with the next one.
         statements += 1;
         return rows;
@@ -176,6 +181,25 @@ describe("createSubscriptionHealth", () => {
     health.note(subscription, gone);
     await until(async () => !(await current()).isActive, { what: "the subscription to be off" });
     expect(await current()).to.include({ disabledReason: "gone" });
+  });
+
+  it("waits for a change by the owner, and switches off no new receiver", async () => {
+    await failingFor(5.1);
+    const owner = await scene.core.database.pool.connect();
+    try {
+      await owner.query("BEGIN; SELECT FROM svc.subscriptions FOR NO KEY UPDATE");
+      open().note(subscription, failed);
+      const waiting =
+        "SELECT FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+      await until(async () => (await scene.core.sql(waiting)).length > 0, { what: "the wait" });
+      await owner.query("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/other'; COMMIT");
+    } finally {
+      owner.release();
+    }
+
+    await untilWritten(1);
+    expect(faults).to.deep.equal([]);
+    expect(await current()).to.include({ isActive: true });
   });
 
   it("begins anew with the subscriptions of a user who is enabled again, and of no other", async () => {
