@@ -16,17 +16,28 @@ export const figuresText = `
 const some = (rows: string, limit: number): string =>
   `(SELECT count(*) FROM (SELECT FROM ${rows} LIMIT ${limit}) AS counted)::int`;
 
-const createdAt = (id: string): string => `(SELECT created_at FROM svc.deliveries WHERE id = (${id}))`;
+/**
+ * Returns the time since which the oldest delivery waits: it is due since then, or was attempted
+ * last and waits for a slot. Retries that are due later do not wait.
+ */
+const waitingSince = (firstDue: string, firstParked: string): string =>
+  `least((${firstDue}), (SELECT updated_at FROM svc.deliveries WHERE id = (${firstParked})))`;
 
 /** Counts the waiting work of all users. Each part reads an index, up to its limit. */
 export const backlogOfAllText = `
+  WITH parked AS MATERIALIZED (
+    SELECT delivery_id FROM svc.delivery_queue WHERE due_at IS NULL ORDER BY subscription_id, delivery_id LIMIT ${countLimit}
+  )
   SELECT now() AS now,
     ${some("svc.outbox ORDER BY event_id", countLimit)} AS events,
     (SELECT occurred_at FROM svc.events WHERE id = (SELECT event_id FROM svc.outbox ORDER BY event_id LIMIT 1)) AS "oldestEventAt",
     ${some("svc.delivery_queue WHERE due_at <= now() ORDER BY due_at", countLimit)}
-      + ${some("svc.delivery_queue WHERE due_at IS NULL ORDER BY subscription_id, delivery_id", countLimit)} AS deliveries,
+      + (SELECT count(*) FROM parked)::int AS deliveries,
     ${some("svc.delivery_queue WHERE due_at > now() ORDER BY due_at", countLimit)} AS scheduled,
-    ${createdAt("SELECT delivery_id FROM svc.delivery_queue ORDER BY delivery_id LIMIT 1")} AS "oldestDeliveryAt",
+    ${waitingSince(
+      "SELECT due_at FROM svc.delivery_queue WHERE due_at <= now() ORDER BY due_at LIMIT 1",
+      "SELECT min(delivery_id) FROM parked",
+    )} AS "oldestDeliveryAt",
     ${some("svc.deliveries WHERE held_at IS NOT NULL ORDER BY id", countLimit)} AS held`;
 
 /**
@@ -40,7 +51,10 @@ export const backlogOfUserText = `
   SELECT now() AS now, NULL::int AS events, NULL::timestamptz AS "oldestEventAt",
     (SELECT count(*) FROM own WHERE due_at IS NULL OR due_at <= now())::int AS deliveries,
     (SELECT count(*) FROM own WHERE due_at > now())::int AS scheduled,
-    ${createdAt("SELECT min(delivery_id) FROM own")} AS "oldestDeliveryAt",
+    ${waitingSince(
+      "SELECT min(due_at) FROM own WHERE due_at <= now()",
+      "SELECT min(delivery_id) FROM own WHERE due_at IS NULL",
+    )} AS "oldestDeliveryAt",
     ${some("svc.deliveries WHERE user_id = $1 AND held_at IS NOT NULL ORDER BY id", countLimit)} AS held`;
 
 /**
