@@ -69,8 +69,8 @@ export interface DeliveryStore {
   /** Writes the deliveries of events: see `insertDeliveries`. */
   insert(insertion: Insertion): Promise<Inserted>;
   /**
-   * Takes due deliveries, the longest due first. With `sinceMs`, only those that became due less
-   * than that time ago. Leaves out the deliveries whose ids are in `except`.
+   * Takes due deliveries: half of them the longest due, half the latest. With `sinceMs`, only those
+   * that became due less than that time ago. Leaves out the deliveries whose ids are in `except`.
    */
   takeDue(options: {
     readonly limit: number;

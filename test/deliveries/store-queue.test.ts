@@ -88,17 +88,16 @@ describe("createDeliveryStore", () => {
       expect(await scene.work.queued(delivery.id)).to.equal(null);
     });
 
-    it("takes what is due, those due longest first, each once", async () => {
-      const younger = await scene.work.addDelivery(scene.subscription, { due: inSeconds(-5) });
-      const older = await scene.work.addDelivery(scene.subscription, {
-        status: "retrying",
-        due: inSeconds(-50),
-      });
-      for (const due of [inSeconds(60), "parked", "nowhere"] as const)
-        await scene.work.addDelivery(scene.subscription, { due });
+    it("takes what is due from both ends, each once, so that what has just become due passes a backlog", async () => {
+      const due = [];
+      for (const seconds of [-60, -50, -40, -30])
+        due.push(await scene.work.addDelivery(scene.subscription, { due: inSeconds(seconds) }));
+      for (const place of [inSeconds(60), "parked", "nowhere"] as const)
+        await scene.work.addDelivery(scene.subscription, { due: place });
+      const [first, second, third, last] = due.map(({ id }) => String(id));
 
-      expect(idsOf((await takeDue(1)).deliveries)).to.deep.equal([String(older.id)]);
-      expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(younger.id)]);
+      expect(idsOf((await takeDue(3)).deliveries)).to.have.members([first, second, last]);
+      expect(idsOf((await takeDue()).deliveries)).to.deep.equal([third]);
       expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [], removed: 0 });
     });
 
