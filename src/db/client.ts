@@ -244,8 +244,9 @@ const lastingFaultsOfPooler = [
   "no such database",
 ];
 
-/** End of a message of PostgreSQL that may mean that it takes connections by TLS only. */
-const wantsTls = /no pg_hba\.conf entry .*(?:no encryption|SSL off)$/;
+/** Returns whether a message of PostgreSQL may mean that it takes connections by TLS only. */
+const wantsTls = (message: string): boolean =>
+  message.includes("no pg_hba.conf entry") && /(?:no encryption|SSL off)$/.test(message);
 /** Message of pg, without a code, for a server that has TLS off. */
 const noTls = "The server does not support SSL connections";
 /** Part of a message of pg, without a code, for a server that asks for a password. */
@@ -279,7 +280,7 @@ export async function waitForDatabase({
       lastingFaultsOfPooler.some((start) => reason.startsWith(start))
     )
       throw new OperatorError(
-        `The database refuses the connection: ${reason}. Check the user, the password and the database of database.url (DATABASE_URL)${wantsTls.test(reason) ? ", and add sslmode=verify-full to it where the server asks for TLS" : ""}.`,
+        `The database refuses the connection: ${reason}. Check the user, the password and the database of database.url (DATABASE_URL)${wantsTls(reason) ? ", and add sslmode=verify-full to it where the server asks for TLS" : ""}.`,
         { cause: error },
       );
     if (reason.includes(noPassword))

@@ -25,7 +25,7 @@ const backlogText = `
     least((SELECT coalesce(sum(count), 0) FROM parked_for WHERE NOT is_active) + (SELECT count(*) FROM (
       SELECT FROM svc.deliveries WHERE held_at IS NOT NULL ORDER BY id LIMIT $1) AS counted), $1)::int AS held,
     (extract(epoch FROM now() - least((SELECT min(due_at) FROM due), (SELECT updated_at FROM svc.deliveries
-      WHERE id = (SELECT min(oldest) FROM parked_for WHERE is_active AND NOT is_failing)))) * 1000)::float8 AS "oldestDueMs",
+      WHERE id = (SELECT min(oldest) FROM parked_for WHERE is_active AND is_late)))) * 1000)::float8 AS "oldestDueMs",
     (SELECT count(*) FROM (
       SELECT FROM svc.deliveries WHERE problem = 'failed' AND dead_lettered_at IS NULL ORDER BY id LIMIT $1) AS counted)::int AS "awaitingDeadLetter"`;
 

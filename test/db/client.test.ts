@@ -12,14 +12,14 @@ import { createCoreClient } from "../support/core-client.ts";
 
 const log = createLog({ level: "silent" });
 
-const settingsOf = async (pool: Database["pool"]): Promise<unknown> =>
-  (
-    await pool.query(
-      `SELECT current_setting('TimeZone') AS zone, current_setting('statement_timeout') AS statement,
+const settingsOf = async (pool: Database["pool"]): Promise<unknown> => {
+  const { rows } = await pool.query(
+    `SELECT current_setting('TimeZone') AS zone, current_setting('statement_timeout') AS statement,
         current_setting('idle_in_transaction_session_timeout') AS idle, current_setting('application_name') AS name,
           current_setting('enable_seqscan') AS scans, current_setting('plan_cache_mode') AS plans`,
-    )
-  ).rows[0];
+  );
+  return rows[0];
+};
 describe("openDatabase", () => {
   let created: TestDatabase;
   let database: Database;
@@ -382,15 +382,8 @@ async function portOf(server: Server): Promise<number> {
 }
 
 /** Pipes connections to `from` on to the real server. */
-async function forward({
-  from,
-  host,
-  to,
-}: {
-  readonly from: number;
-  readonly host: string;
-  readonly to: number;
-}): Promise<Server> {
+async function forward(route: { from: number; host: string; to: number }): Promise<Server> {
+  const { from, host, to } = route;
   const server = createServer((socket) => {
     const target = connect(to, host);
     socket.pipe(target).pipe(socket);
