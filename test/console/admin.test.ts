@@ -179,7 +179,7 @@ describe("the console's pages for admins", function () {
   });
 
   it("say why no further token can be made, which is the fault of no field", async () => {
-    const busy = await scene.service.createUser();
+    const busy = await scene.service.createUser({ name: "Busy" });
     for (let count = 1; count < 100; count += 1)
       expect((await busy.request("POST", "/tokens", { name: `number ${count}` })).status).to.equal(201);
     const shown = await scene.open(busy.token, "/admin/tokens");
