@@ -93,7 +93,7 @@ export interface OutboxCursor {
   take(scanned: readonly Scanned[]): void;
   /** Returns scans of the oldest and the newest range that earlier reads left over. */
   leftOver(resource: string): readonly Scan[];
-  /** Returns the scans that are to be read alone now. */
+  /** Returns the scans that are to be read alone now, the first due first. */
   alone(resources: readonly string[], nowMs: number): readonly Scan[];
   /** Makes later reads take these ranges one by one, from this time on. */
   setApart(scans: readonly Scan[], fromMs: number): void;
@@ -132,7 +132,10 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
     advance: (snapshot, scanned) => advance(state, snapshot, scanned),
     take: (scanned) => take(state, scanned),
     leftOver: (resource) => leftOver(state, resource),
-    alone: (resources, nowMs) => resources.flatMap((resource) => alone(state, resource, nowMs)),
+    alone: (resources, nowMs) =>
+      resources
+        .flatMap((resource) => alone(state, resource, nowMs))
+        .toSorted(({ range: one }, { range: other }) => (one.aloneFromMs ?? 0) - (other.aloneFromMs ?? 0)),
     setApart(scans, aloneFromMs) {
       for (const { resource, range } of scans) replace(state, resource, range, [{ ...range, aloneFromMs }]);
     },

@@ -56,6 +56,8 @@ export interface RelayState {
   nextStrandedMs: number;
   nextUnknownMs: number;
   nextWholeMs: number;
+  /** Before this time, no range left over is read alone. */
+  nextAloneMs: number;
   /** Whether the next read only learns what is visible, because new events took too long. */
   isBlindDue: boolean;
 }
@@ -92,6 +94,7 @@ export function createRelayState(options: RelayOptions): RelayState {
     nextStrandedMs: 0,
     nextUnknownMs: 0,
     nextWholeMs: now() + wholeEveryMs,
+    nextAloneMs: -Infinity,
     isBlindDue: true,
   };
 }

@@ -44,6 +44,13 @@ const unknownEveryMs = 300_000;
 const strandedEveryMs = 60_000;
 /** Rest of a range left over, after a read of it alone that took longer than a statement may. */
 const slowMs = 60_000;
+/**
+ * Rest of all such reads, as a multiple of the last one's time. New events and the beat wait for
+ * each, and each may take 2 s.
+ */
+const aloneRest = 4;
+/** Rest of a range of which nothing could be taken. */
+const heldMs = 1_000;
 
 /**
  * Creates the worker that reads captured events, transforms them and publishes them to the exchange
@@ -93,8 +100,13 @@ async function turn(state: RelayState): Promise<boolean> {
   const hasMoreFailed = await retryFailed(state);
   await probe(state, share);
   await reportUnknown(state);
-  const hasMore = await readNext(state, share);
-  return (await readAlone(state, share)) || hasMore || hasMoreFailed;
+  // Chosen before new events are read, which make their resource busy at each turn.
+  const resources = readable(state);
+  const isAloneDue = now() >= state.nextAloneMs && state.window.hasRoomToCatchUp();
+  const [alone] = isAloneDue ? state.cursor.alone(resources, now()) : [];
+  const hasMore = await readNext(state, share, { resources, isCatchingUp: alone === undefined });
+  const hasMoreAlone = alone !== undefined && (await readAlone(state, share, alone));
+  return hasMoreAlone || hasMore || hasMoreFailed;
 }
 
 /** Returns whether events may be waiting for room in the window. */
@@ -232,13 +244,20 @@ async function reportUnknown(state: RelayState): Promise<void> {
 /**
  * Reads events that are new or left over, and begins to publish them. Returns whether there may be
  * more to read at once.
+ *
+ * @param isCatchingUp Whether the read may take what is left over. That would take all the room of
+ *   a range that is read alone after it.
  */
-async function readNext(state: RelayState, share: Share): Promise<boolean> {
+async function readNext(
+  state: RelayState,
+  share: Share,
+  { resources, isCatchingUp }: { readonly resources: readonly string[]; readonly isCatchingUp: boolean },
+): Promise<boolean> {
   const { window, cursor, sessions, pace } = state;
   const isBlind = state.isBlindDue;
   // Reads even without readable resources: the cursor must learn which transactions become visible
   // now.
-  const scans = isBlind ? [] : cursor.scans(readable(state), window.hasRoomToCatchUp());
+  const scans = isBlind ? [] : cursor.scans(resources, isCatchingUp && window.hasRoomToCatchUp());
   const { session, snapshot, events, scanned } = await readScans(state, share, scans);
   if (!sessions.has(session)) {
     sessions.add(session);
@@ -256,17 +275,20 @@ async function readNext(state: RelayState, share: Share): Promise<boolean> {
   return count > 0 && canCatchUp(state);
 }
 
-/** Reads what is to be read alone, and begins to publish it. Returns as `readNext`. */
-async function readAlone(state: RelayState, share: Share): Promise<boolean> {
-  const { window, cursor } = state;
-  let count = 0;
-  for (const scan of cursor.alone(readable(state), now())) {
-    if (!window.hasRoomToCatchUp()) break;
+/** Reads a range alone, and begins to publish what it finds. Returns as `readNext`. */
+async function readAlone(state: RelayState, share: Share, scan: Scan): Promise<boolean> {
+  const { cursor } = state;
+  const startedAt = now();
+  try {
     const { events, scanned } = await readScans(state, share, [scan]);
-    cursor.take(scanned);
-    count += begin(state, events);
+    // The owner of its first event has enough in flight. Other ranges have their turn meanwhile.
+    if (scanned.every(({ last, hasMore }) => last === undefined && hasMore))
+      cursor.setApart([scan], now() + (events.length > 0 ? 0 : heldMs));
+    else cursor.take(scanned);
+    return begin(state, events) > 0 && canCatchUp(state);
+  } finally {
+    state.nextAloneMs = now() + Math.min(slowMs, aloneRest * (now() - startedAt));
   }
-  return count > 0 && canCatchUp(state);
 }
 
 function readable({ window, busy, resting, options }: RelayState): readonly string[] {

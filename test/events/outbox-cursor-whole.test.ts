@@ -79,6 +79,16 @@ describe("createOutboxCursor", () => {
     expect([left(), cursor.alone(["notes"], 0)]).to.deep.equal([["500..500", "500..999"], []]);
   });
 
+  it("gives first what is due first of what is read alone", () => {
+    read({ last: at(1_005n, 1n), hasMore: true }, nothing);
+    const [oldest, newest] = cursor.leftOver("notes");
+    cursor.setApart([oldest!], 9);
+    cursor.setApart([newest!], 3);
+
+    const alone = cursor.alone(["notes"], 9).map(({ range }) => textOf(range));
+    expect(alone).to.deep.equal(["1005..1009", "0..999"]);
+  });
+
   it("keeps what is newest the newest when a read of the whole outbox does not get to it", () => {
     read({ last: at(1_005n, 1n), hasMore: true }, { last: undefined, hasMore: false });
     expect(left()).to.deep.equal(["1005..1005", "1005..1009"]);

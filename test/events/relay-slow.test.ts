@@ -1,9 +1,15 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
 import type { Scan } from "../../src/events/outbox-cursor.ts";
+import type { Outbox } from "../../src/events/outbox.ts";
 import { numbers, present, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
+type Reading = Parameters<Outbox["read"]>[0];
+
 const isOfNew = ({ isNew, range }: Scan, below: bigint): boolean => isNew && range.from.transaction < below;
+const isAlone = ({ scans }: Reading): boolean => scans.length === 1 && !scans[0]!.isNew;
+const isOfAll = ({ scans }: Reading): boolean => scans.some(({ range }) => range.from.transaction <= 0n);
 const tooSlow = (): Error => Object.assign(new Error("too slow"), { code: "57014" });
 
 // Reads that take too long; relay.test.ts has the rest.
@@ -163,5 +169,83 @@ describe("createRelay", () => {
 
     expect(slow).to.be.above(1);
     expect(published().toSorted()).to.deep.equal(numbers(3));
+  });
+
+  it("goes on with what waited of a resource of which each read finds something new", async () => {
+    await addEvents(20);
+    await scene.fanOut();
+    start({
+      async present(resource, events) {
+        await nextTurn();
+        return present(resource, events);
+      },
+      outbox: {
+        ...scene.outbox,
+        async read(options) {
+          if (!isAlone(options) && isOfAll(options)) throw tooSlow();
+          if (options.scans.some(({ isNew }) => isNew)) await scene.work.addEvent({ recordId: "new" });
+          return scene.outbox.read(options);
+        },
+      },
+    });
+
+    await until(() => numbers(20).every((one) => published().includes(one)), { what: "what waited" });
+    expect(published()).to.include("new");
+  });
+
+  it("goes on with what waited of one resource beside the backlog of another", async () => {
+    await addEvents(600);
+    await addEvents(1, "papers");
+    await scene.fanOut();
+    start({
+      batchSize: 70,
+      outbox: {
+        ...scene.outbox,
+        read: (options) =>
+          !isAlone(options) && isOfAll(options) ? Promise.reject(tooSlow()) : scene.outbox.read(options),
+      },
+    });
+
+    await untilPublished(601);
+    const keys = scene.broker.published.map(({ routingKey }) => routingKey);
+    expect(keys.indexOf("papers.on_create")).to.be.within(0, 300);
+  });
+
+  it("reads ranges alone for a fifth of the time at most, and what is new between them", async () => {
+    const alone: number[] = [];
+    start({
+      outbox: {
+        ...scene.outbox,
+        read(options) {
+          if (!isAlone(options) && isOfAll(options)) return Promise.reject(tooSlow());
+          if (isAlone(options)) alone.push(performance.now());
+          scene.skewMs += isAlone(options) ? 1_000 : 100;
+          return scene.outbox.read(options);
+        },
+      },
+    });
+
+    await until(() => alone.length === 2, { what: "a read of each resource alone" });
+    expect(alone[1]! - alone[0]!).to.be.at.least(5_000);
+  });
+
+  it("goes on with what waited of one resource while it can take nothing of another", async () => {
+    await addEvents(1);
+    await addEvents(1, "papers");
+    start({
+      outbox: {
+        ...scene.outbox,
+        async read(options) {
+          if (!isAlone(options) && isOfAll(options)) throw tooSlow();
+          const found = await scene.outbox.read(options);
+          if (!isAlone(options) || options.scans[0]!.resource === "papers") return found;
+          const scanned = options.scans.map((scan) => ({ scan, last: undefined, hasMore: true }));
+          return { ...found, events: [], scanned };
+        },
+      },
+    });
+
+    await untilPublished(1);
+    expect(scene.broker.published.map(({ routingKey }) => routingKey)).to.deep.equal(["papers.on_create"]);
   });
 });
