@@ -34,4 +34,11 @@ describe("readDeliveryBacklog", () => {
 
     expect(oldestDueMs).to.be.within(59_000, 600_000);
   });
+
+  it("takes no age of what the rate limit of its webhook keeps waiting, which its user has set", async () => {
+    const limited = await scene.work.addSubscription({ rateLimit: 0.1 });
+    await scene.work.addDelivery(limited, { due: "parked", updatedAt: hourAgo });
+
+    expect(await readDeliveryBacklog(scene.core.sql)).to.include({ due: 1, oldestDueMs: undefined });
+  });
 });
