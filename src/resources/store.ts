@@ -20,7 +20,7 @@ import { createPrismaStore } from "./prisma-store.ts";
 import type { StoreContext, StoreOptions } from "./record-database.ts";
 import type { Found, WriteConditions, ManyStore, RecordStore, Shape, RecordWrite } from "./record-store.ts";
 import { forbidden, leftOut, refuseDelete, refuseUnsupported, refuseWrite } from "./refusals.ts";
-import { leadsTo } from "./together.ts";
+import { areJudgedTogether } from "./together.ts";
 import { accessOf, type View } from "./view.ts";
 
 /**
@@ -94,8 +94,8 @@ async function createMany<T>(
   { include, access, present }: Omit<RecordWrite<T>, "data" | "isUndone" | "userId">,
 ): Promise<readonly T[] | undefined> {
   const view = views.of(include);
-  // A new record may meet its rule of access only because of the records before it.
-  if (view === undefined || leadsTo(access, definition) || !isReadTogether(view.statement)) return undefined;
+  if (view === undefined || !isReadTogether(view.statement)) return undefined;
+  if (!(await areJudgedTogether(access, definition, database.records))) return undefined;
   const { statement } = view;
   const most = statement.root.ones.size === 0 ? Infinity : mostRelated;
   const writing = { sql: database.records, statement, comment: database.comment() };

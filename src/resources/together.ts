@@ -1,7 +1,9 @@
+import { quoteTable } from "../db/names.ts";
+import type { TextSql } from "../db/text-sql.ts";
 import { isUniqueAlone } from "../mapping/keys.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Definition, Row } from "../mapping/definition.ts";
-import { partsOf, type Condition } from "../querying/condition.ts";
+import { isAlways, partsOf, type Condition } from "../querying/condition.ts";
 import { parameterOf } from "../querying/values.ts";
 import { findTarget, referable, type Referring } from "./lookup.ts";
 import type { CompiledRules } from "../validation/validate.ts";
@@ -42,11 +44,40 @@ export function areCheckedTogether(
   );
 }
 
+// Triggers and rules of others may change what is judged: a balance that has to stay above 0. The
+// records of a table are also those of its parent.
+const effectsText = `
+  WITH own AS (SELECT $1::regclass AS id UNION SELECT relid FROM pg_partition_tree($1::regclass))
+  SELECT 1 WHERE EXISTS (
+    SELECT FROM own JOIN pg_trigger ON tgrelid = id JOIN pg_proc AS fn ON fn.oid = tgfoid
+    -- A bit of tgtype: INSERT.
+    WHERE NOT tgisinternal AND tgtype & 4 > 0 AND fn.pronamespace IS DISTINCT FROM to_regnamespace('svc')
+  ) OR EXISTS (SELECT FROM own JOIN pg_rewrite ON ev_class = id)
+  OR ($2::boolean AND EXISTS (SELECT FROM pg_inherits WHERE $1::regclass IN (inhrelid, inhparent)))`;
+
+/**
+ * Returns whether new records may be judged after the last of them is written. None may meet the
+ * condition only because of the records behind it.
+ */
+export async function areJudgedTogether(
+  condition: Condition,
+  own: Definition,
+  sql: TextSql,
+): Promise<boolean> {
+  if (isAlways(condition)) return true;
+  if (leadsTo(condition, own)) return false;
+  return (await sql(effectsText, [quoteTable(own.table), hasLinks(condition)])).length === 0;
+}
+
+function hasLinks(condition: Condition): boolean {
+  return condition.kind === "related" || partsOf(condition).some(hasLinks);
+}
+
 /**
  * Returns whether a condition reads records of the resource's table, or of a view, which may show
  * them.
  */
-export function leadsTo(condition: Condition, own: Definition): boolean {
+function leadsTo(condition: Condition, own: Definition): boolean {
   if (condition.kind === "related") {
     const { target } = condition.link;
     if (target.isView || target.table === own.table) return true;

@@ -1,0 +1,79 @@
+import { expect } from "chai";
+import type { Access, Definitions } from "../../src/mapping/definition.ts";
+import { definitionsOf, ownersOnly } from "../support/definitions.ts";
+import { apiOfSuite, ask, errorsOf, seed, startApi } from "./serving-api.ts";
+import { variant, withVariant } from "./serving.ts";
+
+type Where = Readonly<Record<string, unknown>>;
+
+const accessWith = (where: Where): { readonly access: Access } => ({
+  access: { ...ownersOnly, create: { kind: "filter", where } },
+});
+
+const pages = Array.from({ length: 5 }, (_, place) => ({ slug: `p${place}`, title: "new" }));
+const orders = pages.map((_, place) => ({
+  reference: `N-${place}`,
+  amount: 5,
+  customer_id: 1,
+  status: place < 4 ? "open" : "paid",
+}));
+
+/** The definitions, with a resource of the table that has the records of `orders` as well. */
+const withParent = (where: Where): Definitions => {
+  const parent = variant("orders", { name: "all_orders", model: "AllOrder", table: "all_orders" });
+  const own = variant("orders", accessWith(where));
+  return definitionsOf(...withVariant("orders", own).values(), parent);
+};
+
+/** Where each record but the last one fits only because of the last one. */
+const cases = [
+  {
+    what: "a trigger of the table",
+    request: "/pages",
+    data: pages,
+    resources: withVariant("pages", accessWith({ title: "fit" })),
+    sql: `CREATE FUNCTION make_fit() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN UPDATE site_pages SET title = 'fit' WHERE NEW.slug = 'p4'; RETURN NULL; END $$;
+      CREATE TRIGGER make_fit AFTER INSERT ON site_pages FOR EACH ROW EXECUTE FUNCTION make_fit()`,
+    undo: "DROP FUNCTION make_fit CASCADE",
+  },
+  {
+    what: "a rule of the table",
+    request: "/pages",
+    data: pages,
+    resources: withVariant("pages", accessWith({ title: "fit" })),
+    sql: `CREATE RULE make_fit AS ON INSERT TO site_pages
+      DO ALSO UPDATE site_pages SET title = 'fit' WHERE NEW.slug = 'p4'`,
+    undo: "DROP RULE make_fit ON site_pages",
+  },
+  {
+    what: "the parent of the table",
+    request: "/orders",
+    data: orders,
+    resources: withParent({ customer: { all_orders: { some: { status: "paid" } } } }),
+    sql: "CREATE TABLE all_orders (LIKE orders); ALTER TABLE orders INHERIT all_orders",
+    undo: "ALTER TABLE orders NO INHERIT all_orders; DROP TABLE all_orders",
+  },
+] as const;
+
+describe("batches of creates with a rule of access", () => {
+  const { served } = apiOfSuite();
+
+  beforeEach(() => seed(served));
+
+  for (const { what, request, data, resources, sql, undo } of cases)
+    it(`are refused where a record fits by ${what} after those behind it`, async () => {
+      await served.database.pool.query(sql);
+      const own = await startApi(served, resources);
+      try {
+        const operations = data.map((one) => ({ method: "create", data: one }));
+        const answer = await ask(own, "ada", `POST ${request}/batch`, { operations });
+
+        const errors = { "operations.0.data": ["This action is unauthorized."] };
+        expect(errorsOf(answer)).to.deep.equal([403, errors]);
+      } finally {
+        await own.server.close();
+        await served.database.pool.query(undo);
+      }
+    });
+});
