@@ -63,13 +63,15 @@ export function createMemoryLedger({
   /**
    * Returns a request that may lose its memory: of the user who holds most, and more than `bytes`,
    * the one that has waited longest.
+   *
+   * @param lost Requests that would lose theirs before.
    */
-  function findLender(bytes: number): Lender | undefined {
+  function findLender(bytes: number, lost: ReadonlySet<Lender>): Lender | undefined {
     let [found, most]: [Lender | undefined, number] = [undefined, bytes];
     const latest = performance.now() - patienceMs;
     for (const one of lenders) {
       if (one.sinceMs > latest) break;
-      if (heldBy(one.userId) <= most || one.held() === 0) continue;
+      if (heldBy(one.userId) <= most || one.held() === 0 || lost.has(one)) continue;
       [found, most] = [one, heldBy(one.userId)];
     }
     return found;
@@ -87,15 +89,23 @@ export function createMemoryLedger({
       return () => void lenders.delete(lender);
     },
     take(userId, bytes) {
+      const lost = new Set<Lender>();
       while (hasShare(userId, bytes) && !hasRoom(bytes)) {
-        const lender = findLender(heldBy(userId) + bytes);
-        if (lender === undefined) return false;
-        lenders.delete(lender);
+        const lender = findLender(heldBy(userId) + bytes, lost);
+        if (lender === undefined) break;
+        lost.add(lender);
         count(lender.userId, -lender.held());
-        lender.onLost();
       }
       const isFound = fits(userId, bytes);
       if (isFound) count(userId, bytes);
+      for (const lender of lost) {
+        if (isFound) {
+          lenders.delete(lender);
+          lender.onLost();
+        }
+        // None loses its memory for a user who would still have too little.
+        else count(lender.userId, lender.held());
+      }
       return isFound;
     },
   };

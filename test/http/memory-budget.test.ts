@@ -243,6 +243,18 @@ describe("createMemoryBudget", () => {
       expect(await more).to.be.instanceOf(AppError);
     });
 
+    it("takes none where that would not be enough", async () => {
+      await lend(ada, 10);
+      await budget.open(ada).reserve(40);
+      await budget.open(bob).reserve(50);
+
+      expect(() => budget.open(eve).settle(30)).to.throw(AppError);
+      expect(await refusalOf(budget.open(eve).reserve(30))).to.be.instanceOf(AppError);
+      expect(lost).to.deep.equal([]);
+      budget.open(eve).settle(10);
+      expect(lost).to.deep.equal(["1: 10"]);
+    });
+
     it("takes none before its patience ends, and looks again when a wait does", async () => {
       budget = createMemoryBudget({ limitBytes: 100, waitMs: 100, patienceMs: 50 });
       await lend(ada, 50);
