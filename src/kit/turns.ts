@@ -23,14 +23,15 @@ interface Holder {
 /**
  * Creates turns.
  *
- * @param places Places of each holder. When their number falls, a holder keeps the places that it
- *   has.
+ * @param places Places of each holder, also by the number of other holders with places. When they
+ *   become fewer, a holder keeps those that it has.
  */
 export function createTurns<Id extends number | string = number>(
-  places: number | ((holder: Id) => number),
+  places: number | ((holder: Id, others: number) => number),
 ): Turns<Id> {
-  const placesOf = typeof places === "number" ? () => places : places;
   const holders = new Map<Id, Holder>();
+  const placesOf = (id: Id): number =>
+    typeof places === "number" ? places : places(id, holders.size - (holders.has(id) ? 1 : 0));
   /** Takes a free place and returns undefined; else returns the queue of the holder. */
   const takeOrWait = (id: Id): Holder["waiting"] | undefined => {
     let holder = holders.get(id);

@@ -42,4 +42,23 @@ describe("createTurnsOfUsers", () => {
     await waiting[0];
     expect(begun).to.deep.equal(["fourth"]);
   });
+
+  it("gives a user one place while another one has some, however long", async () => {
+    let nowMs = 0;
+    const presence = createPresence(() => nowMs);
+    const turns = createTurnsOfUsers(3, presence);
+    presence.note(1);
+    for (const place of [1, 2, 3]) expect(turns.take(1), `place ${place}`).to.equal(undefined);
+
+    presence.note(2);
+    nowMs = 10_000;
+    expect(turns.take(2)).to.equal(undefined);
+    const second = turns.take(2);
+    expect(second).not.to.equal(undefined);
+
+    for (let left = 0; left < 3; left += 1) turns.leave(1);
+    turns.leave(2);
+    await second;
+    for (const place of [2, 3]) expect(turns.take(2), `place ${place}`).to.equal(undefined);
+  });
 });
