@@ -170,7 +170,8 @@ async function* guarded(
       }
     }
   } catch (error) {
-    ctx.state.log().warn({ reason: messageOf(error) }, "a stream of events ends");
+    // The stream of a client that has left ends with an error too.
+    if (!ctx.res.destroyed) ctx.state.log().warn({ reason: messageOf(error) }, "a stream of events ends");
   }
 }
 

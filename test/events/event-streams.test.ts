@@ -51,6 +51,7 @@ describe("createEventStreams", () => {
   /** What a check of a stream's token gives: undefined for one that is no longer valid. */
   let recheck: (caller: Caller) => Caller | undefined;
   let sources: EventSource[] = [];
+  let lines: readonly Record<string, unknown>[];
   const stopping: AbortController[] = [];
 
   async function serve(
@@ -62,6 +63,8 @@ describe("createEventStreams", () => {
     start: () => Promise<bigint> = () => Promise.resolve(2n),
   ): Promise<void> {
     recheck = (caller) => caller;
+    const memory = createMemoryLog();
+    ({ lines } = memory);
     const reach = (): Promise<bigint> => Promise.resolve(BigInt(typeof last === "number" ? last : last()));
     streams = createEventStreams({
       feed,
@@ -73,7 +76,7 @@ describe("createEventStreams", () => {
     const from = { query: { resources: ["notes"] }, after: after === "now" ? undefined : after };
     router.get("/events/stream", (ctx) => streams.open(ctx, from));
     const app = createApp({
-      log: createMemoryLog().log,
+      log: memory.log,
       routePrefix: "",
       authenticate: (ctx, next) => (users.get(ctx.get("Authorization")) ?? asAda)(ctx, next),
       router,
@@ -312,6 +315,7 @@ describe("createEventStreams", () => {
       { what: "the cut, which leaves the place to another" },
     );
     await until(() => next.messages.length > 20, { what: "the other client to get on" });
+    expect(lines.filter(({ msg }) => msg !== "request")).to.deep.equal([]);
     socket.destroy();
   });
 
