@@ -1,4 +1,5 @@
 import { maxPresentedBytes } from "../broker/message-limit.ts";
+import type { TextSql } from "../db/text-sql.ts";
 import type { JsonObject } from "../http/body.ts";
 import type { Caller } from "../kit/caller.ts";
 import { AppError, validationError } from "../kit/errors.ts";
@@ -13,7 +14,7 @@ import { keyOf, permitted, permittedVersion, refuseWritten, type Target } from "
 import { idOf } from "./record-id.ts";
 import { checkReferences } from "./references.ts";
 import { forbidden } from "./refusals.ts";
-import { areCheckedTogether, refuseEqual } from "./together.ts";
+import { areCheckedTogether, areJudgedTogether, refuseEqual } from "./together.ts";
 import type { Found, ManyStore, RecordStore } from "./record-store.ts";
 import { createRulesOf, updateRulesOf } from "./rules.ts";
 import { compileRules, validate, type CompiledRules, type Lookup } from "../validation/validate.ts";
@@ -29,6 +30,7 @@ export interface DatabaseAccess {
 
 /** Creates and deletes several records at a time. */
 export interface Together extends ManyStore {
+  readonly text: TextSql;
   /** Runs `work`. Returns undefined when it failed, with all its changes undone. */
   attempt<T>(work: () => Promise<T>): Promise<T | undefined>;
 }
@@ -184,8 +186,10 @@ async function createTogether(
   const { caller, database } = request;
   const { together } = database;
   const creatable = access.of(definition, ["create"], caller);
-  const isApart = areCheckedTogether({ own: definition, ...resource }, checks.rules, caller);
+  const own = { own: definition, ...resource };
+  const isApart = areCheckedTogether(own, checks.rules, caller);
   if (together === undefined || isNever(creatable) || !isApart) return undefined;
+  if (!(await areJudgedTogether(own, { creatable, caller, sql: together.text }))) return undefined;
   return together.attempt(async () => {
     const validations = bodies.map(async (body) => validated(resource, request, body, checks));
     // Waits for all of them, because none may query the database after a fault has ended the

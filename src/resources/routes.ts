@@ -93,9 +93,9 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
     definition,
     databaseFor(caller, transaction) {
       if (transaction === undefined) return { store, lookup: lookupFor(caller) };
-      const { sql } = transaction;
+      const { sql, text } = transaction;
       const within = storeOver(databaseWithin(database, transaction));
-      const together: Together = { ...within, attempt: (work) => attempt(sql, work) };
+      const together: Together = { ...within, text, attempt: (work) => attempt(sql, work) };
       return {
         store: within,
         lookup: createLookup({ ...asking, over: { within: transaction } })(caller),

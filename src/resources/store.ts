@@ -20,7 +20,6 @@ import { createPrismaStore } from "./prisma-store.ts";
 import type { StoreContext, StoreOptions } from "./record-database.ts";
 import type { Found, WriteConditions, ManyStore, RecordStore, Shape, RecordWrite } from "./record-store.ts";
 import { forbidden, leftOut, refuseDelete, refuseUnsupported, refuseWrite } from "./refusals.ts";
-import { areJudgedTogether } from "./together.ts";
 import { accessOf, type View } from "./view.ts";
 
 /**
@@ -89,13 +88,12 @@ async function create<T>(context: StoreContext, options: RecordWrite<T>): Promis
 const mostRelated = 25;
 
 async function createMany<T>(
-  { definition, views, database }: StoreContext,
+  { views, database }: StoreContext,
   many: readonly Row[],
   { include, access, present }: Omit<RecordWrite<T>, "data" | "isUndone" | "userId">,
 ): Promise<readonly T[] | undefined> {
   const view = views.of(include);
   if (view === undefined || !isReadTogether(view.statement)) return undefined;
-  if (!(await areJudgedTogether(access, definition, database.records))) return undefined;
   const { statement } = view;
   const most = statement.root.ones.size === 0 ? Infinity : mostRelated;
   const writing = { sql: database.records, statement, comment: database.comment() };

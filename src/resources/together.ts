@@ -3,7 +3,7 @@ import type { TextSql } from "../db/text-sql.ts";
 import { isUniqueAlone } from "../mapping/keys.ts";
 import type { Caller } from "../kit/caller.ts";
 import type { Definition, Row } from "../mapping/definition.ts";
-import { isAlways, partsOf, type Condition } from "../querying/condition.ts";
+import { allOf, isAlways, partsOf, type Condition } from "../querying/condition.ts";
 import { parameterOf } from "../querying/values.ts";
 import { findTarget, referable, type Referring } from "./lookup.ts";
 import type { CompiledRules } from "../validation/validate.ts";
@@ -56,17 +56,27 @@ const effectsText = `
   OR ($2::boolean AND EXISTS (SELECT FROM pg_inherits WHERE $1::regclass IN (inhrelid, inhparent)))`;
 
 /**
- * Returns whether new records may be judged after the last of them is written. None may meet the
- * condition only because of the records behind it.
+ * Returns whether the rules of access of new records may be decided for all of them together. The
+ * decision on none may depend on the others, as it may by a trigger.
+ *
+ * @param creatable Condition of each new record.
  */
 export async function areJudgedTogether(
-  condition: Condition,
-  own: Definition,
-  sql: TextSql,
+  { own, ...referring }: Referring & { readonly own: Definition },
+  {
+    creatable,
+    caller,
+    sql,
+  }: { readonly creatable: Condition; readonly caller: Caller; readonly sql: TextSql },
 ): Promise<boolean> {
-  if (isAlways(condition)) return true;
-  if (leadsTo(condition, own)) return false;
-  return (await sql(effectsText, [quoteTable(own.table), hasLinks(condition)])).length === 0;
+  if (leadsTo(creatable, own)) return false;
+  const referred = own.fields.flatMap(({ references }) => {
+    const target = references && findTarget(referring.definitions, references.resource);
+    return target === undefined ? [] : [referable(target, referring, caller)];
+  });
+  const judge = allOf([creatable, ...referred]);
+  if (isAlways(judge)) return true;
+  return (await sql(effectsText, [quoteTable(own.table), hasLinks(judge)])).length === 0;
 }
 
 function hasLinks(condition: Condition): boolean {

@@ -76,4 +76,24 @@ describe("batches of creates with a rule of access", () => {
         await served.database.pool.query(undo);
       }
     });
+
+  it("are refused where a trigger closes for a record what one before it refers to", async () => {
+    await served.database.pool.query(
+      `CREATE FUNCTION close_it() RETURNS trigger LANGUAGE plpgsql AS $$
+       BEGIN UPDATE customers SET country = 'closed' WHERE id = NEW.customer_id; RETURN NULL; END $$;
+       CREATE TRIGGER close_it AFTER INSERT ON orders FOR EACH ROW EXECUTE FUNCTION close_it()`,
+    );
+    const access: Access = { ...ownersOnly, reference: { kind: "filter", where: { country: null } } };
+    const own = await startApi(served, withVariant("customers", { access }));
+    try {
+      const operations = orders.map((one) => ({ method: "create", data: one }));
+      const answer = await ask(own, "ada", "POST /orders/batch", { operations });
+
+      const errors = { "operations.1.data.customer_id": ["The selected customer id is invalid."] };
+      expect(errorsOf(answer)).to.deep.equal([422, errors]);
+    } finally {
+      await own.server.close();
+      await served.database.pool.query("DROP FUNCTION close_it CASCADE");
+    }
+  });
 });

@@ -76,11 +76,11 @@ describe("batches, their creates together and one by one", function () {
     await served.database.pool.query(rows);
     try {
       const answer = await inTransaction(async (transaction) => {
-        const { sql } = transaction;
+        const { sql, text } = transaction;
         const within = databaseWithin(served.records, transaction);
         const store = createStore({ definition, definitions, views, database: within });
         const looking = { own: definition, definitions, access, over: { within: transaction } };
-        const together = { ...store, attempt: <T>(work: () => Promise<T>) => attempt(sql, work) };
+        const together = { ...store, text, attempt: <T>(work: () => Promise<T>) => attempt(sql, work) };
         const database = { store, lookup: createLookup(looking)(ada), ...(isTogether ? { together } : {}) };
         const request = { database, caller: ada, isLarge: true };
         return runBatch({ operations, records, request, reserve: () => Promise.resolve(), now: () => 0 });
