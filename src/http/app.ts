@@ -34,7 +34,7 @@ const maxHeaders = 200;
  * @param openRouter Holds the routes that need no token; by default none.
  * @param consolePages Pages of their own path, which need no token; by default none.
  * @param publicUrl Origin that clients use.
- * @param concurrency Limit of requests in flight; by default any number.
+ * @param concurrency Limit of requests at work; by default any number.
  * @param userTurns Limits of one user's requests, in flight and waiting; by default any number.
  * @param memoryBudget Memory that requests in flight may take; by default any amount.
  * @param trustedProxies CIDRs of proxies whose `X-Forwarded-For` is believed.

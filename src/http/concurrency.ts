@@ -2,25 +2,29 @@ import { overloadedError } from "../kit/errors.ts";
 import type { ApiMiddleware } from "./state.ts";
 
 /**
- * Answers 503 at once while `limit` requests are in flight. A queue that cannot be served in time
- * costs memory, and its clients have often given up before their turn. A request is in flight until
- * its answer is made, not until the client has it. It may give up its place earlier.
+ * Answers 503 at once while `limit` requests are at work. A queue that cannot be served in time
+ * costs memory, and its clients have often given up before their turn. A request is at work until
+ * its answer is made, not until the client has it.
+ *
+ * A request holds no place while it waits for its user's turn or for its client. Otherwise five
+ * users with 200 waiting requests each would take all 1,000. Afterwards it takes a place in any
+ * case: the turns limit how many of a user do.
  */
 export function createConcurrencyLimit(limit: number): ApiMiddleware {
   let atWork = 0;
   return async (ctx, next) => {
     if (atWork >= limit) throw overloadedError();
-    atWork += 1;
-    let isTaken = true;
-    const leave = (): void => {
-      if (isTaken) atWork -= 1;
-      isTaken = false;
+    let isHeld = false;
+    const hold = (holds: boolean): void => {
+      if (holds !== isHeld) atWork += holds ? 1 : -1;
+      isHeld = holds;
     };
-    ctx.state.leavePlace = leave;
+    hold(true);
+    ctx.state.holdPlace = hold;
     try {
       await next();
     } finally {
-      leave();
+      hold(false);
     }
   };
 }

@@ -17,8 +17,11 @@ export interface RequestState {
    * Address of the sender, in one spelling. Behind a trusted proxy, it is the forwarded address.
    */
   clientAddress: string | undefined;
-  /** Gives up the place of the request among those in flight; undefined without a limit. */
-  leavePlace: (() => void) | undefined;
+  /**
+   * Takes the place of the request among those at work, or gives it up while it only waits.
+   * Undefined without a limit.
+   */
+  holdPlace: ((holds: boolean) => void) | undefined;
   /** The authenticated user. Set by authenticate.ts; every route behind the prefix has it. */
   caller: Caller;
   /** Id of the token that the request carries; set with `caller`. Undefined: a JWT. */

@@ -53,23 +53,28 @@ export function createUserTurns({
     }
     open.set(id, count + 1);
     presence.note(id);
+    const { holdPlace } = ctx.state;
     const turn: Turn = {
       readBytes: 0,
       madeBytes: 0,
       async pause(act) {
         turns.leave(id);
+        holdPlace?.(false);
         try {
           return await act();
         } finally {
           await turns.take(id);
+          holdPlace?.(true);
         }
       },
     };
     ctx.state.turn = turn;
     const place = turns.take(id);
     if (place !== undefined) {
+      holdPlace?.(false);
       await place;
       if (!presence.isAlone(id)) await oneATurn();
+      holdPlace?.(true);
     }
     // The client may have left while its request waited.
     const isGone = ctx.res.destroyed;

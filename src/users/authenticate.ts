@@ -50,7 +50,7 @@ export function createAuthenticate({
     if (waitSeconds !== undefined && known?.wasFound() !== true) {
       // Gives up the place, because a thousand refusals a second would take the places of all other
       // requests.
-      ctx.state.leavePlace?.();
+      ctx.state.holdPlace?.(false);
       await sleep(refusalDelayMs);
       throw new AppError("rate.exceeded", "Too many failed authentications.", {
         headers: { "Retry-After": String(waitSeconds) },

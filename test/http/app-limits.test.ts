@@ -1,6 +1,7 @@
 import { fullGrant, makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
+import { readJsonBody } from "../../src/http/body.ts";
 import { securityHeaders } from "../../src/http/security-headers.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import type { ApiMiddleware } from "../../src/http/state.ts";
@@ -29,9 +30,12 @@ describe("createApp, with limits", () => {
   const { log, lines } = createMemoryLog();
   const servers: HttpServer[] = [];
   let held: (() => void)[];
+  /** Requests whose body was begun to be read. */
+  let reading: number;
 
   beforeEach(() => {
     held = [];
+    reading = 0;
   });
   afterEach(async () => {
     for (const release of held) release();
@@ -52,6 +56,10 @@ describe("createApp, with limits", () => {
     router.get("/held", async (ctx) => {
       await new Promise<void>((resolve) => held.push(resolve));
       ctx.body = {};
+    });
+    router.post("/echo", async (ctx) => {
+      reading += 1;
+      ctx.body = await readJsonBody(ctx, 1000);
     });
     const app = createApp({
       log,
@@ -228,6 +236,30 @@ describe("createApp, with limits", () => {
       held[0]?.();
 
       await until(async () => (await get("/api/things")).status === 200, { what: "an answer" });
+    });
+
+    it("counts none that waits for the turn of its user, so that others are served", async () => {
+      const { get } = await serve({ concurrency: 2, userTurns: { atWork: 1, limit: 10 } });
+      const own = Array.from({ length: 5 }, () => get("/api/held"));
+      await until(() => held.length === 1, { what: "the first to be at work" });
+
+      expect((await get("/api/things", 2)).status).to.equal(200);
+      const release = setInterval(() => held.pop()?.(), 1);
+      expect(statusesOf(await Promise.all(own))).to.deep.equal([200, 200, 200, 200, 200]);
+      clearInterval(release);
+    });
+
+    it("counts none whose body is still on its way", async () => {
+      const { get, port } = await serve({ concurrency: 1 });
+      const slow = await openRaw(port);
+      slow.send(
+        "POST /api/echo HTTP/1.1\r\nHost: x\r\nAuthorization: 2\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{",
+      );
+      await until(() => reading === 1, { what: "its body to be read" });
+
+      expect((await get("/api/things")).status).to.equal(200);
+      slow.send('"a":1}');
+      expect((await slow.untilAnswers(1))[0]?.status).to.equal(200);
     });
 
     it("logs one line for a request beyond it, without a cause", async () => {

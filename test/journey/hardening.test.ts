@@ -144,18 +144,16 @@ describe("a hardened svc", function () {
     expect(large.status).to.equal(413);
   });
 
-  it("answers 503 to most of a crowd beyond http.concurrency, at once, and 201 to the others", async () => {
+  it("answers 503 to most of a crowd beyond http.concurrency, at once, and 200 to the others", async () => {
     await reload("concurrency: 2");
 
-    const answers = await Promise.all(Array.from({ length: 30 }, () => ask(0, "POST", '{"text":"a"}')));
+    const answers = await Promise.all(Array.from({ length: 30 }, () => ask(0)));
 
     const statuses = answers.map(({ status }) => status);
-    expect(new Set(statuses)).to.deep.equal(new Set([201, 503]));
+    expect(new Set(statuses)).to.deep.equal(new Set([200, 503]));
     for (const { headers } of answers.filter(({ status }) => status === 503))
       expect(headers["retry-after"]).to.equal("1");
     await reload("concurrency: 1000");
-    const { total } = (await ask(0)).json as { total: number };
-    expect(total).to.equal(statuses.filter((status) => status === 201).length);
   });
 
   it("closes connections beyond http.maxConnections, and serves the others", async () => {
