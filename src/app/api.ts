@@ -21,7 +21,7 @@ import { addUsers } from "./api-users.ts";
 import { addWebhooks } from "./api-webhooks.ts";
 import { addReplays } from "./api-replays.ts";
 import { typesOf } from "./statement-names.ts";
-import type { Infrastructure } from "./infrastructure.ts";
+import { halfOf, type Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createConsole, type ConsolePages } from "../http/console.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
@@ -42,7 +42,7 @@ import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/record-database.ts";
 import type { BatchTurns } from "../resources/record-routes.ts";
 import type { Assembly } from "./workers.ts";
-import { createPresence, createTurnsOfUsers, type Presence } from "../http/presence.ts";
+import { createTurnsOfUsers, type Presence } from "../http/presence.ts";
 import { createTurns, type Turns } from "../kit/turns.ts";
 import { withServiceEvents } from "../subscriptions/service-events.ts";
 import { createAuthenticate, createRecheck, type Identifier } from "../users/authenticate.ts";
@@ -63,10 +63,9 @@ export function createApi({
   readonly tokens: TokenProvider;
   readonly source: ConfigurationSource;
 }): Assembly {
-  const { log, database, cursors, secretBox } = infrastructure;
+  const { log, database, cursors, secretBox, presence } = infrastructure;
   const { config, definitions } = configuration;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
-  const presence = createPresence();
   /** Options of the lists of all kinds. */
   const lists = {
     maxPerPage,
@@ -127,7 +126,6 @@ export function createApi({
     openRouter,
     tokens,
     jwts,
-    presence,
   });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
   return { workers: [relay, expiry, streams, replays], listener, close: () => sender.close() };
@@ -143,20 +141,18 @@ function createEligibilityOf(
 }
 
 function createListener(
-  { log, metrics, tracing, database, memoryBudgetOf }: Infrastructure,
+  { log, metrics, tracing, concurrencyOf, userTurnsOf, memoryBudgetOf }: Infrastructure,
   { config }: Configuration,
   {
     tokens,
     jwts,
     router,
     openRouter,
-    presence,
   }: {
     readonly tokens: TokenProvider;
     readonly jwts: Identifier | undefined;
     readonly router: ApiRouter;
     readonly openRouter: ApiRouter;
-    readonly presence: Presence;
   },
 ): Listener {
   const { http } = config;
@@ -170,12 +166,8 @@ function createListener(
     metrics: metrics.http,
     tracing,
     authenticate: createAuthenticate({ tokens, jwts, failures }),
-    userTurns: {
-      atWork: halfOf(database.pool),
-      alone: 2 * database.pool.options.max,
-      limit: http.concurrencyPerUser,
-      presence,
-    },
+    concurrency: concurrencyOf(http.concurrency),
+    userTurns: userTurnsOf(http.concurrencyPerUser),
     memoryBudget: memoryBudgetOf(http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes)),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",
   });
@@ -277,8 +269,4 @@ function createBatchTurns(pool: Pool, presence: Presence): BatchTurns {
   const all = halfOf(pool);
   const users = createTurnsOfUsers(Math.max(1, all - 1), presence);
   return { users, all: createTurns<string>(all), waitMs: 20_000 };
-}
-
-function halfOf(pool: Pool): number {
-  return Math.max(1, Math.floor(pool.options.max / 2));
 }

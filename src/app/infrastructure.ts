@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { Pool } from "pg";
 import type { Broker } from "../broker/broker.ts";
 import { createInProcessBroker } from "../broker/in-process.ts";
 import { connectRabbitMq } from "../broker/rabbitmq.ts";
@@ -7,7 +8,10 @@ import type { ProgramName } from "../config/programs.ts";
 import { createSql } from "../db/sql.ts";
 import { createSharedSlots, type SharedSlots } from "../deliveries/admission/shared-slots.ts";
 import { createEventHorizon, type EventHorizon } from "../events/event-horizon.ts";
+import { createConcurrency } from "../http/concurrency.ts";
 import { createMemoryBudgets } from "../http/memory-budget.ts";
+import { createPresence, type Presence } from "../http/presence.ts";
+import { createUserTurns } from "../http/user-turns.ts";
 import type { Actor } from "../kit/actor.ts";
 import { processPollMs } from "../operations/processes.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -39,6 +43,11 @@ export interface Infrastructure extends Storage {
   readonly eventHorizon: EventHorizon;
   /** Names of prepared statements. They outlive a configuration, because connections keep them. */
   readonly namesOf: ReturnType<typeof createNamesOf>;
+  /** Tracks which users are about. */
+  readonly presence: Presence;
+  /** Return the limits of requests, which count those of a previous configuration too. */
+  readonly concurrencyOf: ReturnType<typeof createConcurrency>;
+  readonly userTurnsOf: ReturnType<typeof createUserTurns>;
   /** Returns the memory that requests share. Those of a previous configuration still hold some. */
   readonly memoryBudgetOf: ReturnType<typeof createMemoryBudgets>;
   /** Returns the source of an issuer's keys. */
@@ -105,6 +114,7 @@ export async function openInfrastructure({
       tracing,
       eventHorizon: createEventHorizon({ sql: createSql({ pool: database.lists, isEmbedded }) }),
       namesOf: createNamesOf(isEmbedded),
+      ...openRequestLimits(database.pool),
       memoryBudgetOf: createMemoryBudgets(),
       keySourceOf: createKeySources({ log }),
       close: () => closeAll(closers),
@@ -114,6 +124,20 @@ export async function openInfrastructure({
     // Throws the first fault, because of which the wait for the other server was given up.
     throw giveUp.signal.aborted ? giveUp.signal.reason : error;
   }
+}
+
+function openRequestLimits(pool: Pool): Pick<Infrastructure, "presence" | "concurrencyOf" | "userTurnsOf"> {
+  const presence = createPresence();
+  return {
+    presence,
+    concurrencyOf: createConcurrency(),
+    userTurnsOf: createUserTurns({ atWork: halfOf(pool), alone: 2 * pool.options.max, presence }),
+  };
+}
+
+/** Returns half of the connections of a pool, at least one. */
+export function halfOf(pool: Pool): number {
+  return Math.max(1, Math.floor(pool.options.max / 2));
 }
 
 function openSharedSlots(id: string, { isEmbedded }: Storage): SharedSlots {

@@ -6,7 +6,6 @@ import type { Rate } from "../config/kinds.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { createForwardedLimit } from "./address-limits.ts";
 import { createClientAddresses } from "./client-address.ts";
-import { createConcurrencyLimit } from "./concurrency.ts";
 import type { ConsolePages } from "./console.ts";
 import { createCors } from "./cors.ts";
 import { answerUnsupported, createErrorRenderer, unknownRoute } from "./error-body.ts";
@@ -34,8 +33,8 @@ const maxHeaders = 200;
  * @param openRouter Holds the routes that need no token; by default none.
  * @param consolePages Pages of their own path, which need no token; by default none.
  * @param publicUrl Origin that clients use.
- * @param concurrency Limit of requests at work; by default any number.
- * @param userTurns Limits of one user's requests, in flight and waiting; by default any number.
+ * @param concurrency Limits the requests at work; by default any number.
+ * @param userTurns Limits one user's requests, in flight and waiting; by default any number.
  * @param memoryBudget Memory that requests in flight may take; by default any amount.
  * @param trustedProxies CIDRs of proxies whose `X-Forwarded-For` is believed.
  * @param maxConnectionsPerAddress Limit of requests in flight of one forwarded address; by default
@@ -53,7 +52,7 @@ export function createApp({
   isUnavailable,
   publicUrl,
   concurrency,
-  userTurns = { atWork: Number.POSITIVE_INFINITY, limit: Number.POSITIVE_INFINITY },
+  userTurns = createUserTurns({ atWork: Number.POSITIVE_INFINITY })(Number.POSITIVE_INFINITY),
   memoryBudget = createMemoryBudget({ limitBytes: Number.POSITIVE_INFINITY }),
   trustedProxies = [],
   maxConnectionsPerAddress,
@@ -70,8 +69,8 @@ export function createApp({
   readonly consolePages?: ConsolePages | undefined;
   readonly isUnavailable: (error: unknown) => boolean;
   readonly publicUrl?: string | undefined;
-  readonly concurrency?: number;
-  readonly userTurns?: Parameters<typeof createUserTurns>[0];
+  readonly concurrency?: ApiMiddleware;
+  readonly userTurns?: ApiMiddleware;
   readonly memoryBudget?: MemoryBudget | undefined;
   readonly trustedProxies?: readonly string[];
   readonly maxConnectionsPerAddress?: number;
@@ -94,10 +93,10 @@ export function createApp({
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
   if (trustedProxies.length > 0 && maxConnectionsPerAddress !== undefined)
     app.use(createForwardedLimit({ limit: maxConnectionsPerAddress, addresses }));
-  if (concurrency !== undefined) app.use(createConcurrencyLimit(concurrency));
+  if (concurrency !== undefined) app.use(concurrency);
   app.use(guard({ routePrefix, authenticate, openRouter, consolePages }));
   if (rateLimit !== undefined) app.use(createRateLimit(rateLimit));
-  app.use(createUserTurns(userTurns));
+  app.use(userTurns);
   app.use(createRequestMemory(memoryBudget));
   app.use(router.routes());
   app.use(createFallback(openRouter === undefined ? [router] : [router, openRouter]));

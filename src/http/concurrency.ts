@@ -9,10 +9,13 @@ import type { ApiMiddleware } from "./state.ts";
  * A request holds no place while it waits for its user's turn or for its client. Otherwise five
  * users with 200 waiting requests each would take all 1,000. Afterwards it takes a place in any
  * case: the turns limit how many of a user do.
+ *
+ * Returns a function that creates the middleware of a limit. All of them count together, so that a
+ * reload does not forget the requests at work.
  */
-export function createConcurrencyLimit(limit: number): ApiMiddleware {
+export function createConcurrency(): (limit: number) => ApiMiddleware {
   let atWork = 0;
-  return async (ctx, next) => {
+  return (limit) => async (ctx, next) => {
     if (atWork >= limit) throw overloadedError();
     let isHeld = false;
     const hold = (holds: boolean): void => {

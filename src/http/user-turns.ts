@@ -18,20 +18,21 @@ const holding = { freeBytes: 64 * 1024, bytesPerMs: 2 * 1024 };
  * connection. The other requests of the user wait for their turn. Answers 503 at once when the user
  * has `limit` requests open. Comes after authentication.
  *
+ * Returns a function that creates the middleware of a limit. All of them count together, so that a
+ * reload does not forget the requests in flight.
+ *
  * @param alone Number of requests of a user that run while no other user is active.
  * @param presence Records the user of each request.
  */
 export function createUserTurns({
   atWork,
   alone = atWork,
-  limit,
   presence = createPresence(),
 }: {
   readonly atWork: number;
   readonly alone?: number;
-  readonly limit: number;
   readonly presence?: Presence;
-}): ApiMiddleware {
+}): (limit: number) => ApiMiddleware {
   /** Number of requests of each user without an answer: running, waiting or paused. */
   const open = new Map<number, number>();
   const turns = createTurns((id) => (open.size === 1 && presence.isAlone(id) ? alone : atWork));
@@ -43,7 +44,7 @@ export function createUserTurns({
    */
   const oneATurn = (): Promise<void> => (begun = begun.then(() => nextTurn()));
 
-  return async (ctx, next) => {
+  return (limit) => async (ctx, next) => {
     const { id } = ctx.state.caller;
     const count = open.get(id) ?? 0;
     if (count >= limit) {

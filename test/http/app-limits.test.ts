@@ -2,9 +2,11 @@ import { fullGrant, makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
 import { readJsonBody } from "../../src/http/body.ts";
+import { createConcurrency } from "../../src/http/concurrency.ts";
 import { securityHeaders } from "../../src/http/security-headers.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import type { ApiMiddleware } from "../../src/http/state.ts";
+import { createUserTurns } from "../../src/http/user-turns.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
 import { openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
@@ -209,7 +211,7 @@ describe("createApp, with limits", () => {
 
   describe("a limit of requests at work", () => {
     it("answers 503 at once beyond it, and serves again when one is done", async () => {
-      const { get } = await serve({ concurrency: 2 });
+      const { get } = await serve({ concurrency: createConcurrency()(2) });
       const atWork = [get("/api/held"), get("/api/held")];
       await until(() => held.length === 2, { what: "both to be at work" });
 
@@ -226,7 +228,7 @@ describe("createApp, with limits", () => {
     });
 
     it("counts requests that fail, or whose client goes away, no longer than they are at work", async () => {
-      const { get, port } = await serve({ concurrency: 1 });
+      const { get, port } = await serve({ concurrency: createConcurrency()(1) });
       await get("/api/broken");
       await get("/api/things", 0);
       const connection = await openRaw(port);
@@ -239,7 +241,10 @@ describe("createApp, with limits", () => {
     });
 
     it("counts none that waits for the turn of its user, so that others are served", async () => {
-      const { get } = await serve({ concurrency: 2, userTurns: { atWork: 1, limit: 10 } });
+      const { get } = await serve({
+        concurrency: createConcurrency()(2),
+        userTurns: createUserTurns({ atWork: 1 })(10),
+      });
       const own = Array.from({ length: 5 }, () => get("/api/held"));
       await until(() => held.length === 1, { what: "the first to be at work" });
 
@@ -250,7 +255,7 @@ describe("createApp, with limits", () => {
     });
 
     it("counts none whose body is still on its way", async () => {
-      const { get, port } = await serve({ concurrency: 1 });
+      const { get, port } = await serve({ concurrency: createConcurrency()(1) });
       const slow = await openRaw(port);
       slow.send(
         "POST /api/echo HTTP/1.1\r\nHost: x\r\nAuthorization: 2\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n{",
@@ -263,7 +268,7 @@ describe("createApp, with limits", () => {
     });
 
     it("logs one line for a request beyond it, without a cause", async () => {
-      const { get } = await serve({ concurrency: 1 });
+      const { get } = await serve({ concurrency: createConcurrency()(1) });
       const atWork = get("/api/held");
       await until(() => held.length === 1, { what: "it to be at work" });
 

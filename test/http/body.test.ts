@@ -5,6 +5,7 @@ import { readJsonBody } from "../../src/http/body.ts";
 import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
+import { createUserTurns } from "../../src/http/user-turns.ts";
 import { asAda, call, createMemoryLog } from "../support/http.ts";
 import { answersIn, exchange, openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
@@ -220,7 +221,7 @@ describe("readJsonBody", () => {
         router,
         isUnavailable: () => false,
         memoryBudget: createMemoryBudget({ limitBytes: budgetBytes }),
-        userTurns: { atWork: 3, limit: 3 },
+        userTurns: createUserTurns({ atWork: 3 })(3),
       });
       bounded = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
     });

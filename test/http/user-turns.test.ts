@@ -66,7 +66,7 @@ describe("createUserTurns", () => {
       router,
       isUnavailable: () => false,
       memoryBudget: createMemoryBudget({ limitBytes: memoryBudgetBytes ?? Infinity }),
-      userTurns: { atWork: 2, limit, ...(alone === undefined ? {} : { alone }) },
+      userTurns: createUserTurns({ atWork: 2, ...(alone === undefined ? {} : { alone }) })(limit),
     });
     server = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
   };
@@ -278,7 +278,7 @@ describe("createUserTurns, of two users over time", () => {
   beforeEach(() => {
     nowMs = 0;
     atWork = [];
-    turns = createUserTurns({ atWork: 2, alone: 3, limit: 10, presence: createPresence(() => nowMs) });
+    turns = createUserTurns({ atWork: 2, alone: 3, presence: createPresence(() => nowMs) })(10);
   });
 
   /** Sends a request. Returns what its client does when it leaves. */

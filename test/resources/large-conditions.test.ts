@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { createUserTurns } from "../../src/http/user-turns.ts";
 import { pause } from "../../src/kit/worker.ts";
 import { apiOfSuite, ask } from "./serving-api.ts";
 
@@ -6,7 +7,7 @@ const never = new AbortController().signal;
 
 /** One request of a user is at work at one time; a record of 1.5 MB holds its place for 0.7 s. */
 describe("requests that only need the entity tag of a large record", () => {
-  const { served, api } = apiOfSuite(undefined, { userTurns: { atWork: 1, limit: 10 } });
+  const { served, api } = apiOfSuite(undefined, { userTurns: createUserTurns({ atWork: 1 })(10) });
   let etag: string;
 
   before(async () => {

@@ -59,7 +59,7 @@ export async function startApi(
     readonly bodyLimitBytes?: number;
     readonly batchWaitMs?: number;
     readonly memoryBudget?: MemoryBudget;
-    readonly userTurns?: { readonly atWork: number; readonly limit: number };
+    readonly userTurns?: ApiMiddleware;
   } = {},
 ): Promise<Api> {
   const { log, lines } = createMemoryLog();

@@ -1,6 +1,7 @@
 import { request } from "node:http";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
+import { createConcurrency } from "../../src/http/concurrency.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { createFailureLimit } from "../../src/http/failure-limit.ts";
@@ -243,7 +244,7 @@ describe("GET /whoami", () => {
     const router = createRouter("/svc-api");
     addWhoamiRoute(router);
     const options = { log, routePrefix: "/svc-api", authenticate, router, isUnavailable: () => false };
-    const app = createApp({ ...options, concurrency: 1 });
+    const app = createApp({ ...options, concurrency: createConcurrency()(1) });
     const strict = await startServer(app.callback(), { host: "127.0.0.1", port: 0 });
     const ask = async (given: string): Promise<Answer> =>
       call(strict.port, "/svc-api/whoami", { headers: { Authorization: `Bearer ${given}` } });
