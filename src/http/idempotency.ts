@@ -224,13 +224,15 @@ function keyOf(ctx: ApiContext, given: string): KeyOfUser {
 }
 
 /**
- * Hashes the request with the bytes of its body, because a retry sends the same bytes. A limited
- * token must not get the answer to one with all rights of an admin.
+ * Hashes the request with the bytes of its body, because a retry sends the same bytes. A slash at
+ * the end of the path makes no other request. A limited token must not get the answer to one with
+ * all rights of an admin.
  */
 function requestHashOf({ method, path, request, state }: ApiContext, dependsOn: string): Buffer {
   const { rawBody = "" } = request as { readonly rawBody?: string };
   const rights = state.caller.isLimited === true ? "limited" : "";
-  return createHash("sha256").update(`${method} ${path}\n${dependsOn}${rights}`).update(rawBody).digest();
+  const head = `${method} ${path.replace(/\/$/, "")}\n${dependsOn}${rights}`;
+  return createHash("sha256").update(head).update(rawBody).digest();
 }
 
 /** Refuses a request that differs from the answered one, or whose answer is still being made. */

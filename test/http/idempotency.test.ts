@@ -97,6 +97,14 @@ describe("Idempotency-Key", () => {
     });
   });
 
+  it("takes a path with a slash at its end for the same one", async () => {
+    const first = await post(scene, { text: "a" });
+    const again = await post(scene, { text: "a" }, { path: "/notes/" });
+
+    expect([again.status, again.text]).to.deep.equal([201, first.text]);
+    expect(await countOf(scene, "notes")).to.equal(1);
+  });
+
   it("writes twice without the header, and keeps nothing", async () => {
     await post(scene, { text: "a" }, { key: "" });
     await post(scene, { text: "b" }, { key: "" });
