@@ -34,11 +34,11 @@ const keysOf: Readonly<Record<Method, readonly string[]>> = {
 const methods = Object.keys(keysOf) as readonly Method[];
 
 /**
- * Reads the body of a batch. Makes all checks that need neither rules nor records.
+ * Reads the body of a batch. Makes all checks that need neither mapping file, rules nor records.
  *
  * @throws AppError `validation.failed`, its errors by place: `operations.3.method`.
  */
-export function readBatch(body: JsonObject, definition: Definition): readonly BatchOperation[] {
+export function readBatch(body: JsonObject): readonly BatchOperation[] {
   refuseFields(body, ["operations"]);
   const faults = new Map<string, string>();
   const { operations } = body;
@@ -50,25 +50,42 @@ export function readBatch(body: JsonObject, definition: Definition): readonly Ba
     faults.set(place, fill(`The :attribute field must not have more than ${maxOperations} items.`, place));
   const read =
     faults.size === 0
-      ? (operations as readonly unknown[]).map((given, index) =>
-          readOperation({ given, index, definition, faults }),
-        )
+      ? (operations as readonly unknown[]).map((given, index) => readOperation({ given, index, faults }))
       : [];
-  if (faults.size > 0)
-    throw validationError(Object.fromEntries([...faults].map(([at, message]) => [at, [message]])));
+  throwAny(faults);
   return read.filter((operation) => operation !== undefined);
+}
+
+/**
+ * Refuses operations that the resource does not support. Comes after the kept answer of an
+ * `Idempotency-Key`, because a reload may have changed what it supports.
+ *
+ * @throws AppError `validation.failed`, its errors by place: `operations.3.method`.
+ */
+export function refuseUnsupported(operations: readonly BatchOperation[], definition: Definition): void {
+  const { name, supportsCreate, supportsUpdate, supportsDelete } = definition;
+  const supported = { create: supportsCreate, update: supportsUpdate, delete: supportsDelete };
+  const faults = operations.flatMap(({ method }, index): readonly (readonly [string, string])[] =>
+    supported[method]
+      ? []
+      : [[`operations.${index}.method`, `The resource ${name} does not support ${method}.`]],
+  );
+  throwAny(new Map(faults.slice(0, maxFaults)));
+}
+
+function throwAny(faults: ReadonlyMap<string, string>): void {
+  if (faults.size === 0) return;
+  throw validationError(Object.fromEntries([...faults].map(([at, message]) => [at, [message]])));
 }
 
 /** Reads one operation. Returns undefined after a fault, or when there are enough faults. */
 function readOperation({
   given,
   index,
-  definition,
   faults,
 }: {
   readonly given: unknown;
   readonly index: number;
-  readonly definition: Definition;
   readonly faults: Map<string, string>;
 }): BatchOperation | undefined {
   if (faults.size >= maxFaults) return undefined;
@@ -81,8 +98,6 @@ function readOperation({
   const { method, id, data, if_match: ifMatch } = given;
   if (!isMethod(method))
     return refuse("method", "The selected :attribute is invalid; expected create, update or delete.");
-  if (!isSupported(definition, method))
-    return refuse("method", `The resource ${definition.name} does not support ${method}.`);
   const extra = Object.keys(given).find((key) => !keysOf[method].includes(key));
   if (extra !== undefined) refuse(extra, unknownField(extra, keysOf[method]));
   if (method !== "delete" && !isObject(data))
@@ -100,13 +115,6 @@ function readOperation({
   const ofRecord = { id: String(id), ifMatch: tags };
   if (method === "delete") return { method, ...ofRecord };
   return isObject(data) ? { method, data, ...ofRecord } : undefined;
-}
-
-function isSupported(
-  { supportsCreate, supportsUpdate, supportsDelete }: Definition,
-  method: Method,
-): boolean {
-  return { create: supportsCreate, update: supportsUpdate, delete: supportsDelete }[method];
 }
 
 function isMethod(value: unknown): value is Method {

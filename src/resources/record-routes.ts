@@ -14,7 +14,7 @@ import type { Turns } from "../kit/turns.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { AccessConditions } from "./access.ts";
 import { refuseDelete, refuseWrite, refusingAtCommit } from "./refusals.ts";
-import { readBatch } from "./batch-body.ts";
+import { readBatch, refuseUnsupported } from "./batch-body.ts";
 import { runBatch } from "./batch.ts";
 import type { Target } from "./permitted.ts";
 import { idInPath, pathOfId } from "./record-id.ts";
@@ -153,7 +153,7 @@ async function answerBatch(
   { definition, inTransaction, answerPost, batchTurns, bodyLimitBytes }: RecordRoutesOptions,
   requestOf: (transaction: Transaction) => WriteRequest,
 ): Promise<void> {
-  const operations = readBatch(await readJsonBody(ctx, bodyLimitBytes), definition);
+  const operations = readBatch(await readJsonBody(ctx, bodyLimitBytes));
   const isDelete = operations.every(({ method }) => method === "delete");
   const committing = refusingAtCommit(inTransaction, (error) =>
     isDelete ? refuseDelete(error) : refuseWrite(definition, error),
@@ -163,6 +163,7 @@ async function answerBatch(
   const reserve = (bytes: number): Promise<void> =>
     ctx.state.memory.reserve(bodyBytes * memoryPerBodyByte + bytes * memoryPerAnsweredByte);
   const act = async (transaction: Transaction): Promise<Answer> => {
+    refuseUnsupported(operations, definition);
     await transaction.sql(statementLimit);
     const request = requestOf(transaction);
     const json = await runBatch({ operations, records, request, reserve, now: () => performance.now() });

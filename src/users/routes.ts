@@ -82,12 +82,13 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
   router.post("/users", async (ctx) => {
     requireAdmin(ctx);
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const given = await readUserBody(body, { isNew: true, hasSubjects: issuer !== undefined });
-    const { name = "", email = "", isAdmin = false } = given;
-    if (given.subject !== undefined) requireScope(ctx, subjectScope);
-    const user = { name, email, isAdmin, ...jwtOf(given, issuer) };
+    if (body["subject"] !== undefined) requireScope(ctx, subjectScope);
     await options.answerPost(ctx, {
       async act(transaction) {
+        // Checked here, because the kept answer must come first: a reload may have ended subjects.
+        const given = await readUserBody(body, { isNew: true, hasSubjects: issuer !== undefined });
+        const { name = "", email = "", isAdmin = false } = given;
+        const user = { name, email, isAdmin, ...jwtOf(given, issuer) };
         const created = await users.create(user, actorOf(ctx), transaction?.sql);
         if (created.kind !== "created") throw takenError(created);
         const headers = { Location: urlBelow(options.urlOf(ctx), created.user.id) };

@@ -1,13 +1,12 @@
 import { expect } from "chai";
 import { AppError, validationError, type FieldErrors } from "../../src/kit/errors.ts";
-import { maxOperations, readBatch } from "../../src/resources/batch-body.ts";
+import { maxOperations, readBatch, refuseUnsupported } from "../../src/resources/batch-body.ts";
 import { faultOfOperation } from "../../src/resources/batch-fault.ts";
 import { definition, field, keyField } from "../support/definitions.ts";
 
 const notes = definition({ name: "notes", model: "Note", fields: [keyField(), field("text", "String")] });
 
-const read = (...operations: readonly unknown[]): ReturnType<typeof readBatch> =>
-  readBatch({ operations }, notes);
+const read = (...operations: readonly unknown[]): ReturnType<typeof readBatch> => readBatch({ operations });
 
 function errorsOf(act: () => unknown): FieldErrors | undefined {
   try {
@@ -56,7 +55,7 @@ describe("readBatch", () => {
     ],
   ] as const) {
     it(`refuses ${what}`, () => {
-      expect(errorsOf(() => readBatch(body, notes))).to.deep.equal(errors);
+      expect(errorsOf(() => readBatch(body))).to.deep.equal(errors);
     });
   }
 
@@ -116,28 +115,21 @@ describe("readBatch", () => {
     });
   }
 
-  it("refuses what the resource does not support", () => {
-    const fixed = { ...notes, supportsDelete: false };
-
-    expect(
-      errorsOf(() =>
-        readBatch(
-          {
-            operations: [
-              { method: "create", data: {} },
-              { method: "delete", id: 1 },
-            ],
-          },
-          fixed,
-        ),
-      ),
-    ).to.deep.equal({ "operations.1.method": ["The resource notes does not support delete."] });
-  });
-
   it("names the faults of 100 operations at most", () => {
     const errors = errorsOf(() => read(...Array.from({ length: 500 }, () => ({ method: "x" }))));
 
     expect(Object.keys(errors ?? {})).to.have.length(100);
+  });
+});
+
+describe("refuseUnsupported", () => {
+  it("refuses what the resource does not support", () => {
+    const operations = read({ method: "create", data: {} }, { method: "delete", id: 1 });
+
+    expect(errorsOf(() => refuseUnsupported(operations, notes))).to.equal(undefined);
+    expect(errorsOf(() => refuseUnsupported(operations, { ...notes, supportsDelete: false }))).to.deep.equal({
+      "operations.1.method": ["The resource notes does not support delete."],
+    });
   });
 });
 

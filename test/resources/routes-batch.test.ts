@@ -1,9 +1,10 @@
 import { expect } from "chai";
 import type { Access } from "../../src/mapping/definition.ts";
+import { migrateCore } from "../support/core-database.ts";
 import { ownersOnly } from "../support/definitions.ts";
 import type { Answer } from "../support/http.ts";
 import { withVariant } from "./serving.ts";
-import { ask, seed, apiOfSuite, startApi } from "./serving-api.ts";
+import { ask, seed, apiOfSuite, startApi, type Api } from "./serving-api.ts";
 
 interface Result {
   readonly status: number;
@@ -284,6 +285,22 @@ describe("POST /resources/{name}/batch", () => {
       { "operations.1.method": ["The resource notices does not support delete."] },
     ]);
     expect(await served.sql("SELECT FROM notices")).to.have.length(1);
+  });
+
+  it("gives the answer of an Idempotency-Key again after a reload that ended a method", async () => {
+    await migrateCore(served.database.pool);
+    const operations = [{ method: "delete", id: 1 }];
+    const again = (to: Api): Promise<Answer> =>
+      ask(to, "ada", "POST /orders/batch", { operations }, { "Idempotency-Key": "k" });
+    const first = await again(api);
+    const own = await startApi(served, withVariant("orders", { supportsDelete: false }));
+    try {
+      const second = await again(own);
+
+      expect([first.status, second.status, second.text]).to.deep.equal([200, 200, first.text]);
+    } finally {
+      await own.server.close();
+    }
   });
 
   it("answers 404 for an unknown resource, and 405 where nothing is supported", async () => {

@@ -314,6 +314,30 @@ describe("JWTs over HTTP", () => {
     }
   });
 
+  it("gives the answer of an Idempotency-Key again after a reload without the issuer", async () => {
+    const { api, baseUrl, infrastructure } = service;
+    const admin = await service.createUser({ isAdmin: true });
+    const body = { name: "Once", email: "once@example.com", subject: "once" };
+    const headers = { "Idempotency-Key": "once" };
+    const make = (): Promise<Answer> =>
+      request({ url: `${baseUrl}/users`, method: "POST", token: admin.token, body, headers });
+    const before = api.configuration();
+    const reload = async (auth: typeof before.config.auth): Promise<void> => {
+      const checked = { ...before, config: { ...before.config, auth } };
+      api.prepare(await openConfiguration({ checked, infrastructure }))();
+    };
+    const first = await make();
+    await reload({ maxTokensPerUser: 100, jwt: undefined });
+    try {
+      const again = await make();
+
+      expect([first.status, again.status]).to.deep.equal([201, 201]);
+      expect(again.body).to.deep.equal(first.body);
+    } finally {
+      await reload(before.config.auth);
+    }
+  });
+
   it("asks the issuer at most once in 30 s, whatever key ids tokens name", async () => {
     const before = issuer.keyRequests();
     for (let index = 0; index < 20; index++) await whoami(await issuer.sign({}, { kid: `random-${index}` }));
