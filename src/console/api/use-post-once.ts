@@ -1,6 +1,7 @@
 import { useRef } from "react";
 import { ApiError, mayBeDone } from "./api-error.ts";
-import { api, newIdempotencyKey } from "./client.ts";
+import { newIdempotencyKey } from "./client.ts";
+import { writeWith } from "./write-with.ts";
 
 const doneBefore =
   "An earlier try was done after all, with what stood here then. Look for what it made: sent again, this makes another.";
@@ -16,8 +17,8 @@ export function usePostOnce(): <T>(path: string, body: unknown) => Promise<T> {
   return async <T>(path: string, body: unknown) => {
     key.current ??= newIdempotencyKey();
     try {
-      const headers = { "Idempotency-Key": key.current };
-      const made = await api<T>(path, { method: "POST", body, headers });
+      const header = ["Idempotency-Key", key.current] as const;
+      const { data: made } = await writeWith<T>(path, header, { method: "POST", body });
       key.current = null;
       return made;
     } catch (error) {

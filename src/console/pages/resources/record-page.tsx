@@ -3,6 +3,7 @@ import { useState, type JSX } from "react";
 import { isStatus } from "../../api/api-error.ts";
 import { apiAnswer, type Answer } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
+import { writeWith } from "../../api/write-with.ts";
 import { useRights } from "../../app/caller.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { JsonView } from "../../parts/code.tsx";
@@ -183,10 +184,9 @@ function Editor({
   };
   /** Sends the changes for a version of the record. JSON is sent unchanged. */
   const send = async (mine: JsonRecord, { data, etag }: Answer<JsonRecord>): Promise<void> => {
-    const saved = await apiAnswer<JsonRecord>(recordPath(name, id), {
+    const saved = await writeWith<JsonRecord>(recordPath(name, id), ["If-Match", etag], {
       method: "PATCH",
       body: draft.json === null ? withRequired(mine, fields, data) : mine,
-      ...(etag === null ? {} : { headers: { "If-Match": etag } }),
     });
     begin(saved);
     toast("Saved.");
