@@ -21,6 +21,15 @@ fields:
   room_code: { type: String, optional: true, references: rooms.code, as: room }
 ${access}`,
   "guests.mjs": "export const baseQuery = () => ({ include: { room: { select: { title: true } } } });",
+  "clocks.yaml": `
+name: clocks
+model: Clock
+module: ./clocks.mjs
+triggers: []
+fields: { id: { type: Int, id: true }, title: { type: String } }
+${access}`,
+  "clocks.mjs":
+    "export const transform = ({ id, title }) => ({ id, title, ticks: process.hrtime().join('.') });",
 };
 
 async function save(page: Page): Promise<void> {
@@ -48,6 +57,25 @@ describe("unusual records in the console", function () {
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Delete the record" }).click();
     await page.getByText(/Deleted guests/).waitFor();
+    await shown.close();
+  });
+
+  it("are overwritten and deleted where each read of them has another entity tag", async () => {
+    const { body } = await ada.request("POST", "/resources/clocks", { title: "Big" });
+    const shown = await scene.open(ada.token, `/resources/clocks/${body.id}`);
+    const { page } = shown;
+    await page.getByLabel("title").fill("Small");
+    await save(page);
+    await page.getByRole("button", { name: "Overwrite with mine" }).click();
+    await page.getByText("Saved.").waitFor();
+    expect((await ada.request("GET", `/resources/clocks/${body.id}`)).body.title).to.equal("Small");
+
+    await page.getByRole("button", { name: "Delete" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByRole("button", { name: "Delete the record" }).click();
+    await dialog.getByText("Somebody changed the record in the meantime").waitFor();
+    await dialog.getByRole("button", { name: "Delete the record" }).click();
+    await page.getByText(/Deleted clocks/).waitFor();
     await shown.close();
   });
 });

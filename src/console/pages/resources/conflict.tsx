@@ -12,7 +12,10 @@ import { valueAt, type FormField } from "./form-fields.ts";
 export interface Conflict {
   /** The record when it was opened here. */
   readonly before: JsonRecord;
-  /** The stored record with its entity tag, so that no newer version is overwritten. */
+  /**
+   * The stored record. It is overwritten whatever its entity tag: a `transform` in code may show the
+   * time of day, and no tag would ever match.
+   */
   readonly theirs: Answer<JsonRecord>;
   /** The body that should have been sent. */
   readonly mine: JsonRecord;

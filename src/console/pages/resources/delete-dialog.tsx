@@ -29,7 +29,9 @@ export function DeleteDialog({
   const queries = useQueryClient();
   // The record after others have changed it. It is only deleted once it is shown.
   const [changed, setChanged] = useState<Answer<JsonRecord> | null>(null);
-  const { data: shown, etag } = changed ?? answer;
+  const { data: shown } = changed ?? answer;
+  // A `transform` in code may show the time of day: no version would ever match.
+  const etag = changed === null ? answer.etag : null;
   const label = labelOf(shown);
   const tells = useResources()
     .data?.find(({ name }) => name === resource)

@@ -182,7 +182,7 @@ function Editor({
     // Replaces only the shown answer: a later visit reads the record again.
     queries.setQueriesData({ queryKey: recordKey(name, id), exact: true }, next);
   };
-  /** Sends the changes for a version of the record. JSON is sent unchanged. */
+  /** Sends the changes for a version of the record, without a tag for any. JSON is unchanged. */
   const send = async (mine: JsonRecord, { data, etag }: Answer<JsonRecord>): Promise<void> => {
     const saved = await writeWith<JsonRecord>(recordPath(name, id), ["If-Match", etag], {
       method: "PATCH",
@@ -230,7 +230,7 @@ function Editor({
             setConflict(null);
           }}
           onOverwrite={async () => {
-            await send(conflict.mine, conflict.theirs);
+            await send(conflict.mine, { ...conflict.theirs, etag: null });
             setConflict(null);
           }}
         />
