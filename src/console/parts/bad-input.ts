@@ -1,6 +1,5 @@
 const wholes: Readonly<Record<string, string>> = {
   date: "date",
-  time: "time",
   "datetime-local": "date and time",
 };
 

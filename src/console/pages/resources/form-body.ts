@@ -95,7 +95,6 @@ export function textsOfJson(json: string, fields: readonly FormField[], start: T
 const shownTexts: Partial<Readonly<Record<FieldKind, RegExp>>> = {
   moment: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/,
   date: /^\d{4}-\d\d-\d\d$/,
-  time: /^\d\d:\d\d(:\d\d)?$/,
 };
 
 /** Returns whether a field with `text` shows the text and sends `value`. */

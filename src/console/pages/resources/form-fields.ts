@@ -9,7 +9,6 @@ export type FieldKind =
   | "boolean"
   | "moment"
   | "date"
-  | "time"
   | "list"
   | "relation"
   | "json";
@@ -83,7 +82,7 @@ function kindOf(ways: readonly Schema[], hint: string | undefined): FieldKind {
   if (has("array")) return ways.every(isPlainList) ? "list" : "json";
   if (isNumeric(ways)) return "number";
   if (!has("string")) return "json";
-  const formats: Readonly<Record<string, FieldKind>> = { "date-time": "moment", date: "date", time: "time" };
+  const formats: Readonly<Record<string, FieldKind>> = { "date-time": "moment", date: "date" };
   const format = ways.find((way) => way.format !== undefined && way.format in formats)?.format;
   if (format !== undefined) return formats[format] ?? "line";
   // A date control cannot write the format of `date_format`.
@@ -183,7 +182,6 @@ export function toValue(field: FormField, text: string): Json {
     case "line":
     case "text":
     case "date":
-    case "time":
       return text;
   }
 }

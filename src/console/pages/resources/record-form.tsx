@@ -199,8 +199,7 @@ function FieldControl({
     case "moment":
       return <TextField {...shared} type="datetime-local" step={1} hint={hint ?? "In your own time zone"} />;
     case "date":
-    case "time":
-      return <TextField {...shared} type={kind} step={kind === "time" ? 1 : undefined} />;
+      return <TextField {...shared} type="date" />;
     case "line":
       return hasLines ? <AreaField {...shared} /> : <TextField {...shared} />;
   }
