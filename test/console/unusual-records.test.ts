@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import type { Page } from "playwright-core";
+import { until } from "../support/wait.ts";
 import { sceneOfSuite, userOfTest } from "./console-scene.ts";
 
 const access = "access: { read: everyone, create: everyone, update: everyone, delete: everyone }";
@@ -30,6 +31,16 @@ fields: { id: { type: Int, id: true }, title: { type: String } }
 ${access}`,
   "clocks.mjs":
     "export const transform = ({ id, title }) => ({ id, title, ticks: process.hrtime().join('.') });",
+  "days.yaml": `
+name: days
+model: Day
+triggers: []
+fields:
+  id: { type: Int, id: true }
+  title: { type: String }
+  starts: { type: DateTime, optional: true }
+  ends: { type: Date, optional: true }
+${access}`,
 };
 
 async function save(page: Page): Promise<void> {
@@ -76,6 +87,29 @@ describe("unusual records in the console", function () {
     await dialog.getByText("Somebody changed the record in the meantime").waitFor();
     await dialog.getByRole("button", { name: "Delete the record" }).click();
     await page.getByText(/Deleted clocks/).waitFor();
+    await shown.close();
+  });
+
+  it("show dates that no control shows as texts, and send them only when they were edited", async () => {
+    const { body } = await ada.request("POST", "/resources/days", { title: "Ever" });
+    const path = `/resources/days/${body.id}`;
+    await scene.service.infrastructure.sql("UPDATE days SET starts = 'infinity', ends = '0044-03-15 BC'");
+    const shown = await scene.open(ada.token, path);
+    const { page } = shown;
+    const [starts, ends] = [page.getByLabel("starts"), page.getByLabel("ends")];
+    const sent: unknown[] = [];
+    page.on("request", (request) => request.method() === "PATCH" && sent.push(request.postDataJSON()));
+    await page.getByLabel("title").fill("Always");
+    expect([await starts.inputValue(), await ends.inputValue()]).to.deep.equal(["infinity", "0044-03-15 BC"]);
+    await save(page);
+    await page.getByText("Saved.").waitFor();
+
+    await ends.fill("2026-03-28");
+    expect(await ends.getAttribute("type")).to.equal("date");
+    await save(page);
+    await until(async () => (await ada.request("GET", path)).body.ends === "2026-03-28", { what: "the end" });
+    expect((await ada.request("GET", path)).body.starts).to.equal("infinity");
+    expect(sent).to.deep.equal([{ title: "Always" }, { ends: "2026-03-28" }]);
     await shown.close();
   });
 });

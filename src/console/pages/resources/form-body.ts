@@ -91,15 +91,23 @@ export function textsOfJson(json: string, fields: readonly FormField[], start: T
   return { ...start, ...Object.fromEntries(texts) };
 }
 
-/** Forms of text that the controls of the browser show; other texts would be invisible in them. */
+/** Forms of text that the controls of the browser show. */
 const shownTexts: Partial<Readonly<Record<FieldKind, RegExp>>> = {
-  moment: /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/,
-  date: /^\d{4}-\d\d-\d\d$/,
+  moment: /^\d{4,5}-\d\d-\d\dT\d\d:\d\d(:\d\d(\.\d{1,3})?)?$/,
+  date: /^\d{4,5}-\d\d-\d\d$/,
 };
+
+/**
+ * Returns whether the browser's control of a kind shows a text. Others are invisible in it: the
+ * `infinity` and the years BC that an existing table may have.
+ */
+export function isVisible(kind: FieldKind, text: string): boolean {
+  return text === "" || shownTexts[kind]?.test(text) !== false;
+}
 
 /** Returns whether a field with `text` shows the text and sends `value`. */
 function isRead(field: FormField, text: string, value: Json): boolean {
-  if (text !== "" && shownTexts[field.kind]?.test(text) === false) return false;
+  if (!isVisible(field.kind, text)) return false;
   if (text !== "" && field.kind === "choice" && !field.choices.includes(text)) return false;
   try {
     return JSON.stringify(toValue(field, text)) === JSON.stringify(value);

@@ -9,6 +9,7 @@ import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
 import { ErrorLine } from "../../parts/state.tsx";
 import { Segments } from "../../parts/segments.tsx";
 import type { Draft } from "./draft.ts";
+import { isVisible } from "./form-body.ts";
 import { JsonTextError, type FormField } from "./form-fields.ts";
 import { messagesByField, restOf } from "./form-messages.ts";
 import { RelationPicker } from "./relation-picker.tsx";
@@ -197,9 +198,13 @@ function FieldControl({
     case "number":
       return <TextField {...shared} inputMode="decimal" />;
     case "moment":
-      return <TextField {...shared} type="datetime-local" step={1} hint={hint ?? "In your own time zone"} />;
     case "date":
-      return <TextField {...shared} type="date" />;
+      if (!isVisible(kind, shared.value)) return <TextField {...shared} />;
+      return kind === "date" ? (
+        <TextField {...shared} type="date" />
+      ) : (
+        <TextField {...shared} type="datetime-local" step={1} hint={hint ?? "In your own time zone"} />
+      );
     case "line":
       return hasLines ? <AreaField {...shared} /> : <TextField {...shared} />;
   }
