@@ -37,21 +37,18 @@ export function databaseUrl(): Kind<string> {
   return {
     expected,
     read(value) {
-      const url = pgProblemOf(value) === undefined ? kind.read(value) : undefined;
+      const url = sslProblemOf(value) === undefined ? kind.read(value) : undefined;
       // With this parameter, pg gives the modes the meaning that they have in libpq.
       return url?.includes("uselibpqcompat=true") === true
         ? url
         : url?.replace(/([?&]sslmode=)(?:allow|prefer|require|verify-ca)(?=&|$)/, "$1verify-full");
     },
-    problemOf: (value) => kind.problemOf?.(value) ?? pgProblemOf(value),
+    problemOf: (value) => kind.problemOf?.(value) ?? sslProblemOf(value),
   };
 }
 
-function pgProblemOf(value: unknown): string | undefined {
-  const url = typeof value === "string" ? parsed(value) : undefined;
-  // pg decodes both, and would only say that the URI is malformed.
-  if (/%(?![\da-f]{2})/i.test(`${url?.username} ${url?.password}`)) return "a % in it is written as %25";
-  const parameters = url?.searchParams;
+function sslProblemOf(value: unknown): string | undefined {
+  const parameters = typeof value === "string" ? parsed(value)?.searchParams : undefined;
   const names = [...(parameters?.keys() ?? [])];
   const unknown = names.find((name) => /^ssl/i.test(name) && !sslParameters.includes(name));
   if (unknown !== undefined) return `it has no parameter ${unknown}${hint(unknown, sslParameters)}`;

@@ -311,7 +311,8 @@ async function probe(url: string): Promise<unknown> {
       query_timeout: connectTimeoutMs,
     });
   } catch (error) {
-    throw new OperatorError(`The database URL cannot be used: ${messageOf(error)}`);
+    const advice = error instanceof URIError ? "; a % in its user or password is written as %25" : "";
+    throw new OperatorError(`The database URL cannot be used: ${messageOf(error)}${advice}`);
   }
   client.on("error", () => undefined);
   try {

@@ -231,6 +231,12 @@ webhooks:
     );
   });
 
+  it("takes a % in a password that begins no escape, as pg does", () => {
+    const url = "postgresql://svc:50%off@db/svc";
+
+    expect(load(undefined, { ...external, DATABASE_URL: url }).database.url).to.equal(url);
+  });
+
   const urlOf = (query: string): string | undefined =>
     load(undefined, { ...external, DATABASE_URL: `${external.DATABASE_URL}?${query}` }).database.url;
 

@@ -1,0 +1,42 @@
+import { randomBytes } from "node:crypto";
+import { expect } from "chai";
+import { Client } from "pg";
+import { waitForDatabase } from "../../src/db/client.ts";
+import { createLog } from "../../src/telemetry/log.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+
+const log = createLog({ level: "silent" });
+
+describe("waitForDatabase, as a role of the server", () => {
+  let created: TestDatabase;
+  let client: Client;
+  let role: string;
+
+  beforeEach(async () => {
+    created = await createTestDatabase();
+    client = new Client({ connectionString: created.url });
+    await client.connect();
+    role = `svc_test_${randomBytes(4).toString("hex")}`;
+    await client.query(`CREATE ROLE ${role} LOGIN PASSWORD '50%off'`);
+  });
+
+  afterEach(async () => {
+    await client.query(`DROP ROLE ${role}`);
+    await client.end();
+    await created.drop();
+  });
+
+  /** Returns "open", or the message of the refusal. */
+  const tried = (password: string): Promise<string> => {
+    const url = created.url.replace(/\/\/[^@]*@/, `//${role}:${password}@`);
+    return waitForDatabase({ url, log, signal: AbortSignal.abort() }).then(() => "open", String);
+  };
+
+  it("takes a % in the password as pg does, and says how it is written where pg cannot read it", async () => {
+    const answers = [await tried("50%off"), await tried("50%25off"), await tried("50%f0")];
+
+    const refusal =
+      "OperatorError: The database URL cannot be used: URI malformed; a % in its user or password is written as %25";
+    expect(answers).to.deep.equal(["open", "open", refusal]);
+  });
+});
