@@ -91,17 +91,15 @@ export function coreSteps(pending: readonly CoreMigration[]): readonly Step[] {
 
 /**
  * Settings of every connection that migrates. No limit of time ends its transactions. The server
- * ends them two minutes after the machine of the client is gone, and not after two hours. When only
- * the process is gone, it ends even a statement that runs, and gives back the locks. PostgreSQL 13
- * and servers on Windows cannot do that.
+ * ends them two minutes after the machine of the client is gone, and not after two hours.
  */
 export const clientSettings = `${valueSettings}
-  SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6; SET tcp_user_timeout = '2min';
-  DO $$ BEGIN SET client_connection_check_interval = '2s'; EXCEPTION WHEN undefined_object OR invalid_parameter_value THEN END $$;`;
+  SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6; SET tcp_user_timeout = '2min';`;
 
 /**
  * Returns the settings of a transaction that migrates. The role or the database may set limits for
- * requests, and another search path.
+ * requests, and another search path. When the process is gone, the server ends even a statement
+ * that runs, and gives back the locks. PostgreSQL 13 and servers on Windows cannot do that.
  */
 export function transactionSettings(lockMs = lockTimeoutMs): string {
   return `
@@ -109,7 +107,8 @@ export function transactionSettings(lockMs = lockTimeoutMs): string {
     SET LOCAL idle_in_transaction_session_timeout = 0;
     SET LOCAL lock_timeout = ${lockMs};
     SET LOCAL search_path = public;
-    ${noTransactionTimeout(true)}`;
+    ${noTransactionTimeout(true)};
+    DO $$ BEGIN SET LOCAL client_connection_check_interval = '2s'; EXCEPTION WHEN undefined_object OR invalid_parameter_value THEN END $$`;
 }
 
 /**
@@ -147,7 +146,8 @@ export async function inMigrationTransaction<T>({
 
 /**
  * Runs `work` on its own connection without a transaction, while no other migration runs. This is
- * for statements that cannot run in a transaction.
+ * for statements that cannot run in a transaction. When the process is gone, the server goes on to
+ * their end, and the next try waits. It would take an invalid index for the wanted one.
  */
 export async function inMigrationSession<T>({
   url,

@@ -1,8 +1,10 @@
+import { setTimeout } from "node:timers/promises";
 import { expect } from "chai";
 import { Client } from "pg";
 import { pino } from "pino";
 import {
   coreSteps,
+  inMigrationSession,
   inMigrationTransaction,
   loadCoreMigrations,
   runSteps,
@@ -254,6 +256,34 @@ describe("a migration beside transactions of the version before", () => {
     }).catch(() => undefined);
 
     await until(async () => !(await isRunning()), { what: "the statement to end", timeoutMs: 15_000 });
+  });
+
+  it("has the server finish an index that is made without a transaction, when its process is gone", async () => {
+    await scene.client.query("CREATE TABLE papers (id int)");
+    await writer.query("BEGIN");
+    await writer.query("INSERT INTO papers VALUES (1)");
+    const sessions = (): Promise<readonly unknown[]> =>
+      scene.rows("SELECT FROM pg_stat_activity WHERE query LIKE 'CREATE INDEX CONCURRENTLY papers%'");
+
+    await inMigrationSession({
+      url: scene.url,
+      async work(client) {
+        const making = client
+          .query("CREATE INDEX CONCURRENTLY papers_id ON papers (id)")
+          .catch(() => undefined);
+        await until(async () => (await sessions()).length > 0, { what: "the index to be begun" });
+        client.connection.stream.destroy();
+        await making;
+      },
+    }).catch(() => undefined);
+    // Longer than the server takes to notice.
+    await setTimeout(5_000);
+    await writer.query("COMMIT");
+    await until(async () => (await sessions()).length === 0, { what: "the end of the index" });
+
+    expect(
+      await scene.rows("SELECT indisvalid FROM pg_index WHERE indrelid = 'papers'::regclass"),
+    ).to.deep.equal([{ indisvalid: true }]);
   });
 
   it("waits as long as it takes until autovacuum gives way", async () => {
