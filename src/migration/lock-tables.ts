@@ -33,7 +33,7 @@ export function coreTablesOf(steps: readonly Step[]): readonly string[] {
  * as behind a `pg_dump`, would stop the whole service meanwhile.
  *
  * A role with the privileges SELECT and TRIGGER may lock no table. The migration then waits until
- * no long transaction uses it, before the trigger waits for a lock of its own.
+ * no long transaction is in its way. Only then does the trigger wait for a lock of its own.
  *
  * @param tables Names for `to_regclass`. Leaves out tables that do not exist yet.
  * @param options.referred Tables that may be read meanwhile, in the same form.
@@ -48,8 +48,8 @@ export async function lockTables(
     patience = patienceMs,
   }: { readonly referred?: readonly string[]; readonly patience?: number } = {},
 ): Promise<void> {
-  const { rows } = await client.query<{ statement: string | null; ids: readonly string[] }>(
-    `SELECT CASE WHEN may THEN format('LOCK TABLE %s IN %s MODE', string_agg(oid::regclass::text, ', ' ORDER BY oid), mode) END AS statement,
+  const { rows } = await client.query<{ statement: string | null; mode: string; ids: readonly string[] }>(
+    `SELECT mode, CASE WHEN may THEN format('LOCK TABLE %s IN %s MODE', string_agg(oid::regclass::text, ', ' ORDER BY oid), mode) END AS statement,
        array_agg(oid::text) AS ids
      FROM (
        SELECT to_regclass(name)::oid AS oid, min(mode) AS mode FROM (
@@ -63,8 +63,11 @@ export async function lockTables(
   const ids = rows.flatMap((row) => row.ids);
   // Locks the tables first that may be read meanwhile, because the other locks block more.
   const statements = rows.flatMap(({ statement }) => statement ?? []).join(";");
-  const unlocked = rows.flatMap((row) => (row.statement === null ? row.ids : []));
-  const isQuiet = createQuietCheck(client, unlocked);
+  const unlocked = rows.filter(({ statement }) => statement === null);
+  const isQuiet = createQuietCheck(client, {
+    changed: unlocked.flatMap(({ mode, ids: own }) => (mode === "ACCESS EXCLUSIVE" ? own : [])),
+    all: unlocked.flatMap((row) => row.ids),
+  });
   const endsAt = performance.now() + patience;
   while (!((await isQuiet()) && (await tryLock(client, statements, await tryMsFor(client, ids))))) {
     if (performance.now() >= endsAt) throw await busyError(client, ids, patience);
@@ -72,15 +75,30 @@ export async function lockTables(
   }
 }
 
-/** Returns a check that no transaction has used the tables since the check before. */
-function createQuietCheck(client: ClientBase, ids: readonly string[]): () => Promise<boolean> {
+/**
+ * SQL condition on `pg_locks`: on a table with a trigger of a capture, or of a foreign key of the
+ * role's own table.
+ */
+const mayLoseTrigger = `EXISTS (
+  SELECT FROM pg_trigger AS trg JOIN pg_proc AS fn ON fn.oid = trg.tgfoid LEFT JOIN pg_class AS other ON other.oid = trg.tgconstrrelid
+  WHERE trg.tgrelid = relation AND (fn.pronamespace = to_regnamespace('svc') OR pg_has_role(other.relowner, 'USAGE')))`;
+
+/**
+ * Returns a check that no transaction has been in the way since the check before. A trigger is made
+ * beside readers, and is dropped behind them.
+ */
+function createQuietCheck(
+  client: ClientBase,
+  { changed, all }: { readonly changed: readonly string[]; readonly all: readonly string[] },
+): () => Promise<boolean> {
   let before: readonly string[] | undefined;
   return async () => {
-    if (ids.length === 0) return true;
+    if (all.length === 0) return true;
     // A VACUUM gives way to the trigger.
     const { rows } = await client.query<{ id: string }>(
-      `SELECT DISTINCT virtualtransaction AS id FROM pg_locks WHERE ${heldByOthers} AND ${onTables} AND mode <> 'ShareUpdateExclusiveLock'`,
-      [ids],
+      `SELECT DISTINCT virtualtransaction AS id FROM pg_locks WHERE ${heldByOthers} AND ${onTables} AND mode <> 'ShareUpdateExclusiveLock'
+         AND (mode NOT IN ('AccessShareLock', 'RowShareLock') OR (relation::text = ANY($2) AND ${mayLoseTrigger}))`,
+      [all, changed],
     );
     const now = rows.map(({ id }) => id);
     const isQuiet = now.length === 0 || (before !== undefined && !now.some((id) => before?.includes(id)));

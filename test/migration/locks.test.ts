@@ -179,23 +179,33 @@ describe("a migration beside transactions of the version before", () => {
     });
   }
 
-  it("lets others write to a table that its role may not lock, while a long transaction has it", async () => {
-    const url = new URL(scene.url);
-    await scene.client.query(`
-      CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL);
-      CREATE ROLE svc_test_watcher LOGIN PASSWORD 'x';
-      GRANT CREATE ON DATABASE ${url.pathname.slice(1)} TO svc_test_watcher;
-      GRANT SELECT, TRIGGER ON customers TO svc_test_watcher;
-      SET lock_timeout = '2s'`);
-    [url.username, url.password] = ["svc_test_watcher", "x"];
+  describe("of a table that its role may not lock", () => {
     const insert = "INSERT INTO customers (name) VALUES ('Ada')";
-    try {
-      await writer.query("BEGIN");
-      await writer.query(insert);
+    let url: URL;
+
+    beforeEach(async () => {
+      url = new URL(scene.url);
+      await scene.client.query(`
+        CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL);
+        CREATE ROLE svc_test_watcher LOGIN PASSWORD 'x';
+        GRANT CREATE ON DATABASE ${url.pathname.slice(1)} TO svc_test_watcher;
+        GRANT SELECT, TRIGGER ON customers TO svc_test_watcher;
+        SET lock_timeout = '2s'`);
+      [url.username, url.password] = ["svc_test_watcher", "x"];
+    });
+
+    afterEach(async () => {
+      await scene.client.query("DROP OWNED BY svc_test_watcher CASCADE; DROP ROLE svc_test_watcher");
+    });
+
+    const migrate = (): Promise<string> => {
       const definitions = definitionsOf({ ...customers, isManaged: false });
       const log = createLog({ level: "silent" });
       const migrated = applyMigration({ url: url.href, definitions, allowDestructive: false, log });
-      const result = migrated.then(() => "done", String);
+      return migrated.then(() => "done", String);
+    };
+    const expectWaiting = async (): Promise<void> => {
+      const result = migrate();
       const waiting =
         "SELECT FROM pg_stat_activity WHERE usename = 'svc_test_watcher' AND (wait_event = 'relation' OR query LIKE '%virtualtransaction AS id%')";
       await until(async () => (await scene.rows(waiting)).length > 0, {
@@ -208,9 +218,26 @@ describe("a migration beside transactions of the version before", () => {
       const done = await result;
 
       expect([inserted, done]).to.deep.equal(["INSERT", "done"]);
-    } finally {
-      await scene.client.query("DROP OWNED BY svc_test_watcher CASCADE; DROP ROLE svc_test_watcher");
-    }
+    };
+
+    it("lets others write to it while a long transaction has it", async () => {
+      await writer.query("BEGIN");
+      await writer.query(insert);
+
+      await expectWaiting();
+    });
+
+    it("waits for readers only where it drops a trigger", async () => {
+      await writer.query("BEGIN");
+      await writer.query("SELECT FROM customers FOR SHARE");
+      expect(await migrate()).to.equal("done");
+      await writer.query("COMMIT");
+      await scene.client.query("UPDATE svc.installed_resources SET hash = 'another'");
+      await writer.query("BEGIN");
+      await writer.query("SELECT FROM customers");
+
+      await expectWaiting();
+    });
   });
 
   it("says for which other one it waits", async () => {
