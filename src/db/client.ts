@@ -41,7 +41,7 @@ export const valueSettings = `
     SET bytea_output = 'hex'; SET extra_float_digits = 1; SET array_nulls = on;
     SET standard_conforming_strings = on; SET quote_all_identifiers = off;
     SET default_transaction_isolation = 'read committed';
-    SELECT set_config('session_replication_role', 'origin', false) WHERE current_setting('session_replication_role') <> 'origin';`;
+    SELECT set_config('session_replication_role', 'origin', false) WHERE current_setting('session_replication_role') = 'replica';`;
 
 const connectTimeoutMs = 10_000;
 const closeLimitMs = 5000;

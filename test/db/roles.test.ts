@@ -1,13 +1,13 @@
 import { randomBytes } from "node:crypto";
 import { expect } from "chai";
 import { Client } from "pg";
-import { waitForDatabase } from "../../src/db/client.ts";
+import { openDatabase, waitForDatabase } from "../../src/db/client.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 const log = createLog({ level: "silent" });
 
-describe("waitForDatabase, as a role of the server", () => {
+describe("a connection, as a role of the server", () => {
   let created: TestDatabase;
   let client: Client;
   let role: string;
@@ -38,5 +38,16 @@ describe("waitForDatabase, as a role of the server", () => {
     const refusal =
       "OperatorError: The database URL cannot be used: URI malformed; a % in its user or password is written as %25";
     expect(answers).to.deep.equal(["open", "open", refusal]);
+  });
+
+  it("opens as a local session, whose triggers fire as those of an origin", async () => {
+    await client.query(`ALTER ROLE ${role} SET session_replication_role = local`);
+    const url = created.url.replace(/\/\/[^@]*@/, `//${role}:50%25off@`);
+    const database = await openDatabase({ url, poolSize: 1, isEmbedded: false, log });
+
+    const answer = await database.pool.query("SELECT").then(() => "open", String);
+
+    await database.close();
+    expect(answer).to.equal("open");
   });
 });
