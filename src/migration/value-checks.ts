@@ -37,8 +37,8 @@ const ending = "_svc_values";
 
 /**
  * Plans the CHECK constraints. PostgreSQL changes the wording of a condition, so each constraint
- * has its condition as a comment. The comment also marks the service's checks in a database of a
- * version without a record.
+ * has its condition as a comment. The comment also marks the service's checks in a database
+ * without a record of them.
  *
  * @param objects Objects of every managed table: a check of the service that is no longer wanted is
  *   dropped.
@@ -60,11 +60,6 @@ export function planValueChecks({
       .filter(({ what }) => what === "check")
       .map((one) => [keyOf("constraint", one.table, one.name), one]),
   );
-  const isOurs = (object: LiveObject): boolean => {
-    const known = made.get(keyOf("constraint", object.table, object.name));
-    if (known !== undefined) return known.isMade && isSame(object, known);
-    return unrecorded.has(object.table) && object.name.endsWith(ending) && isSigned(object);
-  };
   const wanted = checks.map((check) => {
     const name = nameOf(check);
     const key = keyOf("constraint", check.table, name);
@@ -73,6 +68,15 @@ export function planValueChecks({
   const isUpToDate = ({ there, condition }: (typeof wanted)[number]): boolean => there?.comment === condition;
   const outdated = wanted.filter((check) => check.there !== undefined && !isUpToDate(check));
   const keys = new Set(wanted.map(({ key }) => key));
+  const isOurs = (object: LiveObject): boolean => {
+    const key = keyOf("constraint", object.table, object.name);
+    const known = made.get(key);
+    if (known?.isMade === true) return isSame(object, known);
+    // A restore without the schema `svc` brings the check, and not its record.
+    if (keys.has(key)) return isSigned(object);
+    const isUnknown = known === undefined && unrecorded.has(object.table);
+    return isUnknown && object.name.endsWith(ending) && isSigned(object);
+  };
   const ended = [...live]
     .filter(([key, object]) => !keys.has(key) && isOurs(object))
     .map(([, object]) => object);

@@ -143,6 +143,23 @@ describe("svc.made", () => {
     expect((await scene.plan(market)).leftAlone.join("\n")).to.include("index orders_status_svc_idx");
   });
 
+  for (const [when, sql] of [
+    ["before", "DROP SCHEMA svc CASCADE"],
+    ["after", "UPDATE svc.made SET is_made = false WHERE \"table\" = 'orders'"],
+  ] as const) {
+    it(`takes over a check of values that was restored without its record, ${when} a migration that found it`, async () => {
+      expect(await scene.apply(market)).to.equal("done");
+      await scene.client.query(sql);
+      const more = withField("status", { values: ["open", "paid", "late"] });
+
+      expect((await scene.plan(more)).impossible).to.deep.equal([]);
+      expect(await scene.apply(more, true)).to.equal("done");
+
+      expect(await scene.shape()).to.match(/orders_status_svc_values CHECK .*late/);
+      expect((await scene.plan(more)).steps).to.deep.equal([]);
+    });
+  }
+
   it("replaces what the file still has without a loss", async () => {
     expect(await scene.apply(market)).to.equal("done");
     const other = withField("customer_id", {
