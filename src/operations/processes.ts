@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import type { Actor } from "../kit/actor.ts";
 import { actingCte, actorText } from "../db/audit.ts";
+import { withMissingRight } from "../db/missing-right.ts";
 import type { Sql } from "../db/sql.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -186,14 +187,26 @@ export function createRegistration({
       name: "processes",
       intervalMs,
       turn: poll,
-      // Logs at debug level, because the parts that need the database log its loss.
-      onError: (error) =>
-        log.debug({ reason: messageOf(error) }, "the process could not renew its row in svc.processes"),
+      onError: createPollReport(log),
     }),
     note: (outcome) => note(outcome, 0),
     async remove() {
       await sql(removeText, [id]);
     },
+  };
+}
+
+/**
+ * Returns a function that logs a failed poll. It warns once of a missing right, and of nothing
+ * else: the parts that need the database log its loss.
+ */
+function createPollReport(log: Log): (error: unknown) => void {
+  let isWarned = false;
+  return (error) => {
+    const told = withMissingRight(error);
+    const level = told !== error && !isWarned ? "warn" : "debug";
+    isWarned ||= level === "warn";
+    log[level]({ reason: messageOf(told) }, "the process could not renew its row in svc.processes");
   };
 }
 

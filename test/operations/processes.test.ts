@@ -1,5 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
+import { Pool } from "pg";
+import { createSql } from "../../src/db/sql.ts";
 import {
   askForReload,
   createRegistration,
@@ -126,6 +128,37 @@ describe("createRegistration", () => {
     await registration.note({ kind: "applied", hash: "two" });
 
     expect(await theOne()).to.include({ configuration: "two", reloadsAsked: 0, reloadsAnswered: 0 });
+  });
+
+  it("warns once of a right on svc.processes that its role lacks", async () => {
+    const role = "svc_test_unlisted";
+    const url = new URL(core.url);
+    url.searchParams.set("options", `-c role=${role}`);
+    await core.sql(`CREATE ROLE ${role}`);
+    const pool = new Pool({ connectionString: url.href });
+    const { log, lines } = createMemoryLog();
+    const blind = createRegistration({
+      id: randomUUID(),
+      sql: createSql({ pool, isEmbedded: false }),
+      log,
+      program: "api",
+      hash: () => "one",
+      reload: () => Promise.reject(new Error("not asked for")),
+      intervalMs: 10,
+    });
+    const polling = runWorkers({ workers: [blind], log });
+    try {
+      await until(() => lines.length > 2, { what: "several polls" });
+
+      const [first, ...later] = lines.map(({ level }) => level);
+      expect(first).to.equal(40);
+      expect(later).to.not.include(40);
+      expect(lines[0]?.["reason"]).to.match(/lacks a right: permission denied for schema svc.*Two roles/);
+    } finally {
+      await polling.stop();
+      await pool.end();
+      await core.sql(`DROP ROLE ${role}`);
+    }
   });
 
   const add = (
