@@ -1,5 +1,5 @@
 import { Socket } from "node:net";
-import { connect, type Channel, type RecoveringChannelModel } from "amqplib";
+import { connect, credentials, type Channel, type RecoveringChannelModel } from "amqplib";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { trustHint } from "../kit/untrusted.ts";
@@ -79,6 +79,7 @@ export async function openLink({
     noDelay: true,
     timeout: 10_000,
     clientProperties: { connection_name: name },
+    ...credentialsOf(address),
     recovery: { waitForConnect: false, initialDelay: firstWaitMs, maxDelay: longestWaitMs },
   });
   let isUp = false;
@@ -128,6 +129,21 @@ export async function openLink({
       await endsWithin(closeLimitMs, connection.close());
     },
   };
+}
+
+/**
+ * Returns the user and the password of a URL in UTF-8. amqplib makes two letters of `%C3%A4`. It is
+ * left to decode bytes of other encodings.
+ */
+function credentialsOf({ username, password }: URL): {
+  readonly credentials?: ReturnType<typeof credentials.plain>;
+} {
+  if (username === "" && password === "") return {};
+  try {
+    return { credentials: credentials.plain(decodeURIComponent(username), decodeURIComponent(password)) };
+  } catch {
+    return {};
+  }
 }
 
 /**

@@ -5,6 +5,9 @@ import { createLog } from "../../src/telemetry/log.ts";
 import { startPrivateRabbitMq, type PrivateRabbitMq } from "../support/rabbitmq.ts";
 import { until } from "../support/wait.ts";
 
+/** Returns a text as Erlang writes its bytes. */
+const bytes = (text: string): string => `<<${[...Buffer.from(text)].join(",")}>>`;
+
 describe("connectRabbitMq as a user with few rights", () => {
   let server: PrivateRabbitMq;
   let url: URL;
@@ -40,5 +43,20 @@ describe("connectRabbitMq as a user with few rights", () => {
 
     expect(reasons[0]).to.match(/ACCESS_REFUSED - .*'svc\.deliveries'.*'limited'/);
     expect(outcomes).to.deep.equal([{ kind: "confirmed" }]);
+  });
+
+  it("signs in with a user and a password beyond ASCII, as a URL encodes them", async () => {
+    const [user, password] = ["jürgen", "pä%ß €"];
+    await server.ctl(
+      "eval",
+      `rabbit_auth_backend_internal:add_user(${bytes(user)}, ${bytes(password)}, <<"test">>), ` +
+        `rabbit_auth_backend_internal:set_permissions(${bytes(user)}, <<"/">>, <<".*">>, <<".*">>, <<".*">>, <<"test">>).`,
+    );
+    [url.username, url.password] = [encodeURIComponent(user), encodeURIComponent(password)];
+
+    const broker = await connectRabbitMq({ url: url.href, log: createLog({ level: "silent" }) });
+
+    expect(broker.isConnected()).to.equal(true);
+    await broker.close();
   });
 });
