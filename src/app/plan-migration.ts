@@ -1,5 +1,5 @@
 import type { Client } from "pg";
-import { partsOfTable, quoteTable } from "../db/names.ts";
+import { partsOfTable, quoteName, quoteTable } from "../db/names.ts";
 import { OperatorError } from "../kit/errors.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import { columnWishOf, prismaSchemaOf, schemasOf } from "../mapping/models.ts";
@@ -245,9 +245,20 @@ export function refuseFaults(faults: readonly string[]): void {
 
 function inTheWay({ name: resource, table, remark }: Definition, live: LiveSchema): readonly string[] {
   const found = live.relations.find(({ name }) => name === table);
-  if (found === undefined || found.kind === "table") return [];
-  const message = `"${table}" is a ${found.kind}, not a table; give the resource another table`;
-  return [remark([resource === table ? "name" : "table"], message)];
+  const path = [resource === table ? "name" : "table"];
+  if (found === undefined) return [];
+  if (found.kind !== "table")
+    return [remark(path, `"${table}" is a ${found.kind}, not a table; give the resource another table`)];
+  if (found.closed === null) return [];
+  // The schema engine sees no columns of such a table, and would make them all again.
+  const { owner, role } = found.closed;
+  const [place, to] = [quoteTable(table), quoteName(role)];
+  return [
+    remark(
+      path,
+      `the table "${table}" belongs to the role ${owner}, and ${role}, which migrates, may not read it: it needs ALTER TABLE ${place} OWNER TO ${to}, or, while the table is not to change, GRANT ALL ON ${place} TO ${to}`,
+    ),
+  ];
 }
 
 /** Returns notes on tables that the service made and that no resource uses any more. */

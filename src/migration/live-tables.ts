@@ -7,6 +7,8 @@ export interface LiveRelation {
   readonly name: string;
   /** Kind; `table` includes partitioned tables. */
   readonly kind: "table" | "view" | "foreign table";
+  /** Its owner, and the role of this session, when the role may not read it. Otherwise null. */
+  readonly closed: { readonly owner: string; readonly role: string } | null;
 }
 
 /** A column of a live table. */
@@ -57,14 +59,15 @@ export interface LiveSchema {
 // name.
 const schemaQuery = `
   SELECT ${tableSql("cls")} AS name, nsp.nspname AS schema,
-    CASE WHEN relkind IN ('r', 'p') THEN 'table' WHEN relkind = 'f' THEN 'foreign table' ELSE 'view' END AS kind, strpos(relname, '.') > 0 AS "hasDot"
+    CASE WHEN relkind IN ('r', 'p') THEN 'table' WHEN relkind = 'f' THEN 'foreign table' ELSE 'view' END AS kind, strpos(relname, '.') > 0 AS "hasDot",
+    CASE WHEN NOT has_table_privilege(cls.oid, 'SELECT') THEN json_build_object('owner', pg_get_userbyid(relowner), 'role', current_user) END AS closed
   FROM pg_class AS cls JOIN pg_namespace AS nsp ON nsp.oid = cls.relnamespace
   WHERE nsp.nspname = ANY($1) AND relkind IN ('r', 'p', 'f', 'v', 'm')
   UNION ALL
-  SELECT typname, nsp.nspname, 'enum', false FROM pg_type JOIN pg_namespace AS nsp ON nsp.oid = typnamespace
+  SELECT typname, nsp.nspname, 'enum', false, NULL FROM pg_type JOIN pg_namespace AS nsp ON nsp.oid = typnamespace
   WHERE nsp.nspname = ANY($1) AND typtype = 'e'
   UNION ALL
-  SELECT nspname, nspname, 'schema', false FROM pg_namespace WHERE nspname = ANY($1)
+  SELECT nspname, nspname, 'schema', false, NULL FROM pg_namespace WHERE nspname = ANY($1)
   ORDER BY name`;
 
 /** Reads the tables, views and enums in the schemas of the resources. */
@@ -74,10 +77,11 @@ export async function readSchema(client: ClientBase, schemas: readonly string[])
     schema: string;
     kind: LiveRelation["kind"] | "enum" | "schema";
     hasDot: boolean;
+    closed: LiveRelation["closed"];
   }>(schemaQuery, [schemas]);
   return {
-    relations: rows.flatMap(({ name, kind, hasDot }) =>
-      kind === "enum" || kind === "schema" || hasDot ? [] : [{ name, kind }],
+    relations: rows.flatMap(({ name, kind, hasDot, closed }) =>
+      kind === "enum" || kind === "schema" || hasDot ? [] : [{ name, kind, closed }],
     ),
     dotted: rows.flatMap(({ name, schema, hasDot }) =>
       hasDot ? [schema === tablesSchema ? `${schema}.${name}` : name] : [],
