@@ -12,7 +12,7 @@ import {
 } from "../migration/core-migrations.ts";
 import { checkExistingTable } from "../migration/existing-table.ts";
 import { appliedByHand, pendingByHand, type HandMigration } from "../migration/hand-migrations.ts";
-import { findInstalledInTransaction, type Installed } from "../migration/installed.ts";
+import { findInstalledInTransaction, findUndelivered, type Installed } from "../migration/installed.ts";
 import { readColumns, readSchema, readUniques, type LiveSchema } from "../migration/live-tables.ts";
 import { coreTablesOf } from "../migration/lock-tables.ts";
 import { lookupFaults } from "../migration/lookup-tables.ts";
@@ -179,7 +179,12 @@ export async function planChanges({
     referred: changes.ends.referred,
     losses: changes.losses,
     impossible: changes.impossible,
-    notes: [...findings, ...changes.notes, ...keptTables(definitions, installed)],
+    notes: [
+      ...findings,
+      ...changes.notes,
+      ...keptTables(definitions, installed),
+      ...(await findUndelivered(client)).map(undeliveredNote),
+    ],
     leftAlone: changes.leftAlone,
   };
 }
@@ -259,6 +264,10 @@ function inTheWay({ name: resource, table, remark }: Definition, live: LiveSchem
       `the table "${table}" belongs to the role ${owner}, and ${role}, which migrates, may not read it: it needs ALTER TABLE ${place} OWNER TO ${to}, or, while the table is not to change, GRANT ALL ON ${place} TO ${to}`,
     ),
   ];
+}
+
+function undeliveredNote(table: string): string {
+  return `The capture of the table ${table} is ENABLE ALWAYS, and the trigger enqueue_event of svc.events is not: events of a session with session_replication_role = replica are kept and not delivered. ALTER TABLE svc.events ENABLE ALWAYS TRIGGER enqueue_event has them delivered.`;
 }
 
 /** Returns notes on tables that the service made and that no resource uses any more. */

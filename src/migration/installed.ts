@@ -104,3 +104,18 @@ const unmigratedCodes: readonly string[] = ["42P01", "3F000"];
 export async function findInstalledInTransaction(client: ClientBase): Promise<Installed> {
   return (await hasTable(client, "svc.migrations")) ? readInstalled(client) : nothingInstalled;
 }
+
+/**
+ * Finds the tables whose captures are `ENABLE ALWAYS` while the trigger that fills the outbox is
+ * not. Their events of a session with `session_replication_role = replica` are not delivered.
+ */
+export async function findUndelivered(client: ClientBase): Promise<readonly string[]> {
+  const { rows } = await client.query<{ table: string }>(`
+    SELECT DISTINCT ${tableSql("cls")} AS "table" FROM pg_trigger AS trg
+    JOIN pg_class AS cls ON cls.oid = trg.tgrelid
+    JOIN pg_proc AS fn ON fn.oid = trg.tgfoid AND fn.pronamespace = to_regnamespace('svc') AND cls.relnamespace <> fn.pronamespace
+    WHERE trg.tgenabled = 'A' AND NOT EXISTS (
+      SELECT FROM pg_trigger WHERE tgrelid = to_regclass('svc.events') AND tgname = 'enqueue_event' AND tgenabled = 'A'
+    ) ORDER BY 1`);
+  return rows.map(({ table }) => table);
+}

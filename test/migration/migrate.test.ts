@@ -270,6 +270,20 @@ describe("applyMigration", () => {
     ]);
   });
 
+  it("notes a capture that is ENABLE ALWAYS while the outbox is not filled always", async () => {
+    await scene.migrate(shop);
+    await client.query("ALTER TABLE orders ENABLE ALWAYS TRIGGER svc_capture_orders");
+
+    const { notes, steps } = await scene.plan(shop);
+
+    expect(steps).to.deep.equal([]);
+    expect(notes.join("\n")).to.match(
+      /^The capture of the table orders is ENABLE ALWAYS, and .*not delivered/,
+    );
+    await client.query(/ALTER TABLE svc.*? enqueue_event/.exec(notes[0] ?? "")?.[0] ?? "");
+    expect((await scene.plan(shop)).notes).to.deep.equal([]);
+  });
+
   it("keeps the table of a resource that left the mapping, says so, and removes its capture", async () => {
     await scene.migrate(shop);
 
