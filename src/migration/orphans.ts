@@ -16,9 +16,10 @@ const referenceClause =
   /^ADD CONSTRAINT "[^"]+" FOREIGN KEY \("([^"]+)"\) REFERENCES ((?:"[^"]+"\.)?"[^"]+")\("([^"]+)"\)/;
 
 /**
- * Counts the rows that new foreign keys would refuse, so that a plan reports them.
+ * Counts the rows that new foreign keys would refuse, so that a plan reports them. Finds unique
+ * constraints, too, that no foreign key may reference.
  *
- * @returns A sentence for each foreign key with such rows.
+ * @returns A sentence for each foreign key that cannot be made.
  */
 export async function findOrphans({
   client,
@@ -60,7 +61,11 @@ export function referenceOf(table: string | undefined, { sql }: Clause): Referen
 // not, while one of them changes.
 const endsQuery = `
   SELECT to_regclass($3) IS NULL AS "isNew", own.attname IS NOT NULL AS "isThere",
-    own.atttypid = ref.atttypid OR (mine.typcategory = theirs.typcategory AND mine.typcategory IN ('N', 'S')) AS "isComparable"
+    own.atttypid = ref.atttypid OR (mine.typcategory = theirs.typcategory AND mine.typcategory IN ('N', 'S')) AS "isComparable",
+    (
+      SELECT bool_and(NOT indimmediate) FROM pg_index
+      WHERE indrelid = ref.attrelid AND indisunique AND indpred IS NULL AND indnkeyatts = 1 AND indkey[0] = ref.attnum
+    ) AS "isDeferrable"
   FROM (VALUES (1)) AS one
   LEFT JOIN pg_attribute AS own ON own.attrelid = to_regclass($1) AND own.attname = $2 AND NOT own.attisdropped
   LEFT JOIN pg_attribute AS ref ON ref.attrelid = to_regclass($3) AND ref.attname = $4 AND NOT ref.attisdropped
@@ -78,8 +83,12 @@ async function orphansOf(
     isNew: boolean;
     isThere: boolean;
     isComparable: boolean | null;
+    isDeferrable: boolean | null;
   }>(endsQuery, places);
-  const { isNew = false, isThere = false, isComparable = null } = ends[0] ?? {};
+  const { isNew = false, isThere = false, isComparable = null, isDeferrable } = ends[0] ?? {};
+  const start = `The column ${column} of the table ${table} is to refer to ${targetColumn} of the table ${target}, and`;
+  if (isDeferrable === true)
+    return `${start} what makes that unique is DEFERRABLE: PostgreSQL refuses the reference. Make the constraint again without DEFERRABLE.`;
   if (!isThere || (!isNew && isComparable !== true)) return undefined;
   const value = `own.${quoteName(column)}`;
   const isKnown = isNew
@@ -94,5 +103,5 @@ async function orphansOf(
   if (count === 0) return undefined;
   const have = count === 1 ? "1 row has" : `${count} rows have`;
   const shown = example === null ? "" : `, for example the row with ${example}`;
-  return `The column ${column} of the table ${table} is to refer to ${targetColumn} of the table ${target}, and ${have} a value that is not there${shown}. Change the values or add what they refer to first.`;
+  return `${start} ${have} a value that is not there${shown}. Change the values or add what they refer to first.`;
 }

@@ -47,6 +47,19 @@ describe("findOrphans", function () {
     expect(await scene.apply(byId, true)).to.match(/do not allow the migration; nothing was changed/);
   });
 
+  it("says that what the column is to refer to is unique only at the end of a transaction", async () => {
+    const racks = { name: "racks", fields: [field("code", "Int", { isUnique: true })], isManaged: false };
+    await scene.client.query("CREATE TABLE racks (id int PRIMARY KEY, code int UNIQUE DEFERRABLE)");
+    const planned = await scene.plan(
+      definitionsOf(halls, definition(racks), seatsWith({ hall_id: to("racks", "code") })),
+    );
+    await scene.client.query("DROP TABLE racks");
+
+    expect(planned.impossible).to.deep.equal([
+      "The column hall_id of the table seats is to refer to code of the table racks, and what makes that unique is DEFERRABLE: PostgreSQL refuses the reference. Make the constraint again without DEFERRABLE.",
+    ]);
+  });
+
   it("counts every value where the table is still to be made", async () => {
     const rooms = definition({ name: "rooms", fields: [] });
 
