@@ -20,6 +20,7 @@ import {
 } from "./live-objects.ts";
 import { foreignEnds, type Ends } from "./foreign-ends.ts";
 import type { LiveSchema } from "./live-tables.ts";
+import { findMissingTypes } from "./missing-types.ts";
 import { byKey, readMade, recordStatements, type MadeObject } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
 import { findDuplicates } from "./duplicates.ts";
@@ -97,14 +98,13 @@ export async function planTables({
   const change = await compareManaged({ client, schemaText, live, managed, objects: compared, made });
   const sequences = await readSequences(client, managed);
   const judged = wanted.map((one) => (unrecorded.includes(one) ? one : { ...one, before: undefined }));
-  const again = new Set(indexes.map(({ table, name }) => keyOf("index", table, name)));
   const changePlan = judgeChanges({
     statements: change.statements,
     wanted: judged,
     objects,
     made,
     sequences,
-    again,
+    again: new Set(indexes.map(({ table, name }) => keyOf("index", table, name))),
   });
   const valueChecks = joinedPlans(
     planValueChecks({ checks, objects, made, unrecorded: new Set(unrecorded.map(({ table }) => table)) }),
@@ -135,6 +135,7 @@ export async function planTables({
       ...changePlan.impossible,
       ...(await findTaken(client, changePlan, objects)),
       ...(await findBlocking(client, changePlan.statements)),
+      ...(await findMissingTypes(client, changePlan.statements)),
       ...valueChecks.impossible,
       ...change.impossible.filter(concerns).map((text) => withWayOn(text, changePlan.statements)),
       ...unfit.impossible,
@@ -330,11 +331,8 @@ async function findTaken(
     const place = shortTable(`${partsOfTable(table).schema}.${name}`);
     return kind === "index" && !isThere ? [{ name, place, table }] : [];
   });
-  const relations = await readRelations(
-    client,
-    names.map(({ place }) => place),
-  );
-  return relations.map(({ name: place, what }) => {
+  const places = names.map(({ place }) => place);
+  return (await readRelations(client, places)).map(({ name: place, what }) => {
     const { name, table } = names.find((one) => one.place === place) ?? { name: place, table: "" };
     return `The index ${name} of the table ${table} cannot be made: the ${what}, which svc did not make, already has that name. Give that another name.`;
   });
