@@ -1,6 +1,7 @@
 import type { ClientBase } from "pg";
 import type { LiveObject } from "./live-objects.ts";
 import type { Statement } from "./statements.ts";
+import type { ValueLimit } from "./value-limits.ts";
 import { partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
 
 /** Columns whose values must be unique together. */
@@ -13,33 +14,85 @@ interface UniqueColumns {
 const uniqueClause = /^(?:CREATE UNIQUE INDEX|ADD CONSTRAINT "[^"]+" PRIMARY KEY) .*\(([^()]+)\)$/s;
 
 /**
- * Counts the values that new unique indexes and keys would refuse, so that a plan reports them.
+ * Counts the values that new unique indexes and keys would refuse, so that a plan reports them. The
+ * values are those after the other changes: cast to a new type, or a new default.
  *
  * @param warnings Warnings of the engine, which does not read the rows.
+ * @param castable Columns that get another type. Each of their values can be cast to it, and may
+ *   then equal another one.
  */
 export async function findDuplicates({
   client,
   statements,
   objects,
   warnings,
+  castable,
 }: {
   readonly client: ClientBase;
   readonly statements: readonly Statement[];
   readonly objects: readonly LiveObject[];
   readonly warnings: readonly string[];
+  readonly castable: readonly Pick<ValueLimit, "table" | "column">[];
 }): Promise<{ readonly impossible: readonly string[]; readonly settled: readonly string[] }> {
-  const isThere = ({ table, columns }: UniqueColumns): boolean =>
-    columns.every((name) =>
-      objects.some((one) => one.kind === "column" && one.table === table && one.name === name),
-    );
-  const wanted = statements.flatMap(uniqueColumnsOf).filter(isThere);
+  const isDropped = ({ name }: LiveObject): boolean =>
+    statements.some(({ clauses }) => clauses.some((one) => one.action === "drop" && one.name === name));
+  const rebuilt = objects.filter(
+    (object) =>
+      uniqueKinds.includes(object.what) &&
+      object.isPlain &&
+      castable.some(({ table, column }) => table === object.table && object.columns.includes(column)) &&
+      !isDropped(object),
+  );
+  const wanted = [...statements.flatMap(uniqueColumnsOf), ...rebuilt].flatMap((unique) => {
+    const values = valuesOf({ unique, statements, objects, castable });
+    return values === undefined ? [] : [{ unique, values }];
+  });
   const impossible: string[] = [];
-  for (const unique of wanted) {
-    const sentence = await duplicatesOf(client, unique, objects);
+  for (const { unique, values } of wanted) {
+    const sentence = await duplicatesOf(client, unique, values, objects);
     if (sentence !== undefined) impossible.push(sentence);
   }
-  const settled = warnings.filter((warning) => wanted.some((unique) => isAbout(warning, unique)));
+  const settled = warnings.filter((warning) => wanted.some(({ unique }) => isAbout(warning, unique)));
   return { impossible, settled };
+}
+
+const uniqueKinds = ["primary key", "unique constraint", "unique index"];
+/** A default that is equal in all rows. */
+const constant =
+  /\bDEFAULT (?:'(?:[^']|'')*'|-?[\d.]+|true|false|CURRENT_TIMESTAMP|\('(?:[^']|'')*'::text\)::[^']+)$/;
+/** A counting column only changes the size of its numbers. */
+const newType = / SET DATA TYPE (?!(?:BIG)?SERIAL)(.+)$/;
+
+/**
+ * Returns the expressions that differ between the rows of a table: a new column with a constant
+ * default has none. Undefined when the values of a column are not known.
+ */
+function valuesOf({
+  unique: { table, columns },
+  statements,
+  objects,
+  castable,
+}: {
+  readonly unique: UniqueColumns;
+} & Pick<Parameters<typeof findDuplicates>[0], "statements" | "objects" | "castable">):
+  | readonly string[]
+  | undefined {
+  const clauses = statements
+    .filter((one) => one.table === table)
+    .flatMap((one) => one.clauses)
+    .filter(({ kind }) => kind === "column");
+  const values = columns.map((name) => {
+    const own = clauses.filter((one) => one.name === name);
+    const added = own.find(({ action }) => action === "add");
+    if (added !== undefined) return constant.test(added.sql) ? [] : undefined;
+    const isThere = objects.some((one) => one.kind === "column" && one.table === table && one.name === name);
+    if (!isThere) return undefined;
+    const type = own.flatMap(({ sql }) => newType.exec(sql)?.[1] ?? [])[0];
+    const isCast = type !== undefined && castable.some((one) => one.table === table && one.column === name);
+    return [isCast ? `${quoteName(name)}::${type}` : quoteName(name)];
+  });
+  const known = values.filter((value) => value !== undefined);
+  return known.length < columns.length ? undefined : known.flat();
 }
 
 function uniqueColumnsOf({ table, clauses }: Statement): readonly UniqueColumns[] {
@@ -62,14 +115,16 @@ function isAbout(warning: string, { table, columns }: UniqueColumns): boolean {
 async function duplicatesOf(
   client: ClientBase,
   { table, columns }: UniqueColumns,
+  values: readonly string[],
   objects: readonly LiveObject[],
 ): Promise<string | undefined> {
   const row = rowNameOf(table, objects);
   const shown = row ?? "NULL";
-  const list = columns.map(quoteName).join(", ");
+  const list = values.join(", ");
+  const areGiven = values.map((value) => `${value} IS NOT NULL`).join(" AND ");
   const { rows } = await client.query<{ count: string; one: string; other: string }>(
     `SELECT count(*) OVER () AS count, min(${shown}) AS one, max(${shown}) AS other FROM ${quoteTable(table)}
-     WHERE num_nulls(${list}) = 0 GROUP BY ${list} HAVING count(*) > 1 ORDER BY 2 LIMIT 1`,
+     WHERE ${areGiven || "true"} GROUP BY ${list || "()"} HAVING count(*) > 1 ORDER BY 2 LIMIT 1`,
   );
   const [found] = rows;
   if (found === undefined) return undefined;

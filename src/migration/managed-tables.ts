@@ -163,7 +163,8 @@ async function judgeRows({
   const changed = changedTypesOf(changePlan);
   const narrowed = await findNarrowed({ client, limits, changed, objects, warnings });
   const { statements } = changePlan;
-  const doubled = await findDuplicates({ client, statements, objects, warnings });
+  const { castable } = narrowed;
+  const doubled = await findDuplicates({ client, statements, objects, warnings, castable });
   const orphans = await findOrphans({ client, statements, objects });
   const settled = [...narrowed.settled, ...doubled.settled];
   const open = warnings.filter((warning) => !settled.includes(warning));

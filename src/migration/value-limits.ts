@@ -159,6 +159,8 @@ export async function findNarrowed({
   readonly impossible: readonly string[];
   readonly losses: readonly string[];
   readonly settled: readonly string[];
+  /** The columns of which every value can be cast, and may change by it. */
+  readonly castable: readonly Pick<ValueLimit, "table" | "column">[];
 }> {
   const results: CastResult[] = [];
   for (const one of changed) results.push(await castResultOf({ client, limits, objects, ...one }));
@@ -172,6 +174,7 @@ export async function findNarrowed({
     impossible: results.flatMap(({ impossible }) => impossible ?? []),
     losses: results.flatMap(({ loss }) => loss ?? []),
     settled,
+    castable: results.filter(({ isCastable }) => isCastable),
   };
 }
 
@@ -184,6 +187,7 @@ const listAsText: Cast = {
 
 interface CastResult extends Pick<ValueLimit, "table" | "column"> {
   readonly isLossless: boolean;
+  readonly isCastable: boolean;
   readonly impossible?: string;
   readonly loss?: string;
 }
@@ -207,15 +211,16 @@ async function castResultOf({
   const isList = type.endsWith("[]");
   const other = isList ? listAsText : undefined;
   const cast = limit?.isList === isList ? limit.castFrom(type.replace(/\[\]$/, "")) : other;
-  if (limit === undefined || cast === undefined) return { table, column, isLossless: false };
-  const given = { table, column, isLossless: cast.isLossless };
+  if (limit === undefined || cast === undefined)
+    return { table, column, isLossless: false, isCastable: false };
+  const given = { table, column, isLossless: cast.isLossless, isCastable: !cast.isLossless };
   // A wider text needs no scan of the rows, of which there may be many.
   if (cast.broken === undefined && cast.lost === undefined) return given;
   const { broken, lost } = await countRows(client, limit, cast);
   const start = `The column ${column} of the table ${table} is to hold ${cast.expected}`;
   if (broken > 0) {
     const rest = `${rowsHave(broken)} a value beyond that. Change the values first; none is cut.`;
-    return { ...given, impossible: `${start}, and ${rest}` };
+    return { ...given, isCastable: false, impossible: `${start}, and ${rest}` };
   }
   if (lost === 0) return given;
   return { ...given, loss: `${start}, and ${rowsHave(lost)} ${cast.lost?.what}, which would be lost.` };

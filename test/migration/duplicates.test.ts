@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { Definitions } from "../../src/mapping/definition.ts";
+import type { Definitions, Field } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { openScene, type Scene } from "../support/migration-scene.ts";
 
@@ -74,5 +74,66 @@ describe("findDuplicates", function () {
     const { impossible, notes } = await scene.plan(seats({ badge: true }));
     expect({ impossible, notes }).to.deep.equal({ impossible: [], notes: [] });
     expect(await scene.apply(seats({ badge: true }))).to.equal("done");
+  });
+});
+
+/** Prices with a number, a moment and more fields. */
+const prices = (amount: Partial<Field>, moment: Partial<Field>, ...more: readonly Field[]): Definitions =>
+  definitionsOf(
+    definition({
+      name: "prices",
+      fields: [
+        field("amount", "Decimal", { precision: 9, scale: 2, ...amount }),
+        field("moment", "DateTime", moment),
+        ...more,
+      ],
+    }),
+  );
+
+const sentence = (column: string): string =>
+  `The column ${column} of the table prices must be unique, and 1 value occurs more than once, for example in the rows with id 1 and id 2. Change the values first.`;
+
+describe("findDuplicates, of values that the same migration changes", function () {
+  this.timeout(30_000);
+  let scene: Scene;
+
+  beforeEach(async () => {
+    scene = await openScene();
+  });
+
+  afterEach(() => scene.close());
+
+  const insert = `INSERT INTO prices (amount, moment) VALUES (1.1, '2026-01-01T08:00Z'), (1.2, '2026-01-01T09:00Z'), (7, '2026-01-02T09:00Z')`;
+
+  for (const [what, unique] of [
+    ["new", {}],
+    ["there already", { isUnique: true }],
+  ] as const) {
+    it(`counts what is equal in its new type, where the index is ${what}`, async () => {
+      await scene.migrate(prices(unique, unique));
+      await scene.client.query(insert);
+      const next = prices({ isUnique: true, scale: 0 }, { isUnique: true, type: "Date" });
+
+      expect((await scene.plan(next)).impossible).to.have.members([sentence("amount"), sentence("moment")]);
+      await scene.client.query("DELETE FROM prices WHERE id = 1");
+      expect((await scene.plan(next)).impossible).to.deep.equal([]);
+      expect(await scene.apply(next, true)).to.equal("done");
+    });
+  }
+
+  it("counts the rows that get the default of a new column", async () => {
+    const next = prices(
+      {},
+      {},
+      field("tag", "String", { isUnique: true, default: { kind: "literal", value: "a" } }),
+    );
+    const several = prices({}, {}, field("tag", "Uuid", { isUnique: true, default: { kind: "uuid" } }));
+    await scene.migrate(prices({}, {}));
+    await scene.client.query(insert);
+
+    expect((await scene.plan(next)).impossible).to.deep.equal([sentence("tag").replace("id 2", "id 3")]);
+    expect((await scene.plan(several)).impossible).to.deep.equal([]);
+    await scene.client.query("DELETE FROM prices WHERE id > 1");
+    expect(await scene.apply(next)).to.equal("done");
   });
 });
