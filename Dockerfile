@@ -48,6 +48,8 @@ COPY config /etc/svc
 COPY config/schema /opt/svc/config/schema
 COPY prisma/migrations /opt/svc/prisma/migrations
 COPY package.json LICENSE /opt/svc/
+# A clone under umask 077 has files that only their owner may read, and COPY keeps their modes.
+RUN chmod -R a+rX /etc/svc /opt/svc /usr/local/bin/docker-entrypoint.sh
 COPY --from=packages /opt/svc/node_modules /opt/svc/node_modules
 COPY --from=build /opt/svc/dist /opt/svc/dist
 
