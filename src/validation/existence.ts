@@ -50,14 +50,20 @@ export function createAsker(
     );
   }
 
+  /** Values that may still be looked up for each rule of a field. */
+  const left = new Map<LookupTest, number>();
+
   return async (test, value) => {
-    if (value === null) return test.name === "unique";
-    if (!isContainer(value)) return (await ask(test, value)) === (test.name === "exists");
-    // An array exists when all its items exist. No column contains an object or a nested array.
-    if (test.name === "unique") return true;
+    const isWanted = test.name === "exists";
+    if (value === null) return !isWanted;
+    // No column contains an object or a nested array.
+    if (isContainer(value) && !isWanted) return true;
+    // An array exists when all its items exist.
     const items: readonly unknown[] = Array.isArray(value) ? value : [value];
-    if (items.length > maxLookups || items.some(isContainer)) return false;
+    const rest = (left.get(test) ?? maxLookups) - items.length;
+    if (rest < 0 || items.some(isContainer)) return false;
+    left.set(test, rest);
     const answers = await Promise.all(items.map((item) => ask(test, item)));
-    return answers.every(Boolean);
+    return answers.every((isThere) => isThere === isWanted);
   };
 }
