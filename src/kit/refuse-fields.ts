@@ -1,4 +1,4 @@
-import { unknownField } from "./did-you-mean.ts";
+import { shortened, unknownField } from "./did-you-mean.ts";
 import { validationError, type FieldErrors } from "./errors.ts";
 
 /**
@@ -9,7 +9,7 @@ import { validationError, type FieldErrors } from "./errors.ts";
 export function refuseFields(body: Readonly<Record<string, unknown>>, known: readonly string[]): void {
   const unknown = Object.keys(body).filter((name) => !known.includes(name));
   if (unknown.length === 0) return;
-  const faults = unknown.slice(0, mostNamed).map((name) => [name, [unknownField(name, known)]]);
+  const faults = unknown.slice(0, mostNamed).map((name) => [shortened(name), [unknownField(name, known)]]);
   throw validationError(Object.fromEntries(faults) as FieldErrors);
 }
 

@@ -1,6 +1,6 @@
 import { parseEntityTags, type EntityTags } from "../http/conditional.ts";
 import type { JsonObject } from "../http/body.ts";
-import { unknownField } from "../kit/did-you-mean.ts";
+import { shortened, unknownField } from "../kit/did-you-mean.ts";
 import { validationError } from "../kit/errors.ts";
 import { isObject } from "../kit/is-object.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
@@ -99,7 +99,8 @@ function readOperation({
   if (!isMethod(method))
     return refuse("method", "The selected :attribute is invalid; expected create, update or delete.");
   const extra = Object.keys(given).find((key) => !keysOf[method].includes(key));
-  if (extra !== undefined) refuse(extra, unknownField(extra, keysOf[method]));
+  // Its name may contain a placeholder, so that the message is not filled.
+  if (extra !== undefined) faults.set(`${place}.${shortened(extra)}`, unknownField(extra, keysOf[method]));
   if (method !== "delete" && !isObject(data))
     refuse("data", `The :attribute field ${data === undefined ? "is required" : "must be an object"}.`);
   if (method !== "create" && !isId(id))

@@ -1,4 +1,4 @@
-import { nearest } from "../kit/did-you-mean.ts";
+import { nearest, shortened } from "../kit/did-you-mean.ts";
 import type { FieldErrors } from "../kit/errors.ts";
 import type { EventKind } from "../events/event.ts";
 import { textFault } from "../mapping/storable.ts";
@@ -329,7 +329,8 @@ function addUnknown(
   for (const name of unknown.slice(0, mostUnknown)) {
     const meant = nearest(name, known);
     const advice = meant === undefined ? `the fields are ${known.join(", ")}.` : `did you mean ${meant}?`;
-    errors.set(name, [`There is no field ${name}; ${advice}`]);
+    const short = shortened(name);
+    errors.set(short, [`There is no field ${short}; ${advice}`]);
   }
 }
 

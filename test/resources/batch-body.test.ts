@@ -19,6 +19,19 @@ function errorsOf(act: () => unknown): FieldErrors | undefined {
 }
 
 describe("readBatch", () => {
+  it("shortens long unknown keys, and fills no placeholder in them", () => {
+    const long = ":attribute".repeat(90_000);
+    const errors = [
+      errorsOf(() => readBatch({ [long]: 1 }, notes)),
+      errorsOf(() => read({ method: "delete", id: 1, [long]: 1 })),
+    ];
+
+    for (const one of errors) {
+      expect(Object.keys(one ?? {})[0]).to.have.length.below(120);
+      expect(Object.values(one ?? {})[0]?.[0]).to.include(`There is no field ${":attribute".repeat(10)}…`);
+    }
+  });
+
   it("reads the three methods, ids as texts, and entity tags", () => {
     expect(
       read(

@@ -185,6 +185,12 @@ describe("checkNewSubscription", () => {
       .and.include("__proto__");
   });
 
+  it("shortens long unknown keys", async () => {
+    const checked = await checkNewSubscription({ ...good, ["k".repeat(900_000)]: 1 }, rules);
+
+    expect(JSON.stringify(checked)).to.have.length.below(600);
+  });
+
   it("names every required field of an empty body", async () => {
     expect(await checkNewSubscription({}, rules)).to.deep.equal({
       kind: "invalid",
