@@ -62,14 +62,24 @@ function isUuid(text: string, [version]: readonly string[]): boolean {
 const macAddress =
   /^(?:[0-9a-f]{2}(?::[0-9a-f]{2}){5}|[0-9a-f]{2}(?:-[0-9a-f]{2}){5}|[0-9a-f]{4}(?:\.[0-9a-f]{4}){2})$/i;
 
+/**
+ * Names that were found to be valid, in lower case; there are some 600. Node.js takes 100 µs to
+ * find one, and took 5 s for a list of 10,000.
+ */
+const knownZones = new Set<string>();
+
 /** Returns whether a text is a name of the IANA database. Offsets are not names. */
 function isTimezone(text: string): boolean {
   if (text.length > 64 || !/^(?:UTC|[A-Z][A-Za-z_]+(?:\/[A-Za-z0-9_+-]+){1,2})$/.test(text)) return false;
+  const name = text.toLowerCase();
+  if (knownZones.has(name)) return true;
   try {
-    return new Intl.DateTimeFormat("en", { timeZone: text }).resolvedOptions().timeZone !== "";
+    void new Intl.DateTimeFormat("en", { timeZone: text });
   } catch {
     return false;
   }
+  knownZones.add(name);
+  return true;
 }
 
 const tooMuchText: Violation = {
