@@ -34,12 +34,13 @@ function ordered(holds: (order: number) => boolean): MakeCheck {
   return ([bound = ""], field) => {
     const read = readerOf(field);
     const path = toPath(bound);
-    const isField = resolveDate(bound, new Date(0)) === undefined && read(bound) === undefined;
+    const fixed = read(bound);
+    const isField = resolveDate(bound, new Date(0)) === undefined && fixed === undefined;
     return (subject) => {
       const other = isField ? subject.at(path) : bound;
       const limit = isField
         ? (read(other) ?? parseDateText(textOf(other) ?? ""))
-        : (read(bound) ?? resolveDate(bound, subject.now));
+        : (fixed ?? resolveDate(bound, subject.now));
       const date = read(subject.value);
       const isKept = date !== undefined && limit !== undefined && holds(date.getTime() - limit.getTime());
       return isKept ? undefined : { blanks: { date: isField ? subject.nameOf(bound) : bound } };

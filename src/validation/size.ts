@@ -26,14 +26,18 @@ function sizeOfOther(subject: Subject, other: unknown, kind: SizeKind): number |
 const compare = (a: number | string, b: number | string): number =>
   typeof a === "number" && typeof b === "number" ? a - b : toDecimal(a).cmp(toDecimal(b));
 
+/** Returns the number of a text where both compare alike. Numbers need no Decimal at each check. */
+const asNumber = (text: string): number | string => (String(Number(text)) === text ? Number(text) : text);
+
 /** Creates `min:3` and similar rules; the names are the placeholders of the message. */
 function bounded(
   names: readonly string[],
-  holds: (size: number | string, args: readonly string[]) => boolean,
+  holds: (size: number | string, bounds: readonly (number | string)[]) => boolean,
 ): MakeCheck {
   return (args, { sizeKind }) => {
     const failure = { blanks: Object.fromEntries(names.map((name, i) => [name, args[i] ?? ""])) };
-    return ({ value }) => (holds(sizeOf(value, sizeKind), args) ? undefined : failure);
+    const bounds = args.map(asNumber);
+    return ({ value }) => (holds(sizeOf(value, sizeKind), bounds) ? undefined : failure);
   };
 }
 
@@ -42,13 +46,14 @@ function related(holds: (order: number) => boolean): MakeCheck {
   return ([bound = ""], { sizeKind }) => {
     const path = toPath(bound);
     const isLiteral = isNumeric(bound);
+    const limit = asNumber(bound);
     return (subject) => {
       const { value } = subject;
       const other = isLiteral ? bound : subject.at(path);
       // Compares two numbers as numbers, even if no rule makes the field numeric.
       const kind = isNumeric(value) && isNumeric(other) ? "numeric" : sizeKind;
       if (isLiteral) {
-        return holds(compare(sizeOf(value, kind), bound)) ? undefined : { blanks: { value: bound }, kind };
+        return holds(compare(sizeOf(value, kind), limit)) ? undefined : { blanks: { value: bound }, kind };
       }
       if (other === undefined || other === null) return { blanks: { value: subject.nameOf(bound) }, kind };
       const size = sizeOfOther(subject, other, kind);
