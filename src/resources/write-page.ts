@@ -1,14 +1,9 @@
-import { createTurns } from "../kit/turns.ts";
+import { runPart } from "../kit/parts.ts";
 import { LargeAnswer } from "../http/large-answer.ts";
 import type { Raw } from "../querying/selection.ts";
 
 /** Limit in characters of records that are written at once. A million of them take 10 to 50 ms. */
 const mostAtOnce = 256 * 1024;
-
-/** Turns of the parts of all large pages in the process. */
-const parts = createTurns<"all">(1);
-/** Time of the last part. */
-let lastTookMs = 0;
 
 /**
  * Writes each record of a page. Lets other requests run between the parts of a large page, because
@@ -48,23 +43,14 @@ async function inParts<T, R>(
 ): Promise<readonly R[]> {
   if (totalOf(items, sizeOfItem) <= mostAtOnce) return items.map(act);
   const results: R[] = [];
-  while (results.length < items.length) {
-    await parts.take("all");
-    try {
-      // Other requests get as much time as the previous part took, of this page or another. The
-      // event loop has many turns in that time, and Node.js accepts one connection in each.
-      await new Promise((resolve) => setTimeout(resolve, lastTookMs));
-      const startedAt = performance.now();
-      for (let left = mostAtOnce; left > 0 && results.length < items.length;) {
-        const item = items[results.length] as T;
-        results.push(act(item));
-        left -= sizeOfItem(item);
-      }
-      lastTookMs = performance.now() - startedAt;
-    } finally {
-      parts.leave("all");
+  const writeSome = (): void => {
+    for (let left = mostAtOnce; left > 0 && results.length < items.length;) {
+      const item = items[results.length] as T;
+      results.push(act(item));
+      left -= sizeOfItem(item);
     }
-  }
+  };
+  while (results.length < items.length) await runPart(writeSome);
   return results;
 }
 

@@ -1,9 +1,11 @@
-import type { FieldErrors } from "../kit/errors.ts";
+import { mostNamedFields, type FieldErrors } from "../kit/errors.ts";
+import { isPartOver, runPart } from "../kit/parts.ts";
 import type { RuleSpecs } from "./syntax.ts";
 import {
   maxKeyLength,
   maxPlaces,
   placesOf,
+  put,
   toPath,
   valueAt,
   type Path,
@@ -16,7 +18,7 @@ import { compileField, keysOf, type CompiledField, type KeyNode, type LookupTest
 import { createAsker, maxLookups, type LookupQuery } from "./existence.ts";
 import { fill, messageFor } from "./messages.ts";
 import { displayName } from "./values.ts";
-import { validatedOf } from "./validated.ts";
+import { exclude, isExcluded, noExclusions, validatedOf, type Exclusions } from "./validated.ts";
 
 /** The compiled rules of one body, so that validation is a walk over tables. */
 export interface CompiledRules {
@@ -60,7 +62,7 @@ export function compileRules(specs: RuleSpecs): CompiledRules {
   return { fields, keys: keysOf(fields) };
 }
 
-/** The state of the check of one place in the body. */
+/** What the check of one place in the body has left: messages, or look-ups. */
 interface Finding {
   readonly name: string;
   readonly messages: string[];
@@ -71,10 +73,11 @@ interface Finding {
 /**
  * Checks a body (docs/mapping.md, "How a body is checked"). Checks every field, and trims texts
  * first. Returns only keys that have rules, unconverted. Look-ups run together at the end, for
- * fields without faults so far.
+ * fields without faults so far. A long check runs in parts, between which other requests run.
  *
  * @param body A JSON object. It is not trusted: its depth and the items that match `*` are limited.
- * @returns The errors in the order of the rules, at least one; or the values.
+ * @returns The errors in the order of the rules, at least one; or the values. After
+ *   `mostNamedFields` places with a fault, no more are checked.
  */
 export async function validate(
   { fields, keys }: CompiledRules,
@@ -82,30 +85,22 @@ export async function validate(
   { lookup, ignoreKey, now = new Date() }: ValidateOptions,
 ): Promise<Validation> {
   const { body: cleaned, tooDeep } = cleanBody(body);
-  const subjectAt = createSubjects(cleaned, now);
-  const excluded = new Set<string>();
+  const excluded = noExclusions();
   const findings: Finding[] = [...tooDeep].map((name) => ({
     name,
     messages: [fill(`The :attribute field must not be nested more than ${maxDepth} levels deep.`, name)],
     value: undefined,
     lookups: [],
   }));
-
-  for (const field of fields.filter(({ key }) => !tooDeep.has(key[0] ?? ""))) {
-    const limit = field.lookups.length > 0 ? maxLookups : maxPlaces;
-    const places = placesOf(cleaned, field.key, limit);
-    if (typeof places === "string") {
-      const name = field.key.slice(0, field.key.indexOf("*")).join(".");
-      findings.push({ name, messages: [placesMessage(places, name, limit)], value: undefined, lookups: [] });
-      continue;
-    }
-    for (const place of places) {
-      const subject = subjectAt(place);
-      if (isExcluded(place.path, excluded)) continue;
-      if (field.excludes.some((applies) => applies(subject))) excluded.add(idOf(place.path));
-      else findings.push(examine(field, place.path.join("."), subject));
-    }
-  }
+  const open = fields.filter(({ key }) => !tooDeep.has(key[0] ?? ""));
+  const parts = examineAll(open, {
+    subjectAt: createSubjects(cleaned, now),
+    body: cleaned,
+    excluded,
+    findings,
+  });
+  const isDone = (): boolean => parts.next().done === true;
+  for (let done = isDone(); !done;) done = await runPart(isDone);
   await lookUp(
     findings,
     createAsker((query) => lookup.exists(query), ignoreKey),
@@ -113,7 +108,51 @@ export async function validate(
 
   const errors = errorsOf(findings);
   if (errors !== undefined) return { kind: "invalid", errors };
-  return { kind: "valid", values: validatedOf(keys, cleaned, (path) => excluded.has(idOf(path))) };
+  return { kind: "valid", values: validatedOf(keys, cleaned, excluded) };
+}
+
+/** Places that are checked before the clock is read. A place takes some microseconds. */
+const placesPerLook = 100;
+
+/** Adds the findings and the exclusions of all fields. Yields after each part of a long check. */
+function* examineAll(
+  fields: readonly CompiledField[],
+  {
+    body,
+    subjectAt,
+    findings,
+    excluded,
+  }: {
+    readonly body: Readonly<Record<string, unknown>>;
+    readonly subjectAt: (place: Place) => Subject;
+    readonly findings: Finding[];
+    readonly excluded: Exclusions;
+  },
+): Generator<undefined, void> {
+  let examined = 0;
+  let faults = 0;
+  for (const field of fields) {
+    const limit = field.lookups.length > 0 ? maxLookups : maxPlaces;
+    const places = placesOf(body, field.key, limit);
+    if (typeof places === "string") {
+      const name = field.key.slice(0, field.key.indexOf("*")).join(".");
+      findings.push({ name, messages: [placesMessage(places, name, limit)], value: undefined, lookups: [] });
+      continue;
+    }
+    for (const place of places) {
+      if (++examined % placesPerLook === 0 && isPartOver()) yield;
+      const subject = subjectAt(place);
+      if (excluded.children.size > 0 && isExcluded(excluded, put(field.key, place.captures))) continue;
+      if (field.excludes.some((applies) => applies(subject))) {
+        exclude(excluded, put(field.key, place.captures));
+        continue;
+      }
+      const finding = examine(field, place, subject);
+      if (finding === undefined) continue;
+      findings.push(finding);
+      if (finding.messages.length > 0 && ++faults === mostNamedFields) return;
+    }
+  }
 }
 
 function placesMessage(fault: PlacesFault, field: string, limit: number): string {
@@ -122,12 +161,7 @@ function placesMessage(fault: PlacesFault, field: string, limit: number): string
   return messageFor({ rule: "max", field, sizeKind: "array", blanks: { max: String(limit) } });
 }
 
-const idOf = (path: Path): string => path.join("\0");
-
-/** Returns whether a path is excluded itself, or within an excluded path. */
-const isExcluded = (path: Path, excluded: ReadonlySet<string>): boolean =>
-  excluded.size > 0 && path.some((_, i) => excluded.has(idOf(path.slice(0, i + 1))));
-
+/** Returns the subject of each place. It is one object, whose place the next call changes. */
 function createSubjects(body: Readonly<Record<string, unknown>>, now: Date): (place: Place) => Subject {
   const memo = new Map<string, unknown>();
   const once = <T>(name: string, compute: () => T): T => {
@@ -136,44 +170,47 @@ function createSubjects(body: Readonly<Record<string, unknown>>, now: Date): (pl
   };
   const allAt = (path: Path): readonly unknown[] => {
     const places = placesOf(body, path, maxPlaces);
-    return typeof places === "string" ? [] : places.map((place) => valueAt(body, place.path));
+    return typeof places === "string" ? [] : places.map(({ value }) => value);
   };
 
-  return ({ path, captures }) => ({
-    value: valueAt(body, path),
+  let captures: readonly string[] = [];
+  const subject = {
+    value: undefined as unknown,
     now,
     once,
     allAt,
-    at: (other) => valueAt(body, put(other, captures)),
-    nameOf: (other) => displayName(put(toPath(other), captures).join(".")),
-  });
+    at: (other: Path) => valueAt(body, other, captures),
+    nameOf: (other: string) => displayName(nameAt(toPath(other), captures)),
+  };
+  return (place) => {
+    subject.value = place.value;
+    captures = place.captures;
+    return subject;
+  };
 }
 
-/** Replaces each `*`: `items.*.price` for `items.3.total` is `items.3.price`. */
-function put(path: Path, captures: readonly string[]): Path {
-  if (captures.length === 0) return path;
-  let next = 0;
-  return path.map((step) => (step === "*" ? (captures[next++] ?? step) : step));
-}
+const nameAt = (key: Path, captures: readonly string[]): string => put(key, captures).join(".");
 
-function examine(field: CompiledField, name: string, subject: Subject): Finding {
-  const { value } = subject;
+/** Returns undefined for a place without a fault and without look-ups. */
+function examine(field: CompiledField, { value, captures }: Place, subject: Subject): Finding | undefined {
+  if (value === undefined && field.isSometimes) return undefined;
   const messages: string[] = [];
   const isAbsent = value === undefined || (typeof value === "string" && value.trim() === "");
   const skipsPlainRules = isAbsent || (value === null && field.isNullable);
-  if (value === undefined && field.isSometimes) return { name, messages, value, lookups: [] };
-
   for (const { name: rule, isImplicit, check } of field.tests) {
     const broken = isImplicit || !skipsPlainRules ? check(subject) : undefined;
     if (broken === undefined) continue;
+    const name = nameAt(field.key, captures);
     messages.push(messageFor({ rule, field: name, sizeKind: field.sizeKind, ...broken }));
     if (isImplicit || field.isBail) break;
   }
-  return { name, messages, value, lookups: skipsPlainRules ? [] : field.lookups };
+  const lookups = messages.length > 0 || skipsPlainRules ? [] : field.lookups;
+  if (messages.length === 0 && lookups.length === 0) return undefined;
+  return { name: nameAt(field.key, captures), messages, value, lookups };
 }
 
 async function lookUp(findings: readonly Finding[], ask: ReturnType<typeof createAsker>): Promise<void> {
-  const open = findings.filter(({ messages, lookups }) => messages.length === 0 && lookups.length > 0);
+  const open = findings.filter(({ lookups }) => lookups.length > 0);
   await Promise.all(
     open.map(async ({ name, messages, value, lookups }) => {
       const answers = await Promise.all(lookups.map((test) => ask(test, value)));

@@ -23,6 +23,13 @@ describe("dataOf", () => {
       });
   });
 
+  it("names the first 1,000 items of a list that the column cannot hold", () => {
+    expect(() => dataOf(fields, { sizes: Array<number>(10_000).fill(3e9) }))
+      .to.throw(AppError)
+      .with.property("errors")
+      .that.has.all.keys(Array.from({ length: 1000 }, (_, index) => `sizes.${index}`));
+  });
+
   it("refuses a text as the whole key that no address can have, and takes it elsewhere", () => {
     const [code, other] = [field("code", "String", { isKey: true }), field("other", "String")];
     for (const text of ["", ".", ".."]) {
