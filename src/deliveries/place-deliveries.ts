@@ -38,6 +38,11 @@ export interface PlaceOptions {
  * Delay of a delivery when an access rule cannot be applied, such as when its table is unavailable.
  */
 const unjudgedMs = 30_000;
+/**
+ * Longest delay of a delivery whose resource this process does not know. The resource may be gone
+ * for good: a million such deliveries every 30 s would fill the sweep.
+ */
+const longestUnknownMs = 3_600_000;
 /** Delay of a delivery when the database has not answered. */
 const faultMs = 2_000;
 /** Gap between manual retries of one subscription that were refused together. */
@@ -173,7 +178,9 @@ function place(options: PlaceOptions, placed: Placed): boolean {
   // Other dispatchers may know the access rules of an unknown resource; this one only knows the
   // owners.
   if (verdict === undefined || (!verdict && !options.isKnown(delivery.resource))) {
-    attempts.putBack({ flight }, toRequeued(delivery, unjudgedMs));
+    const waitedMs = verdict === undefined ? 0 : delivery.waitedMs;
+    const delayMs = Math.max(unjudgedMs, Math.min(waitedMs, longestUnknownMs));
+    attempts.putBack({ flight }, toRequeued(delivery, delayMs));
     return false;
   }
   if (!verdict)

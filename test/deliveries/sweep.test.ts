@@ -207,6 +207,20 @@ describe("createSweep", () => {
       expect(scene.outcomes).to.deep.equal([]);
     });
 
+    for (const [hours, least] of [
+      [0.5, 1_800_000],
+      [100, 3_600_000],
+    ] as const) {
+      it(`has it wait for such a dispatcher as long again, an hour at most, after ${hours} hours`, async () => {
+        await age(hours);
+
+        start({ isKnown: () => false, intervalMs: never });
+        await until(() => scene.returns.length > 0, { what: "the return" });
+
+        expect(scene.returns[0]?.delayMs).to.be.within(least, least + (hours < 1 ? 60_000 : 0));
+      });
+    }
+
     it("has it attempted for an admin, as the user is now", async () => {
       await scene.core.sql("UPDATE svc.users SET is_admin = true");
       start({ eligibility: notesEligibility({ kind: "flag" }) });
