@@ -69,7 +69,7 @@ export interface InFlight {
  * holder may have as much in flight as is free, so that there is always room for another holder.
  */
 export interface ReadShares {
-  /** Events in flight of each holder, by `holderOf`. */
+  /** Events in flight of each holder, by `holderOf`, without those of costly resources. */
   readonly used: ReadonlyMap<string, InFlight>;
   readonly free: InFlight;
   /**

@@ -160,7 +160,7 @@ interface Parts {
   readonly leftOver: Part;
   /** Parts of costly resources, by resource. */
   readonly own: ReadonlyMap<string, Part>;
-  /** Events in flight, by holder. */
+  /** Events in flight of `shared`, by holder. */
   readonly used: ReadonlyMap<string, InFlight>;
   readonly roomOf: PublishWindow["roomOf"];
   readonly countIn: (entry: Entry, direction: 1 | -1) => void;
@@ -190,6 +190,9 @@ function createParts(costly: readonly string[]): Parts {
         one.count += direction;
         one.bytes += direction * event.bytes;
       }
+      // A hundred costly events may wait for long. Their holder's other events, and those of others
+      // behind them, must not wait too.
+      if (part !== shared) return;
       const holder = holderOf(event);
       const { events, bytes } = used.get(holder) ?? { events: 0, bytes: 0 };
       if (events + direction === 0) used.delete(holder);

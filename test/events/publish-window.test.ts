@@ -90,6 +90,17 @@ describe("createPublishWindow", () => {
     expect(window.roomOf("papers")).to.equal(0);
   });
 
+  it("does not count costly events in flight as what their holder has of the room of others", () => {
+    enterMany(100, { resource: "papers" });
+    enter("101");
+
+    expect(window.shares().used).to.deep.equal(new Map([["7", { events: 1, bytes: 10 }]]));
+    note("1", false);
+    window.leave("2");
+    window.leave("101");
+    expect(window.shares().used.size).to.equal(0);
+  });
+
   it("leaves most of the room to what is new", () => {
     enterMany(49, { isLeftOver: true });
     expect(window.hasRoomToCatchUp()).to.equal(true);

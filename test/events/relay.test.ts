@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { exchanges } from "../../src/broker/topology.ts";
+import { exchanges, queues } from "../../src/broker/topology.ts";
 import { eventOf } from "../../src/events/event-message.ts";
 import type { Presented } from "../../src/events/event-presenter.ts";
 import type { Relay } from "../../src/events/relay.ts";
@@ -297,6 +297,24 @@ describe("createRelay", () => {
     await fanOut();
     await untilPublished(1_503);
     expect(new Set(scene.broker.published.map(({ messageId }) => messageId)).size).to.equal(1_503);
+  });
+
+  it("goes on with what an owner has left over while many costly events of it are not fanned out", async () => {
+    await addEvents(100, "papers", "1");
+    await addEvents(150, "notes", "1");
+    const text = "DELETE FROM svc.outbox WHERE event_id = $1 AND resource = 'notes'";
+    await scene.broker.consume({
+      queue: queues.fanout,
+      prefetch: 1_000,
+      onMessage: (message) =>
+        void scene.core.sql(text, [message.headers["x-svc-id"]]).then(() => message.ack()),
+    });
+    start({ costly: ["papers"], batchSize: 100 });
+
+    await until(() => new Set(routingKeys()).size === 2 && new Set(published()).size === 150, {
+      what: "all notes",
+    });
+    expect(await scene.core.sql("SELECT FROM svc.outbox WHERE resource = 'papers'")).to.have.length(100);
   });
 
   it("publishes again what the broker does not confirm", async () => {
