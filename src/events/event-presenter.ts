@@ -5,6 +5,7 @@ import { databaseFaultOf } from "../db/database-fault.ts";
 import type { TextSql } from "../db/text-sql.ts";
 import { findRelatedRecords } from "./related-records.ts";
 import { messageOf } from "../kit/errors.ts";
+import { Decimal } from "../kit/prisma-values.ts";
 import type { ModelsClient } from "../db/models-client.ts";
 import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "../mapping/definition.ts";
 import { isUniqueAlone } from "../mapping/keys.ts";
@@ -242,12 +243,21 @@ async function findRelated({
   const byValue = new Map(found.map((row) => [comparable(row[foreignField]), row]));
   return rows.map((row) => {
     const record = byValue.get(comparable(row[localField]));
-    return record === undefined
-      ? null
-      : isSelected(args, foreignField)
-        ? record
-        : without(record, foreignField);
+    if (record === undefined) return null;
+    return copyOf(isSelected(args, foreignField) ? record : without(record, foreignField));
   });
+}
+
+/**
+ * Copies a related record. Events of one read may share it. Code that changes it would take values
+ * of one event into the next.
+ */
+function copyOf(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(copyOf);
+  if (value instanceof Date) return new Date(value);
+  if (value instanceof Uint8Array) return new Uint8Array(value);
+  if (typeof value !== "object" || value === null || Decimal.isDecimal(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, copyOf(one)]));
 }
 
 /** Adds the field that matches the related records to their rows. */
