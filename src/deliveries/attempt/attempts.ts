@@ -193,6 +193,7 @@ function start(state: State, { delivery, putBack }: Started, place: Place): void
   // for one.
   const signing = signingOf(state, delivery);
   if (signing === undefined) {
+    options.metrics.postponed("unsigned");
     putBack(unsignedDelayMs);
     place.leave();
     return options.onFree();

@@ -24,9 +24,9 @@ export interface DeliveryMetrics {
   attempted(attempt: EndedAttempt): void;
   /**
    * Counts a due delivery that has to wait. Its receiver is `busy` with others, or `silent`, or the
-   * subscription has reached its `rate`.
+   * subscription has reached its `rate`, or it is `unsigned`: this process has no key for it.
    */
-  postponed(reason: "busy" | "silent" | "rate"): void;
+  postponed(reason: "busy" | "silent" | "rate" | "unsigned"): void;
   /** Counts a delivery without further attempts, once that is stored. */
   failed(): void;
   /**
@@ -92,12 +92,12 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
   });
   const postponed = new Counter({
     name: "svc_deliveries_postponed_total",
-    help: "Times that a due delivery had to wait: its receiver was `busy` with as many attempts as it may have, or `silent`, or a `rate` limit let no more begin.",
+    help: "Times that a due delivery had to wait: its receiver was `busy` with as many attempts as it may have, or `silent`, a `rate` limit let no more begin, or it was `unsigned`, since the process has no key that opens the secret of its webhook.",
     labelNames: ["reason"] as const,
     registers,
   });
   attempts.inc({ outcome: "delivered", error: "none" }, 0);
-  for (const reason of ["busy", "silent", "rate"]) postponed.inc({ reason }, 0);
+  for (const reason of ["busy", "silent", "rate", "unsigned"]) postponed.inc({ reason }, 0);
   for (const reason of ["spent", "foreign"]) deadLettered.inc({ reason }, 0);
   for (const attempt of ["first", "later"]) lags.zero({ attempt });
   const endAttempt = (): void => {

@@ -62,6 +62,11 @@ const alerts: Readonly<
     minutes: 11,
     notAt: { ...up, [`svc_deliveries_oldest_due_age_seconds{${api}}`]: "60x30" },
   },
+  SvcDeliveriesUnsigned: {
+    at: { ...up, [`svc_deliveries_postponed_total{${dispatcher}, reason="unsigned"}`]: "0+1x30" },
+    minutes: 12,
+    notAt: { ...up, [`svc_deliveries_postponed_total{${dispatcher}, reason="busy"}`]: "0+1x60" },
+  },
   SvcDeadLetters: {
     at: { ...up, [`svc_dead_letters_total{${dispatcher}, reason="spent"}`]: "0x5 1x20" },
     minutes: 8,

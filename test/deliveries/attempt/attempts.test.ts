@@ -5,6 +5,7 @@ import type { DeliveryInFlight } from "../../../src/deliveries/attempt/delivery-
 import { signedHeaders } from "../../../src/deliveries/attempt/sign.ts";
 import { createSecretBox } from "../../../src/subscriptions/secret.ts";
 import { openSigning } from "../../../src/subscriptions/signing.ts";
+import { createMetrics } from "../../../src/telemetry/metrics.ts";
 import { useAttemptsScene } from "../../support/attempts-scene.ts";
 import { until } from "../../support/wait.ts";
 import { failure, success } from "../../support/work.ts";
@@ -178,16 +179,23 @@ describe("createAttempts", () => {
     expect(line?.["reason"]).to.match(/another key \(id [0-9a-f]{8}\) than the secret key in use/);
   });
 
-  it("takes no slot for what it cannot sign, and tries it again after 30 s", async () => {
+  it("takes no slot for what it cannot sign, counts it, and tries it again after 30 s", async () => {
     const wrong = createSecretBox(Buffer.alloc(32, 8));
-    open(success, { openSigning: (sealed) => openSigning(wrong, sealed, 0) });
+    const postponed: string[] = [];
+    open(success, {
+      openSigning: (sealed) => openSigning(wrong, sealed, 0),
+      metrics: {
+        ...createMetrics().deliveries,
+        postponed: (reason) => void postponed.push(reason),
+      },
+    });
 
     await startAll();
     await scene.attempts.drain();
 
     expect([scene.left, scene.done, scene.freed, scene.posts]).to.deep.equal([1, [], 1, []]);
     expect(await current()).to.include({ status: "pending", attempt: 0 });
-    expect(scene.queued).to.deep.equal([30_000]);
+    expect([scene.queued, postponed]).to.deep.equal([[30_000], ["unsigned"]]);
     expect(await scene.work.flights()).to.deep.equal([]);
   });
 
