@@ -48,7 +48,8 @@ export function createRequestLog({
       if (refusal !== undefined) ctx.state.errorCode = refusal.code;
       const isAborted = refusal === undefined && !ctx.res.writableFinished;
       const status = refusal?.status ?? (isAborted ? abortedStatus : ctx.res.statusCode);
-      metrics?.ended({ method: ctx.method, route: routeOf(ctx), status, durationMs });
+      const { isOverLimit } = ctx.state;
+      metrics?.ended({ method: ctx.method, route: routeOf(ctx), status, durationMs, isOverLimit });
       const level = status >= 500 ? "error" : "info";
       if (log.isLevelEnabled(level))
         log[level]({ ...ids, ...lineOf(ctx, { status, durationMs, isAborted }) }, "request");

@@ -41,6 +41,8 @@ export interface RequestState {
   memory: RequestMemory;
   /** The request's place among those of its user. */
   turn: Turn;
+  /** Whether the request is refused because its user has as many others open as a user may. */
+  isOverLimit: boolean | undefined;
   /** Resource of the request, for its log line: set by the routes that know it. */
   resource: string | undefined;
   recordId: string | undefined;

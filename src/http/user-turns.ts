@@ -48,6 +48,7 @@ export function createUserTurns({
     const { id } = ctx.state.caller;
     const count = open.get(id) ?? 0;
     if (count >= limit) {
+      ctx.state.isOverLimit = true;
       // The body is not read, because reading a refused request takes time too.
       const headers = { "Retry-After": "1", Connection: "close" };
       throw new AppError("server.overloaded", "Server Error", { headers });

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
+import { Registry } from "prom-client";
 import { createApp } from "../../src/http/app.ts";
 import { AppError, validationError } from "../../src/kit/errors.ts";
 import { readJsonBody } from "../../src/http/body.ts";
@@ -9,6 +10,7 @@ import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiContext, type ApiMiddleware } from "../../src/http/state.ts";
 import { createPresence } from "../../src/http/presence.ts";
 import { createUserTurns } from "../../src/http/user-turns.ts";
+import { createHttpMetrics } from "../../src/telemetry/metrics/http.ts";
 import { call, createMemoryLog, type Answer } from "../support/http.ts";
 import { openRaw, type RawConnection } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
@@ -32,6 +34,7 @@ const authenticate: ApiMiddleware = (ctx, next) => {
 
 describe("createUserTurns", () => {
   let server: HttpServer;
+  let registry: Registry;
   let held: (() => void)[];
   /** Users, in the order in which their requests began. */
   let started: number[];
@@ -39,6 +42,7 @@ describe("createUserTurns", () => {
   let read = 0;
 
   const start = async (alone?: number, memoryBudgetBytes?: number, limit = 4): Promise<void> => {
+    registry = new Registry();
     held = [];
     started = [];
     read = 0;
@@ -65,6 +69,7 @@ describe("createUserTurns", () => {
       authenticate,
       router,
       isUnavailable: () => false,
+      metrics: createHttpMetrics(registry),
       memoryBudget: createMemoryBudget({ limitBytes: memoryBudgetBytes ?? Infinity }),
       userTurns: createUserTurns({ atWork: 2, ...(alone === undefined ? {} : { alone }) })(limit),
     });
@@ -139,6 +144,7 @@ describe("createUserTurns", () => {
     await until(() => held.length === 3, { what: "the other user's request" });
 
     expect([refused.status, refused.headers["retry-after"]]).to.deep.equal([503, "1"]);
+    expect(await registry.metrics()).to.match(/^svc_http_requests_over_limit_total 2$/m);
     const answers = Promise.all([...asked, other]);
     const release = setInterval(() => held.pop()?.(), 1);
     expect((await answers).map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200]);

@@ -14,6 +14,8 @@ export interface HttpMetrics {
     readonly route: string | undefined;
     readonly status: number;
     readonly durationMs: number;
+    /** Whether its user had as many others open as a user may. */
+    readonly isOverLimit?: boolean | undefined;
   }): void;
   /** Counts an answer to a request that did not reach the application. */
   refused(status: number): void;
@@ -28,6 +30,11 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
     name: "svc_http_requests_total",
     help: "Requests by method, route pattern and status. Route `unmatched`: no such route, or refused before routing. Status 499: the client left.",
     labelNames: ["method", "route", "status"] as const,
+    registers,
+  });
+  const overLimit = new Counter({
+    name: "svc_http_requests_over_limit_total",
+    help: "Requests of `svc_http_requests_total` that were answered 503, since their user had `http.concurrencyPerUser` others open.",
     registers,
   });
   const durations = new Histogram({
@@ -51,8 +58,9 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
     started() {
       inFlight += 1;
     },
-    ended({ method: given, route = "unmatched", status, durationMs }) {
+    ended({ method: given, route = "unmatched", status, durationMs, isOverLimit }) {
       inFlight -= 1;
+      if (isOverLimit === true && status === 503) overLimit.inc();
       const method = knownMethods.has(given) ? given : "other";
       const series = `${method} ${route}`;
       getOrSet(countOf, `${status} ${series}`, () =>

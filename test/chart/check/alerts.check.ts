@@ -108,6 +108,8 @@ const alerts: Readonly<
       ...up,
       [`svc_http_requests_total{${api}, status="404"}`]: "0+98x60",
       [`svc_http_requests_total{${api}, status="500"}`]: "0+0x60",
+      [`svc_http_requests_total{${api}, status="503"}`]: "0+2x60",
+      [`svc_http_requests_over_limit_total{${api}}`]: "0+2x60",
     },
   },
   SvcDatabasePoolExhausted: {
