@@ -84,6 +84,21 @@ describe("createReplayStore", () => {
     expect(claimed).to.deep.equal([false, true]);
   });
 
+  it("takes one whose webhook has 200 retries scheduled for later, and none that has 200 without a slot", async () => {
+    await addReplay();
+    const store = createStore();
+    await scene.core.sql(
+      `INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry)
+       SELECT 1000000 + n, subscription_id, user_id, now() + interval '1 day', true FROM svc.replays, generate_series(1, 200) AS n`,
+    );
+    const claim = async (): Promise<boolean> =>
+      (await store.claim({ holder: randomUUID(), leaseMs: -1 })) !== undefined;
+
+    expect(await claim()).to.equal(true);
+    await scene.core.sql("UPDATE svc.delivery_queue SET due_at = NULL");
+    expect(await claim()).to.equal(false);
+  });
+
   it("makes nothing when another process has moved the cursor, or the replay has ended", async () => {
     await addReplay();
     const store = createStore();

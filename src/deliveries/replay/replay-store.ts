@@ -49,7 +49,10 @@ export interface ReplayStore {
   stop(replay: Replay, reason: string): Promise<void>;
 }
 
-/** Most waiting deliveries of a webhook; its replay then makes no more. */
+/**
+ * Most deliveries of a webhook that are held or wait for a slot; its replay then makes no more.
+ * Those with a due time do not count: retries are scheduled for up to a day.
+ */
 const mostWaiting = 200;
 
 const columns = `replay.id, replay.subscription_id AS "subscriptionId", replay.user_id AS "userId", replay.asked, replay.state, replay.reason,
@@ -74,7 +77,7 @@ const claimText = `
       AND (SELECT count(*) FROM (
           SELECT FROM svc.deliveries WHERE held_at IS NOT NULL AND subscription_id = replay.subscription_id LIMIT ${mostWaiting}) AS held)
         + (SELECT count(*) FROM (
-          SELECT FROM svc.delivery_queue WHERE subscription_id = replay.subscription_id LIMIT ${mostWaiting}) AS queued) < ${mostWaiting}
+          SELECT FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = replay.subscription_id LIMIT ${mostWaiting}) AS parked) < ${mostWaiting}
     ORDER BY user_at, updated_at, id LIMIT 1 FOR UPDATE OF replay SKIP LOCKED
   )
   UPDATE svc.replays AS replay SET holder = $1::uuid, held_until = now() + $2 * interval '1 millisecond', updated_at = now()
