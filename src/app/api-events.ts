@@ -16,7 +16,7 @@ export function addEvents(
   router: ApiRouter,
   { database, isEmbedded, eventHorizon: horizon, namesOf }: Infrastructure,
   { definitions, models }: Configuration,
-  options: Omit<FeedRoutesOptions, "feed" | "streams"> &
+  options: Omit<FeedRoutesOptions, "feed" | "streams" | "horizon"> &
     Pick<EventFeedOptions, "judge"> &
     Pick<EventStreamsOptions, "recheck">,
 ): { readonly streams: EventStreams; readonly feed: EventFeed } & Pick<EventFeedOptions, "present"> {
@@ -28,6 +28,6 @@ export function addEvents(
   });
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });
-  addEventRoutes(router, { ...options, feed, streams });
+  addEventRoutes(router, { ...options, feed, streams, horizon });
   return { streams, feed, present };
 }

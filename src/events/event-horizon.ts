@@ -15,6 +15,8 @@ export interface EventHorizon {
    * events that the old transactions wrote before can be missed.
    */
   start(): Promise<bigint>;
+  /** Returns the largest id of all events, those of open transactions included. */
+  latest(): Promise<bigint>;
 }
 
 /**
@@ -49,6 +51,9 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
   let horizon: bigint | undefined;
   let [underway, following]: (Promise<bigint> | undefined)[] = [];
 
+  /** Returns the largest id of the last look. */
+  const seen = (): bigint => samples.at(-1)?.last ?? horizon ?? 0n;
+
   async function look(): Promise<void> {
     const [sample] = await sql<{ last: string; transaction: string }>(sampleText);
     const [answer] = await sql<{ oldest: string }>(oldestText);
@@ -56,7 +61,7 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
     const taken: Sample = { last: BigInt(sample.last), transaction: BigInt(sample.transaction) };
     const oldest = BigInt(answer.oldest);
     // Another server has taken over, which does not have all events of the former one.
-    if (taken.last < (samples.at(-1)?.last ?? horizon ?? 0n)) [samples, horizon] = [[], undefined];
+    if (taken.last < seen()) [samples, horizon] = [[], undefined];
     const passed = [...samples, taken].filter(({ transaction }) => transaction <= oldest);
     horizon = passed.at(-1)?.last ?? horizon;
     samples = thinned([...samples, taken].filter(({ transaction }) => transaction > oldest));
@@ -96,6 +101,10 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
     async start() {
       const reached = await reach();
       return horizon ?? samples[0]?.last ?? reached;
+    },
+    async latest() {
+      await reach();
+      return seen();
     },
   });
 }

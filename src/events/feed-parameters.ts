@@ -9,12 +9,15 @@ import { includesScope } from "../kit/scopes.ts";
 import { triggers } from "../mapping/definition.ts";
 import { textFault } from "../mapping/storable.ts";
 import { idOfUuid, type FeedQuery } from "./event-feed.ts";
+import type { EventHorizon } from "./event-horizon.ts";
 
 /** Parameters of a request to the feed. */
 export interface FeedParameters {
   readonly query: FeedQuery;
   /** Id after which to read. Undefined: from the beginning, or for a stream from now on. */
   readonly after: bigint | undefined;
+  /** The text of `after`. */
+  readonly afterText: string | undefined;
   /**
    * Id before which to read, newest first; `newest` starts at the newest event. Undefined: oldest
    * first.
@@ -74,6 +77,7 @@ export function readFeedParameters(
   return {
     query: { resources, triggers: trigger && [trigger], recordId },
     after,
+    afterText: given.get("after"),
     before,
     perPage: pageOf({ per_page: given.get("per_page") }, { maxPerPage }).perPage,
   };
@@ -103,6 +107,27 @@ export function readPosition(text: string | undefined): bigint | undefined | "wr
   if (text === undefined || text === "") return undefined;
   if (isUuid(text)) return idOfUuid(text);
   return /^\d{1,18}$/.test(text) ? BigInt(text) : "wrong";
+}
+
+/**
+ * Refuses a UUID whose id no event has yet, such as that of a delivery: its reader would wait for
+ * ever.
+ *
+ * @param name `after`, or the name of the header.
+ * @throws AppError `validation.failed`.
+ */
+export async function refuseAhead(
+  { latest }: Pick<EventHorizon, "latest">,
+  name: string,
+  text: string | undefined,
+): Promise<void> {
+  if (text === undefined || !isUuid(text) || idOfUuid(text) <= (await latest())) return;
+  const what = `${name} ${name === "after" ? "field" : "header"}`;
+  throw validationError({
+    [name]: [
+      `The ${what} must be the id or the UUID of an event, and no event is at this UUID. Send the id; of a webhook, send event_id, not delivery_id.`,
+    ],
+  });
 }
 
 function recordIdFault(recordId: string): string | undefined {

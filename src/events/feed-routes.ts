@@ -2,12 +2,20 @@ import { setParameter } from "../http/url-of.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import type { ListsOptions } from "../querying/own-list.ts";
 import type { EventFeed } from "./event-feed.ts";
+import type { EventHorizon } from "./event-horizon.ts";
 import type { EventStreams } from "./event-streams.ts";
-import { readableResources, readFeedParameters, unknownEvent, uuidOf } from "./feed-parameters.ts";
+import {
+  readableResources,
+  readFeedParameters,
+  refuseAhead,
+  unknownEvent,
+  uuidOf,
+} from "./feed-parameters.ts";
 
 export interface FeedRoutesOptions extends Omit<ListsOptions, "cursors"> {
   readonly feed: EventFeed;
   readonly streams: EventStreams;
+  readonly horizon: Pick<EventHorizon, "latest">;
   /** Names of all resources. */
   readonly registered: readonly string[];
 }
@@ -17,11 +25,12 @@ const memoryPerEvent = 4096;
 
 /** Adds `events`: the list, the stream and a single event (docs/webhooks.md, "Events"). */
 export function addEventRoutes(router: ApiRouter, options: FeedRoutesOptions): void {
-  const { feed, streams, registered, maxPerPage, listTurns } = options;
+  const { feed, streams, horizon, registered, maxPerPage, listTurns } = options;
 
   router.get("/events", async (ctx) => {
     const parameters = readFeedParameters(ctx, { registered, maxPerPage, isStream: false });
-    const { query, after = 0n, before, perPage: take } = parameters;
+    const { query, after = 0n, afterText, before, perPage: take } = parameters;
+    await refuseAhead(horizon, "after", afterText);
     await ctx.state.memory.reserve(take * memoryPerEvent);
     const { caller } = ctx.state;
     const page = await listTurns.run(caller.id, () =>
@@ -43,9 +52,12 @@ export function addEventRoutes(router: ApiRouter, options: FeedRoutesOptions): v
     ctx.body = `{"data":[${page.events.map(({ json }) => json).join(",")}],${JSON.stringify(rest).slice(1)}`;
   });
 
-  router.get("/events/stream", (ctx) => {
-    const { query, after } = readFeedParameters(ctx, { registered, maxPerPage, isStream: true });
-    streams.open(ctx, { query, after });
+  router.get("/events/stream", async (ctx) => {
+    const { query, after, afterText } = readFeedParameters(ctx, { registered, maxPerPage, isStream: true });
+    await refuseAhead(horizon, "after", afterText);
+    await refuseAhead(horizon, "Last-Event-ID", ctx.get("Last-Event-ID"));
+    // The client may have left meanwhile: its stream would never end.
+    if (!ctx.res.destroyed) streams.open(ctx, { query, after });
   });
 
   router.get("/events/:uuid", async (ctx) => {

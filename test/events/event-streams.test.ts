@@ -68,7 +68,7 @@ describe("createEventStreams", () => {
     const reach = (): Promise<bigint> => Promise.resolve(BigInt(typeof last === "number" ? last : last()));
     streams = createEventStreams({
       feed,
-      horizon: Object.assign(reach, { start }),
+      horizon: Object.assign(reach, { start, latest: reach }),
       recheck: (ctx) => Promise.resolve(recheck(ctx.state.caller)),
       changes: { pollMs: 10, leastMs: 1, ...changes },
     });

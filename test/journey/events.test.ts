@@ -253,6 +253,23 @@ for (const mode of modes) {
       }
     });
 
+    it("refuses to go on behind a UUID of no event, such as a delivery's, and says what to send", async () => {
+      await createNote(ada, "one");
+      const uuid = "a0eebc99-9c0b-5ef8-bb6d-6bb9bd380a11";
+      const advice =
+        "must be the id or the UUID of an event, and no event is at this UUID. Send the id; of a webhook, send event_id, not delivery_id.";
+      for (const [path, headers, field, what] of [
+        [`/events?after=${uuid}`, {}, "after", "after field"],
+        [`/events/stream?after=${uuid}`, {}, "after", "after field"],
+        ["/events/stream", { "Last-Event-ID": uuid }, "Last-Event-ID", "Last-Event-ID header"],
+      ] as const) {
+        const url = service.baseUrl + path;
+        const { status, body } = await request({ url, method: "GET", token: ada.token, headers });
+        expect(status, path).to.equal(422);
+        expect(body.errors, path).to.deep.equal({ [field]: [`The ${what} ${advice}`] });
+      }
+    });
+
     it("streams events as they happen, and goes on behind the last one", async () => {
       const source = await stream(ada);
       expect([source.status, source.contentType]).to.deep.equal([200, "text/event-stream; charset=utf-8"]);
