@@ -1,6 +1,7 @@
 /** Events that failed one by one, with the time of their next retry. */
 export interface FailedEvents {
   has(id: string): boolean;
+  ids(): readonly string[];
   isFull(): boolean;
   /**
    * Records a failure. Returns the wait in ms, which doubles with each failure. A lasting failure
@@ -48,6 +49,7 @@ export function createFailedEvents({
   let isBlocked = false;
   return {
     has: (id) => events.has(id),
+    ids: () => [...events.keys()],
     isFull: () => events.size >= mostFailed,
     add(id, { isLasting = false, isOnWay = false } = {}) {
       const failures = isLasting ? mostDoublings : (events.get(id)?.failures ?? 0) + 1;

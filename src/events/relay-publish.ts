@@ -64,7 +64,7 @@ async function publish(state: RelayState, group: Group): Promise<void> {
     const isPassing = presented.kind === "none" && presented.isPassing;
     return restResource(state, resource, events, { reason: reason ?? "refused", isPassing });
   }
-  if (state.resting.wake(resource))
+  if (refused.length < events.length && state.resting.wake(resource))
     log.info({ event: "relay.recovered", resource }, "the events of a resource can be published again");
   for (const { id } of refused) retryLater(state, id);
   if (refused.length > 0)
@@ -113,7 +113,14 @@ async function stillWaiting(
   });
 }
 
-/** Returns whether a group of refused events means that their resource fails as a whole. */
-function isFailing({ failed }: RelayState, { events, presented, isProbe }: Group): boolean {
-  return isProbe || presented.kind === "none" || events.length >= failingFrom || failed.isFull();
+/**
+ * Returns whether a group of refused events means that their resource fails as a whole. While it
+ * rests, only a probe does: each of hundreds of retries would double its pause.
+ */
+function isFailing(
+  { failed, resting }: RelayState,
+  { resource, events, presented, isProbe }: Group,
+): boolean {
+  if (isProbe || resting.has(resource)) return isProbe;
+  return presented.kind === "none" || events.length >= failingFrom || failed.isFull();
 }

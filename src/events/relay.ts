@@ -209,19 +209,19 @@ async function retryFailed(state: RelayState): Promise<boolean> {
 
 /** Tries the oldest and one of the newest events of each resource whose pause is over. */
 async function probe(state: RelayState, share: Share): Promise<void> {
-  const { resting, busy, cursor } = state;
+  const { resting, busy, cursor, window, failed } = state;
   for (const resource of resting.due()) {
     if (busy.has(resource)) continue;
     const [alone] = cursor.alone([resource], now());
     const { events, scanned } = await readOutbox(state, {
       scans: alone === undefined ? cursor.leftOver(resource) : [alone],
       share,
-      known: [],
+      // Events that failed by themselves say nothing about their resource.
+      known: [...window.ids(), ...failed.ids()],
       limit: 2,
       maxBytes: mostBytesRead,
     });
-    const fresh = events.filter((event) => isNew(state, event));
-    if (fresh.length > 0) startPublishing(state, resource, fresh, { isProbe: true });
+    if (events.length > 0) startPublishing(state, resource, events, { isProbe: true });
     else if (alone !== undefined) cursor.take(scanned);
     // The event that failed may be in a range whose time has not come.
     else if (cursor.alone([resource], Infinity).length === 0 && !state.isBlindDue) resting.wake(resource);
