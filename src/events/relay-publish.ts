@@ -61,8 +61,9 @@ async function publish(state: RelayState, group: Group): Promise<void> {
   if (refused.length > 0) metrics.postponed("refused", refused.length);
   const reason = answers.find((answer) => answer.kind === "refused")?.reason;
   if (refused.length === events.length && isFailing(state, group)) {
-    const isPassing = presented.kind === "none" && presented.isPassing;
-    return restResource(state, resource, events, { reason: reason ?? "refused", isPassing });
+    const isByEach = presented.kind === "each";
+    const isPassing = !isByEach && presented.isPassing;
+    return restResource(state, resource, events, { reason: reason ?? "refused", isPassing, isByEach });
   }
   if (refused.length < events.length && state.resting.wake(resource))
     log.info({ event: "relay.recovered", resource }, "the events of a resource can be published again");

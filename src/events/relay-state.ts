@@ -136,19 +136,30 @@ export function retryLater(
   else if (event !== undefined) {
     // There are too many failed events to plan each retry, so their resource pauses instead.
     giveBack(state, event);
-    resting.rest(event.resource, { isPassing: false });
+    if (!resting.has(event.resource)) resting.rest(event.resource, { isPassing: false });
   }
 }
 
-/** Pauses a resource that fails as a whole. Its events stay in the outbox. */
+/**
+ * Pauses a resource that fails as a whole. Its events stay in the outbox.
+ *
+ * @param isByEach Whether each event was refused by itself. The next probe then passes these, since
+ *   those behind them may be well.
+ */
 export function restResource(
   state: RelayState,
   resource: string,
   events: readonly OutboxEvent[],
-  { reason, isPassing }: { readonly reason: string; readonly isPassing: boolean },
+  {
+    reason,
+    isPassing,
+    isByEach,
+  }: { readonly reason: string; readonly isPassing: boolean; readonly isByEach: boolean },
 ): void {
   const pauseMs = state.resting.rest(resource, { isPassing });
-  for (const event of events) giveBack(state, event);
+  for (const event of events)
+    if (isByEach) retryLater(state, event.id);
+    else giveBack(state, event);
   state.options.log.error(
     { event: "relay.resting", resource, events: events.length, reason, retryInMs: pauseMs },
     "the events of a resource cannot be published; they wait",

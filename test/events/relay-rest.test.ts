@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { numbers, present, useRelayScene } from "../support/relay-scene.ts";
+import { numbers, present, presented, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
 // Resources that rest after events of them have failed by themselves; relay.test.ts has the rest.
@@ -62,5 +62,36 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
     }
     await until(() => pauses().length === 5, { what: "the last pause" });
     expect(pauses()).to.deep.equal([1_000, 2_000, 4_000, 8_000, 16_000]);
+  });
+
+  it("goes on with what is well behind many that are refused", async () => {
+    await addEvents(12);
+    start({
+      batchSize: 70,
+      present: async (resource, events) =>
+        state === "well"
+          ? present(resource, events)
+          : {
+              kind: "each",
+              answers: events.map(({ recordId, snapshot }) =>
+                recordId === "good" ? presented(snapshot) : refused,
+              ),
+            },
+    });
+    await scene.untilLine("relay.resting");
+    await scene.work.addEvent({ recordId: "good" });
+    const untilOut = (count: number): Promise<true> =>
+      until(
+        () => {
+          scene.skewMs += 100;
+          return published().length >= count;
+        },
+        { what: `${count} events` },
+      );
+
+    await untilOut(1);
+    expect(published()).to.deep.equal(["good"]);
+    state = "well";
+    await untilOut(13);
   });
 });
