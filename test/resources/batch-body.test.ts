@@ -22,7 +22,7 @@ describe("readBatch", () => {
   it("shortens long unknown keys, and fills no placeholder in them", () => {
     const long = ":attribute".repeat(90_000);
     const errors = [
-      errorsOf(() => readBatch({ [long]: 1 }, notes)),
+      errorsOf(() => readBatch({ [long]: 1 })),
       errorsOf(() => read({ method: "delete", id: 1, [long]: 1 })),
     ];
 
