@@ -1,7 +1,7 @@
 import { DatabaseError, type ClientBase, type Pool, type QueryResultRow } from "pg";
 import { getOrSet } from "../kit/group-by.ts";
 import { databaseFaultOf } from "./database-fault.ts";
-import { isStalePlan, lockLimitOf, runDescribed } from "./statement-batch.ts";
+import { failsAgain, lockLimitOf, runDescribed } from "./statement-batch.ts";
 import { nameForPg, statementName, type StatementNames } from "./statement-name.ts";
 
 /** Runs one statement and returns its rows. */
@@ -88,15 +88,6 @@ export async function inTransaction<T>(
     // Ending the connection rolls back uncommitted work.
     client.release(!isDone);
   }
-}
-
-/**
- * Returns whether the connection would fail again. pg keeps a statement that no longer fits its
- * table for the connection's life. A server that allows only reads (25006) is no longer the
- * primary.
- */
-function failsAgain(error: DatabaseError): boolean {
-  return isStalePlan(error) || error.code === "25006";
 }
 
 async function isRolledBack(client: ClientBase): Promise<boolean> {

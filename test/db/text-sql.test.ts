@@ -1,8 +1,10 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { databaseFaultOf } from "../../src/db/database-fault.ts";
+import { createSql } from "../../src/db/sql.ts";
 import { createStatementNames, createTextSql } from "../../src/db/text-sql.ts";
 import { createInTransaction } from "../../src/db/transaction.ts";
+import { codeOf } from "../../src/kit/errors.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 
 describe("createTextSql", () => {
@@ -81,6 +83,35 @@ describe("createTextSql", () => {
     await inTransaction(() => Promise.reject(new Error("refused"))).catch(() => undefined);
 
     expect(await backend()).to.deep.equal(before);
+  });
+
+  it("keeps its connection, and what is prepared there, when the server refuses a statement", async () => {
+    const names = createStatementNames(false);
+    const [sql, own] = [
+      createTextSql(database.pool, names),
+      createSql({ pool: database.pool, isEmbedded: false }),
+    ];
+    const prepared = async (): Promise<unknown> =>
+      (
+        await database.pool.query(
+          "SELECT pg_backend_pid(), prepare_time FROM pg_prepared_statements WHERE name = $1",
+          [names("SELECT 7")],
+        )
+      ).rows;
+    await sql("SELECT 7", []);
+    const before = await prepared();
+
+    const refused = [
+      await sql("SELECT 1 / $1::int", [0]).catch(codeOf),
+      await sql("SELECT $1::int", ["no number"]).catch(codeOf),
+      await sql("SELECT nothing", []).catch(codeOf),
+      await own("SELECT 2 / $1::int", [0]).catch(codeOf),
+    ];
+
+    expect(refused).to.deep.equal(["22012", "22P02", "42703", "22012"]);
+    expect(before).to.have.length(1);
+    expect(await prepared()).to.deep.equal(before);
+    expect(await sql("SELECT 1 / $1::int", [1])).to.deep.equal([["1"]]);
   });
 
   it("runs one text by itself, and in a transaction by either kind of statement, over one connection", async () => {
