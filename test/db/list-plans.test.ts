@@ -39,7 +39,11 @@ const definitions = definitionsOf(
 );
 const wares = definitions.get("wares") as Definition;
 
-/** As the migration makes them. */
+/**
+ * As the migration makes them. Statistics of `price` are of all rows: a sample of 30,000 has 30 of
+ * the 1,000 without a price, and with 44 of them (one ANALYZE in a hundred) the planner goes
+ * through the key instead of the index.
+ */
 const tables = `
   CREATE TABLE makers (id serial PRIMARY KEY, name text NOT NULL);
   CREATE TABLE wares (id serial PRIMARY KEY, made_at timestamptz(3) NOT NULL, price int, maker_id int NOT NULL);
@@ -54,6 +58,7 @@ const tables = `
   CREATE INDEX ON reviews (ware_id);
   ALTER TABLE wares ADD FOREIGN KEY (maker_id) REFERENCES makers;
   ALTER TABLE reviews ADD FOREIGN KEY (ware_id) REFERENCES wares;
+  ALTER TABLE wares ALTER price SET STATISTICS 10000;
   ANALYZE`;
 
 const item = (name: string, direction: "asc" | "desc"): OrderItem => ({
