@@ -7,6 +7,7 @@ import { addEventRoutes, type FeedRoutesOptions } from "../events/feed-routes.ts
 import type { ApiRouter } from "../http/state.ts";
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
+import { namesOf } from "./statement-names.ts";
 
 /**
  * Adds the routes of events. Returns the streams, which a worker of the API feeds, and the feed
@@ -14,7 +15,7 @@ import type { Infrastructure } from "./infrastructure.ts";
  */
 export function addEvents(
   router: ApiRouter,
-  { database, isEmbedded, eventHorizon: horizon, namesOf }: Infrastructure,
+  { database, isEmbedded, eventHorizon: horizon }: Infrastructure,
   { definitions, models }: Configuration,
   options: Omit<FeedRoutesOptions, "feed" | "streams" | "horizon"> &
     Pick<EventFeedOptions, "judge"> &
@@ -24,7 +25,7 @@ export function addEvents(
   const present = createEventPresenter({
     definitions,
     delegateOf: (model) => models.listDelegate(model),
-    sql: createTextSql(database.lists, namesOf(definitions, "lists")),
+    sql: createTextSql(database.lists, namesOf({ isEmbedded }, definitions)),
   });
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });

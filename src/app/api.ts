@@ -20,7 +20,7 @@ import { addOperations } from "./api-operations.ts";
 import { addUsers } from "./api-users.ts";
 import { addWebhooks } from "./api-webhooks.ts";
 import { addReplays } from "./api-replays.ts";
-import { typesOf } from "./statement-names.ts";
+import { namesOf, typesOf } from "./statement-names.ts";
 import { halfOf, type Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
 import { createConsole, type ConsolePages } from "../http/console.ts";
@@ -76,7 +76,7 @@ export function createApi({
     listText: createTextSql(database.lists, () => undefined),
   };
   const relay = createRelayOf(infrastructure, configuration);
-  const inTransaction = createInTransaction(database.pool, infrastructure.namesOf(definitions, "records"));
+  const inTransaction = createInTransaction(database.pool, namesOf(infrastructure, definitions));
   /** Options of every route with a POST. */
   const posts = { bodyLimitBytes, answerPost: createAnswerPost({ seal: secretBox, inTransaction }) };
   const access = createAccessConditions(definitions);
@@ -175,18 +175,18 @@ function createListener(
 }
 
 function createRecordDatabase(
-  { metrics, tracing, namesOf, database: { pool, lists } }: Infrastructure,
+  { metrics, tracing, isEmbedded, database: { pool, lists } }: Infrastructure,
   { definitions, models }: Configuration,
   { listTurns, inTransaction }: { readonly listTurns: Turns; readonly inTransaction: InTransaction },
 ): RecordDatabase {
-  const names = namesOf(definitions, "records");
+  const names = namesOf({ isEmbedded }, definitions);
   return {
     records: createTextSql(pool, names),
     reads: createBatchedSql<undefined>({ pool, names, keyOf: () => "", kind: "reads" })(undefined),
     writes: createBatchedSql({ pool, names, keyOf: String, kind: "writes" }),
     lists: createListDatabase({
       pool: lists,
-      names: namesOf(definitions, "lists"),
+      names,
       users: listTurns,
       resources: createTurns(threeQuartersOf(lists)),
     }),
@@ -198,7 +198,7 @@ function createRecordDatabase(
 }
 
 function createRelayOf(
-  { log, metrics, tracing, database, broker, seal, isEmbedded, namesOf }: Infrastructure,
+  { log, metrics, tracing, database, broker, seal, isEmbedded }: Infrastructure,
   { config, definitions, models }: Configuration,
 ): Relay {
   const sql = createSql({ pool: database.relay, isEmbedded });
@@ -212,7 +212,7 @@ function createRelayOf(
     present: createEventPresenter({
       definitions,
       delegateOf: (model) => models.relayDelegate(model),
-      sql: createTextSql(database.relay, namesOf(definitions, "relay")),
+      sql: createTextSql(database.relay, namesOf({ isEmbedded }, definitions)),
       log,
     }),
     broker,

@@ -21,7 +21,6 @@ import type { Tracing } from "../telemetry/tracing.ts";
 import { createKeySources, type KeySource } from "../users/key-set.ts";
 import type { CheckedConfiguration } from "./configuration.ts";
 import { prepareDatabase } from "./prepare-database.ts";
-import { createNamesOf } from "./statement-names.ts";
 import type { Readiness } from "./readiness.ts";
 import { addScrapeSources } from "./scrape-sources.ts";
 import { openStorage, type Opening, type Storage } from "./storage.ts";
@@ -41,8 +40,6 @@ export interface Infrastructure extends Storage {
    * A new one would know no event until every open transaction has ended: events would show none.
    */
   readonly eventHorizon: EventHorizon;
-  /** Names of prepared statements. They outlive a configuration, because connections keep them. */
-  readonly namesOf: ReturnType<typeof createNamesOf>;
   /** Tracks which users are about. */
   readonly presence: Presence;
   /** Return the limits of requests, which count those of a previous configuration too. */
@@ -113,7 +110,6 @@ export async function openInfrastructure({
       broker,
       tracing,
       eventHorizon: createEventHorizon({ sql: createSql({ pool: database.lists, isEmbedded }) }),
-      namesOf: createNamesOf(isEmbedded),
       ...openRequestLimits(database.pool),
       memoryBudgetOf: createMemoryBudgets(),
       keySourceOf: createKeySources({ log }),

@@ -1,5 +1,6 @@
 import { DatabaseError, type Pool } from "pg";
 import { createBatcher, type Batcher } from "../kit/batcher.ts";
+import { setBounded } from "../kit/bounded-map.ts";
 import { resultTooLargeCode } from "./result-limit.ts";
 import {
   isStalePlan,
@@ -17,6 +18,8 @@ import { createTextSql, type TextSql } from "./text-sql.ts";
 /** Most statements of one batch; `mostNew` is for a new text, whose duration is not known yet. */
 const mostStatements = 16;
 const mostNew = 4;
+/** Most texts whose duration is known. */
+const mostKnown = 1000;
 /** Target duration of a batch, because statements wait for a slow one before them. */
 const mostMs = 50;
 
@@ -118,9 +121,8 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
 
   return (holder) => async (text, values) => {
     const name = names(text);
-    const sent = name === undefined ? undefined : sentOf(values);
-    if (name !== undefined && sent !== undefined) {
-      const outcome = await join(holder, name, text, sent);
+    if (name !== undefined) {
+      const outcome = await join(holder, name, text, sentOf(values));
       if (outcome !== "again") {
         if ("error" in outcome) throw outcome.error;
         return outcome.rows;
@@ -138,7 +140,7 @@ interface Pace {
 }
 
 function createPace(): Pace {
-  /** Duration by name. `createStatementNames` limits the number of names. */
+  /** Duration by name. */
   const took = new Map<string, number>();
   return {
     most(name) {
@@ -148,7 +150,7 @@ function createPace(): Pace {
     },
     note(name, ms) {
       const before = took.get(name) ?? ms;
-      took.set(name, before + (ms - before) / 4);
+      setBounded(took, [name, before + (ms - before) / 4], mostKnown);
     },
   };
 }

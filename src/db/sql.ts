@@ -2,7 +2,7 @@ import { DatabaseError, type ClientBase, type Pool, type QueryResultRow } from "
 import { getOrSet } from "../kit/group-by.ts";
 import { databaseFaultOf } from "./database-fault.ts";
 import { failsAgain, lockLimitOf, runDescribed } from "./statement-batch.ts";
-import { nameForPg, statementName, type StatementNames } from "./statement-name.ts";
+import { statementName, type StatementNames } from "./statement-name.ts";
 
 /** Runs one statement and returns its rows. */
 export type Sql = <R extends QueryResultRow>(text: string, values?: readonly unknown[]) => Promise<R[]>;
@@ -60,7 +60,8 @@ export function sqlOver(client: ClientBase, names?: StatementNames): Sql {
   return async (text, values = []) => {
     // A text without parameters may contain several statements, so it gets no name.
     const name = values.length === 0 ? undefined : names?.(text);
-    return (await client.query({ text, values: [...values], ...nameForPg(name) })).rows;
+    if (name !== undefined) return runDescribed(client, { name, text, values });
+    return (await client.query({ text, values: [...values] })).rows;
   };
 }
 

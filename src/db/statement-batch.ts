@@ -35,18 +35,9 @@ export function lockLimitOf(ms: number): Statement {
   return { name: statementName(text), text };
 }
 
-/**
- * Returns values in the form that pg would send. Undefined when pg must convert one, such as a
- * list.
- */
-export function sentOf(values: readonly unknown[]): readonly SentValue[] | undefined {
-  const sent: SentValue[] = [];
-  for (const value of values) {
-    if (typeof value === "string" || value === null || Buffer.isBuffer(value)) sent.push(value);
-    else if (typeof value === "number" || typeof value === "boolean") sent.push(String(value));
-    else return undefined;
-  }
-  return sent;
+/** Returns values in the form that pg would send. */
+export function sentOf(values: readonly unknown[]): readonly SentValue[] {
+  return values.map((value) => utils.prepareValue(value));
 }
 
 /**
@@ -93,12 +84,11 @@ function resultsOf<Row>({ results, fault }: BatchEnd<Row>): readonly Row[][] {
  * types. The server describes the columns once on each connection instead of at each run.
  */
 export async function runDescribed<R extends QueryResultRow>(
-  pool: Pool,
+  over: Pool | ClientBase,
   { values, ...statement }: Omit<StatementBatch, "values"> & { readonly values: readonly unknown[] },
 ): Promise<R[]> {
-  const sent = values.map((value) => utils.prepareValue(value));
-  const batch = { ...statement, values: [sent], isDescribed: true };
-  const end = await run(pool, batch, ({ fields }, shape) => shape?.parseRow(fields) as R);
+  const batch = { ...statement, values: [sentOf(values)], isDescribed: true };
+  const end = await run(over, batch, ({ fields }, shape) => shape?.parseRow(fields) as R);
   return resultsOf(end)[0] ?? [];
 }
 
@@ -162,7 +152,7 @@ interface Sender {
  * State of a prepared statement. `unsure`: its `Parse` may have failed, or it no longer fits its
  * table. It is parsed again.
  */
-type StatementState = "parsed" | "unsure";
+type StatementState = "new" | "parsed" | "unsure";
 
 /** Columns of a statement, which are valid as long as its plan. */
 interface Shape {
@@ -170,15 +160,19 @@ interface Shape {
   parseRow(values: TextRow): unknown;
 }
 
-interface KnownStatement {
-  readonly state: StatementState;
-  readonly shape?: Shape | undefined;
+interface KnownStatement extends Statement {
+  state: StatementState;
+  shape?: Shape | undefined;
 }
 
 /** Known state of a connection. */
 interface Prepared {
-  /** Statements that this module has parsed on the connection, by name. */
+  /**
+   * Statements that this module has parsed on the connection, by name: those used last at the end.
+   */
   readonly statements: Map<string, KnownStatement>;
+  /** Characters of their texts. */
+  characters: number;
   /** Time before which no plan of the connection was made. */
   plannedAtMs: number;
 }
@@ -188,7 +182,7 @@ const prepared = new WeakMap<Connection, Prepared>();
 function preparedOf(connection: Connection): Prepared {
   let known = prepared.get(connection);
   if (known === undefined) {
-    known = { statements: new Map(), plannedAtMs: performance.now() };
+    known = { statements: new Map(), characters: 0, plannedAtMs: performance.now() };
     prepared.set(connection, known);
   }
   return known;
@@ -213,14 +207,40 @@ function sendDiscard(sender: Sender, known: Prepared): 0 | 1 {
   return 1;
 }
 
+/**
+ * Limits of the statements that a connection keeps. Requests choose filters and fields, so there
+ * are any number of texts. A plan takes up to a hundred times the memory of its text.
+ */
+const mostStatements = 1000;
+const mostCharacters = 500_000;
+
+/**
+ * Returns a statement as the connection knows it. Closes those that were not used for longest where
+ * there are too many. Comes before all that can fail, because the server skips what follows a
+ * fault.
+ */
+function use(sender: Sender, known: Prepared, { name, text }: Statement): KnownStatement {
+  const { statements } = known;
+  const used = statements.get(name) ?? { name, text, state: "new" };
+  if (!statements.delete(name)) known.characters += text.length;
+  statements.set(name, used);
+  for (const one of statements.values()) {
+    if (statements.size <= mostStatements && known.characters <= mostCharacters) break;
+    sender.close({ type: "S", name: one.name });
+    statements.delete(one.name);
+    known.characters -= one.text.length;
+  }
+  return used;
+}
+
 /** Prepares the statement unless the connection has it. */
-function parse(sender: Sender, { statements }: Prepared, { name, text }: Statement): void {
-  const state = statements.get(name)?.state;
+function parse(sender: Sender, statement: KnownStatement): void {
+  const { state, name, text } = statement;
   if (state === "parsed") return;
   // Closing a statement that does not exist is no error.
   if (state === "unsure") sender.close({ type: "S", name });
   sender.parse({ name, text });
-  statements.set(name, { state: "unsure" });
+  statement.state = "unsure";
 }
 
 function createQuery<Row>(
@@ -229,7 +249,8 @@ function createQuery<Row>(
   done: (end: BatchEnd<Row>) => void,
 ): Submittable {
   const results: Row[][] = values.map(() => []);
-  let known: Prepared | undefined;
+  /** The statements of the batch; none before it is sent. */
+  let used: readonly KnownStatement[] = [];
   let shape: Shape | undefined;
   let current = before === undefined ? 0 : -1;
   let isDone = false;
@@ -240,24 +261,26 @@ function createQuery<Row>(
       // The client reports a time limit twice.
       if (isDone) return;
       isDone = true;
-      const state = error === null ? ({ state: "parsed", shape } as const) : ({ state: "unsure" } as const);
-      known?.statements.set(name, state);
-      if (before !== undefined) known?.statements.set(before.name, { state: state.state });
+      for (const one of used) one.state = error === null ? "parsed" : "unsure";
+      if (used[0] !== undefined) used[0].shape = error === null ? shape : undefined;
       done({ results, fault: error === null ? undefined : { error, at: current } });
     },
     submit(connection) {
-      known = preparedOf(connection);
+      const known = preparedOf(connection);
       const sender = connection as unknown as Sender;
       sender.stream.cork();
       try {
-        ({ shape } = known.statements.get(name) ?? {});
+        const own = use(sender, known, { name, text });
+        const first = before && use(sender, known, before);
+        used = first === undefined ? [own] : [own, first];
+        ({ shape } = own);
         current -= sendDiscard(sender, known);
-        if (before !== undefined) {
-          parse(sender, known, before);
-          sender.bind({ statement: before.name, values: [] });
+        if (first !== undefined) {
+          parse(sender, first);
+          sender.bind({ statement: first.name, values: [] });
           sender.execute({ portal: "" });
         }
-        parse(sender, known, { name, text });
+        parse(sender, own);
         for (const one of values) {
           sender.bind({ statement: name, values: one });
           if (isDescribed && shape === undefined) sender.describe({ type: "P", name: "" });

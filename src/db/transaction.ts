@@ -17,7 +17,7 @@ export type InTransaction = <T>(work: (transaction: Transaction) => Promise<T>) 
  * Refuses statements that come after the end of the work. Look-ups may, which the fault of another
  * one left behind: they would run within the next transaction on the connection.
  *
- * @param names Of all connections of its kind, see `createStatementNames`.
+ * @param names See `createStatementNames`.
  */
 export function createInTransaction(pool: Pool, names: StatementNames): InTransaction {
   return (work) =>

@@ -45,7 +45,7 @@ describe("createTextSql", () => {
   });
 
   for (const kind of ["text", "sql"] as const)
-    it(`does so for a list of values, which pg prepares, by ${kind}`, async () => {
+    it(`does so for a list of values, by ${kind}`, async () => {
       const inTransaction = createInTransaction(database.pool, createStatementNames(false));
       const read = (): Promise<unknown> =>
         inTransaction((transaction) =>
@@ -83,6 +83,45 @@ describe("createTextSql", () => {
     await inTransaction(() => Promise.reject(new Error("refused"))).catch(() => undefined);
 
     expect(await backend()).to.deep.equal(before);
+  });
+
+  it("keeps a thousand statements prepared, those used last, whoever sends how many others", async () => {
+    const sql = createTextSql(database.pool, createStatementNames(false));
+    const kept = async (): Promise<Readonly<Record<string, Date>>> =>
+      Object.fromEntries(
+        (
+          await database.pool.query<{ statement: string; prepare_time: Date }>(
+            "SELECT statement, prepare_time FROM pg_prepared_statements",
+          )
+        ).rows.map((row) => [row.statement, row.prepare_time]),
+      );
+    for (let index = 0; index < 1_200; index += 1) await sql(`SELECT ${index}`, []);
+    await sql("SELECT 'used'", []);
+    const before = await kept();
+
+    for (let index = 2_000; index < 3_200; index += 1) {
+      await sql(`SELECT ${index}`, []);
+      if (index % 500 === 0) await sql("SELECT 'used'", []);
+    }
+
+    const after = await kept();
+    expect(Object.keys(after)).to.have.length(1_000);
+    expect(after["SELECT 'used'"]).to.be.a("date").that.deep.equals(before["SELECT 'used'"]);
+    expect(await sql("SELECT 0", [])).to.deep.equal([["0"]]);
+  });
+
+  it("keeps half a million characters of texts prepared, and a text of a tenth of that unnamed", async () => {
+    const names = createStatementNames(false);
+    const sql = createTextSql(database.pool, names);
+    for (let index = 0; index < 20; index += 1) await sql(`SELECT ${index}${" ".repeat(40_000)}`, []);
+
+    const { rows } = await database.pool.query(
+      "SELECT sum(length(statement))::int AS characters FROM pg_prepared_statements",
+    );
+
+    expect(rows).to.have.nested.property("[0].characters").within(460_000, 500_000);
+    expect(names(" ".repeat(50_001))).to.equal(undefined);
+    expect(await sql(`SELECT 1${" ".repeat(600_000)}`, [])).to.deep.equal([["1"]]);
   });
 
   it("keeps its connection, and what is prepared there, when the server refuses a statement", async () => {
