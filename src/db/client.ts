@@ -4,6 +4,7 @@ import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { trustHint } from "../kit/untrusted.ts";
 import { pause } from "../kit/worker.ts";
+import { refuseReplicaRole } from "./missing-right.ts";
 import { readInPortions } from "./read-portions.ts";
 import { limitResults, type ResultLimits } from "./result-limit.ts";
 
@@ -34,7 +35,7 @@ export interface Database {
 /**
  * Settings of every connection for the form of values, whatever its role and its database have set.
  * The last one is for the capture triggers, which a replica does not fire. It fails for a role that
- * may not set it, whose changes would make no events.
+ * may not set it, whose changes would make no events: see `refuseReplicaRole`.
  */
 export const valueSettings = `
     SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601';
@@ -217,7 +218,7 @@ function openPool({
     application_name: name,
     // oxlint-disable-next-line typescript/no-misused-promises -- typed as giving nothing, but the pool waits for the promise
     onConnect: async (client: ClientBase) => {
-      await client.query(sessionSettings);
+      await client.query(sessionSettings).catch(refuseReplicaRole);
     },
   });
   // Without a listener, a server restart that cuts an idle connection ends the process.

@@ -12,6 +12,19 @@ export function ownerHint(error: unknown): string {
     : "";
 }
 
+/**
+ * Throws the error of the settings of a connection. Says what to do for a role whose changes would
+ * make no events, and that may not change that: PostgreSQL's own message only names the setting.
+ */
+export function refuseReplicaRole(error: unknown): never {
+  if (codeOf(error) !== insufficientPrivilege || !messageOf(error).includes("session_replication_role"))
+    throw error;
+  throw new OperatorError(
+    "The role of database.url (DATABASE_URL) has session_replication_role = replica, with which its changes make no events, and may not change it. As an administrator: ALTER ROLE <role> SET session_replication_role = origin",
+    { cause: error },
+  );
+}
+
 /** Returns an OperatorError for a right that the role lacks; any other error as it is. */
 export function withMissingRight(error: unknown): unknown {
   if (codeOf(error) !== insufficientPrivilege) return error;

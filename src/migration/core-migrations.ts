@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises";
 import { setTimeout } from "node:timers/promises";
 import { Client, type ClientBase } from "pg";
 import { valueSettings } from "../db/client.ts";
-import { ownerHint } from "../db/missing-right.ts";
+import { ownerHint, refuseReplicaRole } from "../db/missing-right.ts";
 import { codeOf, messageOf, OperatorError } from "../kit/errors.ts";
 import { root } from "../kit/root.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -179,7 +179,7 @@ async function withClient<T>(url: string, work: (client: Client) => Promise<T>):
   client.on("error", () => undefined);
   await client.connect();
   try {
-    await client.query(clientSettings);
+    await client.query(clientSettings).catch(refuseReplicaRole);
     return await work(client);
   } finally {
     // A lost connection has already failed the query.

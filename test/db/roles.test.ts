@@ -50,4 +50,20 @@ describe("a connection, as a role of the server", () => {
     await database.close();
     expect(answer).to.equal("open");
   });
+
+  it("says what to do where its triggers would not fire, and it may not change that", async () => {
+    await client.query(`ALTER ROLE ${role} SET session_replication_role = replica`);
+    const url = created.url.replace(/\/\/[^@]*@/, `//${role}:50%25off@`);
+    const database = await openDatabase({ url, poolSize: 1, isEmbedded: false, log });
+
+    const answer = await database.pool.query("SELECT").then(() => "open", String);
+
+    await client.query(`ALTER ROLE ${role} SET session_replication_role = origin`);
+    const next = await database.pool.query("SELECT").then(() => "open", String);
+    await database.close();
+    expect([answer, next]).to.deep.equal([
+      "OperatorError: The role of database.url (DATABASE_URL) has session_replication_role = replica, with which its changes make no events, and may not change it. As an administrator: ALTER ROLE <role> SET session_replication_role = origin",
+      "open",
+    ]);
+  });
 });
