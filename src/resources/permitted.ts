@@ -1,3 +1,4 @@
+import { databaseFaultOf } from "../db/database-fault.ts";
 import { recordChanged } from "../http/conditional.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
@@ -65,11 +66,27 @@ export async function permittedVersion(
     return undefined;
   }
   // Reads the version before the record, so that a change in between results in another version.
-  const version = await request.database.store.version(keyOf(definition, id));
+  const version = await request.database.store.version(keyOf(definition, id)).catch((error: unknown) => {
+    throw databaseFaultOf(error).kind === "bad_value" ? unknownRecord(definition, id) : error;
+  });
   const { include } = baseQueryOf(definition);
   check((await permitted(definition, request, { id, allowed }, { include })).json());
   // A record that has just been created has no version yet, and no record matches the empty one.
   return version ?? "";
+}
+
+/**
+ * Does so before a delete, only for a condition or for a key that its column may refuse. Such a key
+ * would end the transaction of a batch. Every other successful delete is one statement.
+ */
+export async function versionToDelete(
+  definition: Definition,
+  request: ReadRequest,
+  target: Permission & Target,
+): Promise<string | undefined> {
+  const isUnsure = definition.keys.some(({ native }) => native !== undefined);
+  if (target.check === undefined && !isUnsure) return undefined;
+  return permittedVersion(definition, request, target);
 }
 
 /** Throws the reason why a write found nothing to change, or was left out by the table. */

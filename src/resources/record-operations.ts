@@ -10,7 +10,14 @@ import { isAdminFor, ownerFieldOf, ownerValue, type AccessConditions } from "./a
 import { dataOf } from "./data.ts";
 import { withIsoDates } from "./iso-dates.ts";
 import { baseQueryOf } from "./query.ts";
-import { keyOf, permitted, permittedVersion, refuseWritten, type Target } from "./permitted.ts";
+import {
+  keyOf,
+  permitted,
+  permittedVersion,
+  refuseWritten,
+  versionToDelete,
+  type Target,
+} from "./permitted.ts";
 import { idOf } from "./record-id.ts";
 import { checkReferences } from "./references.ts";
 import { forbidden } from "./refusals.ts";
@@ -159,9 +166,7 @@ export function createRecordOperations(resource: Resource): RecordOperations {
       const { database, caller } = request;
       const allowed = access.of(definition, ["read", "delete"], caller);
       const key = keyOf(definition, id);
-      // Reads the record before only for a condition: every other successful delete is one
-      // statement.
-      const version = check && (await permittedVersion(definition, request, { id, check, allowed }));
+      const version = await versionToDelete(definition, request, { id, check, allowed });
       const { where = {} } = baseQueryOf(definition);
       const isRemoved = !isNever(allowed) && (await database.store.remove(key, where, allowed, version));
       if (!isRemoved) await refuseWritten(definition, request, { id, version, allowed, done: "delete" });

@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import { expect } from "chai";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
 import type { Answer } from "../support/http.ts";
 import { until } from "../support/wait.ts";
 import { withVariant, type ServedDatabase } from "./serving.ts";
@@ -295,6 +296,39 @@ describe("conditions on records", () => {
       await own.server.close();
     }
   });
+});
+
+describe("an id that its column cannot hold", () => {
+  const native = { isKey: true, native: "inet" };
+  const hosts = definition({
+    name: "hosts",
+    fields: [field("host", "String", native), field("name", "String")],
+  });
+  const { served, api } = apiOfSuite(definitionsOf(hosts));
+
+  before(() => served.sql("CREATE TABLE hosts (host inet PRIMARY KEY, name text)"));
+
+  for (const [name, request, body] of [
+    ["GET", "GET /hosts/bogus", undefined],
+    ["PUT", "PUT /hosts/bogus", { name: "a" }],
+    ["DELETE", "DELETE /hosts/bogus", undefined],
+    ...["update", "delete"].flatMap((method) =>
+      [{}, { if_match: '"x"' }].map((condition) => {
+        const operation = {
+          method,
+          id: "bogus",
+          ...(method === "update" && { data: { name: "a" } }),
+          ...condition,
+        };
+        const what = `a batch with ${JSON.stringify(operation)}`;
+        return [what, "POST /hosts/batch", { operations: [operation] }] as const;
+      }),
+    ),
+  ] as const)
+    for (const headers of body !== undefined && "operations" in body ? [{}] : [{}, { "If-Match": '"x"' }])
+      it(`is a 404 for ${name} ${JSON.stringify(headers)}`, async () => {
+        expect((await ask(api, "root", request, body, headers)).status).to.equal(404);
+      });
 });
 
 /** Until a statement of the API waits for a row. */
