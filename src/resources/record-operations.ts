@@ -194,7 +194,8 @@ async function createTogether(
   const own = { own: definition, ...resource };
   const isApart = areCheckedTogether(own, checks.rules, caller);
   if (together === undefined || isNever(creatable) || !isApart) return undefined;
-  if (!(await areJudgedTogether(own, { creatable, caller, sql: together.text }))) return undefined;
+  const judged = { rules: checks.rules, creatable, caller, sql: together.text };
+  if (!(await areJudgedTogether(own, judged))) return undefined;
   return together.attempt(async () => {
     const validations = bodies.map(async (body) => validated(resource, request, body, checks));
     // Waits for all of them, because none may query the database after a fault has ended the

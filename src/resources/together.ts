@@ -44,8 +44,8 @@ export function areCheckedTogether(
   );
 }
 
-// Triggers and rules of others may change what is judged: a balance that has to stay above 0. The
-// records of a table are also those of its parent.
+// Triggers and rules of others may change what is judged: a balance that has to stay above 0, or an
+// article that is sold out. The records of a table are also those of its parent.
 const effectsText = `
   WITH own AS (SELECT $1::regclass AS id UNION SELECT relid FROM pg_partition_tree($1::regclass))
   SELECT 1 WHERE EXISTS (
@@ -56,18 +56,25 @@ const effectsText = `
   OR ($2::boolean AND EXISTS (SELECT FROM pg_inherits WHERE $1::regclass IN (inhrelid, inhparent)))`;
 
 /**
- * Returns whether the rules of access of new records may be decided for all of them together. The
- * decision on none may depend on the others, as it may by a trigger.
+ * Returns whether the rules of access and of values of new records may be decided for all of them
+ * together. The decision on none may depend on the others, as it may by a trigger.
  *
+ * @param rules Rules that `areCheckedTogether` allows.
  * @param creatable Condition of each new record.
  */
 export async function areJudgedTogether(
   { own, ...referring }: Referring & { readonly own: Definition },
   {
+    rules,
     creatable,
     caller,
     sql,
-  }: { readonly creatable: Condition; readonly caller: Caller; readonly sql: TextSql },
+  }: {
+    readonly rules: CompiledRules;
+    readonly creatable: Condition;
+    readonly caller: Caller;
+    readonly sql: TextSql;
+  },
 ): Promise<boolean> {
   if (leadsTo(creatable, own)) return false;
   const referred = own.fields.flatMap(({ references }) => {
@@ -75,7 +82,10 @@ export async function areJudgedTogether(
     return target === undefined ? [] : [referable(target, referring, caller)];
   });
   const judge = allOf([creatable, ...referred]);
-  if (isAlways(judge)) return true;
+  const asksOthers = rules.fields.some(({ lookups }) =>
+    lookups.some(({ target }) => findTarget(referring.definitions, target)?.name !== own.name),
+  );
+  if (isAlways(judge) && !asksOthers) return true;
   return (await sql(effectsText, [quoteTable(own.table), hasLinks(judge)])).length === 0;
 }
 

@@ -97,3 +97,32 @@ describe("batches of creates with a rule of access", () => {
     }
   });
 });
+
+describe("batches of creates with a rule of values", () => {
+  const { served } = apiOfSuite();
+
+  beforeEach(() => seed(served));
+
+  for (const [rule, change, message] of [
+    ["exists", "DELETE FROM notices", "The selected title is invalid."],
+    ["unique", "INSERT INTO notices (text) VALUES (NEW.title)", "The title has already been taken."],
+  ] as const)
+    it(`are refused where a trigger changes what ${rule} asks about`, async () => {
+      await served.database.pool.query(
+        `CREATE FUNCTION change_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${change}; RETURN NULL; END $$;
+         CREATE TRIGGER change_it AFTER INSERT ON site_pages FOR EACH ROW EXECUTE FUNCTION change_it()`,
+      );
+      const createRules = { slug: "required|string", title: `required|string|${rule}:notices,text` };
+      const own = await startApi(served, withVariant("pages", { createRules }));
+      try {
+        const title = rule === "exists" ? "hello" : "new";
+        const operations = ["a", "b"].map((slug) => ({ method: "create", data: { slug, title } }));
+        const answer = await ask(own, "ada", "POST /pages/batch", { operations });
+
+        expect(errorsOf(answer)).to.deep.equal([422, { "operations.1.data.title": [message] }]);
+      } finally {
+        await own.server.close();
+        await served.database.pool.query("DROP FUNCTION change_it CASCADE");
+      }
+    });
+});
