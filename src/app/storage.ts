@@ -71,6 +71,8 @@ export async function openStorage(opening: Opening): Promise<Storage> {
     url: databaseUrl,
     poolSize: config.database.poolSize,
     lists: program === "dispatcher" ? undefined : listLimitsOf(config),
+    // One user's answers have half of the budget.
+    maxResultBytes: Math.max(2 * maxMessageBytes, Math.floor(memoryBudgetOf(config) / 2)),
     relays: program !== "dispatcher",
     dispatches: program !== "api",
     program,
@@ -113,17 +115,21 @@ async function openEmbeddedUrl({ config, log, signal, closers }: Opening): Promi
   return embedded.url;
 }
 
+function memoryBudgetOf({ http }: Config): number {
+  return http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes);
+}
+
 /**
  * Limits the lists to four in ten connections, and each result to 1/32 of the memory budget.
  * Several results are in memory at once, in several forms; each may hold at least two bodies. One
  * record may have as much as an event.
  */
-function listLimitsOf({ database, http }: Config): ListLimits {
-  const budget = http.memoryBudgetBytes ?? defaultMemoryBudget(http.bodyLimitBytes);
+function listLimitsOf(config: Config): ListLimits {
+  const { database, http } = config;
   return {
     connections: Math.max(1, Math.floor(database.poolSize * 0.4)),
     statementTimeoutMs: http.listTimeoutMs,
-    maxResultBytes: Math.max(2 * http.bodyLimitBytes, Math.floor(budget / 32)),
+    maxResultBytes: Math.max(2 * http.bodyLimitBytes, Math.floor(memoryBudgetOf(config) / 32)),
     maxRowBytes: maxMessageBytes,
   };
 }

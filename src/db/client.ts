@@ -86,6 +86,8 @@ export interface ListLimits extends ResultLimits {
  *
  * @param poolSize Most connections, without those of the relay and the dispatcher.
  * @param lists Limits for lists. Without it, lists run like any other statement.
+ * @param maxResultBytes Limit of the result of a statement, on the connections for records and of
+ *   the relay. The relations of a record may have any number of rows.
  * @param relays Whether the relay gets additional connections.
  * @param dispatches Whether the dispatcher gets additional connections.
  * @param program Part of the name of the connections.
@@ -98,6 +100,7 @@ export async function openDatabase({
   url,
   poolSize,
   lists: limits,
+  maxResultBytes = Infinity,
   relays = false,
   dispatches = false,
   program = "",
@@ -108,6 +111,7 @@ export async function openDatabase({
   readonly url: string;
   readonly poolSize: number;
   readonly lists?: ListLimits | undefined;
+  readonly maxResultBytes?: number;
   readonly relays?: boolean;
   readonly dispatches?: boolean;
   readonly program?: string;
@@ -132,6 +136,8 @@ export async function openDatabase({
       : open(limits.connections, limits.statementTimeoutMs, "", listAnswerMs(limits, queryTimeoutMs));
   if (limits !== undefined) limitResults(lists, limits);
   const relay = relays ? open(relayConnections, relayTimeoutMs, byIndex(isEmbedded)) : pool;
+  for (const one of new Set([pool, relay]))
+    limitResults(one, { maxResultBytes, maxRowBytes: maxResultBytes });
   const dispatcher = dispatches ? open(dispatcherConnections, statementTimeoutMs, byIndex(isEmbedded)) : pool;
   return {
     pool,

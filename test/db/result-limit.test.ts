@@ -23,6 +23,8 @@ describe("openDatabase, with limits for lists", () => {
       url: created.url,
       poolSize: 3,
       lists: { connections: 2, statementTimeoutMs: 200, maxResultBytes: 1_000_000, maxRowBytes: 1_500_000 },
+      maxResultBytes: 3_000_000,
+      relays: true,
       isEmbedded: false,
     });
   });
@@ -59,6 +61,13 @@ describe("openDatabase, with limits for lists", () => {
   it("leaves other statements alone", async () => {
     expect((await database.pool.query(rowsOf(200, 10_000))).rows).to.have.length(200);
     expect(await faultOf(database.pool.query("SELECT pg_sleep(0.4)"))).to.equal("none");
+  });
+
+  it("fails a statement that no answer or event could hold, on the connections for records and of the relay", async () => {
+    for (const pool of [database.pool, database.relay]) {
+      expect(await faultOf(pool.query(rowsOf(400, 10_000)))).to.equal("too_large");
+      expect((await pool.query(rowsOf(200, 10_000))).rows).to.have.length(200);
+    }
   });
 
   it("opens no more connections than poolSize says", () => {
