@@ -1,7 +1,14 @@
 import type { Presented, PresentedAll } from "./event-presenter.ts";
 import type { FoundEvent, OutboxEvent } from "./outbox.ts";
 import { publishEvents, refuseTooLarge, uuidsOf, type PresentedEvent } from "./publish-events.ts";
-import { now, restResource, retryLater, type RelayState } from "./relay-state.ts";
+import {
+  now,
+  restResource,
+  retryLater,
+  wakeResource,
+  type RelayOptions,
+  type RelayState,
+} from "./relay-state.ts";
 
 /**
  * With at least this many events of one read refused, and none presented, the resource counts as
@@ -11,13 +18,17 @@ const failingFrom = 10;
 /** After this time, the relay checks again that an event it has read is still in the outbox. */
 const freshForMs = 100;
 
-/** Presents and publishes events of one resource, without waiting for it. */
+/**
+ * Presents and publishes events of one resource, without waiting for it.
+ *
+ * @returns A promise that resolves when the events are presented or have failed.
+ */
 export function startPublishing(
   state: RelayState,
   resource: string,
   found: readonly FoundEvent[],
   { isProbe } = { isProbe: false },
-): void {
+): Promise<unknown> {
   const { window, busy, underWay, options } = state;
   const readAtMs = now();
   for (const event of found) window.enter(event);
@@ -26,11 +37,12 @@ export function startPublishing(
     retryLater(state, event.id, { isLasting: true });
   }
   const events = found.filter((event): event is OutboxEvent => event.snapshot !== null);
-  if (events.length === 0) return;
+  if (events.length === 0) return Promise.resolve();
   busy.add(resource);
-  const done = options
-    .present(resource, events)
-    .finally(() => busy.delete(resource))
+  const presenting = (
+    isProbe ? presentAlone(options, resource, events) : options.present(resource, events)
+  ).finally(() => busy.delete(resource));
+  const done = presenting
     .then((presented) => publish(state, { resource, events, presented, isProbe, readAtMs }))
     .catch((error: unknown) => {
       for (const { id } of events) retryLater(state, id);
@@ -38,6 +50,26 @@ export function startPublishing(
     })
     .finally(() => underWay.delete(done));
   underWay.add(done);
+  return presenting.catch(() => undefined);
+}
+
+/**
+ * Presents events one by one. A record with too many related ones takes longer than a statement
+ * may, and fails all events beside it.
+ */
+async function presentAlone(
+  { present }: Pick<RelayOptions, "present">,
+  resource: string,
+  events: readonly OutboxEvent[],
+): Promise<PresentedAll> {
+  const all: PresentedAll[] = [];
+  for (const event of events) all.push(await present(resource, [event]));
+  const answers = all.flatMap((one): readonly Presented[] =>
+    one.kind === "each" ? one.answers : [{ kind: "refused", reason: one.reason }],
+  );
+  const fault = all.find(({ kind }) => kind === "none");
+  const isOfAll = answers.every(({ kind }) => kind === "refused");
+  return isOfAll && fault !== undefined ? fault : { kind: "each", answers };
 }
 
 /** Events of one resource that were read together. */
@@ -63,10 +95,14 @@ async function publish(state: RelayState, group: Group): Promise<void> {
   if (refused.length === events.length && isFailing(state, group)) {
     const isByEach = presented.kind === "each";
     const isPassing = !isByEach && presented.isPassing;
-    return restResource(state, resource, events, { reason: reason ?? "refused", isPassing, isByEach });
+    return restResource(state, resource, events, {
+      reason: reason ?? "refused",
+      isPassing,
+      isByEach,
+      isProbe: group.isProbe,
+    });
   }
-  if (refused.length < events.length && state.resting.wake(resource))
-    log.info({ event: "relay.recovered", resource }, "the events of a resource can be published again");
+  if (refused.length < events.length) wakeResource(state, resource);
   for (const { id } of refused) retryLater(state, id);
   if (refused.length > 0)
     log.error(
@@ -116,12 +152,14 @@ async function stillWaiting(
 
 /**
  * Returns whether a group of refused events means that their resource fails as a whole. While it
- * rests, only a probe does: each of hundreds of retries would double its pause.
+ * rests, only a probe does: each of hundreds of retries would double its pause. Events that failed
+ * before wait by themselves when they fail together.
  */
 function isFailing(
   { failed, resting }: RelayState,
   { resource, events, presented, isProbe }: Group,
 ): boolean {
   if (isProbe || resting.has(resource)) return isProbe;
-  return presented.kind === "none" || events.length >= failingFrom || failed.isFull();
+  if (presented.kind === "none") return events.some(({ id }) => !failed.has(id));
+  return events.length >= failingFrom || failed.isFull();
 }

@@ -1,5 +1,6 @@
 import type { Broker } from "../broker/broker.ts";
 import { createFailedEvents, type FailedEvents } from "./failed-events.ts";
+import { createAlarm, type Alarm } from "../kit/worker.ts";
 import { createOutboxCursor, type OutboxCursor } from "./outbox-cursor.ts";
 import { positionOf, type Outbox, type OutboxEvent, type Share } from "./outbox.ts";
 import type { PresentedAll } from "./event-presenter.ts";
@@ -31,6 +32,8 @@ export interface RelayOptions extends PublishOptions {
 /** State of a relay: its events in flight, and the times of its periodic work. */
 export interface RelayState {
   readonly options: RelayOptions;
+  /** Begins the next turn. */
+  readonly alarm: Alarm;
   readonly window: PublishWindow;
   readonly pace: RelayPace;
   readonly failed: FailedEvents;
@@ -50,6 +53,8 @@ export interface RelayState {
   checksInVain: number;
   /** When the whole window was last checked, including events that have left the outbox. */
   checkedAllAtMs: number;
+  /** Before this time, no failed event is tried again. */
+  nextRetryMs: number;
   nextDepthMs: number;
   /** Number of events that the broker has lost and that are not logged yet. */
   stranded: number;
@@ -63,6 +68,8 @@ export interface RelayState {
 }
 
 const longestPauseMs = 300_000;
+/** Most events of a resource that its tries leave out. */
+const mostPassed = 10_000;
 /**
  * How often the whole outbox is read. A crash of the database frees the ids of transactions that
  * were not on disk. Later transactions get these ids, which the cursor has already passed. A new
@@ -76,6 +83,7 @@ export const now = (): number => performance.now();
 export function createRelayState(options: RelayOptions): RelayState {
   return {
     options,
+    alarm: createAlarm(),
     window: createPublishWindow({ costly: options.costly ?? [], now }),
     pace: createRelayPace({ now }),
     failed: createFailedEvents({ longestPauseMs, now }),
@@ -89,6 +97,7 @@ export function createRelayState(options: RelayOptions): RelayState {
     checkedAtMs: -Infinity,
     checksInVain: 0,
     checkedAllAtMs: -Infinity,
+    nextRetryMs: -Infinity,
     nextDepthMs: 0,
     stranded: 0,
     nextStrandedMs: 0,
@@ -145,6 +154,7 @@ export function retryLater(
  *
  * @param isByEach Whether each event was refused by itself. The next probe then passes these, since
  *   those behind them may be well.
+ * @param isProbe Whether each event was tried alone. The next probe passes these too.
  */
 export function restResource(
   state: RelayState,
@@ -154,15 +164,37 @@ export function restResource(
     reason,
     isPassing,
     isByEach,
-  }: { readonly reason: string; readonly isPassing: boolean; readonly isByEach: boolean },
+    isProbe,
+  }: {
+    readonly reason: string;
+    readonly isPassing: boolean;
+    readonly isByEach: boolean;
+    readonly isProbe: boolean;
+  },
 ): void {
   const pauseMs = state.resting.rest(resource, { isPassing });
   for (const event of events)
     if (isByEach) retryLater(state, event.id);
     else giveBack(state, event);
+  const passed = state.resting.passed(resource);
+  if (isProbe && !isByEach && passed.size < mostPassed) for (const { id } of events) passed.add(id);
   state.options.log.error(
     { event: "relay.resting", resource, events: events.length, reason, retryInMs: pauseMs },
     "the events of a resource cannot be published; they wait",
+  );
+}
+
+/**
+ * Ends the pause of a resource of which an event could be presented. Those that failed alone
+ * meanwhile are tried again by themselves.
+ */
+export function wakeResource(state: RelayState, resource: string): void {
+  const passed = state.resting.passed(resource);
+  if (!state.resting.wake(resource)) return;
+  for (const id of passed) retryLater(state, id);
+  state.options.log.info(
+    { event: "relay.recovered", resource },
+    "the events of a resource can be published again",
   );
 }
 

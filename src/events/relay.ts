@@ -1,7 +1,7 @@
 import { queues } from "../broker/topology.ts";
 import { codeOf } from "../kit/errors.ts";
 import { groupBy } from "../kit/group-by.ts";
-import { createAlarm, pause, type Worker } from "../kit/worker.ts";
+import { pause, type Worker } from "../kit/worker.ts";
 import type { Scan } from "./outbox-cursor.ts";
 import type { FoundEvent, Outbox, OutboxRead, Share } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
@@ -42,11 +42,13 @@ const mostBytesRead = 1024 ** 2;
 const lostAfterMs = 5_000;
 const unknownEveryMs = 300_000;
 const strandedEveryMs = 60_000;
+/** From this time on, a rest follows what took it: retries of failed events. */
+const slowRetryMs = 200;
 /** Rest of a range left over, after a read of it alone that took longer than a statement may. */
 const slowMs = 60_000;
 /**
- * Rest of all such reads, as a multiple of the last one's time. New events and the beat wait for
- * each, and each may take 2 s.
+ * Rest of all such reads, and of slow retries, as a multiple of the last one's time. New events and
+ * the beat wait for each, and each may take 2 s.
  */
 const aloneRest = 4;
 /** Rest of a range of which nothing could be taken. */
@@ -62,8 +64,8 @@ const heldMs = 1_000;
  */
 export function createRelay(options: RelayOptions): Relay {
   const { broker, shares, log, pollIntervalMs } = options;
-  const alarm = createAlarm();
   const state = createRelayState(options);
+  const { alarm } = state;
   return {
     name: "relay",
     wake: () => alarm.wake(),
@@ -183,6 +185,7 @@ function reportStranded(state: RelayState): void {
  */
 async function retryFailed(state: RelayState): Promise<boolean> {
   const { failed, options, window } = state;
+  if (now() < state.nextRetryMs) return false;
   const { free } = window.shares();
   const ids = failed.take(Math.min(options.batchSize, free.events));
   if (ids.length === 0) return false;
@@ -203,8 +206,20 @@ async function retryFailed(state: RelayState): Promise<boolean> {
   for (const id of rest)
     if (waiting.has(id)) failed.giveBack(id);
     else failed.forget(id);
-  for (const [resource, group] of groupBy(events, resourceOf)) startPublishing(state, resource, group);
+  // One at a time: retries that take seconds would have both connections of the relay.
+  state.nextRetryMs = Infinity;
+  void presentAgain(state, events);
   return waiting.size > 0;
+}
+
+/** Begins to publish failed events again, and plans the next retry once they are presented. */
+async function presentAgain(state: RelayState, events: readonly FoundEvent[]): Promise<void> {
+  const startedAt = now();
+  const groups = [...groupBy(events, resourceOf)];
+  await Promise.all(groups.map(([resource, group]) => startPublishing(state, resource, group)));
+  const tookMs = now() - startedAt;
+  state.nextRetryMs = now() + (tookMs < slowRetryMs ? 0 : aloneRest * tookMs);
+  state.alarm.wake();
 }
 
 /** Tries the oldest and one of the newest events of each resource whose pause is over. */
@@ -213,15 +228,18 @@ async function probe(state: RelayState, share: Share): Promise<void> {
   for (const resource of resting.due()) {
     if (busy.has(resource)) continue;
     const [alone] = cursor.alone([resource], now());
+    const passed = resting.passed(resource);
     const { events, scanned } = await readOutbox(state, {
       scans: alone === undefined ? cursor.leftOver(resource) : [alone],
       share,
       // Events that failed by themselves say nothing about their resource.
-      known: [...window.ids(), ...failed.ids()],
+      known: [...window.ids(), ...failed.ids(), ...passed],
       limit: 2,
       maxBytes: mostBytesRead,
     });
-    if (events.length > 0) startPublishing(state, resource, events, { isProbe: true });
+    if (events.length > 0) void startPublishing(state, resource, events, { isProbe: true });
+    // All of them have failed alone: the next probe begins at the ends again.
+    else if (passed.size > 0) passed.clear();
     else if (alone !== undefined) cursor.take(scanned);
     // The event that failed may be in a range whose time has not come.
     else if (cursor.alone([resource], Infinity).length === 0 && !state.isBlindDue) resting.wake(resource);
@@ -307,7 +325,7 @@ function begin(state: RelayState, events: readonly FoundEvent[]): number {
   for (const [resource, group] of groupBy(fresh, resourceOf)) {
     const most = state.window.roomOf(resource);
     for (const event of group.slice(most)) giveBack(state, event);
-    if (most > 0) startPublishing(state, resource, group.slice(0, most));
+    if (most > 0) void startPublishing(state, resource, group.slice(0, most));
   }
   return fresh.length;
 }

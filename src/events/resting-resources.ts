@@ -8,8 +8,19 @@ export interface RestingResources {
    * unavailable, which is no fault of the resource, it is one second.
    */
   rest(resource: string, options: { readonly isPassing: boolean }): number;
+  /**
+   * Returns the ids of the events that failed alone during the pause. The next try leaves them out.
+   * The caller may change the set.
+   */
+  passed(resource: string): Set<string>;
   /** Ends the pause of a resource. Returns whether the resource was paused. */
   wake(resource: string): boolean;
+}
+
+interface Resting {
+  readonly failures: number;
+  readonly untilMs: number;
+  readonly passed: Set<string>;
 }
 
 /** @param now Monotonic clock, in ms. */
@@ -20,16 +31,18 @@ export function createRestingResources({
   readonly longestPauseMs: number;
   readonly now: () => number;
 }): RestingResources {
-  const resting = new Map<string, { readonly failures: number; readonly untilMs: number }>();
+  const resting = new Map<string, Resting>();
+  const passed = (resource: string): Set<string> => resting.get(resource)?.passed ?? new Set();
   return {
     has: (resource) => resting.has(resource),
     due: () => [...resting].filter(([, { untilMs }]) => untilMs <= now()).map(([resource]) => resource),
     rest(resource, { isPassing }) {
       const failures = isPassing ? 0 : (resting.get(resource)?.failures ?? 0) + 1;
       const pauseMs = Math.min(1_000 * 2 ** Math.max(0, failures - 1), longestPauseMs);
-      resting.set(resource, { failures, untilMs: now() + pauseMs });
+      resting.set(resource, { failures, untilMs: now() + pauseMs, passed: passed(resource) });
       return pauseMs;
     },
+    passed,
     wake: (resource) => resting.delete(resource),
   };
 }

@@ -19,12 +19,20 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
       ? present(resource, events)
       : { kind: "each", answers: events.map(() => refused) };
   };
+  const untilOut = (count: number): Promise<true> =>
+    until(
+      () => {
+        scene.skewMs += 100;
+        return published().length >= count;
+      },
+      { what: `${count} events` },
+    );
   beforeEach(() => {
     scene.stoppedAtMs = performance.now();
     [state, tries] = ["refusing", 0];
   });
 
-  it("rests once for all of these, and publishes them when it is well again", async () => {
+  it("does not rest for these, which wait by themselves, and publishes them when it is well again", async () => {
     await addEvents(40);
     start({ present: presentAs });
     await until(() => tries === 40, { what: "the first tries" });
@@ -32,7 +40,7 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
     state = "broken";
     scene.skewMs += 1_000;
     await untilTurns(20);
-    expect(pauses()).to.deep.equal([1_000]);
+    expect(pauses()).to.deep.equal([]);
 
     state = "well";
     scene.skewMs += 2_000;
@@ -80,18 +88,87 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
     });
     await scene.untilLine("relay.resting");
     await scene.work.addEvent({ recordId: "good" });
-    const untilOut = (count: number): Promise<true> =>
-      until(
-        () => {
-          scene.skewMs += 100;
-          return published().length >= count;
-        },
-        { what: `${count} events` },
-      );
-
     await untilOut(1);
     expect(published()).to.deep.equal(["good"]);
     state = "well";
     await untilOut(13);
+  });
+
+  describe("beside events that take longer than a statement may", () => {
+    const slowly = { kind: "none", reason: "statement timeout", isPassing: true } as const;
+    let slow: Set<string>;
+    let alone: string[];
+    const presentSlowly: typeof present = async (resource, events) => {
+      if (!events.some(({ recordId }) => slow.has(recordId))) return present(resource, events);
+      alone.push(...events.map(({ recordId }) => recordId));
+      return slowly;
+    };
+    beforeEach(() => {
+      alone = [];
+    });
+
+    for (const [which, ids] of [
+      ["the oldest", ["1"]],
+      ["the two at each end", ["1", "2", "9", "10"]],
+    ] as const)
+      it(`goes on with what is well, where these are ${which}`, async () => {
+        slow = new Set(ids);
+        await addEvents(10);
+        start({ batchSize: 70, present: presentSlowly });
+
+        await untilOut(10 - ids.length);
+        expect(published().filter((id) => slow.has(id))).to.deep.equal([]);
+        slow.clear();
+        await untilOut(10);
+        expect(published().toSorted()).to.deep.equal(numbers(10).toSorted());
+      });
+
+    it("rests no more once these have failed alone, and tries them ever more rarely", async () => {
+      slow = new Set(["1"]);
+      await addEvents(4);
+      start({ batchSize: 70, present: presentSlowly });
+      await untilOut(3);
+      const rests = pauses().length;
+      alone = [];
+
+      for (let second = 0; second < 120; second += 1) {
+        scene.skewMs += 1_000;
+        await untilTurns(2);
+      }
+
+      expect(pauses()).to.have.length(rests);
+      expect(alone).to.have.length.within(5, 8);
+    });
+
+    it("tries one of these at a time, and rests four times as long as it took", async () => {
+      slow = new Set(["1", "2", "3"]);
+      await addEvents(6);
+      let running = 0;
+      let most = 0;
+      let triedMs = 0;
+      start({
+        batchSize: 70,
+        async present(resource, events) {
+          if (published().length < 3 || !events.some(({ recordId }) => slow.has(recordId)))
+            return presentSlowly(resource, events);
+          running += 1;
+          most = Math.max(most, running);
+          scene.skewMs += 2_000;
+          triedMs += 2_000;
+          await untilTurns(3);
+          running -= 1;
+          return slowly;
+        },
+      });
+      await untilOut(3);
+      const startedAtMs = scene.skewMs;
+      for (let second = 0; second < 200; second += 1) {
+        scene.skewMs += 1_000;
+        await untilTurns(2);
+      }
+
+      expect(most).to.equal(1);
+      expect(triedMs).to.be.within(2_000, (scene.skewMs - startedAtMs) / 4);
+    });
   });
 });

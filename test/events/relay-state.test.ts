@@ -41,7 +41,12 @@ describe("retryLater and restResource", () => {
     expect(isNew(state, event)).to.equal(false);
     state.window.enter(event);
 
-    restResource(state, "notes", [event], { reason: "no scope", isPassing: false, isByEach: false });
+    restResource(state, "notes", [event], {
+      reason: "no scope",
+      isPassing: false,
+      isByEach: false,
+      isProbe: false,
+    });
 
     expect([isNew(state, event), state.resting.has("notes")]).to.deep.equal([true, true]);
     expect(state.cursor.leftOver("notes").map(({ range }) => range)).to.deep.equal([
