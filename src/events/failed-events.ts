@@ -2,15 +2,23 @@
 export interface FailedEvents {
   has(id: string): boolean;
   ids(): readonly string[];
-  isFull(): boolean;
+  /**
+   * Returns whether a resource has as many events as are free. There is always room for another
+   * resource.
+   */
+  isFull(resource: string): boolean;
   /**
    * Records a failure. Returns the wait in ms, which doubles with each failure. A lasting failure
    * gets the longest wait at once.
    *
+   * @param resource Resource of an event that had not failed before.
    * @param isOnWay Whether the event failed on its way: its record could be presented, but the
    *   broker refused or lost it.
    */
-  add(id: string, options?: { readonly isLasting?: boolean; readonly isOnWay?: boolean }): number;
+  add(
+    id: string,
+    options?: { readonly resource?: string; readonly isLasting?: boolean; readonly isOnWay?: boolean },
+  ): number;
   /**
    * Takes due events. The more often they have failed, the fewer are taken at once, down to one.
    */
@@ -26,6 +34,7 @@ export interface FailedEvents {
 }
 
 interface FailedEvent {
+  readonly resource: string;
   failures: number;
   readonly isOnWay: boolean;
   /** Infinity while the event is being tried. */
@@ -45,16 +54,32 @@ export function createFailedEvents({
   readonly now: () => number;
 }): FailedEvents {
   const events = new Map<string, FailedEvent>();
+  /** Number of events by resource. */
+  const counts = new Map<string, number>();
   /** Whether an event has failed on its way since the last one arrived. */
   let isBlocked = false;
+
+  function count(resource: string, change: 1 | -1): void {
+    counts.set(resource, (counts.get(resource) ?? 0) + change);
+  }
+
+  function forget(id: string): void {
+    const event = events.get(id);
+    if (event !== undefined) count(event.resource, -1);
+    events.delete(id);
+  }
+
   return {
     has: (id) => events.has(id),
     ids: () => [...events.keys()],
-    isFull: () => events.size >= mostFailed,
-    add(id, { isLasting = false, isOnWay = false } = {}) {
-      const failures = isLasting ? mostDoublings : (events.get(id)?.failures ?? 0) + 1;
+    isFull: (resource) => (counts.get(resource) ?? 0) >= mostFailed - events.size,
+    add(id, { resource: given = "", isLasting = false, isOnWay = false } = {}) {
+      const before = events.get(id);
+      const resource = before?.resource ?? given;
+      if (before === undefined) count(resource, 1);
+      const failures = isLasting ? mostDoublings : (before?.failures ?? 0) + 1;
       const pauseMs = Math.min(1_000 * 2 ** Math.min(failures - 1, mostDoublings), longestPauseMs);
-      events.set(id, { failures, isOnWay, retryAtMs: now() + pauseMs });
+      events.set(id, { resource, failures, isOnWay, retryAtMs: now() + pauseMs });
       isBlocked ||= isOnWay;
       return pauseMs;
     },
@@ -71,10 +96,10 @@ export function createFailedEvents({
       const event = events.get(id);
       if (event !== undefined) event.retryAtMs = now();
     },
-    forget: (id) => void events.delete(id),
+    forget,
     arrived(id) {
       const isFree = events.get(id)?.isOnWay === true;
-      events.delete(id);
+      forget(id);
       // Runs once, because thousands of events may arrive after this one.
       if (!isFree || !isBlocked) return;
       isBlocked = false;

@@ -161,5 +161,5 @@ function isFailing(
 ): boolean {
   if (isProbe || resting.has(resource)) return isProbe;
   if (presented.kind === "none") return events.some(({ id }) => !failed.has(id));
-  return events.length >= failingFrom || failed.isFull();
+  return events.length >= failingFrom || failed.isFull(resource);
 }

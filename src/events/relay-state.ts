@@ -132,16 +132,18 @@ export function isNew({ window, failed }: RelayState, { id }: Pick<OutboxEvent, 
  * @param isLasting Whether only a change of its resource helps. The first wait is then the longest:
  *   an event of 17 MB takes 100 ms of the only thread.
  * @param isOnWay See `FailedEvents`.
+ * @param resource Resource of an event that is not in flight.
  */
 export function retryLater(
   state: RelayState,
   id: string,
-  options: { readonly isLasting?: boolean; readonly isOnWay?: boolean } = {},
+  options: { readonly isLasting?: boolean; readonly isOnWay?: boolean; readonly resource?: string } = {},
 ): void {
   const { window, failed, resting } = state;
   const event = window.get(id);
   window.leave(id);
-  if (!failed.isFull() || failed.has(id)) failed.add(id, options);
+  const { resource = "" } = event ?? options;
+  if (failed.has(id) || !failed.isFull(resource)) failed.add(id, { ...options, resource });
   else if (event !== undefined) {
     // There are too many failed events to plan each retry, so their resource pauses instead.
     giveBack(state, event);
@@ -191,7 +193,7 @@ export function restResource(
 export function wakeResource(state: RelayState, resource: string): void {
   const passed = state.resting.passed(resource);
   if (!state.resting.wake(resource)) return;
-  for (const id of passed) retryLater(state, id);
+  for (const id of passed) retryLater(state, id, { resource });
   state.options.log.info(
     { event: "relay.recovered", resource },
     "the events of a resource can be published again",

@@ -119,14 +119,17 @@ describe("createFailedEvents", () => {
     expect([room.take(200), room.take(200)]).to.deep.equal([["once"], ["often"]]);
   });
 
-  it("is full with 10,000", () => {
-    for (let id = 0; id < 9_999; id++) fail(String(id), 2);
-    expect(room.isFull()).to.equal(false);
+  it("is full for a resource with half of what the others leave of 10,000", () => {
+    for (let id = 0; id < 4_999; id++) room.add(String(id), { resource: "notes" });
+    expect(room.isFull("notes")).to.equal(false);
+    room.add("last", { resource: "notes" });
+    room.add("last");
+    expect([room.isFull("notes"), room.isFull("papers")]).to.deep.equal([true, false]);
 
-    fail("last");
+    for (let id = 5_000; id < 7_500; id++) room.add(String(id), { resource: "papers" });
 
-    expect(room.isFull()).to.equal(true);
-    room.forget("last");
-    expect(room.isFull()).to.equal(false);
+    expect([room.isFull("papers"), room.isFull("others")]).to.deep.equal([true, false]);
+    for (let id = 0; id < 2_600; id++) room.forget(String(id));
+    expect([room.isFull("notes"), room.isFull("papers")]).to.deep.equal([false, false]);
   });
 });

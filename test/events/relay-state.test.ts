@@ -55,7 +55,7 @@ describe("retryLater and restResource", () => {
   });
 
   it("let the resource rest for one failed event too many, and not for one that failed before", () => {
-    for (let id = 1; id <= 10_000; id += 1) state.failed.add(String(id));
+    for (let id = 1; id <= 5_000; id += 1) state.failed.add(String(id), { resource: "notes" });
     for (const id of ["1", "10001"]) state.window.enter(eventOf(id));
 
     retryLater(state, "1");
@@ -64,6 +64,18 @@ describe("retryLater and restResource", () => {
 
     expect(isNew(state, eventOf("10001"))).to.equal(true);
     expect([state.resting.has("notes"), state.cursor.hasLeftOver(["notes"])]).to.deep.equal([true, true]);
+  });
+
+  it("let no resource rest for the failed events of another", () => {
+    for (let id = 1; id <= 10_000; id += 1) {
+      state.window.enter(eventOf(String(id)));
+      retryLater(state, String(id));
+    }
+    state.window.enter({ ...eventOf("10001"), resource: "papers" });
+
+    retryLater(state, "10001");
+
+    expect([state.failed.has("10001"), state.resting.has("papers")]).to.deep.equal([true, false]);
   });
 
   it("pause twice as long each time, up to five minutes, and a second while the database is away", () => {
