@@ -57,7 +57,7 @@ export function tableModelOf(definition: Definition, definitions: Definitions): 
  * A part changes if and only if the mapping file changes it.
  */
 export function columnWishOf(field: Field): Readonly<Record<"type" | "nullability" | "default", string>> {
-  const type = [`${prismaType(field)}${field.isList ? "[]" : ""}`, nativeType(field, true)];
+  const type = [`${prismaType(field, true)}${field.isList ? "[]" : ""}`, nativeType(field, true)];
   return {
     type: type.filter((part) => part !== undefined).join(" "),
     nullability: field.isOptional ? "optional" : "required",
@@ -125,7 +125,7 @@ function fieldLine(field: Field, definition: Definition): string {
   const suffix = field.isList ? "[]" : field.isOptional ? "?" : "";
   return [
     field.name,
-    `${prismaType(field)}${suffix}`,
+    `${prismaType(field, isManaged)}${suffix}`,
     isSoleKey && withName("@id", longName(definition, [], "_pkey", "")),
     field.isUnique && !isSoleKey && withName("@unique", longName(definition, [field.column], "_key", "")),
     ...defaultOf(field, isManaged),
@@ -136,11 +136,11 @@ function fieldLine(field: Field, definition: Definition): string {
     .join(" ");
 }
 
-function prismaType(field: Field): string {
+function prismaType(field: Field, isManaged: boolean): string {
   const { type, native, isKey, isUnique, references } = field;
   // Prisma requires a separate type for keys and for both ends of a relation. It never reads these
-  // fields: see `refuseUnsupported`.
-  const isNamed = isKey || isUnique || references !== undefined;
+  // fields: see `refuseUnsupported`. No managed table has such a key or reference.
+  const isNamed = !isManaged && (isKey || isUnique || references !== undefined);
   if (isUnsupported(field) && isNamed) return "String";
   if (isUnsupported(field)) return `Unsupported(${quote(native ?? "interval")})`;
   if (["Date", "Time", "Instant"].includes(type)) return "DateTime";

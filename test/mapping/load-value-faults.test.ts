@@ -141,3 +141,24 @@ baseQuery:
     expect(await faultsOf({ "orders.yaml": orders })).to.deep.equal([]);
   });
 });
+
+function hosts(isManaged: boolean): string {
+  return `name: hosts
+model: Host
+managed: ${isManaged}
+triggers: []
+fields:
+  id: { type: Int, id: true }
+  mac: { type: String, native: macaddr, unique: true }
+  next: { type: String, native: macaddr, references: hosts.mac, as: follower }
+`;
+}
+
+describe("checkDefinitions, of native types", () => {
+  it("refuses them at both ends of a reference, where a managed table has one", async () => {
+    expect(await faultsOf({ "hosts.yaml": hosts(false) })).to.deep.equal([]);
+    expect(await faultsOf({ "hosts.yaml": hosts(true) })).to.deep.equal([
+      "hosts.yaml:8:54: fields.next.references: a managed table has no reference of the type macaddr, which next has",
+    ]);
+  });
+});

@@ -91,6 +91,13 @@ function notesWith(isList: boolean): Definitions {
   return definitionsOf(definition({ name: "notes", fields: [field("tag", "String", { isList })] }));
 }
 
+/** Columns of types that Prisma does not know. */
+function thingsWith(isUnique: boolean): Definitions {
+  const mac = field("mac", "String", { native: "macaddr", isUnique });
+  const lasts = field("lasts", "Interval", { isOptional: true, isUnique });
+  return definitionsOf(definition({ name: "things", fields: [mac, lasts] }));
+}
+
 describe("planMigration of columns whose type changes", () => {
   let scene: Scene;
 
@@ -151,5 +158,16 @@ describe("planMigration of columns whose type changes", () => {
 
     expect(impossible).to.deep.equal([]);
     expect(await scene.apply(itemsWith(warned, "to"), true)).to.equal("done");
+  });
+
+  it("keeps a type that Prisma does not know when its column becomes unique", async () => {
+    await scene.migrate(thingsWith(false));
+    await scene.client.query("INSERT INTO things (mac, lasts) VALUES ('08:00:2b:01:02:03', 'PT1H')");
+
+    expect(await scene.apply(thingsWith(true))).to.equal("done");
+
+    expect(await scene.columns("things")).to.include({ mac: "macaddr", lasts: "interval" });
+    expect(await scene.shape()).to.match(/things_lasts_key .*\n.*things_mac_key /);
+    expect((await scene.plan(thingsWith(true))).steps).to.deep.equal([]);
   });
 });

@@ -1,6 +1,7 @@
 import { hint } from "../../kit/did-you-mean.ts";
 import type { Field, Reference } from "../definition.ts";
 import { isUniqueAlone } from "../keys.ts";
+import { isUnsupported } from "../models.ts";
 import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
 import { isObject } from "../../kit/is-object.ts";
 
@@ -183,12 +184,8 @@ function linkOwn({
     return refuse(`expected the key or a unique field; ${given.references} is neither`);
   if (draft.content.managed !== false && target.content.view === true)
     return refuse(`${targetName} is a view, to which no foreign key leads; expected the table beneath it`);
-  if (other.type !== field.type || other.isList) {
-    const type = other.isList ? `a list of ${other.type}` : other.type;
-    return refuse(
-      `expected the same type at both ends; ${field.name} is ${field.type}, ${given.references} is ${type}`,
-    );
-  }
+  const fault = typeFaultOf({ draft, field }, { draft: target, field: other });
+  if (fault !== undefined) return refuse(fault);
   if (isTaken) return broken;
   const reference: Reference = {
     resource: targetName,
@@ -206,6 +203,26 @@ function linkOwn({
     relationName: relationNameOf(resource, field),
   });
   return { kind: "end", draft, resource, field, reference, target };
+}
+
+interface TypedEnd {
+  readonly draft: Draft;
+  readonly field: Field;
+}
+
+/** Returns a fault in the types of a referencing field and of the one that it leads to. */
+function typeFaultOf(from: TypedEnd, to: TypedEnd): string | undefined {
+  if (to.field.type !== from.field.type || to.field.isList) {
+    const type = to.field.isList ? `a list of ${to.field.type}` : to.field.type;
+    const name = `${to.draft.content.name}.${to.field.name}`;
+    return `expected the same type at both ends; ${from.field.name} is ${from.field.type}, ${name} is ${type}`;
+  }
+  const foreign = [from, to].find(
+    ({ draft, field }) => draft.content.managed !== false && isUnsupported(field),
+  )?.field;
+  return foreign === undefined
+    ? undefined
+    : `a managed table has no reference of the type ${foreign.native ?? foreign.type}, which ${foreign.name} has`;
 }
 
 /** Returns a name that is unique to a reference, since neither part contains a dot. */
