@@ -161,4 +161,15 @@ describe("checkDefinitions, of native types", () => {
       "hosts.yaml:8:54: fields.next.references: a managed table has no reference of the type macaddr, which next has",
     ]);
   });
+
+  it("refuses an index of what PostgreSQL does not compare", async () => {
+    const xml = hosts(true)
+      .replaceAll("macaddr", "xml")
+      .replace(/references.*$/m, "index: true }");
+
+    expect(await faultsOf({ "hosts.yaml": xml })).to.deep.equal([
+      "hosts.yaml:7:45: fields.mac.unique: is for types that PostgreSQL compares only",
+      "hosts.yaml:8:45: fields.next.index: is for types that PostgreSQL compares only",
+    ]);
+  });
 });

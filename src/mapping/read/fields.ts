@@ -72,6 +72,8 @@ function readField(draft: Draft, name: string, given: FileField, isSoleKey: bool
   only("updatedAt", type === "DateTime" && !isList, "a DateTime");
   const isText = type === "String" && length === undefined;
   only("native", isText || type === "Enum" || isList, "a String without `length`, an Enum or a list");
+  only("unique", native !== "xml", "types that PostgreSQL compares");
+  only("index", native !== "xml", "types that PostgreSQL compares");
   only("generated", draft.content.managed === false, "a table with `managed: false`");
   only("as", given.references !== undefined, "a field with `references`");
   only("onDelete", given.references !== undefined, "a field with `references`");
