@@ -73,10 +73,11 @@ function createReader(
     const own = indexes.get(relation.oid) ?? [];
     const keyColumns = own.find(({ isPrimary }) => isPrimary)?.columns ?? [];
     const imported = importColumns({
-      columns: (columns.get(relation.oid) ?? []).filter(({ name }) => !refused.has(`${table}\0${name}`)),
+      columns: columns.get(relation.oid) ?? [],
       types,
       checks: [...(checks.get(relation.oid) ?? []), ...(checks.get(0) ?? [])],
       keyColumn: keyColumns.length === 1 ? keyColumns[0] : undefined,
+      refusalOf: (name) => refused.get(`${table}\0${name}`),
     });
     const key = chooseKey({ relation, columns: imported, indexes: own, findTable });
     return "reason" in key ? key : { relation, columns: imported, key };

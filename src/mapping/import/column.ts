@@ -43,17 +43,20 @@ export interface ImportedColumns {
  *
  * @param checks Every CHECK constraint of the table and of domains.
  * @param keyColumn Number of the column that is the key by itself; undefined for any other key.
+ * @param refusalOf Returns why a check of the files refused a column by its name.
  */
 export function importColumns({
   columns,
   types,
   checks,
   keyColumn,
+  refusalOf = () => undefined,
 }: {
   readonly columns: readonly CatalogColumn[];
   readonly types: ReadonlyMap<number, CatalogType>;
   readonly checks: readonly CatalogConstraint[];
   readonly keyColumn: number | undefined;
+  readonly refusalOf?: (name: string) => string | undefined;
 }): ImportedColumns {
   const bases = new Map(columns.map((column) => [column.name, resolveType(column, types)?.base.name]));
   const ofTable = readChecks(
@@ -65,11 +68,12 @@ export function importColumns({
   const unread = [...ofTable.unread];
   for (const column of columns) {
     const resolved = resolveType(column, types);
-    const typed = typeOf(column, resolved);
+    const refusal = refusalOf(column.name);
+    const plain = refusal === undefined ? typeOf(column, resolved) : { reason: refusal };
     const isFilled = column.expression !== null || column.identity !== "" || hasDomainDefault(resolved);
     const isNotNull = column.isNotNull || refusesNull(resolved);
-    if (resolved === undefined || "reason" in typed) {
-      const reason = "reason" in typed ? typed.reason : "";
+    if (resolved === undefined || "reason" in plain) {
+      const reason = "reason" in plain ? plain.reason : "";
       leftOut.push({ column, reason, isNeeded: isNotNull && !isFilled });
       continue;
     }
@@ -85,9 +89,10 @@ export function importColumns({
       ...ofDomains.unread.map((condition) => condition.replaceAll(/\bVALUE\b/g, () => column.name)),
     );
     const isKey = column.number === keyColumn;
+    const typed = withEnum(plain, own);
     imported.push({
       column,
-      typed: withEnum(typed, own),
+      typed,
       baseType: resolved.base.name,
       isNotNull,
       default: defaultOf({ column, resolved, typed, isKey }),

@@ -72,6 +72,35 @@ describe("importColumns", () => {
     expect(leftOut.map(({ isNeeded }) => isNeeded)).to.deep.equal([true]);
   });
 
+  it("leaves a default to the database that is none of the values of its column", () => {
+    const { columns } = importColumns({
+      columns: ["a", "z"].map((value) => ({ ...column("name", 0), expression: `'${value}'::text` })),
+      types,
+      checks: [check("(name = ANY (ARRAY['a'::text, 'b'::text]))")],
+      keyColumn: undefined,
+    });
+
+    expect(columns.map((one) => one.default)).to.deep.equal([
+      { kind: "literal", value: "a" },
+      { kind: "database" },
+    ]);
+  });
+
+  it("names a column that a check of the files refused", () => {
+    const { columns, leftOut } = importColumns({
+      columns: [column("name", 0), column("code", 0)],
+      types,
+      checks: [],
+      keyColumn: undefined,
+      refusalOf: (name) => (name === "code" ? "expected a shorter name" : undefined),
+    });
+
+    expect(columns.map((one) => one.column.name)).to.deep.equal(["name"]);
+    expect(leftOut.map((one) => [one.column.name, one.reason])).to.deep.equal([
+      ["code", "expected a shorter name"],
+    ]);
+  });
+
   it("takes a cast to whole numbers for no limit, unless the column has whole numbers", () => {
     const given = [check("((price)::integer <= 10)"), check("((stars)::integer <= 5)")];
     const { columns, unread } = importColumns({
