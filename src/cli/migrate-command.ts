@@ -101,11 +101,14 @@ function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly s
     isTitleStatement(title, sql) ? ended(sql) : `-- ${oneLine(title)}\n${ended(sql)}`,
   );
   if (!isInTransaction) return ["SET search_path = public;", ...statements];
-  // As `migrate` has it: where a day becomes a time, the zone of the session would count.
+  // As `migrate` has it: where a day becomes a time, the zone of the session would count. Other
+  // settings give the definitions on record another form.
   const settings = [
     `SET LOCAL lock_timeout = ${lockTimeoutMs};`,
     "SET LOCAL search_path = public;",
     "SET LOCAL TIME ZONE 'UTC';",
+    "SET LOCAL datestyle = 'ISO';",
+    "SET LOCAL quote_all_identifiers = off;",
   ];
   return ["BEGIN;", ...settings, ...statements, "COMMIT;"];
 }

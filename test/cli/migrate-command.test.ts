@@ -109,6 +109,16 @@ describe("svc-admin migrate", () => {
     expect(rows).to.deep.equal([{ at: "2026-03-28 00:00:00" }]);
   });
 
+  it("prints a script that records the same under all settings of a session", async () => {
+    await map(`at: { type: Date, unique: true }\nindexes: [{ fields: [at], where: "at > '2026-03-28'" }]`);
+    const script = await migrate("--plan");
+
+    await client.query("SET quote_all_identifiers = on; SET datestyle = 'German'");
+    await client.query(script.replace("\\set ON_ERROR_STOP on\n", ""));
+
+    expect(await migrate("--plan")).to.equal("-- Nothing to do.\n");
+  });
+
   it("prints a script with which psql fails, and waits for no lock for long", async () => {
     const file = join(configDir, "plan.sql");
     await writeFile(file, `\\set ON_ERROR_STOP off\n${await migrate("--plan")}`);
