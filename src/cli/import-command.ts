@@ -1,5 +1,5 @@
 import { resolve, join, relative } from "node:path";
-import { Option, type Command } from "commander";
+import { InvalidArgumentError, Option, type Command } from "commander";
 import { importMappings, shownFault, type ImportReport } from "../app/import.ts";
 import {
   printRow,
@@ -71,6 +71,8 @@ function namesOf(text: string, before: readonly string[] = []): readonly string[
     .split(",")
     .map((name) => name.trim())
     .filter((name) => name !== "");
+  // An empty variable of a shell must not stand for all tables.
+  if (names.length === 0) throw new InvalidArgumentError("Expected names, with commas between them.");
   return [...before, ...names];
 }
 

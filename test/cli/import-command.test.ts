@@ -256,9 +256,10 @@ includes: [customer]
       run("--tables", "order"),
       run("--exclude", "x_*"),
       run("--nonsense"),
+      run("--tables", ""),
     ]);
 
-    expect(unknown.map(({ status }) => status)).to.deep.equal([1, 1, 1, 2]);
+    expect(unknown.map(({ status }) => status)).to.deep.equal([1, 1, 1, 2, 2]);
     expect(unknown[0]?.stderr).to.contain('there is no schema "pubic"; did you mean "public"?');
     expect(unknown[1]?.stderr).to.contain('no table or view matches "order"; did you mean "orders"?');
     expect(await mappingFiles(folder.configDir)).to.deep.equal({});
