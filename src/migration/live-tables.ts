@@ -101,7 +101,7 @@ const beneath = (type: string, aggregate: string): string => `(
   )`;
 
 /** Returns SQL for the base type of a domain, through any number of nested domains. */
-const plainTypeOf = (type: string): string => beneath(type, "max(oid) FILTER (WHERE typtype <> 'd')");
+export const plainTypeOf = (type: string): string => beneath(type, "max(oid) FILTER (WHERE typtype <> 'd')");
 
 const columnsQuery = `
   SELECT ${tableSql("cls")} AS "table", att.attname AS name, format_type(att.atttypid, att.atttypmod) AS type,

@@ -30,6 +30,7 @@ import { findOrphans } from "./orphans.ts";
 import { compareOwn, type OwnChanges } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
 import { isTableIndex, joinedPlans, planTableIndexes, type WantedIndex } from "./table-indexes.ts";
+import { findUncastable } from "./uncastable.ts";
 import { type ChecksPlan, findUnlisted, planValueChecks, type ValueCheck } from "./value-checks.ts";
 import { findNarrowed, type ValueLimit } from "./value-limits.ts";
 import { withWayOn } from "./ways-on.ts";
@@ -146,7 +147,7 @@ export async function planTables({
   };
 }
 
-/** Checks the rows for changes about which the engine only warns, because it does not read rows. */
+/** Checks the rows and casts of changes about which the engine, which reads neither, only warns. */
 async function judgeRows({
   client,
   limits,
@@ -166,11 +167,11 @@ async function judgeRows({
   const { castable } = narrowed;
   const doubled = await findDuplicates({ client, statements, objects, warnings, castable });
   const orphans = await findOrphans({ client, statements, objects });
-  const settled = [...narrowed.settled, ...doubled.settled];
-  const open = warnings.filter((warning) => !settled.includes(warning));
+  const uncastable = await findUncastable(client, statements);
+  const open = warnings.filter((one) => ![...narrowed.settled, ...doubled.settled].includes(one));
   const losses = open.filter((warning) => !harmless.test(warning));
   return {
-    impossible: [...narrowed.impossible, ...doubled.impossible, ...orphans],
+    impossible: [...narrowed.impossible, ...doubled.impossible, ...orphans, ...uncastable],
     losses: [...narrowed.losses, ...losses.map((warning) => withWayOn(warning, statements))],
     notes: open.filter((warning) => harmless.test(warning)),
   };

@@ -87,8 +87,12 @@ function namedIn(casts: readonly Cast[], sentences: readonly string[]): readonly
   return casts.filter((_, index) => isNamed(index)).map(shown);
 }
 
+function noteWith(tag: Field): Definitions {
+  return definitionsOf(definition({ name: "notes", fields: [tag] }));
+}
+
 function notesWith(isList: boolean): Definitions {
-  return definitionsOf(definition({ name: "notes", fields: [field("tag", "String", { isList })] }));
+  return noteWith(field("tag", "String", { isList }));
 }
 
 /** Columns of types that Prisma does not know. */
@@ -169,5 +173,16 @@ describe("planMigration of columns whose type changes", () => {
     expect(await scene.columns("things")).to.include({ mac: "macaddr", lasts: "interval" });
     expect(await scene.shape()).to.match(/things_lasts_key .*\n.*things_mac_key /);
     expect((await scene.plan(thingsWith(true))).steps).to.deep.equal([]);
+  });
+
+  it("names a type to which PostgreSQL casts nothing by itself, also in an empty table", async () => {
+    const spans = noteWith(field("tag", "Interval"));
+    await scene.apply(noteWith(field("tag", "String")));
+
+    expect((await scene.plan(spans)).impossible).to.deep.equal([
+      "The column tag of the table notes is text, which PostgreSQL casts to interval with USING only. Change the type in a migration by hand.",
+    ]);
+    expect(await scene.apply(spans, true)).to.match(/do not allow the migration.*with USING only/s);
+    expect(await scene.apply(noteWith(field("tag", "String", { native: "bpchar" })))).to.equal("done");
   });
 });
