@@ -24,17 +24,40 @@ export async function runPart<T>(part: () => T): Promise<T> {
   }
 }
 
+/** Long work in steps. It yields where other requests may run. */
+export type Steps<T> = Generator<undefined, T, undefined>;
+
+/** Does the first part of long work at once, and the others in later turns of the event loop. */
+export async function inParts<T>(steps: Steps<T>): Promise<T> {
+  let step = steps.next();
+  while (step.done !== true) step = await runPart(() => steps.next());
+  return step.value;
+}
+
+/** Does all of the work at once, where no requests are served. */
+export function atOnce<T>(steps: Steps<T>): T {
+  let step = steps.next();
+  while (step.done !== true) step = steps.next();
+  return step.value;
+}
+
 /** Limit of the long work in one turn of the event loop, for which all other requests wait. */
 const longestPartMs = 10;
 
 /** When the long work of this turn of the event loop began; undefined when there was none. */
 let beganAt: number | undefined;
 
+/** Calls for one look at the clock. The work between two calls takes some microseconds. */
+const callsPerLook = 100;
+let calls = 0;
+
 /**
- * Returns whether the long work of this turn of the event loop has taken its time. The first call
+ * Returns whether the long work of this turn of the event loop has taken its time. The first look
  * of a turn starts the clock, for the work of all requests.
  */
 export function isPartOver(): boolean {
+  calls += 1;
+  if (calls % callsPerLook !== 0) return false;
   if (beganAt === undefined) {
     beganAt = performance.now();
     setImmediate(() => (beganAt = undefined));

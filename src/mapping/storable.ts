@@ -1,6 +1,6 @@
-import { isDeeperThan } from "../kit/depth.ts";
+import { isPartOver, type Steps } from "../kit/parts.ts";
 import { Decimal } from "../kit/prisma-values.ts";
-import { isContainer } from "../validation/body-paths.ts";
+import { isContainer, type Container } from "../validation/body-paths.ts";
 import type { Field } from "./definition.ts";
 import { maxDepth } from "../validation/clean.ts";
 
@@ -66,36 +66,57 @@ const misreadKeys = ["__prismaRawParameters__", "__proto__"];
  * undefined for a storable value. It applies to values of clients and to defaults in mapping files.
  * `jsonb` refuses some values, and Prisma reads some as a part of its own protocol.
  */
-export function jsonFault(value: unknown): string | undefined {
-  if (isDeeperThan(value, maxDepth)) return `be nested more than ${maxDepth} levels deep`;
-  const content = contentFault(value, false);
-  return content === undefined ? undefined : `contain ${content}`;
+export function* jsonFault(value: unknown): Steps<string | undefined> {
+  return isContainer(value) ? yield* containerFault(value, maxDepth, false) : scalarFault(value);
+}
+
+function scalarFault(value: unknown): string | undefined {
+  if (typeof value === "string") return contained(textFault(value));
+  // 1e400 in the body has become Infinity here, and would be stored as null.
+  if (typeof value === "number" && !Number.isFinite(value))
+    return "contain numbers that a 64-bit float cannot hold";
+  // JSON writes larger numbers as floats.
+  if (isRounded(value) && Math.abs(value) < 1e21)
+    return "contain whole numbers beyond 9007199254740991, which lose digits; send them as strings";
+  return undefined;
+}
+
+function contained(fault: string | undefined): string | undefined {
+  return fault && `contain ${fault}`;
 }
 
 /**
- * Returns the content that cannot be stored.
+ * Returns the fault of an array or object.
  *
  * @param isInConstructor Whether an object around the value has a key `constructor`: Prisma then
  *   leaves its own wrapping of a `$type` in place.
  */
-function contentFault(value: unknown, isInConstructor: boolean): string | undefined {
-  if (typeof value === "string") return textFault(value);
-  // 1e400 in the body has become Infinity here, and would be stored as null.
-  if (typeof value === "number" && !Number.isFinite(value)) return "numbers that a 64-bit float cannot hold";
-  // JSON writes larger numbers as floats.
-  if (isRounded(value) && Math.abs(value) < 1e21)
-    return "whole numbers beyond 9007199254740991, which lose digits; send them as strings";
-  if (!isContainer(value)) return undefined;
-  const key = misreadKeys.find((name) => Object.hasOwn(value, name));
-  if (key !== undefined) return `the key "${key}"`;
-  if (Object.hasOwn(value, "$type")) {
-    if ((value as { readonly $type: unknown }).$type === "") return 'an empty "$type"';
-    if (isInConstructor) return 'a "$type" within an object that has the key "constructor"';
-  }
+function* containerFault(
+  value: Container,
+  levels: number,
+  isInConstructor: boolean,
+): Steps<string | undefined> {
+  if (levels === 0) return `be nested more than ${maxDepth} levels deep`;
+  const isList = Array.isArray(value);
+  const fault = isList ? undefined : ownFault(value, isInConstructor);
+  if (fault !== undefined) return `contain ${fault}`;
   const isWithin = isInConstructor || Object.hasOwn(value, "constructor");
-  for (const [name, item] of Object.entries(value)) {
-    const fault = textFault(name) ?? contentFault(item, isWithin);
-    if (fault !== undefined) return fault;
+  for (const key of isList ? value.keys() : Object.keys(value)) {
+    if (isPartOver()) yield;
+    const item = (value as Readonly<Record<number | string, unknown>>)[key];
+    const found =
+      (typeof key === "string" ? contained(textFault(key)) : undefined) ??
+      (isContainer(item) ? yield* containerFault(item, levels - 1, isWithin) : scalarFault(item));
+    if (found !== undefined) return found;
   }
   return undefined;
+}
+
+/** Returns the fault of the keys of an object, apart from its items. */
+function ownFault(value: Container, isInConstructor: boolean): string | undefined {
+  const key = misreadKeys.find((name) => Object.hasOwn(value, name));
+  if (key !== undefined) return `the key "${key}"`;
+  if (!Object.hasOwn(value, "$type")) return undefined;
+  if ((value as { readonly $type: unknown }).$type === "") return 'an empty "$type"';
+  return isInConstructor ? 'a "$type" within an object that has the key "constructor"' : undefined;
 }

@@ -1,6 +1,7 @@
 import { counted } from "../kit/counted.ts";
 import { DbNull, JsonNull } from "../kit/prisma-values.ts";
 import { isUuid } from "../kit/ids.ts";
+import { isPartOver, type Steps } from "../kit/parts.ts";
 import type { FieldErrors } from "../kit/errors.ts";
 import { parseDateText } from "../validation/dates.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";
@@ -49,22 +50,29 @@ const refuse = (what: string): Converted => ({ refusal: `The :attribute field ${
  * @param value JSON value. Null in an optional `Json` field becomes SQL's NULL, in any other `Json`
  *   field JSON's null.
  */
-export function coerce(field: Field, value: unknown): Coerced {
+export function* coerce(field: Field, value: unknown): Steps<Coerced> {
   if (value === null) return nullOf(field);
-  if (!field.isList) return finish(converters[field.type](value, field), field.name);
+  if (!field.isList) return finish(yield* convert(value, field), field.name);
   if (!Array.isArray(value)) return finish(refuse("must be a list."), field.name);
   // Each item may have a message of its own.
   if (value.length > maxPlaces)
     return finish(refuse(`must not have more than ${maxPlaces} items.`), field.name);
-  const items = value.map((item: unknown, i) =>
-    finish(
-      item === null ? refuse("is required.") : converters[field.type](item, field),
-      `${field.name}.${i}`,
-    ),
-  );
-  const errors = items.flatMap((item) => (item.kind === "refused" ? Object.entries(item.errors) : []));
-  if (errors.length > 0) return { kind: "refused", errors: Object.fromEntries(errors) };
-  return { kind: "ok", value: items.map((item) => (item.kind === "ok" ? item.value : undefined)) };
+  const items: unknown[] = [];
+  const errors: Record<string, readonly string[]> = {};
+  for (const [index, item] of (value as readonly unknown[]).entries()) {
+    if (isPartOver()) yield;
+    const converted = item === null ? refuse("is required.") : yield* convert(item, field);
+    const one = finish(converted, `${field.name}.${index}`);
+    if (one.kind === "ok") items.push(one.value);
+    else Object.assign(errors, one.errors);
+  }
+  return Object.keys(errors).length > 0 ? { kind: "refused", errors } : { kind: "ok", value: items };
+}
+
+function* convert(value: unknown, field: Field): Steps<Converted> {
+  if (field.type !== "Json") return converters[field.type](value, field);
+  const fault = yield* jsonFault(value);
+  return fault === undefined ? ok(value) : refuse(`must not ${fault}.`);
 }
 
 /**
@@ -77,14 +85,14 @@ export function parseKey(field: Field, text: string): unknown {
   // Each key has one spelling: `05` and `+5` are not the record 5.
   const { type, scale } = field;
   const isNumber = type === "Int" || type === "BigInt";
-  if (text === "" || (isNumber && !/^(?:0|-?[1-9]\d{0,18})$/.test(text))) return undefined;
+  if (text === "" || type === "Json" || (isNumber && !/^(?:0|-?[1-9]\d{0,18})$/.test(text))) return undefined;
   if (type === "Boolean") return text === "true" ? true : text === "false" ? false : undefined;
   if (type === "Instant") return isInstantText(text) ? text : undefined;
   if (type === "Decimal" && isNoNumber(text)) return text;
   if (type === "Decimal" && !(isNumeric(text) && decimalText(toDecimal(text), scale) === text))
     return undefined;
   if (type === "Date" && isBeyondDays(text)) return text;
-  const converted = converters[field.type](text, field);
+  const converted = converters[type](text, field);
   return "value" in converted ? converted.value : undefined;
 }
 
@@ -207,12 +215,7 @@ function toEnum(value: unknown, { values = [] }: Field): Converted {
     : { refusal: "The selected :attribute is invalid." };
 }
 
-function toJson(value: unknown): Converted {
-  const fault = jsonFault(value);
-  return fault === undefined ? ok(value) : refuse(`must not ${fault}.`);
-}
-
-const converters: Readonly<Record<FieldType, Convert>> = {
+const converters: Readonly<Record<Exclude<FieldType, "Json">, Convert>> = {
   Int: toInt,
   BigInt: toBigInt,
   Float: toFloat,
@@ -224,7 +227,6 @@ const converters: Readonly<Record<FieldType, Convert>> = {
   Date: toTemporal("must match the format Y-m-d.", isDateText),
   Time: toTemporal("must be a time, such as 14:30:00.", isTimeText),
   Interval: toTemporal("must be a duration of ISO 8601, such as P1DT12H.", isIntervalText),
-  Json: toJson,
   Bytes: toBytes,
   Uuid: toUuid,
   Enum: toEnum,

@@ -1,4 +1,5 @@
 import { validationError } from "../kit/errors.ts";
+import type { Steps } from "../kit/parts.ts";
 import { coerce } from "./coerce.ts";
 import type { Field, Row } from "../mapping/definition.ts";
 import { displayName } from "../validation/values.ts";
@@ -11,16 +12,16 @@ import { displayName } from "../validation/values.ts";
  * @throws AppError `validation.failed` for values that the field's type cannot hold, and for a key
  *   that no address can contain.
  */
-export function dataOf(
+export function* dataOf(
   fields: readonly Field[],
   values: Readonly<Record<string, unknown>>,
   keys: readonly Field[] = [],
-): Row {
+): Steps<Row> {
   const data: Record<string, unknown> = {};
   const errors: Record<string, readonly string[]> = {};
   for (const field of fields) {
     if (!Object.hasOwn(values, field.name)) continue;
-    const coerced = coerce(field, values[field.name]);
+    const coerced = yield* coerce(field, values[field.name]);
     if (coerced.kind === "refused") Object.assign(errors, coerced.errors);
     else if (keys.length === 1 && keys[0]?.name === field.name && isLost(coerced.value))
       errors[field.name] = [

@@ -3,6 +3,7 @@ import type { TextSql } from "../db/text-sql.ts";
 import type { JsonObject } from "../http/body.ts";
 import type { Caller } from "../kit/caller.ts";
 import { AppError, validationError } from "../kit/errors.ts";
+import { inParts } from "../kit/parts.ts";
 import { callCode } from "../mapping/code-module.ts";
 import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
 import { isNever } from "../querying/condition.ts";
@@ -271,7 +272,8 @@ async function validated(
 ): Promise<Row> {
   const result = await validate(rules, body, { lookup, ignoreKey });
   if (result.kind === "invalid") throw validationError(result.errors);
-  const data = dataOf(fields, withIsoDates(definition, rules, result.values), definition.keys);
+  const values = withIsoDates(definition, rules, result.values);
+  const data = await inParts(dataOf(fields, values, definition.keys));
   await checkReferences({ definition, definitions, rules, data, lookup });
   return data;
 }

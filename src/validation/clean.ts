@@ -1,5 +1,5 @@
-import { isDeeperThan } from "../kit/depth.ts";
-import { isContainer } from "./body-paths.ts";
+import { isPartOver, type Steps } from "../kit/parts.ts";
+import { isContainer, type Container } from "./body-paths.ts";
 
 /**
  * Limit of the levels of nested objects and arrays; the value of a field is level 1. Keeps every
@@ -20,20 +20,24 @@ const passwords: ReadonlySet<string> = new Set(["current_password", "password", 
  *
  * @returns The cleaned copy, without the fields in `tooDeep`, which are nested beyond `maxDepth`.
  */
-export function cleanBody(body: Readonly<Record<string, unknown>>): {
+export function* cleanBody(body: Readonly<Record<string, unknown>>): Steps<{
   readonly body: Readonly<Record<string, unknown>>;
   readonly tooDeep: ReadonlySet<string>;
-} {
-  const entries = Object.entries(body);
-  const tooDeep = new Set(entries.filter(([, value]) => isDeeperThan(value, maxDepth)).map(([key]) => key));
-  const kept = entries.filter(([key]) => !tooDeep.has(key));
-  return {
-    // fromEntries defines properties, so that `__proto__` becomes an ordinary key.
-    body: Object.fromEntries(
-      kept.map(([key, value]) => [key, isPassword(key, value) ? value : clean(value)]),
-    ),
-    tooDeep,
-  };
+}> {
+  const copy: Record<string, unknown> = {};
+  const tooDeep = new Set<string>();
+  for (const key of Object.keys(body)) {
+    if (isPartOver()) yield;
+    const value = body[key];
+    const item = isPassword(key, value)
+      ? value
+      : isContainer(value)
+        ? yield* cleanContainer(value, maxDepth)
+        : cleanScalar(value);
+    if (item === undefined && isContainer(value)) tooDeep.add(key);
+    else put(copy, key, item);
+  }
+  return { body: copy, tooDeep };
 }
 
 function isPassword(key: string, value: unknown): boolean {
@@ -43,9 +47,29 @@ function isPassword(key: string, value: unknown): boolean {
   return value.trim() !== "";
 }
 
-function clean(value: unknown): unknown {
-  if (typeof value === "string") return value.trim() || null;
-  if (Array.isArray(value)) return value.map(clean);
-  if (!isContainer(value)) return value;
-  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, clean(item)]));
+/** Returns undefined for a value of more levels. */
+function* cleanContainer(value: Container, levels: number): Steps<Container | undefined> {
+  if (levels === 0) return undefined;
+  const isList = Array.isArray(value);
+  const copy: Container = isList ? [] : {};
+  // Not `Object.keys` of a list, which writes a text for each of 500,000 items.
+  for (const key of isList ? value.keys() : Object.keys(value)) {
+    if (isPartOver()) yield;
+    const given = (value as Items)[key];
+    const item = isContainer(given) ? yield* cleanContainer(given, levels - 1) : cleanScalar(given);
+    if (item === undefined && isContainer(given)) return undefined;
+    put(copy, key, item);
+  }
+  return copy;
+}
+
+type Items = Readonly<Record<number | string, unknown>>;
+
+const cleanScalar = (value: unknown): unknown => (typeof value === "string" ? value.trim() || null : value);
+
+/** Adds an item to a copy. A spread, or `fromEntries`, takes 70 ms for 80,000 keys at once. */
+function put(copy: Container, key: number | string, value: unknown): void {
+  if (key !== "__proto__") (copy as Record<number | string, unknown>)[key] = value;
+  // An ordinary key here: to set it would change the prototype.
+  else Object.defineProperty(copy, key, { value, enumerable: true, configurable: true, writable: true });
 }

@@ -1,5 +1,5 @@
 import { mostNamedFields, type FieldErrors } from "../kit/errors.ts";
-import { isPartOver, runPart } from "../kit/parts.ts";
+import { inParts, isPartOver, type Steps } from "../kit/parts.ts";
 import type { RuleSpecs } from "./syntax.ts";
 import {
   maxKeyLength,
@@ -84,7 +84,7 @@ export async function validate(
   body: Readonly<Record<string, unknown>>,
   { lookup, ignoreKey, now = new Date() }: ValidateOptions,
 ): Promise<Validation> {
-  const { body: cleaned, tooDeep } = cleanBody(body);
+  const { body: cleaned, tooDeep } = await inParts(cleanBody(body));
   const excluded = noExclusions();
   const findings: Finding[] = [...tooDeep].map((name) => ({
     name,
@@ -93,14 +93,9 @@ export async function validate(
     lookups: [],
   }));
   const open = fields.filter(({ key }) => !tooDeep.has(key[0] ?? ""));
-  const parts = examineAll(open, {
-    subjectAt: createSubjects(cleaned, now),
-    body: cleaned,
-    excluded,
-    findings,
-  });
-  const isDone = (): boolean => parts.next().done === true;
-  for (let done = isDone(); !done;) done = await runPart(isDone);
+  await inParts(
+    examineAll(open, { subjectAt: createSubjects(cleaned, now), body: cleaned, excluded, findings }),
+  );
   await lookUp(
     findings,
     createAsker((query) => lookup.exists(query), ignoreKey),
@@ -110,9 +105,6 @@ export async function validate(
   if (errors !== undefined) return { kind: "invalid", errors };
   return { kind: "valid", values: validatedOf(keys, cleaned, excluded) };
 }
-
-/** Places that are checked before the clock is read. A place takes some microseconds. */
-const placesPerLook = 100;
 
 /** Adds the findings and the exclusions of all fields. Yields after each part of a long check. */
 function* examineAll(
@@ -128,8 +120,7 @@ function* examineAll(
     readonly findings: Finding[];
     readonly excluded: Exclusions;
   },
-): Generator<undefined, void> {
-  let examined = 0;
+): Steps<void> {
   let faults = 0;
   for (const field of fields) {
     const limit = field.lookups.length > 0 ? maxLookups : maxPlaces;
@@ -140,7 +131,7 @@ function* examineAll(
       continue;
     }
     for (const place of places) {
-      if (++examined % placesPerLook === 0 && isPartOver()) yield;
+      if (isPartOver()) yield;
       const subject = subjectAt(place);
       if (excluded.children.size > 0 && isExcluded(excluded, put(field.key, place.captures))) continue;
       if (field.excludes.some((applies) => applies(subject))) {

@@ -1,5 +1,6 @@
 import { DbNull, JsonNull } from "@prisma/client/runtime/client";
 import { expect } from "chai";
+import { atOnce } from "../../src/kit/parts.ts";
 import { coerce, parseKey } from "../../src/resources/coerce.ts";
 import type { Field } from "../../src/mapping/definition.ts";
 import { fieldOf } from "../validation/definition.ts";
@@ -62,7 +63,7 @@ describe("coerce", () => {
   ];
   for (const [field, value, coerced] of taken) {
     it(`turns ${JSON.stringify(value)?.slice(0, 60)} into ${field.type} ${String(coerced).slice(0, 40)} for ${JSON.stringify(field)}`, () => {
-      expect(coerce(fieldOf(field), value)).to.deep.equal({ kind: "ok", value: coerced });
+      expect(atOnce(coerce(fieldOf(field), value))).to.deep.equal({ kind: "ok", value: coerced });
     });
   }
 
@@ -184,36 +185,36 @@ describe("coerce", () => {
   ];
   for (const [field, value, message] of refused) {
     it(`refuses ${JSON.stringify(value)?.slice(0, 60)} for ${JSON.stringify(field)}`, () => {
-      const coerced = coerce(fieldOf(field), value);
+      const coerced = atOnce(coerce(fieldOf(field), value));
 
       expect(coerced.kind === "refused" && Object.values(coerced.errors)).to.deep.equal([[message]]);
     });
   }
 
   it("names the items of a list that it refuses", () => {
-    expect(coerce(fieldOf({ type: "Int", isList: true }), [1, 2 ** 31, 3, null])).to.deep.equal({
+    expect(atOnce(coerce(fieldOf({ type: "Int", isList: true }), [1, 2 ** 31, 3, null]))).to.deep.equal({
       kind: "refused",
       errors: {
         "it.1": ["The it.1 field must be between -2147483648 and 2147483647."],
         "it.3": ["The it.3 field is required."],
       },
     });
-    expect(coerce(fieldOf({ type: "Int" }), "x")).to.have.nested.property("errors.it");
+    expect(atOnce(coerce(fieldOf({ type: "Int" }), "x"))).to.have.nested.property("errors.it");
   });
 });
 
 describe("coerce of JSON", () => {
   // By identity: the two look alike to a deep comparison.
   it("turns null into JSON's null where the column has no NULL, else into NULL", () => {
-    const required = coerce(fieldOf({ type: "Json" }), null);
-    const optional = coerce(fieldOf({ type: "Json", isOptional: true }), null);
+    const required = atOnce(coerce(fieldOf({ type: "Json" }), null));
+    const optional = atOnce(coerce(fieldOf({ type: "Json", isOptional: true }), null));
 
     expect(required.kind === "ok" && required.value === JsonNull).to.equal(true);
     expect(optional.kind === "ok" && optional.value === DbNull).to.equal(true);
   });
 
   it("refuses 100,000 levels without overflowing the stack", () => {
-    expect(coerce(fieldOf({ type: "Json" }), nested(100_000))).to.have.property("kind", "refused");
+    expect(atOnce(coerce(fieldOf({ type: "Json" }), nested(100_000)))).to.have.property("kind", "refused");
   });
 });
 

@@ -1,20 +1,22 @@
 import { expect } from "chai";
 import { AppError } from "../../src/kit/errors.ts";
+import { atOnce, inParts } from "../../src/kit/parts.ts";
 import { dataOf } from "../../src/resources/data.ts";
 import { field } from "../support/definitions.ts";
+import { turnsDuring } from "../support/turns.ts";
 
 const fields = [field("size", "Int"), field("sizes", "Int", { isList: true })];
 
 describe("dataOf", () => {
   it("takes the validated values that are fields, as the column takes them", () => {
-    expect(dataOf(fields, { size: "5", sizes: ["6", 7], other: 1 })).to.deep.equal({
+    expect(atOnce(dataOf(fields, { size: "5", sizes: ["6", 7], other: 1 }))).to.deep.equal({
       size: 5,
       sizes: [6, 7],
     });
   });
 
   it("names every field and list item that the column cannot hold", () => {
-    expect(() => dataOf(fields, { size: 3e9, sizes: [1, -3e9] }))
+    expect(() => atOnce(dataOf(fields, { size: 3e9, sizes: [1, -3e9] })))
       .to.throw(AppError)
       .with.property("errors")
       .that.deep.equals({
@@ -24,24 +26,35 @@ describe("dataOf", () => {
   });
 
   it("names the first 1,000 items of a list that the column cannot hold", () => {
-    expect(() => dataOf(fields, { sizes: Array<number>(10_000).fill(3e9) }))
+    expect(() => atOnce(dataOf(fields, { sizes: Array<number>(10_000).fill(3e9) })))
       .to.throw(AppError)
       .with.property("errors")
       .that.has.all.keys(Array.from({ length: 1000 }, (_, index) => `sizes.${index}`));
   });
 
+  it("lets other requests run while it converts lists of 300,000 items, or as many in a Json value", async () => {
+    const lists = Array.from({ length: 30 }, (_, index) =>
+      field(`sizes${index}`, "Decimal", { isList: true }),
+    );
+    const sizes = Object.fromEntries(lists.map(({ name }) => [name, Array<string>(10_000).fill("5.25")]));
+    const doc = Array.from({ length: 300_000 }, () => []);
+
+    expect(await turnsDuring(() => inParts(dataOf(lists, sizes)))).to.be.above(2);
+    expect(await turnsDuring(() => inParts(dataOf([field("doc", "Json")], { doc })))).to.be.above(0);
+  });
+
   it("refuses a text as the whole key that no address can have, and takes it elsewhere", () => {
     const [code, other] = [field("code", "String", { isKey: true }), field("other", "String")];
     for (const text of ["", ".", ".."]) {
-      expect(() => dataOf([code, other], { code: text, other: "x" }, [code]))
+      expect(() => atOnce(dataOf([code, other], { code: text, other: "x" }, [code])))
         .to.throw(AppError)
         .with.property("errors")
         .that.deep.equals({
           code: ['The code field must not be empty, "." or "..": a record with such a key has no address.'],
         });
       const values = { code: "a.", other: text };
-      expect(dataOf([code, other], values, [code])).to.deep.equal(values);
-      expect(dataOf([code, other], { code: text }, [code, other])).to.deep.equal({ code: text });
+      expect(atOnce(dataOf([code, other], values, [code]))).to.deep.equal(values);
+      expect(atOnce(dataOf([code, other], { code: text }, [code, other]))).to.deep.equal({ code: text });
     }
   });
 });

@@ -6,6 +6,7 @@ import {
   isContainer,
   type Path,
 } from "../../src/validation/body-paths.ts";
+import { atOnce } from "../../src/kit/parts.ts";
 import type { Subject } from "../../src/validation/check.ts";
 import { cleanBody } from "../../src/validation/clean.ts";
 import { compileField, type CompiledField, type KeyNode, keysOf } from "../../src/validation/compile.ts";
@@ -36,7 +37,7 @@ export async function plainValidate(
   { lookup, now }: { readonly lookup: Lookup; readonly now: Date },
 ): Promise<Validation> {
   const fields = Object.entries(specs).map(([name, spec]) => compileField(name, spec));
-  const { body: cleaned } = cleanBody(body);
+  const { body: cleaned } = atOnce(cleanBody(body));
   const memo = new Map<string, unknown>();
   const excluded = new Set<string>();
   const isExcluded = (path: Path): boolean => path.some((_, i) => excluded.has(idOf(path.slice(0, i + 1))));

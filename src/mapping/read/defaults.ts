@@ -1,4 +1,5 @@
 import { isUuid } from "../../kit/ids.ts";
+import { atOnce } from "../../kit/parts.ts";
 import { parseDateText } from "../../validation/dates.ts";
 import type { Field, FieldDefault, FieldType } from "../definition.ts";
 import { defaultLength, digitsOf, isRoundedDecimal, jsonFault, textFault } from "../storable.ts";
@@ -107,7 +108,7 @@ const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed)
   ),
   Json: (value) => {
     if (value === null) return "a value";
-    const fault = jsonFault(value);
+    const fault = atOnce(jsonFault(value));
     return fault === undefined ? undefined : `a value that does not ${fault}`;
   },
   Bytes: unless("base64", (value) =>

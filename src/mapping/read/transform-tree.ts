@@ -4,6 +4,7 @@ import type { TransformNode } from "../definition.ts";
 import { hasFields, type Draft, type Drafts, type FileTransform } from "./draft.ts";
 import { jsonFault } from "../storable.ts";
 import { isObject } from "../../kit/is-object.ts";
+import { atOnce } from "../../kit/parts.ts";
 
 type ObjectNode = TransformNode & { readonly kind: "object" };
 
@@ -47,7 +48,7 @@ function readNode({ given, ...rest }: Part<FileTransform>): TransformNode {
   }
   const keys = Object.keys(given);
   if (keys.length === 1 && keys[0] === "value") {
-    const fault = jsonFault(given["value"]);
+    const fault = atOnce(jsonFault(given["value"]));
     if (fault !== undefined)
       rest.draft.report([...rest.path, "value"], `expected a value that does not ${fault}`);
     return { kind: "value", value: given["value"] };
