@@ -7,6 +7,8 @@ import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 export interface BodyWeight {
   /** @returns The estimate for all chunks so far, in bytes. */
   add(chunk: Uint8Array): number;
+  /** Returns the most levels of objects and lists in one another, in all chunks so far. */
+  depth(): number;
 }
 
 /**
@@ -16,17 +18,20 @@ export interface BodyWeight {
 const perContainer = 600;
 const perValue = 160;
 
-const [quote, backslash, comma, brace, bracket] = [0x22, 0x5c, 0x2c, 0x7b, 0x5b] as const;
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c] as const;
+const [brace, bracket, braceEnd, bracketEnd] = [0x7b, 0x5b, 0x7d, 0x5d] as const;
 
 /** Bytes for each chunk, which is a buffer of its own. Small chunks are joined before. */
 const perChunk = 512;
 
 /**
  * Creates the estimate. It looks at bytes, because no byte of a UTF-8 character outside ASCII is
- * one of the five.
+ * one of the seven.
  */
 export function createBodyWeight(): BodyWeight {
   let weight = 0;
+  let level = 0;
+  let depth = 0;
   let isInText = false;
   /** Whether the first byte of the next chunk is escaped. */
   let isEscaped = false;
@@ -47,11 +52,17 @@ export function createBodyWeight(): BodyWeight {
         at += 1;
         if (byte === quote) isInText = true;
         else if (byte === comma) weight += perValue;
-        else if (byte === brace || byte === bracket) weight += perContainer;
+        else if (byte === braceEnd || byte === bracketEnd) level -= 1;
+        else if (byte === brace || byte === bracket) {
+          weight += perContainer;
+          level += 1;
+          if (level > depth) depth = level;
+        }
       }
       isEscaped = at > chunk.length;
       return weight;
     },
+    depth: () => depth,
   };
 }
 

@@ -39,6 +39,13 @@ describe("createBodyWeight", () => {
       expect(weight - chunks * perChunk).to.equal(weightOf(json));
     });
 
+  it("counts the levels outside of texts, and not those that ended", () => {
+    const body = createBodyWeight();
+    const text = JSON.stringify([{ a: [{}] }, "[[[[[[", [[]], { "{{{{{{": "\\" }]);
+    for (const byte of Buffer.from(text)) body.add(Buffer.from([byte]));
+    expect(body.depth()).to.equal(4);
+  });
+
   it("keeps an escape over an empty chunk", () => {
     const body = createBodyWeight();
     for (const part of ['"\\', "", '",', '{"']) body.add(Buffer.from(part));
