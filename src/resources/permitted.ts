@@ -1,5 +1,6 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { recordChanged } from "../http/conditional.ts";
+import { shortened } from "../kit/did-you-mean.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
@@ -110,5 +111,5 @@ export async function refuseWritten(
 }
 
 function unknownRecord({ name }: Definition, id: string): AppError {
-  return new AppError("record.not_found", `The ${name} record ${id} could not be found.`);
+  return new AppError("record.not_found", `The ${name} record ${shortened(id)} could not be found.`);
 }

@@ -122,6 +122,15 @@ describe("POST /resources/{name}/batch", () => {
         [404, "record.not_found", { "operations.1.id": ["The orders record abc could not be found."] }],
       ],
       [
+        "for a long id that cannot be one, which the answer shortens",
+        [create("N-1"), { method: "delete", id: "a".repeat(5000) }],
+        [
+          404,
+          "record.not_found",
+          { "operations.1.id": [`The orders record ${"a".repeat(100)}… could not be found.`] },
+        ],
+      ],
+      [
         "for a record that the batch itself has deleted",
         [
           { method: "delete", id: 1 },
