@@ -1,3 +1,4 @@
+import type { Socket } from "node:net";
 import { deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
@@ -17,11 +18,20 @@ const nested = (depth: number): string => '{"a":'.repeat(depth) + "1" + "}".repe
 
 describe("readJsonBody", () => {
   let server: HttpServer;
+  let turnOfLoop = 0;
+  const parsedIn: number[] = [];
+  const sockets: Socket[] = [];
 
   before(async () => {
     const router = createRouter("");
     router.post("/echo", async (ctx) => {
       ctx.body = { read: await readJsonBody(ctx, limitBytes) };
+    });
+    router.post("/large", async (ctx) => {
+      sockets.push(ctx.req.socket);
+      await readJsonBody(ctx, 1_000_000);
+      parsedIn.push(turnOfLoop);
+      ctx.body = {};
     });
     const app = createApp({
       log: createMemoryLog().log,
@@ -66,6 +76,29 @@ describe("readJsonBody", () => {
       );
     });
   }
+
+  it("parses large bodies that end at the same time in different turns of the event loop", async () => {
+    const large = `{"list":[${"[],".repeat(50_000)}[]]}`;
+    const head = `POST /large HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${large.length}\r\n\r\n`;
+    const clients = await Promise.all(Array.from({ length: 8 }, () => openRaw(server.port)));
+    for (const client of clients) client.send(head + large.slice(0, -1));
+    const bytes = (head + large).length - 1;
+    await until(() => sockets.filter(({ bytesRead }) => bytesRead === bytes).length === clients.length, {
+      what: "the bodies",
+    });
+    let isDone = false;
+    const next = (): void => {
+      turnOfLoop += 1;
+      if (!isDone) setImmediate(next);
+    };
+    next();
+    for (const client of clients) client.send("}");
+    await Promise.all(clients.map((client) => client.untilAnswers(1)));
+    isDone = true;
+    for (const { socket } of clients) socket.destroy();
+
+    expect(new Set(parsedIn).size).to.be.above(4);
+  });
 
   it("reads a body of 64 levels", async () => {
     expect((await post(nested(64))).status).to.equal(200);
