@@ -1,12 +1,11 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
-import { api } from "./client.ts";
 import type { ResourceEntry } from "./types.ts";
 
 /** Reads the served resources, at most once a minute. */
 export function useResources(): UseQueryResult<readonly ResourceEntry[]> {
   return useQuery({
-    queryKey: ["resources"],
-    queryFn: async () => (await api<{ readonly data: readonly ResourceEntry[] }>("/resources")).data,
+    queryKey: ["/resources"],
+    select: ({ data }: { readonly data: readonly ResourceEntry[] }) => data,
     staleTime: 60_000,
   });
 }

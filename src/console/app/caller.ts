@@ -1,20 +1,23 @@
 import { useQuery, type UseQueryResult } from "@tanstack/react-query";
-import { api } from "../api/client.ts";
 import { every } from "../api/every.ts";
+import { queryClient } from "../api/query-client.ts";
 import type { Caller, Stats } from "../api/types.ts";
+import { leaveSession } from "./session.ts";
 
 /** Reads the user who is signed in. */
 export function useCaller(): UseQueryResult<Caller> {
-  return useQuery({ queryKey: ["whoami"], queryFn: () => api<Caller>("/whoami"), staleTime: 60_000 });
+  return useQuery({ queryKey: ["/whoami"], staleTime: 60_000 });
 }
 
 /** Reads the figures of the service, every 15 seconds. */
 export function useStats(): UseQueryResult<Stats> {
-  return useQuery({
-    queryKey: ["stats"],
-    queryFn: () => api<Stats>("/stats"),
-    refetchInterval: every(15_000),
-  });
+  return useQuery({ queryKey: ["/stats"], refetchInterval: every(15_000) });
+}
+
+/** Signs out. Nothing of the session remains, not even on the page. */
+export function signOut(): void {
+  leaveSession();
+  queryClient.clear();
 }
 
 /** Rights of the token, as far as known. */

@@ -1,5 +1,4 @@
 import { useSyncExternalStore } from "react";
-import { queryClient } from "../api/query-client.ts";
 import { refreshTokens, type IssuedTokens } from "./pkce.ts";
 
 /** Session of the user who is signed in, for this tab. */
@@ -59,10 +58,9 @@ export function endSession(token: string | null, reason: string): void {
   set({ ...session, token: null, refreshToken: null, ended: reason });
 }
 
-/** Signs out. Nothing of the session remains, not even on the page. */
+/** Ends the session of the user who leaves. */
 export function leaveSession(): void {
   set({ ...none, user: session.user + 1 });
-  queryClient.clear();
 }
 
 /**

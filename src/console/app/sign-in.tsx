@@ -7,10 +7,11 @@ import { Dialog } from "../parts/dialog.tsx";
 import { TextField } from "../parts/field.tsx";
 import { ErrorLine, messageOf } from "../parts/state.tsx";
 import { navigate } from "wouter/use-browser-location";
+import { signOut } from "./caller.ts";
 import { Logo } from "./logo.tsx";
 import { finishSignIn, signInByRedirect, signInByWindow, type IssuedTokens } from "./pkce.ts";
 import { place } from "./place.ts";
-import { currentUser, leaveSession, startSession } from "./session.ts";
+import { currentUser, startSession } from "./session.ts";
 import "./sign-in.css";
 
 /** Shows the sign-in before there is a page. */
@@ -56,7 +57,7 @@ export function SignInAgain({ reason }: { readonly reason: string }): JSX.Elemen
           {reason} <span className="muted">What you have typed is still here.</span>
         </p>
         <SignInForm isAside onIssuer={signInAside} />
-        <Button kind="quiet" onPress={leaveSession}>
+        <Button kind="quiet" onPress={signOut}>
           Sign out
         </Button>
       </div>
@@ -158,7 +159,7 @@ async function takeTokens(tokens: IssuedTokens): Promise<void> {
   // The browser sends no request with other characters, which would look as if the service were
   // unavailable.
   if (!/^[!-~]+$/.test(tokens.token)) throw new Error("That is no token. Copy it again, all of it.");
-  const before = queryClient.getQueryData<Caller>(["whoami"]);
+  const before = queryClient.getQueryData<Caller>(["/whoami"]);
   const user = currentUser();
   const caller = await api<Caller>("/whoami", { token: tokens.token });
   // The user has signed out since the request began.
@@ -169,7 +170,7 @@ async function takeTokens(tokens: IssuedTokens): Promise<void> {
     navigate(`${place.basePath}/`);
   }
   startSession(tokens, isOther);
-  queryClient.setQueryData(["whoami"], caller);
+  queryClient.setQueryData(["/whoami"], caller);
   await queryClient.invalidateQueries();
 }
 

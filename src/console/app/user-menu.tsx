@@ -3,9 +3,8 @@ import { Button as AriaButton } from "react-aria-components/Button";
 import { useLocation } from "wouter";
 import { mayLeave } from "../parts/leaving.ts";
 import { Menu } from "../parts/menu.tsx";
-import { useCaller, useRights } from "./caller.ts";
+import { signOut, useCaller, useRights } from "./caller.ts";
 import { place } from "./place.ts";
-import { leaveSession } from "./session.ts";
 import { setTheme, useTheme } from "./theme.ts";
 
 /** Shows the user who is signed in. Offers the themes, the API reference and the sign-out. */
@@ -50,7 +49,7 @@ export function UserMenu(): JSX.Element {
           title: "Sign out",
           icon: "leave",
           act: () => {
-            if (mayLeave()) leaveSession();
+            if (mayLeave()) signOut();
           },
         },
       ]}

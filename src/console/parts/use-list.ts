@@ -1,5 +1,4 @@
 import { keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react-query";
-import { api } from "../api/client.ts";
 import type { CursorPage } from "../api/types.ts";
 
 /** Parameters of a page that only the console uses. */
@@ -12,10 +11,8 @@ const own: ReadonlySet<string> = new Set(["columns", "tab", "span"]);
  * @param path Path below the API's prefix, such as `/webhook-deliveries`.
  */
 export function useList<T>(path: string, search: URLSearchParams): UseQueryResult<CursorPage<T>> {
-  const query = listQuery(search);
-  return useQuery({
-    queryKey: [path, query],
-    queryFn: ({ signal }) => api<CursorPage<T>>(`${path}?${query}`, { signal }),
+  return useQuery<CursorPage<T>>({
+    queryKey: [path, `?${listQuery(search)}`],
     placeholderData: keepPreviousData,
   });
 }

@@ -13,18 +13,15 @@ import { UserDialog } from "./user-dialog.tsx";
 import { UserBadges } from "./users-page.tsx";
 
 export function UserPage({ id }: { readonly id: string }): JSX.Element {
-  const path = `/users/${encodeURIComponent(id)}`;
-  const query = useQuery({ queryKey: [path], queryFn: () => api<User>(path) });
-  return <QueryView query={query}>{(user) => <Shown user={user} path={path} />}</QueryView>;
+  const below = `/${encodeURIComponent(id)}`;
+  const query = useQuery<User>({ queryKey: ["/users", below] });
+  return <QueryView query={query}>{(user) => <Shown user={user} path={`/users${below}`} />}</QueryView>;
 }
 
 function Shown({ user, path }: { readonly user: User; readonly path: string }): JSX.Element {
   const [open, setOpen] = useState<"edit" | "switch" | null>(null);
   const client = useQueryClient();
-  const refresh = async (): Promise<void> => {
-    await client.invalidateQueries({ queryKey: [path] });
-    await client.invalidateQueries({ queryKey: ["/users"] });
-  };
+  const refresh = (): Promise<void> => client.invalidateQueries({ queryKey: ["/users"] });
   const switchTo = async (isDisabled: boolean): Promise<void> => {
     await api(path, { method: "PUT", body: { is_disabled: isDisabled } });
     await refresh();

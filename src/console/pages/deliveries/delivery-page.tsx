@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { JSX } from "react";
 import { Link } from "wouter";
-import { apiAnswer, api } from "../../api/client.ts";
+import { apiAnswer } from "../../api/client.ts";
 import { isAway } from "../../api/api-error.ts";
 import { every } from "../../api/every.ts";
 import type { Delivery } from "../../api/types.ts";
@@ -22,9 +22,8 @@ import { TimeLine } from "./time-line.tsx";
 
 /** Shows one delivery as a time line, with its request and its actions. */
 export function DeliveryPage({ id }: { readonly id: string }): JSX.Element {
-  const query = useQuery({
-    queryKey: ["/webhook-deliveries", "one", id],
-    queryFn: ({ signal }) => api<DeliveryDetail>(`/webhook-deliveries/${encodeURIComponent(id)}`, { signal }),
+  const query = useQuery<DeliveryDetail>({
+    queryKey: ["/webhook-deliveries", `/${encodeURIComponent(id)}`],
     refetchInterval: (asked) => {
       const { data, error } = asked.state;
       const isOver = data === undefined || hasEnded(data);

@@ -1,6 +1,5 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
-import { api } from "../../api/client.ts";
 import type { CursorPage, JsonRecord, ServiceEvent } from "../../api/types.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { Badge } from "../../parts/badge.tsx";
@@ -31,12 +30,8 @@ export function EventListPage(): JSX.Element {
   const [isLive, setLive] = useState(true);
   const before = url.search.get("before") ?? "";
   const filter = filterOf(url.search);
-  const query = useQuery({
-    queryKey: ["/events", filter, before],
-    queryFn: ({ signal }) =>
-      api<CursorPage<ServiceEvent>>(`/events?${filter}&per_page=50&before=${encodeURIComponent(before)}`, {
-        signal,
-      }),
+  const query = useQuery<CursorPage<ServiceEvent>>({
+    queryKey: ["/events", `?${filter}&per_page=50&before=${encodeURIComponent(before)}`],
     placeholderData: keepPreviousData,
     // New events arrive by the stream; a refetch would restart the stream.
     staleTime: Number.POSITIVE_INFINITY,

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { isGone, isStatus } from "../../api/api-error.ts";
-import { api, apiAnswer, type Answer } from "../../api/client.ts";
+import { apiAnswer, type Answer } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { useResources } from "../../api/use-resources.ts";
@@ -70,12 +70,8 @@ export function DeleteDialog({
 }
 
 function Listening({ resource }: { readonly resource: string }): JSX.Element {
-  const { data } = useQuery({
-    queryKey: ["webhooks", "listening"],
-    queryFn: async () => (await api<{ readonly data: readonly Webhook[] }>("/webhooks")).data,
-    retry: false,
-  });
-  const own = data?.filter(
+  const { data } = useQuery<{ readonly data: readonly Webhook[] }>({ queryKey: ["/webhooks"] });
+  const own = data?.data.filter(
     (webhook) =>
       webhook.is_active &&
       (webhook.resource === resource || webhook.resource === "*") &&

@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { Button as AriaButton } from "react-aria-components/Button";
 import { ComboBox } from "react-aria-components/ComboBox";
@@ -6,7 +6,7 @@ import { Input } from "react-aria-components/Input";
 import { ListBox, ListBoxItem } from "react-aria-components/ListBox";
 import { Popover } from "react-aria-components/Popover";
 import { Link } from "wouter";
-import { api, queryString } from "../../api/client.ts";
+import { queryString } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { Icon } from "../../parts/icon.tsx";
 import { Field, type FieldProps } from "../../parts/field.tsx";
@@ -131,16 +131,10 @@ function hintOf(hint: FieldProps["hint"], resource: string, value: string): JSX.
 /** Searches a resource. Returns the first records of a resource without search. */
 function useFound(shape: ResourceShape | undefined, text: string): readonly Choice[] {
   const search = shape?.isSearchable === true && text !== "" ? text.slice(0, 100) : undefined;
-  const { data } = useQuery({
-    queryKey: ["picker", shape?.name, search],
+  const { data } = useQuery<{ readonly data: readonly JsonRecord[] }>({
+    queryKey: [`/resources/${shape?.name ?? ""}`, queryString({ cursor: "", per_page: mostShown, search })],
     enabled: shape !== undefined,
-    queryFn: async ({ signal }) => {
-      const query = queryString({ cursor: "", per_page: mostShown, search });
-      return await api<{ readonly data: readonly JsonRecord[] }>(`/resources/${shape?.name ?? ""}${query}`, {
-        signal,
-      });
-    },
-    placeholderData: (before) => before,
+    placeholderData: keepPreviousData,
   });
   if (shape === undefined) return [];
   return (data?.data ?? []).flatMap((record) => {
@@ -151,10 +145,9 @@ function useFound(shape: ResourceShape | undefined, text: string): readonly Choi
 
 /** Reads the title of the chosen record; undefined while it is unknown, or may not be read. */
 function useTitle(resource: string, id: string): string | undefined {
-  const { data } = useQuery({
-    queryKey: ["picker", resource, "one", id],
+  const { data } = useQuery<JsonRecord>({
+    queryKey: [recordPath(resource, id)],
     enabled: id !== "",
-    queryFn: () => api<JsonRecord>(recordPath(resource, id)),
     staleTime: 60_000,
   });
   return data === undefined ? undefined : titleOf(data, id);

@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
-import { api } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { useRights } from "../../app/caller.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
@@ -100,11 +99,8 @@ function Total({ name, search }: { readonly name: string; readonly search: URLSe
   for (const parameter of ["cursor", "sort"]) query.delete(parameter);
   query.set("per_page", "1");
   query.set("count", "estimated");
-  const text = query.toString();
-  const path = `/resources/${encodeURIComponent(name)}`;
-  const { data } = useQuery({
-    queryKey: [path, "count", text],
-    queryFn: () => api<{ readonly total: number; readonly total_is_estimate?: boolean }>(`${path}?${text}`),
+  const { data } = useQuery<{ readonly total: number; readonly total_is_estimate?: boolean }>({
+    queryKey: [`/resources/${encodeURIComponent(name)}`, `?${query}`],
   });
   if (data === undefined) return <span>…</span>;
   const about = data.total_is_estimate === true ? "about " : "";

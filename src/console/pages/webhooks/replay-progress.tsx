@@ -23,9 +23,8 @@ export function ReplayProgressPage({
   readonly id: string;
   readonly replay: string;
 }): JSX.Element {
-  const query = useQuery({
-    queryKey: [path, replay],
-    queryFn: ({ signal }) => api<Replay>(`${path}/${encodeURIComponent(replay)}`, { signal }),
+  const query = useQuery<Replay>({
+    queryKey: [path, `/${encodeURIComponent(replay)}`],
     refetchInterval: (asked) => {
       const { data, error } = asked.state;
       const isOver = data === undefined || hasEnded(data);
@@ -93,7 +92,7 @@ function Steer({ replay }: { readonly replay: Replay }): JSX.Element {
   const move = useWrite({
     mutationFn: (to: "pause" | "resume" | "cancel") =>
       api<Replay>(`${path}/${replay.id}/${to}`, { method: "POST" }),
-    onSuccess: (moved) => client.setQueryData([path, String(replay.id)], moved),
+    onSuccess: (moved) => client.setQueryData([path, `/${replay.id}`], moved),
     onError: () => client.invalidateQueries({ queryKey: [path] }),
   });
   const isPaused = replay.state === "paused";
