@@ -136,7 +136,7 @@ describe("a record in the console", function () {
     await page.goto(new URL(`/console/events/${uuid}`, page.url()).href);
     await page.getByText("Only the newest 1 are shown.").waitFor();
     await page.unroute("**/webhook-deliveries?*");
-    await page.getByRole("link", { name: "All deliveries of the event" }).click();
+    await page.getByRole("link", { name: "All of them" }).click();
     await page.getByRole("heading", { name: "Deliveries" }).waitFor();
     await page.getByRole("cell", { name: "delivered" }).waitFor();
     await expectSound(shown);

@@ -17,6 +17,12 @@ export const eventColumn: Column<Pick<Delivery, "resource" | "record_id" | "even
   ),
 };
 
+/** Column of the receiver. */
+export const receiverColumn: Column<Pick<Delivery, "url">> = {
+  title: "Receiver",
+  render: ({ url }) => <span title={url}>{url}</span>,
+};
+
 /** The columns of every table of deliveries. */
 export const deliveryColumns: readonly Column<Delivery>[] = [
   eventColumn,
@@ -27,7 +33,7 @@ export const deliveryColumns: readonly Column<Delivery>[] = [
     render: ({ attempt, max_attempts: most }) => `${attempt} of ${most}`,
   },
   { title: "Next attempt or last error", render: (delivery) => <Outlook delivery={delivery} /> },
-  { title: "Receiver", render: ({ url }) => <span title={url}>{url}</span> },
+  receiverColumn,
   { title: "Made", render: ({ created_at: time }) => <Time value={time} /> },
 ];
 

@@ -1,24 +1,25 @@
 import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
 import { Link } from "wouter";
-import { api } from "../../api/client.ts";
-import { every } from "../../api/every.ts";
-import type { CursorPage, Delivery, ServiceEvent } from "../../api/types.ts";
+import type { ServiceEvent } from "../../api/types.ts";
 import { TriggerBadge } from "../../parts/badge.tsx";
 import { LinkButton } from "../../parts/button.tsx";
 import { JsonView } from "../../parts/code.tsx";
-import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
-import { deliveryColumns, eventColumn } from "../deliveries/delivery-columns.tsx";
+import { deliveryColumns, eventColumn, receiverColumn } from "../deliveries/delivery-columns.tsx";
+import { NewestDeliveries } from "../deliveries/newest-deliveries.tsx";
+
+/** The columns of deliveries of one event: who got it comes first. */
+const columns = [
+  receiverColumn,
+  ...deliveryColumns.filter((one) => one !== eventColumn && one !== receiverColumn),
+];
 
 /** Shows one event: the record at that time, and the webhooks that got it. */
 export function EventPage({ uuid }: { readonly uuid: string }): JSX.Element {
-  const query = useQuery({
-    queryKey: ["/events", "one", uuid],
-    queryFn: ({ signal }) => api<ServiceEvent>(`/events/${encodeURIComponent(uuid)}`, { signal }),
-  });
+  const query = useQuery<ServiceEvent>({ queryKey: ["/events", `/${encodeURIComponent(uuid)}`] });
   const event = query.data;
   return (
     <Page
@@ -30,7 +31,17 @@ export function EventPage({ uuid }: { readonly uuid: string }): JSX.Element {
         {(current) => (
           <>
             <Summary event={current} />
-            <Deliveries event={current} />
+            <NewestDeliveries
+              title="Who got it"
+              filter={`event_id=${current.id}`}
+              most={50}
+              columns={columns}
+              empty={
+                <Empty icon="deliveries" title="There is no delivery of it that you may see">
+                  It matched no webhook of yours, or its deliveries are no longer kept.
+                </Empty>
+              }
+            />
           </>
         )}
       </QueryView>
@@ -83,46 +94,4 @@ function Summary({ event }: { readonly event: ServiceEvent }): JSX.Element {
       </div>
     </Card>
   );
-}
-
-function Deliveries({ event: { id } }: { readonly event: ServiceEvent }): JSX.Element {
-  const query = useQuery({
-    queryKey: ["/webhook-deliveries", "of", id],
-    refetchInterval: every(5_000),
-    queryFn: ({ signal }) =>
-      api<CursorPage<Delivery>>(`/webhook-deliveries?event_id=${id}&cursor=&per_page=50`, { signal }),
-  });
-  return (
-    <Card title="Who got it" isFlush>
-      <QueryView query={query} lines={3}>
-        {({ data, next_cursor: older }) =>
-          data.length === 0 ? (
-            <Empty icon="deliveries" title="There is no delivery of it that you may see">
-              It matched no webhook of yours, or its deliveries are no longer kept.
-            </Empty>
-          ) : (
-            <>
-              <DataTable
-                label="Who got it"
-                columns={deliveryColumns.filter((one) => one !== eventColumn).toSorted(receiverFirst)}
-                rows={data}
-                rowKey={(delivery) => delivery.id}
-                rowHref={(delivery) => `/deliveries/${delivery.id}`}
-              />
-              {older !== null && (
-                <p className="pager small muted">
-                  <span>Only the newest {data.length} are shown.</span>
-                  <Link href={`/deliveries?event_id=${id}`}>All deliveries of the event</Link>
-                </p>
-              )}
-            </>
-          )
-        }
-      </QueryView>
-    </Card>
-  );
-}
-
-function receiverFirst(one: Column<Delivery>, other: Column<Delivery>): number {
-  return Number(other.title === "Receiver") - Number(one.title === "Receiver");
 }

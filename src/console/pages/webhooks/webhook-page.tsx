@@ -1,17 +1,12 @@
-import { useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
-import { api } from "../../api/client.ts";
-import { every } from "../../api/every.ts";
-import type { CursorPage, Delivery } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { StatusBadge } from "../../parts/badge.tsx";
-import { LinkButton } from "../../parts/button.tsx";
 import { JsonView } from "../../parts/code.tsx";
-import { DataTable } from "../../parts/data-table.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
-import { deliveryColumns } from "../deliveries/delivery-columns.tsx";
+import { deliveryColumns, receiverColumn } from "../deliveries/delivery-columns.tsx";
+import { NewestDeliveries } from "../deliveries/newest-deliveries.tsx";
 import { EditWebhook } from "./edit-webhook.tsx";
 import { EventNames } from "./event-names.tsx";
 import { healthOf, resourceTitle } from "./health.ts";
@@ -41,7 +36,17 @@ export function WebhookPage({ id }: { readonly id: string }): JSX.Element {
               <Summary found={current} />
             )}
             {current.isOwn && <TestPanel webhook={current.webhook} />}
-            <LastDeliveries webhook={current.webhook} />
+            <NewestDeliveries
+              title="Last deliveries"
+              filter={`webhook_id=${current.webhook.id}`}
+              most={10}
+              columns={deliveryColumns.filter((one) => one !== receiverColumn)}
+              empty={
+                <Empty icon="deliveries" title="No deliveries yet">
+                  The next event that matches makes one. A ping shows now whether the receiver answers.
+                </Empty>
+              }
+            />
           </>
         )}
       </QueryView>
@@ -109,42 +114,4 @@ function previousSecret({ previous_secret_until: until }: Webhook): readonly [st
       </span>,
     ],
   ];
-}
-
-function LastDeliveries({ webhook: { id } }: { readonly webhook: Webhook }): JSX.Element {
-  const query = useQuery({
-    queryKey: ["/webhook-deliveries", "last", id],
-    refetchInterval: every(5_000),
-    queryFn: ({ signal }) =>
-      api<CursorPage<Delivery>>(`/webhook-deliveries?webhook_id=${id}&cursor=&per_page=10`, { signal }),
-  });
-  return (
-    <Card
-      title="Last deliveries"
-      isFlush
-      actions={
-        <LinkButton href={`/deliveries?webhook_id=${id}`} kind="quiet" icon="right">
-          All of them
-        </LinkButton>
-      }
-    >
-      <QueryView query={query} lines={4}>
-        {({ data }) =>
-          data.length === 0 ? (
-            <Empty icon="deliveries" title="No deliveries yet">
-              The next event that matches makes one. A ping shows now whether the receiver answers.
-            </Empty>
-          ) : (
-            <DataTable
-              label="Last deliveries"
-              columns={deliveryColumns.filter(({ title }) => title !== "Receiver")}
-              rows={data}
-              rowKey={(delivery) => delivery.id}
-              rowHref={(delivery) => `/deliveries/${delivery.id}`}
-            />
-          )
-        }
-      </QueryView>
-    </Card>
-  );
 }
