@@ -219,7 +219,7 @@ describe("the console's pages for admins", function () {
       await page.keyboard.press("Escape");
       await page.getByLabel("By, id").fill("999999");
       await page.keyboard.press("Tab");
-      await page.getByText("No entry fits").waitFor();
+      await page.getByText("Nothing is like that").waitFor();
       await page.getByLabel("Since").fill("2020-02-03T04:05");
       await page.getByLabel("Since").blur();
       await until(() => page.url().includes("since=2020-02-0"), { what: "the time in the URL" });

@@ -55,7 +55,7 @@ describe("the deliveries of the console", function () {
       await picture(shown, `console-deliveries-${width}`);
 
       await page.getByRole("button", { name: "failed", exact: true }).click();
-      await page.getByText("No delivery is like that").waitFor();
+      await page.getByText("Nothing is like that").waitFor();
       await page.getByRole("button", { name: "delivered", exact: true }).click();
       await page.getByRole("cell", { name: "delivered" }).waitFor();
       expect(page.url()).to.include("status=delivered,failed");
@@ -66,7 +66,7 @@ describe("the deliveries of the console", function () {
       await page.getByRole("button", { name: "More filters" }).click();
       await page.getByLabel("Record").fill(String(order.id + 1_000));
       await page.keyboard.press("Enter");
-      await page.getByText("No delivery is like that").waitFor();
+      await page.getByText("Nothing is like that").waitFor();
       await page.getByRole("button", { name: "Clear" }).click();
       await page.getByRole("cell", { name: "retrying" }).waitFor();
       await page.getByLabel("Webhook").fill("two");
@@ -323,7 +323,7 @@ describe("the deliveries of the console", function () {
     await page.getByText("The created after field must be a date").waitFor();
     await expectSound(shown);
     await page.getByRole("button", { name: "Show the list without that" }).click();
-    await page.getByText("No delivery is like that").waitFor();
+    await page.getByText("Nothing is like that").waitFor();
     await shown.close();
   });
 

@@ -19,7 +19,7 @@ describe("the events of the console", function () {
 
   it("say what to do next while there are none", async () => {
     const shown = await scene.open(ada.token, "/events?resource=orders");
-    await shown.page.getByText("No event is like that").waitFor();
+    await shown.page.getByText("Nothing is like that").waitFor();
     await shown.page.getByText("live", { exact: true }).waitFor();
     await expectSound(shown);
     await shown.close();

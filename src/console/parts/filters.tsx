@@ -40,11 +40,7 @@ export function FilterBar({
         </Button>
       )}
       {isSet && (
-        <Button
-          kind="quiet"
-          icon="cross"
-          onPress={() => url.change(Object.fromEntries(names.map((name) => [name, null])))}
-        >
+        <Button kind="quiet" icon="cross" onPress={() => url.clear(names)}>
           Clear
         </Button>
       )}

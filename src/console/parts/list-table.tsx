@@ -1,40 +1,61 @@
 import type { UseQueryResult } from "@tanstack/react-query";
 import type { JSX, ReactNode } from "react";
-import { DataTable, type TableProps } from "./data-table.tsx";
-import { QueryView } from "./state.tsx";
-
-/** A page of a list; only one by cursor may have no rows before the end of the list. */
-interface ListPage<Row> {
-  readonly data: readonly Row[];
-  readonly next_cursor?: string | null;
-}
+import type { CursorPage } from "../api/types.ts";
+import { Button } from "./button.tsx";
+import { DataTable, Pager, type TableProps } from "./data-table.tsx";
+import { Empty, QueryView } from "./state.tsx";
+import type { UrlState } from "./url-state.ts";
 
 /** Shows the page of a list that a query reads, and below it what turns its pages. */
-export function ListTable<Row, Page extends ListPage<Row>>({
+export function ListTable<Row>({
   query,
   lines,
+  filters = [],
   empty,
-  children,
+  total,
   ...table
 }: Omit<TableProps<Row>, "rows" | "isStale"> & {
-  readonly query: UseQueryResult<Page & ListPage<Row>>;
+  readonly url: UrlState;
+  readonly query: UseQueryResult<CursorPage<Row>>;
   readonly lines?: number;
-  /** Shown instead of a list without rows. */
+  /** Parameters that narrow the list. */
+  readonly filters?: readonly string[];
+  /** Shown instead of a list without rows that no filter narrows. */
   readonly empty: ReactNode;
-  readonly children: (page: Page) => ReactNode;
+  /** Text in the foot about the whole list, such as a count. */
+  readonly total?: ReactNode;
 }): JSX.Element {
+  const { url } = table;
   return (
-    <QueryView query={query} lines={lines} url={table.url}>
+    <QueryView query={query} lines={lines} url={url}>
       {(page) =>
-        page.data.length === 0 && (page.next_cursor ?? null) === null ? (
-          empty
-        ) : (
+        page.data.length > 0 || page.next_cursor !== null ? (
           <>
             <DataTable {...table} rows={page.data} isStale={query.isPlaceholderData} />
-            {children(page)}
+            <Pager page={page} url={url} total={total} />
           </>
+        ) : (
+          <NoRows url={url} filters={filters} empty={empty} />
         )
       }
     </QueryView>
+  );
+}
+
+/** Shown instead of a list without rows: a way out of its filters, or what to do first. */
+export function NoRows({
+  url,
+  filters,
+  empty,
+}: {
+  readonly url: UrlState;
+  readonly filters: readonly string[];
+  readonly empty: ReactNode;
+}): ReactNode {
+  if (!filters.some((name) => url.search.has(name))) return empty;
+  return (
+    <Empty title="Nothing is like that" action={<Button onPress={() => url.clear(filters)}>Show all</Button>}>
+      Change the filters, or clear them.
+    </Empty>
   );
 }

@@ -65,7 +65,7 @@ export function ErrorNote({
         <RequestId error={error} />
       </div>
       {url !== undefined && wrong.length > 0 ? (
-        <Button icon="up" onPress={() => url.change(Object.fromEntries(wrong.map((name) => [name, null])))}>
+        <Button icon="up" onPress={() => url.clear(wrong)}>
           {/* The cursor in a link may be of another user. */}
           {wrong.every((name) => name === "cursor") ? "To the first page" : "Show the list without that"}
         </Button>

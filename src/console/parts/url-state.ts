@@ -9,8 +9,8 @@ export interface UrlState {
    * page.
    */
   readonly change: (changes: Readonly<Record<string, string | null>>, isPage?: boolean) => void;
-  /** Replaces all parameters. */
-  readonly replace: (search: URLSearchParams) => void;
+  /** Removes parameters. */
+  readonly clear: (names: readonly string[]) => void;
 }
 
 /**
@@ -24,23 +24,17 @@ export function useUrlState(): UrlState {
   const path = `~${usePathname()}`;
   const [, navigate] = useLocation();
   const search = new URLSearchParams(text);
-  const replace = (next: URLSearchParams): void => {
+  const change: UrlState["change"] = (changes, isPage = false) => {
+    // Uses the current URL, because a delayed search would otherwise undo later choices.
+    const next = new URLSearchParams(location.search);
+    for (const [name, value] of Object.entries(changes))
+      if (value === null) next.delete(name);
+      else next.set(name, value);
+    if (!isPage) next.delete("cursor");
     const query = readable(next);
     navigate(query === "" ? path : `${path}?${query}`);
   };
-  return {
-    search,
-    replace,
-    change: (changes, isPage = false) => {
-      // Uses the current URL, because a delayed search would otherwise undo later choices.
-      const next = new URLSearchParams(location.search);
-      for (const [name, value] of Object.entries(changes))
-        if (value === null) next.delete(name);
-        else next.set(name, value);
-      if (!isPage) next.delete("cursor");
-      replace(next);
-    },
-  };
+  return { search, change, clear: (names) => change(Object.fromEntries(names.map((name) => [name, null]))) };
 }
 
 /** Returns the query string with brackets, commas and colons unescaped. */

@@ -4,7 +4,7 @@ import type { Json, JsonRecord } from "../../api/types.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { JsonView, Value } from "../../parts/code.tsx";
-import { DataTable, Pager } from "../../parts/data-table.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import type { Option } from "../../parts/field.tsx";
 import { FilterBar, SelectFilter, TimeFilter, TypedFilter } from "../../parts/filters.tsx";
@@ -25,7 +25,6 @@ export function AuditPage(): JSX.Element {
   const url = useUrlState();
   const query = useList<AuditEntry>("/audit", url.search);
   const [shown, setShown] = useState<AuditEntry | null>(null);
-  const isFiltered = filters.some((name) => url.search.has(name));
   return (
     <Page title="Audit trail">
       <Card isFlush title="Who changed what" note="Users, tokens, webhooks, keys, tables and configuration.">
@@ -57,19 +56,9 @@ export function AuditPage(): JSX.Element {
               ),
             },
           ]}
-          empty={
-            <Empty
-              title="No entry fits"
-              action={
-                isFiltered && <Button onPress={() => url.replace(new URLSearchParams())}>Show all</Button>
-              }
-            >
-              <p>Each change of who may do what leaves an entry here.</p>
-            </Empty>
-          }
-        >
-          {(page) => <Pager page={page} url={url} />}
-        </ListTable>
+          filters={filters}
+          empty={<Empty title="No entry yet">Each change of who may do what leaves an entry here.</Empty>}
+        />
       </Card>
       {shown !== null && <Details entry={shown} onClose={() => setShown(null)} />}
     </Page>

@@ -5,7 +5,7 @@ import { api } from "../../api/client.ts";
 import type { CursorPage, Delivery } from "../../api/types.ts";
 import { Badge, TriggerBadge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
-import { Pager, type Column } from "../../parts/data-table.tsx";
+import type { Column } from "../../parts/data-table.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
 import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
@@ -99,9 +99,8 @@ export function DeadLettersPage(): JSX.Element {
               <p>A delivery comes here when its last attempt has failed.</p>
             </Empty>
           }
-        >
-          {(page) => <Pager page={page} url={url} total={<Queued count={page.queued} />} />}
-        </ListTable>
+          total={query.data && <Queued count={query.data.queued} />}
+        />
       </Card>
       {wanted.length > 0 && (
         <RetryDialog

@@ -10,10 +10,9 @@ import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toast.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
-import { NumberPager } from "./number-pager.tsx";
+import { useList } from "../../parts/use-list.ts";
 import { TokenDialog } from "./token-dialog.tsx";
 import type { Token } from "./types.ts";
-import { useNumbered } from "./use-numbered.ts";
 
 /**
  * Lists, creates and revokes tokens.
@@ -22,7 +21,7 @@ import { useNumbered } from "./use-numbered.ts";
  */
 export function TokenList({ path, owner }: { readonly path: string; readonly owner?: string }): JSX.Element {
   const url = useUrlState();
-  const query = useNumbered<Token>(path, url.search);
+  const query = useList<Token>(path, url.search);
   const client = useQueryClient();
   const [isMaking, setMaking] = useState(false);
   const [revoked, setRevoked] = useState<Token | null>(null);
@@ -42,6 +41,7 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
       <ListTable
         label="Tokens"
         query={query}
+        url={url}
         lines={3}
         rowKey={({ id }) => id}
         columns={[
@@ -66,9 +66,7 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
             <p>{owner === undefined ? "You have" : `${owner} has`} nothing to call the API with.</p>
           </Empty>
         }
-      >
-        {(page) => <NumberPager page={page} url={url} />}
-      </ListTable>
+      />
       {isMaking && <TokenDialog path={path} onMade={refresh} onClose={() => setMaking(false)} />}
       {revoked !== null && (
         <ConfirmDialog

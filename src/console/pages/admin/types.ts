@@ -1,13 +1,5 @@
 import type { Delivery, JsonRecord } from "../../api/types.ts";
 
-/** A page of a list by number. */
-export interface NumberedPage<T> {
-  readonly data: readonly T[];
-  readonly current_page: number;
-  readonly last_page: number;
-  readonly total: number;
-}
-
 export interface User {
   readonly id: number;
   readonly name: string;

@@ -2,6 +2,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
+import { FilterBar, TextFilter } from "../../parts/filters.tsx";
 import { useWayOn } from "../../parts/leaving.ts";
 import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
@@ -9,14 +10,15 @@ import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toast.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
-import { NumberPager } from "./number-pager.tsx";
+import { useList } from "../../parts/use-list.ts";
 import type { User } from "./types.ts";
-import { useNumbered } from "./use-numbered.ts";
 import { UserDialog } from "./user-dialog.tsx";
+
+const filters = ["filter[name][contains]", "filter[email][contains]"];
 
 export function UsersPage(): JSX.Element {
   const url = useUrlState();
-  const query = useNumbered<User>("/users", url.search);
+  const query = useList<User>("/users", url.search);
   const client = useQueryClient();
   const [isMaking, setMaking] = useState(false);
   const goOn = useWayOn();
@@ -28,22 +30,26 @@ export function UsersPage(): JSX.Element {
   return (
     <Page title="Users" actions={create}>
       <Card isFlush>
+        <FilterBar url={url} names={filters}>
+          <TextFilter label="Name has" name="filter[name][contains]" url={url} />
+          <TextFilter label="E-mail has" name="filter[email][contains]" url={url} />
+        </FilterBar>
         <ListTable
           label="Users"
           query={query}
+          url={url}
           rowKey={({ id }) => id}
           rowHref={({ id }) => `/admin/users/${id}`}
           columns={[
-            { title: "Name", render: ({ name }) => name },
-            { title: "E-mail", render: ({ email }) => email },
+            { title: "Name", sortBy: "name", render: ({ name }) => name },
+            { title: "E-mail", sortBy: "email", render: ({ email }) => email },
             { title: "State", render: (user) => <UserBadges user={user} /> },
-            { title: "Id", isNumeric: true, render: ({ id }) => id },
+            { title: "Id", sortBy: "id", isNumeric: true, render: ({ id }) => id },
             { title: "Made", render: (user) => <Time value={user.created_at} /> },
           ]}
+          filters={filters}
           empty={<Empty title="No user on this page" action={create} />}
-        >
-          {(page) => <NumberPager page={page} url={url} />}
-        </ListTable>
+        />
       </Card>
       {isMaking && (
         <UserDialog

@@ -2,7 +2,6 @@ import type { JSX } from "react";
 import type { Delivery } from "../../api/types.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { LinkButton } from "../../parts/button.tsx";
-import { Pager } from "../../parts/data-table.tsx";
 import { ChoiceFilter, FilterBar, SelectFilter, TextFilter, TimeFilter } from "../../parts/filters.tsx";
 import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
@@ -19,7 +18,6 @@ const filters = ["status", "resource", "event", ...rareFilters];
 export function DeliveryListPage(): JSX.Element {
   const url = useUrlState();
   const query = useList<Delivery>("/webhook-deliveries", url.search);
-  const isFiltered = filters.some((name) => url.search.has(name));
   return (
     <Page title="Deliveries">
       <Card isFlush>
@@ -31,10 +29,21 @@ export function DeliveryListPage(): JSX.Element {
           columns={deliveryColumns}
           rowKey={({ id }) => id}
           rowHref={({ id }) => `/deliveries/${id}`}
-          empty={<NoDeliveries isFiltered={isFiltered} />}
-        >
-          {(page) => <Pager page={page} url={url} />}
-        </ListTable>
+          filters={filters}
+          empty={
+            <Empty
+              icon="deliveries"
+              title="No deliveries yet"
+              action={
+                <LinkButton href="/webhooks/new" kind="primary" icon="plus">
+                  New webhook
+                </LinkButton>
+              }
+            >
+              Each event that a webhook matches makes one. Make a webhook, then change a record.
+            </Empty>
+          }
+        />
       </Card>
     </Page>
   );
@@ -83,20 +92,3 @@ const operational = ["webhook.failing", "webhook.disabled", "delivery.failed"].m
   value,
   title: value,
 }));
-
-function NoDeliveries({ isFiltered }: { readonly isFiltered: boolean }): JSX.Element {
-  if (isFiltered) return <Empty title="No delivery is like that">Change the filters, or clear them.</Empty>;
-  return (
-    <Empty
-      icon="deliveries"
-      title="No deliveries yet"
-      action={
-        <LinkButton href="/webhooks/new" kind="primary" icon="plus">
-          New webhook
-        </LinkButton>
-      }
-    >
-      Each event that a webhook matches makes one. Make a webhook, then change a record.
-    </Empty>
-  );
-}

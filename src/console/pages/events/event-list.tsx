@@ -8,6 +8,7 @@ import { shortened } from "../../parts/code.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
 import { goToListHead } from "../../parts/list-head.ts";
+import { NoRows } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty, ErrorLine, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -17,6 +18,7 @@ import { eventOptions } from "../deliveries/delivery-list.tsx";
 import { mostShown, useEventStream, type StreamState } from "./use-event-stream.ts";
 
 const filters = ["resource", "event", "record_id"];
+const allFilters = [...filters, "before"];
 
 const columns: readonly Column<ServiceEvent>[] = [
   eventColumn,
@@ -104,12 +106,16 @@ function Listed({
   // The events that are no longer shown are on the next page.
   const older = all.length > mostShown ? String(rows.at(-1)?.id) : page.next_cursor;
   if (rows.length === 0 && page.next_cursor === null)
-    return url.search.has("before") || filters.some((name) => url.search.has(name)) ? (
-      <Empty title="No event is like that">Change the filters, or clear them.</Empty>
-    ) : (
-      <Empty icon="events" title="Nothing has happened yet">
-        Change a record of a resource with triggers, and its event appears here by itself.
-      </Empty>
+    return (
+      <NoRows
+        url={url}
+        filters={allFilters}
+        empty={
+          <Empty icon="events" title="Nothing has happened yet">
+            Change a record of a resource with triggers, and its event appears here by itself.
+          </Empty>
+        }
+      />
     );
   return (
     <>
@@ -144,7 +150,7 @@ function Listed({
 function Filters({ url }: { readonly url: UrlState }): JSX.Element {
   const { data } = useResources();
   return (
-    <FilterBar url={url} names={[...filters, "before"]}>
+    <FilterBar url={url} names={allFilters}>
       <SelectFilter
         label="Resource"
         name="resource"

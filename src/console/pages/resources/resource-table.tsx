@@ -3,13 +3,13 @@ import type { JSX } from "react";
 import type { JsonRecord } from "../../api/types.ts";
 import { useRights } from "../../app/caller.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
-import { Pager, type Column } from "../../parts/data-table.tsx";
+import type { Column } from "../../parts/data-table.tsx";
 import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { SearchBox } from "../../parts/search-box.tsx";
 import { Empty } from "../../parts/state.tsx";
 import { listQuery, useList } from "../../parts/use-list.ts";
-import { useUrlState, type UrlState } from "../../parts/url-state.ts";
+import { useUrlState } from "../../parts/url-state.ts";
 import { ColumnsButton, Conditions, FilterButton } from "./filter-bar.tsx";
 import { valueAt } from "./form-fields.ts";
 import { idOf } from "./record-key.ts";
@@ -58,38 +58,16 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
           columns={shown.map((path) => columnOf(path, shape))}
           rowKey={(row) => idOf(row, shape) ?? JSON.stringify(row)}
           {...linkOf(shape, rows)}
-          empty={<NoRecords name={shape.name} url={url} create={create} />}
-        >
-          {(page) => <Pager page={page} url={url} total={<Total name={shape.name} search={url.search} />} />}
-        </ListTable>
+          filters={[...url.search.keys()].filter((key) => key === "search" || key.startsWith("filter["))}
+          empty={
+            <Empty icon="resources" title={`There are no ${shape.name} that you may see`} action={create}>
+              {mayCreate ? "Create the first one." : "Those who may create them make the first one."}
+            </Empty>
+          }
+          total={<Total name={shape.name} search={url.search} />}
+        />
       </Card>
     </Page>
-  );
-}
-
-function NoRecords({
-  name,
-  url,
-  create,
-}: {
-  readonly name: string;
-  readonly url: UrlState;
-  readonly create: JSX.Element | false;
-}): JSX.Element {
-  const isNarrowed = [...url.search.keys()].some((key) => key === "search" || key.startsWith("filter["));
-  if (isNarrowed)
-    return (
-      <Empty
-        title={`No ${name} match`}
-        action={<Button onPress={() => url.replace(new URLSearchParams())}>Show all</Button>}
-      >
-        Remove a filter or shorten the search.
-      </Empty>
-    );
-  return (
-    <Empty icon="resources" title={`There are no ${name} that you may see`} action={create}>
-      {create === false ? "Those who may create them make the first one." : "Create the first one."}
-    </Empty>
   );
 }
 

@@ -3,7 +3,7 @@ import type { Webhook } from "../../api/webhook-types.ts";
 import { useRights } from "../../app/caller.ts";
 import { StatusBadge } from "../../parts/badge.tsx";
 import { LinkButton } from "../../parts/button.tsx";
-import { Pager, type Column } from "../../parts/data-table.tsx";
+import type { Column } from "../../parts/data-table.tsx";
 import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
 import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
@@ -53,7 +53,6 @@ export function WebhookListPage(): JSX.Element {
   const { isAdmin, has } = useRights();
   const query = useList<Webhook>("/webhooks", url.search);
   const isOfAll = url.search.has("user_id");
-  const isFiltered = filters.some((name) => url.search.has(name));
   const create = has("webhooks") && (
     <LinkButton href="/webhooks/new" kind="primary" icon="plus">
       New webhook
@@ -91,27 +90,15 @@ export function WebhookListPage(): JSX.Element {
           columns={isOfAll ? [...columns, userColumn] : columns}
           rowKey={({ id }) => id}
           rowHref={({ id }) => `/webhooks/${id}`}
-          empty={<NoWebhooks isFiltered={isFiltered} action={create} />}
-        >
-          {(page) => <Pager page={page} url={url} />}
-        </ListTable>
+          filters={filters}
+          empty={
+            <Empty icon="webhooks" title="No webhooks yet" action={create}>
+              A webhook sends what happens to your records to a URL of yours, signed, until it arrives.
+            </Empty>
+          }
+        />
       </Card>
     </Page>
-  );
-}
-
-function NoWebhooks({
-  isFiltered,
-  action,
-}: {
-  readonly isFiltered: boolean;
-  readonly action: JSX.Element | false;
-}): JSX.Element {
-  if (isFiltered) return <Empty title="No webhook is like that">Change the filters, or clear them.</Empty>;
-  return (
-    <Empty icon="webhooks" title="No webhooks yet" action={action}>
-      A webhook sends what happens to your records to a URL of yours, signed, until it arrives.
-    </Empty>
   );
 }
 
