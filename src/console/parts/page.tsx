@@ -86,14 +86,10 @@ export function Card({
 }
 
 /** Shows pairs of a name and a value. */
-export function Facts({
-  facts,
-}: {
-  readonly facts: readonly (readonly [name: string, value: ReactNode])[];
-}): JSX.Element {
+export function Facts({ facts }: { readonly facts: Readonly<Record<string, ReactNode>> }): JSX.Element {
   return (
     <dl className="facts">
-      {facts.map(([name, value]) => (
+      {Object.entries(facts).map(([name, value]) => (
         <div key={name}>
           <dt>{name}</dt>
           <dd className="break">{value}</dd>

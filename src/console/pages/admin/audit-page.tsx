@@ -160,13 +160,13 @@ function Details({
     <Dialog title={entry.action} isWide onClose={onClose}>
       <div className="stack">
         <Facts
-          facts={[
-            ["Time", <Time key="time" value={entry.occurred_at} isExact />],
-            ["To what", <Subject key="subject" entry={entry} />],
-            ["By", <Actor key="actor" entry={entry} />],
-            ["From", entry.source ?? "unknown"],
-            ["Request", entry.request_id === null ? "none" : <code key="request">{entry.request_id}</code>],
-          ]}
+          facts={{
+            Time: <Time value={entry.occurred_at} isExact />,
+            "To what": <Subject entry={entry} />,
+            By: <Actor entry={entry} />,
+            From: entry.source ?? "unknown",
+            Request: entry.request_id === null ? "none" : <code>{entry.request_id}</code>,
+          }}
         />
         {names.length > 0 && (
           <DataTable

@@ -56,11 +56,11 @@ function InEffect({ configuration }: { readonly configuration: ConfigurationInEf
     <Card title="In effect">
       <div className="stack">
         <Facts
-          facts={[
-            ["Version", configuration.version],
-            ["Checksum", <code key="hash">{configuration.hash}</code>],
-            ["Loaded", <Time key="loaded" value={configuration.loaded_at} isExact />],
-          ]}
+          facts={{
+            Version: configuration.version,
+            Checksum: <code>{configuration.hash}</code>,
+            Loaded: <Time value={configuration.loaded_at} isExact />,
+          }}
         />
         {processes.length > 0 && (
           <DataTable

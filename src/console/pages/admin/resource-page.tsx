@@ -32,7 +32,7 @@ export function ResourcePage({ name }: { readonly name: string }): JSX.Element {
           return (
             <>
               <Card>
-                <Facts facts={[["File", <code key="file">{resource.file}</code>]]} />
+                <Facts facts={{ File: <code>{resource.file}</code> }} />
               </Card>
               <Tabs
                 label="Shown as"

@@ -48,16 +48,14 @@ function Shown({ user, path }: { readonly user: User; readonly path: string }): 
     >
       <Card title="User">
         <Facts
-          facts={[
-            ["Id", user.id],
-            ["E-mail", user.email],
-            ["Subject at the issuer", user.subject ?? "none: signs in with tokens"],
-            ["Made", <Time key="made" value={user.created_at} isExact />],
-            ["Changed", <Time key="changed" value={user.updated_at} isExact />],
-            ...(user.disabled_at === null
-              ? []
-              : [["Disabled", <Time key="disabled" value={user.disabled_at} isExact />] as const]),
-          ]}
+          facts={{
+            Id: user.id,
+            "E-mail": user.email,
+            "Subject at the issuer": user.subject ?? "none: signs in with tokens",
+            Made: <Time value={user.created_at} isExact />,
+            Changed: <Time value={user.updated_at} isExact />,
+            ...(user.disabled_at !== null && { Disabled: <Time value={user.disabled_at} isExact /> }),
+          }}
         />
       </Card>
       <TokenList path={`${path}/tokens`} owner={user.name} />

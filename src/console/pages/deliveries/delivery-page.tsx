@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
-import type { JSX } from "react";
+import type { JSX, ReactNode } from "react";
 import { Link } from "wouter";
 import { apiAnswer } from "../../api/client.ts";
 import { isAway } from "../../api/api-error.ts";
@@ -65,53 +65,31 @@ function Summary({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Eleme
           {storyOf(delivery)}
         </p>
         <Facts
-          facts={[
-            [
-              "Event",
-              <span key="event" className="row">
+          facts={{
+            Event: (
+              <span className="row">
                 <TriggerBadge trigger={event} />
                 <Link href={`/events/${uuid}`}>
                   {resource} {record}
                 </Link>
-              </span>,
-            ],
-            ["Happened", <Time key="happened" value={delivery.occurred_at} isExact />],
-            [
-              "Webhook",
-              <Link key="webhook" href={`/webhooks/${webhook}`}>
-                {webhook}
-              </Link>,
-            ],
-            [
-              "To",
-              <span key="url" className="mono">
-                {delivery.url}
-              </span>,
-            ],
-            ["Attempts", `${delivery.attempt} of ${delivery.max_attempts}`],
-            ["UUID", <code key="uuid">{delivery.uuid}</code>],
-            ...chainOf(delivery),
-          ]}
+              </span>
+            ),
+            Happened: <Time value={delivery.occurred_at} isExact />,
+            Webhook: <Link href={`/webhooks/${webhook}`}>{webhook}</Link>,
+            To: <span className="mono">{delivery.url}</span>,
+            Attempts: `${delivery.attempt} of ${delivery.max_attempts}`,
+            UUID: <code>{delivery.uuid}</code>,
+            ...(delivery.trigger_kind === "manual" && madeFrom(delivery)),
+          }}
         />
       </div>
     </Card>
   );
 }
 
-function chainOf({
-  parent_delivery_id: parent,
-  trigger_kind: kind,
-}: DeliveryDetail): readonly [string, JSX.Element][] {
-  if (kind !== "manual") return [];
-  if (parent === null) return [["Made by", <span key="kind">a replay</span>]];
-  return [
-    [
-      "Made from",
-      <Link key="parent" href={`/deliveries/${parent}`}>
-        delivery {parent}
-      </Link>,
-    ],
-  ];
+function madeFrom({ parent_delivery_id: parent }: DeliveryDetail): Readonly<Record<string, ReactNode>> {
+  if (parent === null) return { "Made by": "a replay" };
+  return { "Made from": <Link href={`/deliveries/${parent}`}>delivery {parent}</Link> };
 }
 
 function Actions({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Element {

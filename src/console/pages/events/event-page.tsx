@@ -1,6 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
-import { Link } from "wouter";
 import type { ServiceEvent } from "../../api/types.ts";
 import { TriggerBadge } from "../../parts/badge.tsx";
 import { LinkButton } from "../../parts/button.tsx";
@@ -10,6 +9,7 @@ import { Empty, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { deliveryColumns, eventColumn, receiverColumn } from "../deliveries/delivery-columns.tsx";
 import { NewestDeliveries } from "../deliveries/newest-deliveries.tsx";
+import { recordPath } from "../resources/record-key.ts";
 
 /** The columns of deliveries of one event: who got it comes first. */
 const columns = [
@@ -56,10 +56,7 @@ function Summary({ event }: { readonly event: ServiceEvent }): JSX.Element {
       title="The record as it was"
       actions={
         <>
-          <LinkButton
-            href={`/resources/${encodeURIComponent(resource)}/${encodeURIComponent(record)}`}
-            icon="resources"
-          >
+          <LinkButton href={recordPath(resource, record)} icon="resources">
             As it is now
           </LinkButton>
           <LinkButton
@@ -73,18 +70,11 @@ function Summary({ event }: { readonly event: ServiceEvent }): JSX.Element {
     >
       <div className="stack">
         <Facts
-          facts={[
-            ["Happened", <Time key="time" value={event.occurred_at} isExact />],
-            ["Number", id],
-            ["UUID", <code key="uuid">{uuid}</code>],
-            [
-              "Record",
-              <Link
-                key="record"
-                href={`/resources/${encodeURIComponent(resource)}/${encodeURIComponent(record)}`}
-              >{`${resource} ${record}`}</Link>,
-            ],
-          ]}
+          facts={{
+            Happened: <Time value={event.occurred_at} isExact />,
+            Number: id,
+            UUID: <code>{uuid}</code>,
+          }}
         />
         {event.data === null ? (
           <p className="muted">{event.problem ?? "There is no data."}</p>

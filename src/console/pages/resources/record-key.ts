@@ -18,7 +18,7 @@ export function idOf(
   return texts.length === 1 ? (texts[0] ?? null) : texts.map(encodeURIComponent).join(",");
 }
 
-/** Returns the path of a record below the API's prefix. */
+/** Returns the path of a record, in the API and in the console. */
 export function recordPath(resource: string, id: string): string {
   return `/resources/${encodeURIComponent(resource)}/${encodeURIComponent(id)}`;
 }

@@ -108,7 +108,9 @@ function RecordFacts({ record }: { readonly record: JsonRecord }): JSX.Element {
   return (
     <div className="stack">
       <Facts
-        facts={Object.entries(record).map(([name, value]) => [name, <ShownValue key={name} value={value} />])}
+        facts={Object.fromEntries(
+          Object.entries(record).map(([name, value]) => [name, <ShownValue key={name} value={value} />]),
+        )}
       />
       <JsonView value={record} label="The record as JSON" />
     </div>
@@ -123,14 +125,17 @@ function Unchangeable({
   readonly record: JsonRecord;
   readonly shape: ResourceShape;
 }): JSX.Element | null {
+  const changeable = new Set(shape.update?.map(({ shownAt }) => shownAt));
   const paths = shape.paths.length > 0 ? shape.paths : Object.keys(record);
-  const facts = paths
-    .filter((path) => shape.update?.some(({ shownAt }) => shownAt === path) !== true)
-    .map((path) => [path, <ShownValue key={path} value={valueAt(record, path)} />] as const);
-  if (facts.length === 0) return null;
+  const rest = paths.filter((path) => !changeable.has(path));
+  if (rest.length === 0) return null;
   return (
     <div className="record-facts">
-      <Facts facts={facts} />
+      <Facts
+        facts={Object.fromEntries(
+          rest.map((path) => [path, <ShownValue key={path} value={valueAt(record, path)} />]),
+        )}
+      />
     </div>
   );
 }

@@ -61,13 +61,13 @@ function Progress({ replay }: { readonly replay: Replay }): JSX.Element {
         <p className="muted">{sentences[state]}</p>
         {reason !== null && <p className="break">{reason}</p>}
         <Facts
-          facts={[
-            ["Since", <Time key="since" value={replay.since} isExact />],
-            ["Until", <Time key="until" value={replay.until} isExact />],
-            ["Which", replay.status.join(", ")],
-            ...(replay.resource === null ? [] : [["Resource", replay.resource] as const]),
-            ["Begun", <Time key="begun" value={replay.created_at} />],
-          ]}
+          facts={{
+            Since: <Time value={replay.since} isExact />,
+            Until: <Time value={replay.until} isExact />,
+            Which: replay.status.join(", "),
+            ...(replay.resource !== null && { Resource: replay.resource }),
+            Begun: <Time value={replay.created_at} />,
+          }}
         />
         <Link href={`/deliveries?webhook_id=${replay.webhook_id}`}>The deliveries of the webhook</Link>
       </div>

@@ -56,7 +56,7 @@ export function WebhookPage({ id }: { readonly id: string }): JSX.Element {
 
 function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }): JSX.Element {
   const health = healthOf(webhook);
-  const headers = Object.entries(webhook.headers ?? {});
+  const headers = Object.keys(webhook.headers ?? {});
   return (
     <Card>
       <div className="stack">
@@ -80,23 +80,18 @@ function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }
           </p>
         )}
         <Facts
-          facts={[
-            [
-              "URL",
-              <span key="url" className="mono">
-                {webhook.url}
-              </span>,
-            ],
-            ["Resource", resourceTitle(webhook.resource)],
-            ["Events", <EventNames key="events" events={webhook.events} />],
-            ["Secret", <code key="secret">{webhook.masked_secret}</code>],
+          facts={{
+            URL: <span className="mono">{webhook.url}</span>,
+            Resource: resourceTitle(webhook.resource),
+            Events: <EventNames events={webhook.events} />,
+            Secret: <code>{webhook.masked_secret}</code>,
             ...previousSecret(webhook),
-            ["Headers", headers.length === 0 ? "none" : headers.map(([name]) => name).join(", ")],
-            ["Rate limit", webhook.rate_limit === null ? "none" : `${webhook.rate_limit} a second`],
-            ["Last success", <Time key="success" value={webhook.last_success_at} />],
-            ["Last attempt", <Time key="attempt" value={webhook.last_attempt_at} />],
-            ["Made", <Time key="made" value={webhook.created_at} />],
-          ]}
+            Headers: headers.length === 0 ? "none" : headers.join(", "),
+            "Rate limit": webhook.rate_limit === null ? "none" : `${webhook.rate_limit} a second`,
+            "Last success": <Time value={webhook.last_success_at} />,
+            "Last attempt": <Time value={webhook.last_attempt_at} />,
+            Made: <Time value={webhook.created_at} />,
+          }}
         />
         {webhook.filter !== null && <JsonView label="Filter" value={webhook.filter} />}
       </div>
@@ -104,14 +99,13 @@ function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }
   );
 }
 
-function previousSecret({ previous_secret_until: until }: Webhook): readonly [string, JSX.Element][] {
-  if (until === null || Date.parse(until) < Date.now()) return [];
-  return [
-    [
-      "Secret before it",
-      <span key="previous">
+function previousSecret({ previous_secret_until: until }: Webhook): Readonly<Record<string, JSX.Element>> {
+  if (until === null || Date.parse(until) < Date.now()) return {};
+  return {
+    "Secret before it": (
+      <span>
         signs too, until <Time value={until} isExact />
-      </span>,
-    ],
-  ];
+      </span>
+    ),
+  };
 }
