@@ -147,8 +147,8 @@ describe("the console's pages for admins", function () {
       await page.getByText("The name field is required.").waitFor();
       await page.getByLabel("Name").fill("import");
       await page.getByLabel("Everything that your own token may do").uncheck();
-      await page.getByLabel("webhooks", { exact: true }).check();
-      await page.locator(".scope-row", { hasText: "orders" }).getByLabel("read").check();
+      await page.getByRole("checkbox", { name: /^webhooks/ }).check();
+      await page.getByLabel("orders:read").check();
       await page.getByLabel("Ends").selectOption("in 30 days");
       await expectSound(shown);
       await page.getByRole("button", { name: "Make the token" }).click();

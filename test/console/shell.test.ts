@@ -46,6 +46,25 @@ describe("the shell of the console", function () {
     }
   });
 
+  it("looks the same, whichever sections were opened before", async () => {
+    const admin = await scene.service.createUser({ isAdmin: true });
+    const shown = await scene.open(admin.token, "/deliveries");
+    const { page } = shown;
+    const goTo = async (section: string, title = section): Promise<void> => {
+      await page.getByRole("navigation", { name: "Sections" }).getByRole("link", { name: section }).click();
+      await page.getByRole("heading", { level: 1, name: title }).waitFor();
+    };
+    const layout = async (): Promise<unknown> => {
+      await page.locator(".filters").waitFor();
+      return page.evaluate("getComputedStyle(document.querySelector('.filters')).display");
+    };
+    const first = await layout();
+    await goTo("Admin", "Users");
+    await goTo("Deliveries");
+    expect(await layout()).to.equal(first);
+    await shown.close();
+  });
+
   it("lets the keyboard skip the navigation", async () => {
     const shown = await scene.open(ada.token, "/resources");
     const { page } = shown;

@@ -9,3 +9,8 @@ export function useResources(): UseQueryResult<readonly ResourceEntry[]> {
     staleTime: 60_000,
   });
 }
+
+/** Returns the names of the resources that have events, as far as they are known. */
+export function useNamesWithEvents(): readonly string[] {
+  return (useResources().data ?? []).filter(({ triggers }) => triggers.length > 0).map(({ name }) => name);
+}

@@ -53,50 +53,56 @@ export function Field({
           {hint}
         </div>
       )}
-      {isWrong && (
-        <div id={`${id}-errors`} className="field-errors small" role="alert">
-          {errors.map((error) => (
-            <p key={error} className="break">
-              <Icon name="alert" size={14} /> {error}
-            </p>
-          ))}
-        </div>
-      )}
+      <FieldErrors id={`${id}-errors`} errors={errors} />
     </div>
   );
 }
 
-type Given<Tag extends "input" | "textarea" | "select"> = Omit<
-  ComponentProps<Tag>,
-  "value" | "onChange" | "id" | "className"
->;
-
-interface Changing {
-  readonly value: string;
-  readonly onChange: (value: string) => void;
+/** Shows messages at what they are about. */
+export function FieldErrors({
+  id,
+  errors,
+}: {
+  readonly id?: string;
+  readonly errors: readonly string[];
+}): JSX.Element | null {
+  if (errors.length === 0) return null;
+  return (
+    <div id={id} className="field-errors small" role="alert">
+      {errors.map((error) => (
+        <p key={error} className="break">
+          <Icon name="alert" size={14} /> {error}
+        </p>
+      ))}
+    </div>
+  );
 }
 
-/** A field with an input of one line. */
-export function TextField({
+/** Properties of a field with a text, whose control takes the rest of the attributes of `Tag`. */
+type TextFieldProps<Tag extends "input" | "textarea" | "select"> = FieldProps & {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+} & Omit<ComponentProps<Tag>, "value" | "onChange" | "id" | "className">;
+
+/** Splits the properties of a field into those of its frame and those of its control. */
+function split<Props extends FieldProps>({
   label,
   hint,
   errors,
   isRequired,
   hasMark,
-  value,
-  onChange,
   ...rest
-}: FieldProps & Changing & Given<"input">): JSX.Element {
+}: Props): readonly [FieldProps, Omit<Props, keyof FieldProps>] {
+  return [{ label, hint, errors, isRequired, hasMark }, rest];
+}
+
+/** A field with an input of one line. */
+export function TextField(props: TextFieldProps<"input">): JSX.Element {
+  const [field, { value, onChange, ...rest }] = split(props);
   // Message that is set when `goToBadInput` reaches the field.
   const [bad, setBad] = useState<string | null>(null);
   return (
-    <Field
-      label={label}
-      hint={hint}
-      errors={bad === null ? errors : [bad]}
-      isRequired={isRequired}
-      hasMark={hasMark}
-    >
+    <Field {...field} errors={bad === null ? field.errors : [bad]}>
       {(control) => (
         <input
           className="input"
@@ -119,19 +125,10 @@ export function TextField({
 }
 
 /** A field with several lines of text; `isCode` for JSON. */
-export function AreaField({
-  label,
-  hint,
-  errors,
-  isRequired,
-  hasMark,
-  isCode = false,
-  value,
-  onChange,
-  ...rest
-}: FieldProps & Changing & Given<"textarea"> & { readonly isCode?: boolean }): JSX.Element {
+export function AreaField(props: TextFieldProps<"textarea"> & { readonly isCode?: boolean }): JSX.Element {
+  const [field, { value, onChange, isCode = false, ...rest }] = split(props);
   return (
-    <Field label={label} hint={hint} errors={errors} isRequired={isRequired} hasMark={hasMark}>
+    <Field {...field}>
       {(control) => (
         <textarea
           className={`input${isCode ? " mono" : ""}`}
@@ -153,20 +150,18 @@ export interface Option {
   readonly title: string;
 }
 
+/** Returns options that are shown as they are sent. */
+export function optionsOf(values: readonly string[]): readonly Option[] {
+  return values.map((value) => ({ value, title: value }));
+}
+
 /** A field that chooses one of a few options. */
-export function SelectField({
-  label,
-  hint,
-  errors,
-  isRequired,
-  hasMark,
-  value,
-  onChange,
-  options,
-  ...rest
-}: FieldProps & Changing & Given<"select"> & { readonly options: readonly Option[] }): JSX.Element {
+export function SelectField(
+  props: TextFieldProps<"select"> & { readonly options: readonly Option[] },
+): JSX.Element {
+  const [field, { value, onChange, options, ...rest }] = split(props);
   return (
-    <Field label={label} hint={hint} errors={errors} isRequired={isRequired} hasMark={hasMark}>
+    <Field {...field}>
       {(control) => (
         <select
           className="input"
@@ -193,7 +188,7 @@ export function CheckField({
   value,
   onChange,
 }: {
-  readonly label: string;
+  readonly label: ReactNode;
   readonly hint?: ReactNode;
   readonly value: boolean;
   readonly onChange: (value: boolean) => void;
@@ -206,5 +201,43 @@ export function CheckField({
         {hint !== undefined && <span className="small muted">{hint}</span>}
       </span>
     </label>
+  );
+}
+
+/** Chooses several of a few options. */
+export function ChecksField({
+  label,
+  options,
+  chosen,
+  errors = [],
+  onChange,
+}: {
+  readonly label: string;
+  readonly options: readonly {
+    readonly value: string;
+    readonly title?: ReactNode;
+    readonly hint?: ReactNode;
+  }[];
+  readonly chosen: readonly string[];
+  readonly errors?: readonly string[] | undefined;
+  /** Called with the chosen options, in the order of all. */
+  readonly onChange: (chosen: readonly string[]) => void;
+}): JSX.Element {
+  const toggle = (value: string): readonly string[] =>
+    options.map((option) => option.value).filter((one) => (one === value) !== chosen.includes(one));
+  return (
+    <fieldset className="checks">
+      <legend>{label}</legend>
+      {options.map(({ value, title = value, hint }) => (
+        <CheckField
+          key={value}
+          label={title}
+          hint={hint}
+          value={chosen.includes(value)}
+          onChange={() => onChange(toggle(value))}
+        />
+      ))}
+      <FieldErrors errors={errors} />
+    </fieldset>
   );
 }

@@ -1,6 +1,6 @@
-import { useId, useRef, useState, type JSX, type ReactNode } from "react";
+import { useRef, useState, type JSX, type ReactNode } from "react";
 import { Button } from "./button.tsx";
-import type { Option } from "./field.tsx";
+import { Field, optionsOf, SelectField, type Option } from "./field.tsx";
 import type { UrlState } from "./url-state.ts";
 import "./filters.css";
 
@@ -109,7 +109,6 @@ export function TypedFilter({
   readonly disabled?: boolean;
   readonly onApply: (text: string) => void;
 }): JSX.Element {
-  const id = useId();
   const input = useRef<HTMLInputElement>(null);
   const [text, setText] = useState(given);
   const [shown, setShown] = useState(given);
@@ -125,25 +124,27 @@ export function TypedFilter({
   };
   return (
     <form
-      className="filter"
       onSubmit={(event) => {
         event.preventDefault();
         apply();
       }}
     >
-      <label htmlFor={id}>{label}</label>
-      <input
-        ref={input}
-        id={id}
-        className="input"
-        dir="auto"
-        type={type}
-        value={text}
-        autoComplete="off"
-        {...rest}
-        onChange={(event) => setText(event.currentTarget.value)}
-        onBlur={apply}
-      />
+      <Field label={label} hasMark={false}>
+        {(control) => (
+          <input
+            ref={input}
+            className="input"
+            dir="auto"
+            type={type}
+            value={text}
+            autoComplete="off"
+            {...rest}
+            {...control}
+            onChange={(event) => setText(event.currentTarget.value)}
+            onBlur={apply}
+          />
+        )}
+      </Field>
     </form>
   );
 }
@@ -162,26 +163,15 @@ export function SelectFilter({
   readonly given?: string;
   readonly anyTitle?: string;
 }): JSX.Element {
-  const id = useId();
   const isKnown = given === "" || options.some(({ value }) => value === given);
   return (
-    <div className="filter">
-      <label htmlFor={id}>{label}</label>
-      <select
-        id={id}
-        className="input"
-        value={given}
-        onChange={({ currentTarget: { value } }) => url.change({ [name]: value === "" ? null : value })}
-      >
-        <option value="">{anyTitle}</option>
-        {!isKnown && <option value={given}>{given}</option>}
-        {options.map(({ value, title }) => (
-          <option key={value} value={value}>
-            {title}
-          </option>
-        ))}
-      </select>
-    </div>
+    <SelectField
+      label={label}
+      hasMark={false}
+      value={given}
+      options={[{ value: "", title: anyTitle }, ...(isKnown ? [] : optionsOf([given])), ...options]}
+      onChange={(value) => url.change({ [name]: value === "" ? null : value })}
+    />
   );
 }
 
@@ -198,7 +188,7 @@ export function ChoiceFilter({
     url.change({ [name]: next.length === 0 ? null : next.join(",") });
   };
   return (
-    <fieldset className="filter choices">
+    <fieldset className="choices">
       <legend>{label}</legend>
       {options.map((option) => (
         <button

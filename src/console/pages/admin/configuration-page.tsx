@@ -9,11 +9,13 @@ import { Button } from "../../parts/button.tsx";
 import { Value } from "../../parts/code.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
+import { SearchBox } from "../../parts/search-box.tsx";
 import { Empty, ErrorLine, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { ReloadOutcome } from "./reload-outcome.tsx";
 import type { ConfigurationInEffect, ReloadAnswer, SettingInEffect } from "./types.ts";
 import { useConfiguration } from "./use-configuration.ts";
+import "../../parts/filters.css";
 
 export function ConfigurationPage(): JSX.Element {
   const query = useConfiguration();
@@ -124,7 +126,7 @@ function List({ value }: { readonly value: Json | undefined }): JSX.Element {
 
 function Settings({ settings }: { readonly settings: readonly SettingInEffect[] }): JSX.Element {
   const [search, setSearch] = useState("");
-  const wanted = search.trim().toLowerCase();
+  const wanted = search.toLowerCase();
   const rows = settings.filter(({ key, variable }) =>
     `${key} ${variable ?? ""}`.toLowerCase().includes(wanted),
   );
@@ -135,16 +137,7 @@ function Settings({ settings }: { readonly settings: readonly SettingInEffect[] 
       isFlush
     >
       <div className="filters">
-        <label className="filter">
-          <span>Search</span>
-          <input
-            className="input"
-            type="search"
-            value={search}
-            placeholder="key or variable"
-            onChange={(event) => setSearch(event.currentTarget.value)}
-          />
-        </label>
+        <SearchBox label="Search keys and variables" value={search} onSearch={setSearch} />
       </div>
       {rows.length === 0 ? (
         <Empty title="No setting fits" action={<Button onPress={() => setSearch("")}>Show all</Button>} />

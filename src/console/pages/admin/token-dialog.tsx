@@ -5,15 +5,15 @@ import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
 import { Dialog, FormDialog } from "../../parts/dialog.tsx";
-import { CheckField, Field, SelectField, TextField } from "../../parts/field.tsx";
+import { CheckField, ChecksField, SelectField, TextField } from "../../parts/field.tsx";
 import { formQuestion } from "../../parts/leaving.ts";
 
 const plain = [
-  { scope: "read", hint: "Every record that the user may read." },
-  { scope: "write", hint: "The same, and to change it." },
-  { scope: "webhooks", hint: "Webhooks and their deliveries." },
-  { scope: "admin", hint: "Users, and the rights of an admin." },
-] as const;
+  { value: "read", hint: "Every record that the user may read." },
+  { value: "write", hint: "The same, and to change it." },
+  { value: "webhooks", hint: "Webhooks and their deliveries." },
+  { value: "admin", hint: "Users, and the rights of an admin." },
+];
 
 const lives = [
   { value: "", title: "when your own token does" },
@@ -68,7 +68,8 @@ function TokenForm({
 }): JSX.Element {
   const [name, setName] = useState("");
   const [isAll, setAll] = useState(true);
-  const [scopes, setScopes] = useState<ReadonlySet<string>>(new Set());
+  const [scopes, setScopes] = useState<readonly string[]>([]);
+  const allScopes = useScopes();
   const [days, setDays] = useState("");
   // Another try must be the same request, to the byte.
   const [openedAt] = useState(() => Date.now());
@@ -79,7 +80,7 @@ function TokenForm({
     mutationFn: () =>
       post<{ token: string }>(path, {
         name,
-        ...(isAll ? {} : { scopes: [...scopes] }),
+        ...(isAll ? {} : { scopes }),
         ...(days === "" ? {} : { expires_at: new Date(openedAt + Number(days) * 86_400_000).toISOString() }),
       }),
     onSuccess: ({ token }) => onMade(token),
@@ -115,7 +116,15 @@ function TokenForm({
             onChange={setAll}
             hint="Otherwise choose scopes; less is safer."
           />
-          {!isAll && <ScopeField scopes={scopes} onChange={setScopes} errors={errors["scopes"]} />}
+          {!isAll && (
+            <ChecksField
+              label="Scopes"
+              options={allScopes}
+              chosen={scopes}
+              onChange={setScopes}
+              errors={errors["scopes"]}
+            />
+          )}
           <SelectField
             label="Ends"
             value={days}
@@ -129,51 +138,8 @@ function TokenForm({
   );
 }
 
-function ScopeField({
-  scopes,
-  onChange,
-  errors,
-}: {
-  readonly scopes: ReadonlySet<string>;
-  readonly onChange: (scopes: ReadonlySet<string>) => void;
-  readonly errors: readonly string[] | undefined;
-}): JSX.Element {
-  const { data } = useResources();
-  const toggle = (scope: string): void => {
-    const next = new Set(scopes);
-    if (!next.delete(scope)) next.add(scope);
-    onChange(next);
-  };
-  const check = (scope: string, title: string): JSX.Element => (
-    <label key={scope}>
-      <input type="checkbox" checked={scopes.has(scope)} onChange={() => toggle(scope)} /> {title}
-    </label>
-  );
-  return (
-    <Field label="Scopes" isRequired errors={errors}>
-      {(control) => (
-        <div
-          className="scope-list"
-          role="group"
-          id={control.id}
-          aria-label="Scopes"
-          aria-describedby={control["aria-describedby"]}
-        >
-          {plain.map(({ scope, hint }) => (
-            <div key={scope} className="scope-row">
-              {check(scope, scope)}
-              <span className="small muted">{hint}</span>
-            </div>
-          ))}
-          {data?.map(({ name }) => (
-            <div key={name} className="scope-row">
-              <span className="mono break">{name}</span>
-              {check(`${name}:read`, "read")}
-              {check(`${name}:write`, "write")}
-            </div>
-          ))}
-        </div>
-      )}
-    </Field>
-  );
+/** Returns the scopes to choose from: the general ones, and those of each resource. */
+function useScopes(): readonly { readonly value: string; readonly hint?: string }[] {
+  const { data = [] } = useResources();
+  return [...plain, ...data.flatMap(({ name }) => [{ value: `${name}:read` }, { value: `${name}:write` }])];
 }

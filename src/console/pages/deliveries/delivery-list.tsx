@@ -2,6 +2,7 @@ import type { JSX } from "react";
 import type { Delivery } from "../../api/types.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { LinkButton } from "../../parts/button.tsx";
+import { optionsOf } from "../../parts/field.tsx";
 import { ChoiceFilter, FilterBar, SelectFilter, TextFilter, TimeFilter } from "../../parts/filters.tsx";
 import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
@@ -71,10 +72,7 @@ function Filters({ url }: { readonly url: UrlState }): JSX.Element {
         label="Resource"
         name="resource"
         url={url}
-        options={[...new Set([...(data ?? []).map(({ name }) => name), "service"])].map((name) => ({
-          value: name,
-          title: name,
-        }))}
+        options={optionsOf([...new Set([...(data ?? []).map(({ name }) => name), "service"])])}
       />
       <SelectFilter label="Event" name="event" url={url} options={[...eventOptions, ...operational]} />
     </FilterBar>
@@ -88,7 +86,4 @@ export const eventOptions = [
   { value: "on_delete", title: "deleted" },
 ];
 
-const operational = ["webhook.failing", "webhook.disabled", "delivery.failed"].map((value) => ({
-  value,
-  title: value,
-}));
+const operational = optionsOf(["webhook.failing", "webhook.disabled", "delivery.failed"]);

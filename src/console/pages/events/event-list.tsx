@@ -1,11 +1,12 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import type { CursorPage, JsonRecord, ServiceEvent } from "../../api/types.ts";
-import { useResources } from "../../api/use-resources.ts";
+import { useNamesWithEvents } from "../../api/use-resources.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { shortened } from "../../parts/code.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
+import { optionsOf } from "../../parts/field.tsx";
 import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
 import { goToListHead } from "../../parts/list-head.ts";
 import { NoRows } from "../../parts/list-table.tsx";
@@ -148,17 +149,9 @@ function Listed({
 }
 
 function Filters({ url }: { readonly url: UrlState }): JSX.Element {
-  const { data } = useResources();
   return (
     <FilterBar url={url} names={allFilters}>
-      <SelectFilter
-        label="Resource"
-        name="resource"
-        url={url}
-        options={(data ?? [])
-          .filter(({ triggers }) => triggers.length > 0)
-          .map(({ name }) => ({ value: name, title: name }))}
-      />
+      <SelectFilter label="Resource" name="resource" url={url} options={optionsOf(useNamesWithEvents())} />
       <SelectFilter label="Event" name="event" url={url} options={eventOptions} />
       <TextFilter label="Record" name="record_id" url={url} placeholder="its id" />
     </FilterBar>

@@ -1,6 +1,6 @@
-import { useId, useState, type JSX } from "react";
+import { useState, type JSX } from "react";
 import { Button } from "../../parts/button.tsx";
-import { SelectField, TextField } from "../../parts/field.tsx";
+import { ChecksField, optionsOf, SelectField, TextField } from "../../parts/field.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { PopoverButton } from "../../parts/popover.tsx";
 import type { UrlState } from "../../parts/url-state.ts";
@@ -83,7 +83,7 @@ function FilterForm({
         autoFocus
         value={path}
         onChange={setPath}
-        options={filters.map((one) => ({ value: one.path, title: one.path }))}
+        options={optionsOf(filters.map((one) => one.path))}
       />
       <SelectField
         label="Condition"
@@ -135,29 +135,18 @@ export function ColumnsButton({
   readonly shown: readonly string[];
   readonly url: UrlState;
 }): JSX.Element {
-  const id = useId();
   return (
     <PopoverButton label="Columns" icon="columns">
       {() => (
         <>
-          <ul className="stack columns-list">
-            {paths.map((path) => (
-              <li key={path} className="check">
-                <input
-                  id={`${id}-${path}`}
-                  type="checkbox"
-                  checked={shown.includes(path)}
-                  onChange={({ currentTarget }) => {
-                    const next = paths.filter((one) =>
-                      one === path ? currentTarget.checked : shown.includes(one),
-                    );
-                    if (next.length > 0) url.change({ columns: next.join(",") }, true);
-                  }}
-                />
-                <label htmlFor={`${id}-${path}`}>{path}</label>
-              </li>
-            ))}
-          </ul>
+          <ChecksField
+            label="Columns"
+            options={paths.map((value) => ({ value }))}
+            chosen={shown}
+            onChange={(next) => {
+              if (next.length > 0) url.change({ columns: next.join(",") }, true);
+            }}
+          />
           <Button kind="quiet" onPress={() => url.change({ columns: null }, true)}>
             Reset columns
           </Button>

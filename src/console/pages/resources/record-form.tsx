@@ -4,7 +4,14 @@ import { useWrite } from "../../api/use-write.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
-import { AreaField, SelectField, TextField, type FieldProps } from "../../parts/field.tsx";
+import {
+  AreaField,
+  FieldErrors,
+  optionsOf,
+  SelectField,
+  TextField,
+  type FieldProps,
+} from "../../parts/field.tsx";
 import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
 import { ErrorLine } from "../../parts/state.tsx";
 import { Segments } from "../../parts/segments.tsx";
@@ -144,15 +151,7 @@ function Faults({ error, rest }: { readonly error: unknown; readonly rest: reado
   return (
     <>
       <ErrorLine error={error} />
-      {rest.length > 0 && (
-        <ul className="field-errors small">
-          {rest.map((message) => (
-            <li key={message} className="break">
-              {message}
-            </li>
-          ))}
-        </ul>
-      )}
+      <FieldErrors errors={rest} />
     </>
   );
 }
@@ -185,7 +184,7 @@ function FieldControl({
       return <RelationPicker {...shared} resource={field.resource ?? ""} />;
     case "choice":
     case "boolean": {
-      const options = kind === "choice" ? choices.map(toOption) : truths;
+      const options = kind === "choice" ? optionsOf(choices) : truths;
       const isMissing = !options.some(({ value }) => value === shared.value);
       return <SelectField {...shared} options={isMissing || !isRequired ? [none, ...options] : options} />;
     }
@@ -215,7 +214,3 @@ const truths = [
   { value: "true", title: "yes" },
   { value: "false", title: "no" },
 ];
-
-function toOption(choice: string): { readonly value: string; readonly title: string } {
-  return { value: choice, title: choice };
-}

@@ -4,10 +4,10 @@ import { isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import type { Replay, ReplayCount, Webhook } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
-import { useResources } from "../../api/use-resources.ts";
+import { useNamesWithEvents } from "../../api/use-resources.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
-import { CheckField, SelectField, TextField } from "../../parts/field.tsx";
+import { ChecksField, optionsOf, SelectField, TextField } from "../../parts/field.tsx";
 import { toLocal } from "../../parts/filters.tsx";
 import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
@@ -104,7 +104,15 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
         )}
         <ReplayFields asked={asked} error={error} onChange={change} />
         {webhook.resource === "*" && <ResourceChoice asked={asked} error={error} onChange={change} />}
-        <EventChoice webhook={webhook} asked={asked} onChange={change} />
+        {webhook.events.length > 1 && (
+          <ChecksField
+            label="Which events"
+            options={webhook.events.map((value) => ({ value }))}
+            chosen={asked.events}
+            errors={faultsOf(error, "events")}
+            onChange={(events) => change({ events })}
+          />
+        )}
         <ReplayError error={error} webhookId={webhook.id} />
         {count.data !== undefined && <Counted count={count.data} />}
         <div className="form-actions">
@@ -136,7 +144,6 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
 }
 
 function ReplayFields({ asked, error, onChange }: PartProps): JSX.Element {
-  const faults = faultsOf(error, "status");
   return (
     <>
       <div className="row">
@@ -162,67 +169,26 @@ function ReplayFields({ asked, error, onChange }: PartProps): JSX.Element {
         value={asked.until}
         onChange={(until) => onChange({ until })}
       />
-      <fieldset className="event-choice">
-        <legend>Status of the newest delivery</legend>
-        {kinds.map(({ value, title, hint }) => (
-          <CheckField
-            key={value}
-            label={title}
-            hint={hint}
-            value={asked.status.includes(value)}
-            onChange={(isOn) =>
-              onChange({
-                status: kinds
-                  .map((kind) => kind.value)
-                  .filter((one) => (one === value ? isOn : asked.status.includes(one))),
-              })
-            }
-          />
-        ))}
-        {faults.map((message) => (
-          <p key={message} className="field-errors small" role="alert">
-            {message}
-          </p>
-        ))}
-      </fieldset>
+      <ChecksField
+        label="Status of the newest delivery"
+        options={kinds}
+        chosen={asked.status}
+        errors={faultsOf(error, "status")}
+        onChange={(status) => onChange({ status })}
+      />
     </>
   );
 }
 
 function ResourceChoice({ asked, error, onChange }: PartProps): JSX.Element {
-  const { data = [] } = useResources();
-  const names = data.filter(({ triggers }) => triggers.length > 0).map(({ name }) => name);
   return (
     <SelectField
       label="Of the resource"
       errors={faultsOf(error, "resource")}
       value={asked.resource}
-      options={[{ value: "", title: "every one" }, ...names.map((name) => ({ value: name, title: name }))]}
+      options={[{ value: "", title: "every one" }, ...optionsOf(useNamesWithEvents())]}
       onChange={(resource) => onChange({ resource })}
     />
-  );
-}
-
-function EventChoice({
-  webhook: { events },
-  asked,
-  onChange,
-}: Omit<PartProps, "error"> & { readonly webhook: Webhook }): JSX.Element | null {
-  if (events.length < 2) return null;
-  return (
-    <fieldset className="event-choice">
-      <legend>Which events</legend>
-      {events.map((event) => (
-        <CheckField
-          key={event}
-          label={event}
-          value={asked.events.includes(event)}
-          onChange={(isOn) =>
-            onChange({ events: events.filter((one) => (one === event ? isOn : asked.events.includes(one))) })
-          }
-        />
-      ))}
-    </fieldset>
   );
 }
 

@@ -3,7 +3,7 @@ import type { ResourceEntry } from "../../api/types.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { useRights } from "../../app/caller.ts";
 import { TriggerBadge } from "../../parts/badge.tsx";
-import { SelectField } from "../../parts/field.tsx";
+import { ChecksField, optionsOf, SelectField } from "../../parts/field.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
 import { faultsOf, type FieldsProps } from "./draft.ts";
 import { FilterField } from "./filter-field.tsx";
@@ -29,10 +29,9 @@ export function WhatFields({
   const { isAdmin } = useRights();
   const query = useResources();
   const resources = (query.data ?? []).filter(({ triggers }) => triggers.length > 0);
-  const events = eventsOf(resources, draft.resource);
   const options = [
     ...(draft.resource === "" ? [{ value: "", title: "Choose one" }] : []),
-    ...resources.map(({ name }) => ({ value: name, title: name })),
+    ...optionsOf(resources.map(({ name }) => name)),
     { value: "*", title: "every resource that I may read" },
     ...(isAdmin || draft.resource === "service"
       ? [{ value: "service", title: "service: what happens to webhooks and deliveries" }]
@@ -48,15 +47,20 @@ export function WhatFields({
         disabled={!isNew}
         errors={faultsOf(error, "resource")}
         value={draft.resource}
-        options={isNew ? options : [{ value: draft.resource, title: draft.resource }]}
+        options={isNew ? options : optionsOf([draft.resource])}
         onChange={(resource) => onChange({ resource, events: eventsOf(resources, resource) })}
       />
       {draft.resource !== "" && (
-        <EventChoice
-          events={events}
+        <ChecksField
+          label="Events"
+          options={eventsOf(resources, draft.resource).map((event) => ({
+            value: event,
+            title: <TriggerBadge trigger={event} />,
+            hint: meanings[event],
+          }))}
           chosen={draft.events}
           errors={faultsOf(error, "events")}
-          onChange={(chosen) => onChange({ events: chosen })}
+          onChange={(events) => onChange({ events })}
         />
       )}
       {draft.resource !== "" && <FilterField draft={draft} onChange={onChange} error={error} />}
@@ -71,40 +75,4 @@ function eventsOf(resources: readonly ResourceEntry[], name: string): readonly s
   if (name !== "*") return [];
   const all = new Set(resources.flatMap(({ triggers }) => triggers));
   return ["on_create", "on_update", "on_delete"].filter((trigger) => all.has(trigger));
-}
-
-function EventChoice({
-  events,
-  chosen,
-  errors,
-  onChange,
-}: {
-  readonly events: readonly string[];
-  readonly chosen: readonly string[];
-  readonly errors: readonly string[];
-  readonly onChange: (chosen: readonly string[]) => void;
-}): JSX.Element {
-  return (
-    <fieldset className="event-choice">
-      <legend>Events</legend>
-      {events.map((event) => (
-        <label key={event} className="check">
-          <input
-            type="checkbox"
-            checked={chosen.includes(event)}
-            onChange={() => onChange(events.filter((one) => (one === event) !== chosen.includes(one)))}
-          />
-          <span className="row">
-            <TriggerBadge trigger={event} />
-            <span className="muted">{meanings[event]}</span>
-          </span>
-        </label>
-      ))}
-      {errors.map((message) => (
-        <p key={message} className="field-errors small" role="alert">
-          {message}
-        </p>
-      ))}
-    </fieldset>
-  );
 }

@@ -1,6 +1,6 @@
 import type { JSX } from "react";
 import { Button } from "../../parts/button.tsx";
-import { TextField } from "../../parts/field.tsx";
+import { FieldErrors, TextField } from "../../parts/field.tsx";
 import { faultsOf, headerFaults, type FieldsProps, type HeaderRow } from "./draft.ts";
 
 const mostHeaders = 10;
@@ -78,7 +78,7 @@ function HeaderFields({
     onChange(rows.map((row) => (row.id === id ? { ...row, ...changes } : row)));
   const nextId = Math.max(-1, ...rows.map(({ id }) => id)) + 1;
   return (
-    <fieldset className="header-rows">
+    <fieldset>
       <legend>
         Headers of your own <span className="muted small">optional</span>
       </legend>
@@ -119,11 +119,7 @@ function HeaderFields({
           Values are encrypted, and shown as ****, which keeps what is stored.
         </span>
       </div>
-      {errors.map((message) => (
-        <p key={message} className="field-errors small break" role="alert">
-          {message}
-        </p>
-      ))}
+      <FieldErrors errors={errors} />
     </fieldset>
   );
 }
