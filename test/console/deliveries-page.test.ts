@@ -115,7 +115,7 @@ describe("the deliveries of the console", function () {
       await page.getByRole("button", { name: "Retry now" }).click();
       await page.getByText("It failed: all 2 attempts are spent.").waitFor();
       await page.getByText("by hand").waitFor();
-      expect(await page.locator(".step", { has: page.locator(".attempt") }).count()).to.equal(2);
+      expect(await page.locator(".time-line > li", { has: page.locator(".attempt") }).count()).to.equal(2);
       await expectSound(shown);
 
       scene.receiver.answer = { status: 200 };

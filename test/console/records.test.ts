@@ -128,7 +128,7 @@ describe("a record in the console", function () {
       await route.fulfill({ response, json: { ...(await response.json()), next_cursor: "more" } });
     });
     await page.reload();
-    const chapters = page.getByRole("region", { name: "What happened" }).locator(".story > li");
+    const chapters = page.getByRole("region", { name: "What happened" }).locator(".time-line > li");
     await chapters.nth(1).getByText("Older deliveries are not shown.").waitFor();
     expect(await chapters.nth(0).getByText("Older deliveries are not shown.").count()).to.equal(1);
     expect(await page.getByText("No webhook that").count()).to.equal(0);

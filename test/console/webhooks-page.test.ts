@@ -70,7 +70,7 @@ describe("the webhooks of the console", function () {
       rate_limit: 5,
       headers: { Authorization: "****" },
     });
-    const secret = await page.locator(".secret-line code").first().innerText();
+    const secret = await page.getByRole("region", { name: "Secret", exact: true }).innerText();
     expect(secret.slice(-4)).to.equal(webhook.masked_secret.slice(-4));
     for (const [language, sign] of [
       ["JavaScript", "export function isGenuine"],
@@ -250,7 +250,7 @@ describe("the webhooks of the console", function () {
     await page.getByRole("button", { name: "Rotate" }).click();
     await page.getByText("The old one signs beside it until").waitFor();
     await expectSoundAtAnyWidth(shown);
-    const standard = await page.locator(".secret-line code").last().innerText();
+    const standard = await page.getByRole("region", { name: /^Secret for libraries/ }).innerText();
     await page.getByRole("button", { name: "I have stored it" }).click();
     await page.getByText("signs too, until").waitFor();
 

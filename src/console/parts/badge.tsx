@@ -26,6 +26,7 @@ const tones: Readonly<Record<string, Tone>> = {
   retrying: "warn",
   held: "warn",
   paused: "warn",
+  off: "warn",
   waiting: "warn",
   failing: "bad",
   failed: "bad",
@@ -49,6 +50,21 @@ const verbs: Readonly<Record<string, string>> = {
   on_update: "updated",
   on_delete: "deleted",
 };
+
+/** Shows the sentence of a state, in its colour. */
+export function Outcome({
+  status,
+  children,
+}: {
+  readonly status: string;
+  readonly children: ReactNode;
+}): JSX.Element {
+  return (
+    <p className={`outcome ${tones[status] ?? "neutral"} break`} role="status">
+      {children}
+    </p>
+  );
+}
 
 /** Shows a trigger as a verb; other words unchanged. */
 export function TriggerBadge({ trigger }: { readonly trigger: string }): JSX.Element {

@@ -130,12 +130,29 @@ export function ErrorLine({ error }: { readonly error: unknown }): JSX.Element |
         ? withWait(error)
         : messageOf(error);
   return (
-    <div className="error-line" role="alert">
-      <Icon name="alert" />
-      <div className="break">
-        <p>{text}</p>
-        <RequestId error={error} />
-      </div>
+    <Note tone="bad" role="alert">
+      <p>{text}</p>
+      <RequestId error={error} />
+    </Note>
+  );
+}
+
+/** Shows sentences on the ground of their tone. */
+export function Note({
+  tone,
+  icon = "alert",
+  role,
+  children,
+}: {
+  readonly tone: "good" | "warn" | "bad";
+  readonly icon?: IconName;
+  readonly role?: "alert" | "status";
+  readonly children: ReactNode;
+}): JSX.Element {
+  return (
+    <div className={`note ${tone}`} role={role}>
+      <Icon name={icon} />
+      <div className="break">{children}</div>
     </div>
   );
 }
@@ -183,10 +200,9 @@ export function QueryView<T>({
   return (
     <>
       {isAway(error) ? (
-        <p className="stale" role="status">
-          <Icon name="alert" />
+        <Note tone="warn" role="status">
           The service does not answer. What you see is from before; it is asked again every 3 seconds.
-        </p>
+        </Note>
       ) : (
         // The sign-in is already shown over the page.
         !isStatus(error, 401) && <ErrorLine error={error} />

@@ -8,7 +8,7 @@ import type { Delivery } from "../../api/types.ts";
 import type { DeliveryDetail } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { headerLines } from "../../parts/attempt.tsx";
-import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
+import { Outcome, StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { CodeBlock, CopyButton } from "../../parts/code.tsx";
 import { useWayOn } from "../../parts/leaving.ts";
@@ -61,9 +61,7 @@ function Summary({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Eleme
   return (
     <Card actions={<Actions delivery={delivery} />} title="Outcome">
       <div className="stack">
-        <p className={`story ${delivery.status} break`} role="status">
-          {storyOf(delivery)}
-        </p>
+        <Outcome status={delivery.status}>{storyOf(delivery)}</Outcome>
         <Facts
           facts={{
             Event: (

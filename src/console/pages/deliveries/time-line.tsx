@@ -3,6 +3,7 @@ import type { Attempt, DeliveryDetail } from "../../api/webhook-types.ts";
 import { AttemptBadge, AttemptView } from "../../parts/attempt.tsx";
 import { Badge, StatusBadge } from "../../parts/badge.tsx";
 import { formatSeconds, secondsBetween, Time } from "../../parts/time.tsx";
+import "../../parts/time-line.css";
 
 const triggers: Readonly<Record<string, string>> = {
   scheduled: "on schedule",
@@ -83,7 +84,7 @@ function Step({
   readonly children?: ReactNode;
 }): JSX.Element {
   return (
-    <li className={`step ${kind}`}>
+    <li className={kind}>
       <div className="step-head">
         {title !== "" && <h3>{title}</h3>}
         {badge}

@@ -2,9 +2,8 @@ import type { JSX } from "react";
 import { useStats } from "../../app/caller.ts";
 import type { Stats } from "../../api/types.ts";
 import { LinkButton } from "../../parts/button.tsx";
-import { Icon } from "../../parts/icon.tsx";
 import { Card, Page } from "../../parts/page.tsx";
-import { Empty, QueryView } from "../../parts/state.tsx";
+import { Empty, Note, QueryView } from "../../parts/state.tsx";
 import { formatSeconds, secondsBetween } from "../../parts/time.tsx";
 import { Processes } from "./processes.tsx";
 import { Rates } from "./rates.tsx";
@@ -41,15 +40,12 @@ function Verdict({ stats }: { readonly stats: Stats }): JSX.Element {
   const faults = faultsOf(stats);
   if (faults.length > 0)
     return (
-      <div className="verdict warn" role="status">
-        <Icon name="alert" size={20} />
-        <div>
-          <h2>Needs a look</h2>
-          {faults.map((fault) => (
-            <p key={fault}>{fault}</p>
-          ))}
-        </div>
-      </div>
+      <Note tone="warn" role="status">
+        <h2>Needs a look</h2>
+        {faults.map((fault) => (
+          <p key={fault}>{fault}</p>
+        ))}
+      </Note>
     );
   if (isUnused)
     return (
@@ -73,13 +69,10 @@ function Verdict({ stats }: { readonly stats: Stats }): JSX.Element {
       </Card>
     );
   return (
-    <div className="verdict good" role="status">
-      <Icon name="check" size={20} />
-      <div>
-        <h2>All is well</h2>
-        <p>Nothing fails, and nothing waits for longer than it should.</p>
-      </div>
-    </div>
+    <Note tone="good" icon="check" role="status">
+      <h2>All is well</h2>
+      <p>Nothing fails, and nothing waits for longer than it should.</p>
+    </Note>
   );
 }
 

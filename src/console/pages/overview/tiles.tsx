@@ -47,7 +47,7 @@ function Tile({
   readonly children: ReactNode;
 }): JSX.Element {
   return (
-    <div className={`tile${isBad ? " bad" : ""}`}>
+    <div className={`card tile${isBad ? " bad" : ""}`}>
       <h2 className="tile-title">{title}</h2>
       <p className="tile-value numeric">{value}</p>
       <p className="small muted">{children}</p>

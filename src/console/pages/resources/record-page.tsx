@@ -7,10 +7,9 @@ import { writeWith } from "../../api/write-with.ts";
 import { useRights } from "../../app/caller.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { JsonView } from "../../parts/code.tsx";
-import { Icon } from "../../parts/icon.tsx";
 import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Facts, Page } from "../../parts/page.tsx";
-import { QueryView } from "../../parts/state.tsx";
+import { Note, QueryView } from "../../parts/state.tsx";
 import { toast } from "../../parts/toast.tsx";
 import { ConflictDialog, type Conflict } from "./conflict.tsx";
 import { DeleteDialog } from "./delete-dialog.tsx";
@@ -152,15 +151,14 @@ function FoldedJson({ record }: { readonly record: JsonRecord }): JSX.Element {
 /** Shows a link to the list in the form of a deleted record. */
 function GoneLine({ name }: { readonly name: string }): JSX.Element {
   return (
-    <div className="error-line" role="alert">
-      <Icon name="alert" />
+    <Note tone="bad" role="alert">
       <div className="stack">
         <p>This record is no longer there, so nothing was saved. What you have typed is still here.</p>
         <p>
           <LinkButton href={`/resources/${name}`}>To the list of {name}</LinkButton>
         </p>
       </div>
-    </div>
+    </Note>
   );
 }
 

@@ -4,13 +4,15 @@ import { Link } from "wouter";
 import { isStatus } from "../../api/api-error.ts";
 import { api, queryString } from "../../api/client.ts";
 import { every } from "../../api/every.ts";
-import type { CursorPage, Delivery, Json, JsonRecord, ServiceEvent } from "../../api/types.ts";
+import type { CursorPage, Delivery, JsonRecord, ServiceEvent } from "../../api/types.ts";
 import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
 import { Value } from "../../parts/code.tsx";
 import { Card } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
+import { receiverOf } from "../webhooks/health.ts";
 import { isSame } from "./conflict.tsx";
+import "../../parts/time-line.css";
 
 const pageSize = 100;
 const refetchMilliseconds = 5_000;
@@ -56,7 +58,7 @@ export function RecordStory({
               {story.isCut && (
                 <p className="small muted">Only the last {story.events.length} events are shown.</p>
               )}
-              <ol className="story">
+              <ol className="time-line">
                 {story.events.map((event, index) => (
                   <Chapter
                     key={event.uuid}
@@ -136,7 +138,7 @@ function Chapter({
         <div className="tellings">
           {own.map((delivery) => (
             <Link key={delivery.id} href={`/deliveries/${delivery.id}`}>
-              <span title={delivery.url}>{hostOf(delivery.url)}</span>
+              <span title={delivery.url}>{receiverOf(delivery.url).host}</span>
               {delivery.attempt > 1 && <span className="muted">{delivery.attempt} attempts</span>}
               <StatusBadge status={delivery.status} />
             </Link>
@@ -169,17 +171,16 @@ function Changes({
     <ul className="changes">
       {changed.map(([name, value]) => (
         <li key={name} className="break">
-          {name}: <del>{valueOf(before[name])}</del> → <ins>{valueOf(value)}</ins>
+          {name}:{" "}
+          <del>
+            <Value value={before[name]} />
+          </del>{" "}
+          →{" "}
+          <ins>
+            <Value value={value} />
+          </ins>
         </li>
       ))}
     </ul>
   );
-}
-
-function valueOf(value: Json | undefined): JSX.Element {
-  return <Value value={value} />;
-}
-
-function hostOf(url: string): string {
-  return URL.canParse(url) ? new URL(url).host : url;
 }

@@ -4,10 +4,9 @@ import type { Webhook, WebhookWithSecret } from "../../api/webhook-types.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
-import { Dialog } from "../../parts/dialog.tsx";
+import { Dialog, FormDialog } from "../../parts/dialog.tsx";
 import { SelectField } from "../../parts/field.tsx";
-import { useLeaveQuestion } from "../../parts/leaving.ts";
-import { ErrorLine } from "../../parts/state.tsx";
+import { Note } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { leaveQuestion, Secret } from "./secret-step.tsx";
 
@@ -37,12 +36,9 @@ export function RotateDialog({
     onSuccess: () => client.invalidateQueries({ queryKey: ["/webhooks"] }),
   });
   const made = rotate.data;
-  // Asks before leaving, because a secret that was created but not shown is lost. The receiver then
-  // refuses its signatures.
-  useLeaveQuestion(made !== undefined || rotate.isPending ? leaveQuestion : null);
   if (made !== undefined)
     return (
-      <Dialog title="The new secret" isWide isRequired onClose={onClose}>
+      <Dialog title="The new secret" isWide isRequired question={leaveQuestion} onClose={onClose}>
         <div className="stack">
           <Secret webhook={made} />
           <p>
@@ -63,27 +59,31 @@ export function RotateDialog({
         </div>
       </Dialog>
     );
+  // Asks before leaving, because a secret that was created but not shown is lost. The receiver then
+  // refuses its signatures.
+  const question = rotate.isPending ? leaveQuestion : null;
   return (
-    <Dialog title="Rotate the secret?" isRequired={rotate.isPending} onClose={onClose}>
-      <div className="stack">
-        <p>
-          Deliveries are signed with the old and the new secret while the grace lasts, so that none is
-          refused.
-        </p>
-        <SelectField label="Grace" isRequired value={grace} options={graces} onChange={setGrace} />
-        {grace === "0" && (
-          <p className="once">Receivers refuse deliveries from now on, until they have the new secret.</p>
-        )}
-        <ErrorLine error={rotate.error} />
-      </div>
-      <div className="dialog-actions">
-        <Button isDisabled={rotate.isPending} onPress={onClose}>
-          Cancel
-        </Button>
-        <Button kind="primary" isBusy={rotate.isPending} onPress={() => rotate.mutate()}>
-          Rotate
-        </Button>
-      </div>
-    </Dialog>
+    <FormDialog
+      title="Rotate the secret?"
+      submitLabel="Rotate"
+      fields={[]}
+      write={rotate}
+      isRequired={rotate.isPending}
+      question={question}
+      onClose={onClose}
+    >
+      {() => (
+        <>
+          <p>
+            Deliveries are signed with the old and the new secret while the grace lasts, so that none is
+            refused.
+          </p>
+          <SelectField label="Grace" isRequired value={grace} options={graces} onChange={setGrace} />
+          {grace === "0" && (
+            <Note tone="warn">Receivers refuse deliveries from now on, until they have the new secret.</Note>
+          )}
+        </>
+      )}
+    </FormDialog>
   );
 }

@@ -1,10 +1,10 @@
 import type { JSX } from "react";
 import type { WebhookWithSecret } from "../../api/webhook-types.ts";
 import { Button } from "../../parts/button.tsx";
-import { CodeBlock, CopyButton } from "../../parts/code.tsx";
-import { Icon } from "../../parts/icon.tsx";
+import { CodeBlock } from "../../parts/code.tsx";
 import { useLeaveQuestion } from "../../parts/leaving.ts";
 import { Card } from "../../parts/page.tsx";
+import { Note } from "../../parts/state.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
 import { verification } from "../../verification/verification.ts";
 import { TestPanel } from "./test-panel.tsx";
@@ -38,7 +38,14 @@ export function SecretStep({
         <Secret webhook={webhook} />
       </Card>
       <Card title="Verify what arrives" note="Each of these is run against real deliveries in the tests.">
-        <VerificationCode />
+        <Tabs
+          label="Languages"
+          tabs={verification.map(({ id, title, code }) => ({
+            id,
+            title,
+            content: <CodeBlock label={`Code for ${title}`} text={code} />,
+          }))}
+        />
       </Card>
       <TestPanel webhook={webhook} />
     </>
@@ -53,37 +60,14 @@ export function Secret({
 }): JSX.Element {
   return (
     <div className="stack">
-      <p className="once" role="status">
-        <Icon name="key" /> This is shown once. Store it where the receiver finds it.
-      </p>
-      <SecretLine label="Secret" text={secret} />
-      <SecretLine label="For libraries of Standard Webhooks" text={standard} />
-    </div>
-  );
-}
-
-function SecretLine({ label, text }: { readonly label: string; readonly text: string }): JSX.Element {
-  return (
-    <div>
-      <div className="small muted">{label}</div>
-      <div className="secret-line">
-        <code className="break">{text}</code>
-        <CopyButton text={text} />
+      <Note tone="warn" icon="key" role="status">
+        This is shown once. Store it where the receiver finds it.
+      </Note>
+      <CodeBlock label="Secret" text={secret} />
+      <div>
+        <p className="small muted">The same, for libraries of Standard Webhooks</p>
+        <CodeBlock label="Secret for libraries of Standard Webhooks" text={standard} />
       </div>
     </div>
-  );
-}
-
-/** Shows the code that verifies a delivery, in five languages. */
-export function VerificationCode(): JSX.Element {
-  return (
-    <Tabs
-      label="Languages"
-      tabs={verification.map(({ id, title, code }) => ({
-        id,
-        title,
-        content: <CodeBlock label={`Code for ${title}`} text={code} />,
-      }))}
-    />
   );
 }

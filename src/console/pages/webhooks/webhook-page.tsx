@@ -1,6 +1,6 @@
 import { useState, type JSX } from "react";
 import type { Webhook } from "../../api/webhook-types.ts";
-import { StatusBadge } from "../../parts/badge.tsx";
+import { Outcome, StatusBadge } from "../../parts/badge.tsx";
 import { JsonView } from "../../parts/code.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
@@ -60,7 +60,7 @@ function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }
   return (
     <Card>
       <div className="stack">
-        <p className={`health ${health.status}`} role="status">
+        <Outcome status={health.status}>
           {health.sentence}
           {health.since !== null && (
             <>
@@ -68,7 +68,7 @@ function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }
               <Time value={health.since} />.
             </>
           )}
-        </p>
+        </Outcome>
         {!isOwn && (
           <p className="muted">
             This webhook belongs to user {webhook.user_id}: only that user tests, changes and deletes it.
