@@ -12,6 +12,7 @@ import { Logo } from "./logo.tsx";
 import { finishSignIn, signInByRedirect, signInByWindow, type IssuedTokens } from "./pkce.ts";
 import { place } from "./place.ts";
 import { currentUser, startSession } from "./session.ts";
+import "../parts/page.css";
 import "./sign-in.css";
 
 /** Shows the sign-in before there is a page. */
@@ -21,7 +22,7 @@ export function SignInPage(): JSX.Element {
   }, []);
   return (
     <main className="sign-in-page">
-      <div className="sign-in">
+      <div className="sign-in card stack">
         <div className="row">
           <Logo />
           <h1>Sign in to svc</h1>
@@ -52,7 +53,7 @@ export function SignInAgain({ reason }: { readonly reason: string }): JSX.Elemen
   };
   return (
     <Dialog title="Sign in again" isRequired onClose={() => undefined}>
-      <div className="sign-in">
+      <div className="sign-in stack">
         <p>
           {reason} <span className="muted">What you have typed is still here.</span>
         </p>
@@ -86,7 +87,7 @@ export function SignedIn({ onDone }: { readonly onDone: (path: string) => void }
   }, [onDone]);
   return (
     <main className="sign-in-page">
-      <div className="sign-in">
+      <div className="sign-in card stack">
         <h1>{error === null ? "Signing in…" : "The sign-in did not work"}</h1>
         <ErrorLine error={error} />
         {error !== null && <Button onPress={() => onDone("/")}>Begin again</Button>}

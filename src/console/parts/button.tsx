@@ -29,7 +29,8 @@ export function Button({
   children,
   ...rest
 }: ButtonProps): JSX.Element {
-  // A disabled button would lose the focus.
+  // A disabled button would lose the focus. `isPending` of the library refers to the button by its
+  // id, and still does when the button is gone.
   const quiet = isBusy ? { type: "button" as const, onPress: () => undefined, "data-pending": true } : {};
   return (
     <AriaButton {...rest} {...quiet} className={classOf(kind, children)}>

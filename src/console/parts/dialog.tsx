@@ -41,7 +41,7 @@ export function Dialog({
       }}
     >
       <Modal className={`dialog${isWide ? " wide" : ""}`}>
-        <AriaDialog className="dialog-inside">
+        <AriaDialog className="dialog-inside stack">
           <Heading slot="title" className="dialog-title">
             {title}
           </Heading>

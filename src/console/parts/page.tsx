@@ -26,7 +26,7 @@ export function Page({
     document.title = `${title} · svc`;
   }, [title]);
   return (
-    <div className="page">
+    <div className="stack">
       <header className="page-head">
         <div className="page-title">
           {crumbs.length > 0 && (

@@ -17,7 +17,7 @@ export function Tabs({
   readonly tabs: readonly TabPart[];
 }): JSX.Element {
   return (
-    <AriaTabs className="tabs">
+    <AriaTabs className="stack">
       <TabList className="tab-list" aria-label={label}>
         {tabs.map(({ id, title }) => (
           <AriaTab key={id} id={id} className="tab">

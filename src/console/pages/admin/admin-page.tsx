@@ -8,9 +8,10 @@ import { AuditPage } from "./audit-page.tsx";
 import { ConfigurationPage } from "./configuration-page.tsx";
 import { DeadLettersPage } from "./dead-letters-page.tsx";
 import { ResourcePage } from "./resource-page.tsx";
-import { TokensPage } from "./tokens-page.tsx";
+import { TokenList } from "./token-list.tsx";
 import { UserPage } from "./user-page.tsx";
 import { UsersPage } from "./users-page.tsx";
+import "../../parts/tabs.css";
 import "./admin.css";
 
 const parts = [
@@ -52,11 +53,11 @@ export function AdminPage(): JSX.Element {
       </Page>
     );
   return (
-    <>
+    <div className="stack">
       {isAdmin && (
-        <nav className="admin-parts" aria-label="Admin">
+        <nav className="tab-list" aria-label="Admin">
           {parts.map(({ path: to, title }) => (
-            <Link key={to} href={to} aria-current={path.startsWith(to) ? "page" : undefined}>
+            <Link key={to} href={to} className="tab" aria-current={path.startsWith(to) ? "page" : undefined}>
               {title}
             </Link>
           ))}
@@ -65,7 +66,11 @@ export function AdminPage(): JSX.Element {
       <Switch>
         <Route path="/admin/users" component={UsersPage} />
         <Route path="/admin/users/:id">{({ id }) => <UserPage key={id} id={id} />}</Route>
-        <Route path="/admin/tokens" component={TokensPage} />
+        <Route path="/admin/tokens">
+          <Page title="Your tokens">
+            <TokenList path="/tokens" />
+          </Page>
+        </Route>
         <Route path="/admin/audit" component={AuditPage} />
         <Route path="/admin/configuration" component={ConfigurationPage} />
         <Route path="/admin/configuration/:name">{({ name }) => <ResourcePage name={name} />}</Route>
@@ -74,6 +79,6 @@ export function AdminPage(): JSX.Element {
           <Redirect to="/admin/users" replace />
         </Route>
       </Switch>
-    </>
+    </div>
   );
 }

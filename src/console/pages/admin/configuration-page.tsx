@@ -12,6 +12,7 @@ import { Card, Facts, Page } from "../../parts/page.tsx";
 import { SearchBox } from "../../parts/search-box.tsx";
 import { Empty, ErrorLine, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
+import { Processes } from "../overview/processes.tsx";
 import { ReloadOutcome } from "./reload-outcome.tsx";
 import type { ConfigurationInEffect, ReloadAnswer, SettingInEffect } from "./types.ts";
 import { useConfiguration } from "./use-configuration.ts";
@@ -55,8 +56,8 @@ export function ConfigurationPage(): JSX.Element {
 function InEffect({ configuration }: { readonly configuration: ConfigurationInEffect }): JSX.Element {
   const processes = useStats().data?.processes ?? [];
   return (
-    <Card title="In effect">
-      <div className="stack">
+    <>
+      <Card title="In effect">
         <Facts
           facts={{
             Version: configuration.version,
@@ -64,30 +65,9 @@ function InEffect({ configuration }: { readonly configuration: ConfigurationInEf
             Loaded: <Time value={configuration.loaded_at} isExact />,
           }}
         />
-        {processes.length > 0 && (
-          <DataTable
-            label="Processes"
-            rows={processes}
-            rowKey={({ id }) => id}
-            columns={[
-              { title: "Program", render: ({ program }) => program },
-              { title: "Host", render: ({ host }) => <Value value={host} /> },
-              { title: "Version", render: ({ version }) => <Value value={version} /> },
-              {
-                title: "Configuration",
-                render: ({ configuration: hash }) => (
-                  <span className="row">
-                    <code>{hash}</code>
-                    {hash !== configuration.hash && <Badge tone="warn">another one</Badge>}
-                  </span>
-                ),
-              },
-              { title: "Started", render: (one) => <Time value={one.started_at} /> },
-            ]}
-          />
-        )}
-      </div>
-    </Card>
+      </Card>
+      {processes.length > 0 && <Processes processes={processes} />}
+    </>
   );
 }
 

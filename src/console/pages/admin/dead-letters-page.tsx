@@ -3,7 +3,7 @@ import { useRef, useState, type JSX } from "react";
 import { Link } from "wouter";
 import { api } from "../../api/client.ts";
 import type { CursorPage, Delivery } from "../../api/types.ts";
-import { Badge, TriggerBadge } from "../../parts/badge.tsx";
+import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import type { Column } from "../../parts/data-table.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
@@ -14,24 +14,15 @@ import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toast.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
+import { eventColumn, receiverColumn } from "../deliveries/delivery-columns.tsx";
 import type { DeadLetter } from "./types.ts";
 
 type DeadLetters = CursorPage<DeadLetter> & { readonly queued: number | null };
 
 const columns: readonly Column<DeadLetter>[] = [
   { title: "Delivery", render: ({ id }) => id },
-  {
-    title: "Event",
-    render: ({ resource, event, record_id: record }) => (
-      <span className="row">
-        <TriggerBadge trigger={event} />
-        <span className="break">
-          {resource} {record}
-        </span>
-      </span>
-    ),
-  },
-  { title: "Receiver", render: ({ url: to }) => <span className="break">{to}</span> },
+  eventColumn,
+  receiverColumn,
   {
     title: "User",
     render: ({ user_id: id }) => id !== null && <Link href={`/admin/users/${id}`}>{id}</Link>,

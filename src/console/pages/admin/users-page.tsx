@@ -31,8 +31,8 @@ export function UsersPage(): JSX.Element {
     <Page title="Users" actions={create}>
       <Card isFlush>
         <FilterBar url={url} names={filters}>
-          <TextFilter label="Name has" name="filter[name][contains]" url={url} />
-          <TextFilter label="E-mail has" name="filter[email][contains]" url={url} />
+          <TextFilter label="User has" name="filter[name][contains]" url={url} />
+          <TextFilter label="Address has" name="filter[email][contains]" url={url} />
         </FilterBar>
         <ListTable
           label="Users"

@@ -109,7 +109,6 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
             label="Which events"
             options={webhook.events.map((value) => ({ value }))}
             chosen={asked.events}
-            errors={faultsOf(error, "events")}
             onChange={(events) => change({ events })}
           />
         )}
