@@ -118,12 +118,3 @@ export function newIdempotencyKey(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
-
-/** Returns a query string of the defined parameters; "" without any. */
-export function queryString(parameters: Readonly<Record<string, string | number | undefined>>): string {
-  const search = new URLSearchParams();
-  for (const [name, value] of Object.entries(parameters))
-    if (value !== undefined) search.set(name, String(value));
-  const text = search.toString();
-  return text === "" ? "" : `?${text}`;
-}

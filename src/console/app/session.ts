@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from "react";
+import { createStore } from "../parts/store.ts";
 import { refreshTokens, type IssuedTokens } from "./pkce.ts";
 
 /** Session of the user who is signed in, for this tab. */
@@ -22,29 +22,27 @@ function readStored(): Session {
   }
 }
 
-let session = readStored();
+const session = createStore(readStored());
 let renewal: Promise<string | null> | null = null;
-const listeners = new Set<() => void>();
 
 function set(next: Session): void {
-  session = next;
   if (next.token === null) sessionStorage.removeItem(key);
   else sessionStorage.setItem(key, JSON.stringify({ token: next.token, refreshToken: next.refreshToken }));
-  for (const listener of listeners) listener();
+  session.set(next);
 }
 
 export function currentToken(): string | null {
-  return session.token;
+  return session.get().token;
 }
 
 /** Returns the number of the current user, which changes at each sign-out. */
 export function currentUser(): number {
-  return session.user;
+  return session.get().user;
 }
 
 /** Stores a token that the API accepts. `isOther`: it belongs to another user than the last one. */
 export function startSession(tokens: IssuedTokens, isOther = false): void {
-  const user = isOther ? session.user + 1 : session.user;
+  const user = isOther ? currentUser() + 1 : currentUser();
   set({ token: tokens.token, refreshToken: tokens.refreshToken, ended: null, user });
 }
 
@@ -54,13 +52,13 @@ export function startSession(tokens: IssuedTokens, isOther = false): void {
  */
 export function endSession(token: string | null, reason: string): void {
   // A 401 for an older token does not end the session of a newer one.
-  if (token === null || token !== session.token) return;
-  set({ ...session, token: null, refreshToken: null, ended: reason });
+  if (token === null || token !== currentToken()) return;
+  set({ ...session.get(), token: null, refreshToken: null, ended: reason });
 }
 
 /** Ends the session of the user who leaves. */
 export function leaveSession(): void {
-  set({ ...none, user: session.user + 1 });
+  set({ ...none, user: currentUser() + 1 });
 }
 
 /**
@@ -68,13 +66,13 @@ export function leaveSession(): void {
  * sign-in. Null when the user must sign in.
  */
 export async function renewToken(token: string | null): Promise<string | null> {
-  if (session.token !== token) return session.token;
-  const { refreshToken, user } = session;
+  if (currentToken() !== token) return currentToken();
+  const { refreshToken, user } = session.get();
   if (refreshToken === null) return null;
   renewal ??= refreshTokens(refreshToken)
     .then((tokens) => {
       // The user has signed out since the renewal began.
-      if (session.user !== user) return null;
+      if (currentUser() !== user) return null;
       // When an issuer sends no new refresh token, the old one stays valid.
       startSession({ ...tokens, refreshToken: tokens.refreshToken ?? refreshToken });
       return tokens.token;
@@ -86,12 +84,4 @@ export async function renewToken(token: string | null): Promise<string | null> {
   return await renewal;
 }
 
-export function useSession(): Session {
-  return useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => session,
-  );
-}
+export const useSession = session.useValue;

@@ -1,32 +1,27 @@
-import { useSyncExternalStore } from "react";
+import { createStore } from "../parts/store.ts";
 
 export type Theme = "system" | "light" | "dark";
 
 const key = "svc-console.theme";
-const listeners = new Set<() => void>();
+const theme = createStore(readStored());
 
-function read(): Theme {
+function readStored(): Theme {
   const stored = localStorage.getItem(key);
   return stored === "light" || stored === "dark" ? stored : "system";
 }
 
 /** Applies the theme that was chosen in this browser, or the system's theme by default. */
 export function applyTheme(): void {
-  const theme = read();
-  if (theme === "system") delete document.documentElement.dataset["theme"];
-  else document.documentElement.dataset["theme"] = theme;
+  const chosen = theme.get();
+  if (chosen === "system") delete document.documentElement.dataset["theme"];
+  else document.documentElement.dataset["theme"] = chosen;
 }
 
-export function setTheme(theme: Theme): void {
-  if (theme === "system") localStorage.removeItem(key);
-  else localStorage.setItem(key, theme);
+export function setTheme(next: Theme): void {
+  if (next === "system") localStorage.removeItem(key);
+  else localStorage.setItem(key, next);
+  theme.set(next);
   applyTheme();
-  for (const listener of listeners) listener();
 }
 
-export function useTheme(): Theme {
-  return useSyncExternalStore((listener) => {
-    listeners.add(listener);
-    return () => listeners.delete(listener);
-  }, read);
-}
+export const useTheme = theme.useValue;

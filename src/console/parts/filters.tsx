@@ -1,6 +1,7 @@
 import { useRef, useState, type JSX, type ReactNode } from "react";
 import { Button } from "./button.tsx";
 import { Field, optionsOf, SelectField, type Option } from "./field.tsx";
+import { fromLocalTime, toLocalTime } from "./local-time.ts";
 import type { UrlState } from "./url-state.ts";
 import "./filters.css";
 
@@ -73,22 +74,10 @@ export function TimeFilter({ label, name, url }: FilterProps): JSX.Element {
     <TypedFilter
       label={label}
       type="datetime-local"
-      given={toLocal(given)}
-      onApply={(text) => url.change({ [name]: text === "" ? null : toUtc(text) })}
+      given={toLocalTime(given)?.replace(/:\d\d$/, "") ?? ""}
+      onApply={(text) => url.change({ [name]: text === "" ? null : fromLocalTime(text) })}
     />
   );
-}
-
-function toUtc(local: string): string {
-  const time = new Date(local);
-  return Number.isNaN(time.getTime()) ? local : time.toISOString();
-}
-
-/** Returns a time in the format of `datetime-local`; "" for no valid time. */
-export function toLocal(iso: string): string {
-  const time = new Date(iso);
-  if (Number.isNaN(time.getTime())) return "";
-  return new Date(time.getTime() - time.getTimezoneOffset() * 60_000).toISOString().slice(0, 16);
 }
 
 /**

@@ -1,6 +1,7 @@
-import { useSyncExternalStore, type JSX } from "react";
+import type { JSX } from "react";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
+import { createStore } from "./store.ts";
 import "./toast.css";
 
 interface Toast {
@@ -11,37 +12,24 @@ interface Toast {
 
 const shownMilliseconds = 6_000;
 
-let toasts: readonly Toast[] = [];
 let lastId = 0;
-const listeners = new Set<() => void>();
-
-function set(next: readonly Toast[]): void {
-  toasts = next;
-  for (const listener of listeners) listener();
-}
+const toasts = createStore<readonly Toast[]>([]);
 
 /** Shows a message for a few seconds. Errors belong where they happened. */
 export function toast(text: string, { isBad = false }: { readonly isBad?: boolean } = {}): void {
   const id = ++lastId;
-  set([...toasts.slice(-2), { id, text, isBad }]);
+  toasts.set([...toasts.get().slice(-2), { id, text, isBad }]);
   setTimeout(() => dismiss(id), shownMilliseconds);
 }
 
 function dismiss(id: number): void {
-  set(toasts.filter((each) => each.id !== id));
+  toasts.set(toasts.get().filter((each) => each.id !== id));
 }
 
 export function Toasts(): JSX.Element {
-  const shown = useSyncExternalStore(
-    (listener) => {
-      listeners.add(listener);
-      return () => listeners.delete(listener);
-    },
-    () => toasts,
-  );
   return (
     <div className="toasts" role="status">
-      {shown.map(({ id, text, isBad }) => (
+      {toasts.useValue().map(({ id, text, isBad }) => (
         <div key={id} className={`toast${isBad ? " bad" : ""}`}>
           <Icon name={isBad ? "alert" : "check"} />
           <span className="break">{text}</span>

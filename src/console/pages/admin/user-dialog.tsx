@@ -23,18 +23,14 @@ export function UserDialog({
     email: user?.email ?? "",
     is_admin: user?.is_admin ?? false,
   });
-  const [name, setName] = useState(start.name);
-  const [email, setEmail] = useState(start.email);
-  const [isAdmin, setAdmin] = useState(start.is_admin);
-  const changes = {
-    ...(name !== start.name && { name }),
-    ...(email !== start.email && { email }),
-    ...(isAdmin !== start.is_admin && { is_admin: isAdmin }),
-  };
+  const [draft, setDraft] = useState(start);
+  const changes = Object.fromEntries(
+    Object.entries(draft).filter(([name, value]) => value !== start[name as keyof typeof start]),
+  );
   const write = useWrite({
     mutationFn: () =>
       user === undefined
-        ? api<User>("/users", { method: "POST", body: { name, email, is_admin: isAdmin } })
+        ? api<User>("/users", { method: "POST", body: draft })
         : api<User>(`/users/${user.id}`, { method: "PUT", body: changes }),
     onSuccess: (saved) => {
       onClose();
@@ -56,8 +52,8 @@ export function UserDialog({
           <TextField
             label="Name"
             isRequired
-            value={name}
-            onChange={setName}
+            value={draft.name}
+            onChange={(name) => setDraft({ ...draft, name })}
             errors={errors["name"]}
             autoFocus
           />
@@ -65,16 +61,16 @@ export function UserDialog({
             label="E-mail"
             type="email"
             isRequired
-            value={email}
-            onChange={setEmail}
+            value={draft.email}
+            onChange={(email) => setDraft({ ...draft, email })}
             errors={errors["email"]}
             hint="Names the user; nothing is sent to it."
           />
           <CheckField
             label="Admin"
             hint="Sees and changes everything, with tokens that have the scope admin or *."
-            value={isAdmin}
-            onChange={setAdmin}
+            value={draft.is_admin}
+            onChange={(is_admin) => setDraft({ ...draft, is_admin })}
           />
         </>
       )}

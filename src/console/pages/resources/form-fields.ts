@@ -1,4 +1,5 @@
 import type { Json, JsonRecord } from "../../api/types.ts";
+import { fromLocalTime, toLocalTime } from "../../parts/local-time.ts";
 import type { Schema } from "./schema.ts";
 
 export type FieldKind =
@@ -119,7 +120,7 @@ export function toText({ kind }: FormField, value: Json | undefined): string {
   if (value === null || value === undefined) return "";
   if (kind === "json") return JSON.stringify(value, null, 2);
   if (kind === "list" && Array.isArray(value)) return listText(value);
-  if (kind === "moment" && typeof value === "string") return toLocal(value);
+  if (kind === "moment" && typeof value === "string") return toLocalTime(value) ?? value;
   if (kind === "boolean" && (value === 1 || value === 0)) return String(value === 1);
   if (typeof value === "object") return JSON.stringify(value);
   return String(value);
@@ -139,18 +140,6 @@ function readList(text: string): Json {
     // The text is not JSON but lines.
   }
   return text.split(/[\r\n]+/).filter((line) => line !== "");
-}
-
-/**
- * Returns a moment in the format of the control for local times; unchanged when it is not a valid
- * time.
- */
-function toLocal(value: string): string {
-  const time = new Date(value);
-  if (Number.isNaN(time.getTime())) return value;
-  const local = new Date(time.getTime() - time.getTimezoneOffset() * 60_000);
-  // Years beyond 9999 begin with a sign, which the control does not accept.
-  return local.toISOString().replace(/^\+0*/, "").replace(/\..*/, "");
 }
 
 /** Thrown for a text that is not valid JSON. */
@@ -175,10 +164,8 @@ export function toValue(field: FormField, text: string): Json {
     case "relation":
     case "choice":
       return field.isNumeric ? toNumber(text) : text;
-    case "moment": {
-      const time = new Date(text);
-      return Number.isNaN(time.getTime()) ? text : time.toISOString();
-    }
+    case "moment":
+      return fromLocalTime(text);
     case "line":
     case "text":
     case "date":

@@ -2,7 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
 import { Link } from "wouter";
 import { isStatus } from "../../api/api-error.ts";
-import { api, queryString } from "../../api/client.ts";
+import { api } from "../../api/client.ts";
 import { every } from "../../api/every.ts";
 import type { CursorPage, Delivery, JsonRecord, ServiceEvent } from "../../api/types.ts";
 import { StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
@@ -14,7 +14,7 @@ import { receiverOf } from "../webhooks/health.ts";
 import { isSame } from "./conflict.tsx";
 import "../../parts/time-line.css";
 
-const pageSize = 100;
+const pageSize = "100";
 const refetchMilliseconds = 5_000;
 
 interface Story {
@@ -78,9 +78,9 @@ export function RecordStory({
 }
 
 async function readStory(resource: string, id: string, signal: AbortSignal): Promise<Story> {
-  const query = queryString({ resource, record_id: id, before: "", per_page: pageSize });
+  const query = new URLSearchParams({ resource, record_id: id, before: "", per_page: pageSize });
   const [{ data, next_cursor: older }, deliveries] = await Promise.all([
-    api<CursorPage<ServiceEvent>>(`/events${query}`, { signal }),
+    api<CursorPage<ServiceEvent>>(`/events?${query}`, { signal }),
     readDeliveries(resource, id, signal),
   ]);
   // The newest come first.
@@ -99,8 +99,8 @@ async function readDeliveries(
   signal: AbortSignal,
 ): Promise<CursorPage<Delivery> | null> {
   try {
-    const query = queryString({ resource, record_id: id, cursor: "", per_page: pageSize });
-    return await api<CursorPage<Delivery>>(`/webhook-deliveries${query}`, { signal });
+    const query = new URLSearchParams({ resource, record_id: id, cursor: "", per_page: pageSize });
+    return await api<CursorPage<Delivery>>(`/webhook-deliveries?${query}`, { signal });
   } catch (error) {
     if (isStatus(error, 403)) return null;
     throw error;

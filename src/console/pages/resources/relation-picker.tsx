@@ -6,7 +6,6 @@ import { Input } from "react-aria-components/Input";
 import { ListBox, ListBoxItem } from "react-aria-components/ListBox";
 import { Popover } from "react-aria-components/Popover";
 import { Link } from "wouter";
-import { queryString } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { Icon } from "../../parts/icon.tsx";
 import { Field, type FieldProps } from "../../parts/field.tsx";
@@ -130,9 +129,10 @@ function hintOf(hint: FieldProps["hint"], resource: string, value: string): JSX.
 
 /** Searches a resource. Returns the first records of a resource without search. */
 function useFound(shape: ResourceShape | undefined, text: string): readonly Choice[] {
-  const search = shape?.isSearchable === true && text !== "" ? text.slice(0, 100) : undefined;
+  const query = new URLSearchParams({ cursor: "", per_page: String(mostShown) });
+  if (shape?.isSearchable === true && text !== "") query.set("search", text.slice(0, 100));
   const { data } = useQuery<{ readonly data: readonly JsonRecord[] }>({
-    queryKey: [`/resources/${shape?.name ?? ""}`, queryString({ cursor: "", per_page: mostShown, search })],
+    queryKey: [`/resources/${shape?.name ?? ""}`, `?${query}`],
     enabled: shape !== undefined,
     placeholderData: keepPreviousData,
   });

@@ -8,7 +8,7 @@ import { useNamesWithEvents } from "../../api/use-resources.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { ChecksField, optionsOf, SelectField, TextField } from "../../parts/field.tsx";
-import { toLocal } from "../../parts/filters.tsx";
+import { fromLocalTime, toLocalTime } from "../../parts/local-time.ts";
 import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { ErrorLine, messageOf, QueryView } from "../../parts/state.tsx";
@@ -232,8 +232,8 @@ function about({ count, is_estimate: isEstimate }: ReplayCount): string {
 
 function bodyOf({ since, until, status, events, resource }: Asked): Readonly<Record<string, unknown>> {
   return {
-    since: new Date(since).toISOString(),
-    ...(until === "" ? {} : { until: new Date(until).toISOString() }),
+    since: fromLocalTime(since),
+    ...(until === "" ? {} : { until: fromLocalTime(until) }),
     status,
     events,
     ...(resource === "" ? {} : { resource }),
@@ -241,5 +241,5 @@ function bodyOf({ since, until, status, events, resource }: Asked): Readonly<Rec
 }
 
 function hoursAgo(hours: number): string {
-  return toLocal(new Date(Date.now() - hours * 3_600_000).toISOString());
+  return toLocalTime(new Date(Date.now() - hours * 3_600_000).toISOString())?.slice(0, 16) ?? "";
 }

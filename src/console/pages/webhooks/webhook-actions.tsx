@@ -2,7 +2,6 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
-import { useWrite } from "../../api/use-write.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
 import { useWayOn } from "../../parts/leaving.ts";
@@ -25,7 +24,6 @@ export function WebhookActions({
 }): JSX.Element {
   const [asked, setAsked] = useState<Asked | null>(null);
   const change = useChangeWebhook(webhook.id);
-  const goOn = useWayOn();
   const replay = (
     <LinkButton href={`/webhooks/${webhook.id}/replay`} icon="refresh">
       Replay
@@ -67,14 +65,7 @@ export function WebhookActions({
       {asked === "rotate" ? (
         <RotateDialog webhook={webhook} onClose={() => setAsked(null)} />
       ) : (
-        asked !== null && (
-          <Confirm
-            asked={asked}
-            webhook={webhook}
-            onDeleted={() => goOn("/webhooks")}
-            onClose={() => setAsked(null)}
-          />
-        )
+        asked !== null && <Confirm asked={asked} webhook={webhook} onClose={() => setAsked(null)} />
       )}
     </>
   );
@@ -83,20 +74,16 @@ export function WebhookActions({
 function Confirm({
   asked,
   webhook,
-  onDeleted,
   onClose,
 }: {
   readonly asked: "pause" | "discard" | "delete";
   readonly webhook: Webhook;
-  readonly onDeleted: () => void;
   readonly onClose: () => void;
 }): JSX.Element {
   const client = useQueryClient();
   const change = useChangeWebhook(webhook.id);
-  const discard = useWrite({
-    mutationFn: () =>
-      api<{ readonly held: number }>(`/webhooks/${webhook.id}/discard-held`, { method: "POST" }),
-  });
+  const goOn = useWayOn();
+  const path = `/webhooks/${webhook.id}`;
   if (asked === "pause")
     return (
       <ConfirmDialog
@@ -119,7 +106,7 @@ function Confirm({
         confirmLabel="Discard"
         onClose={onClose}
         onConfirm={async () => {
-          const { held } = await discard.mutateAsync();
+          const { held } = await api<{ readonly held: number }>(`${path}/discard-held`, { method: "POST" });
           await client.invalidateQueries({ queryKey: ["/webhook-deliveries"] });
           toast(held === 0 ? "Nothing was held." : `${counted(held)} will be cancelled in a moment.`);
         }}
@@ -136,8 +123,8 @@ function Confirm({
       confirmLabel="Delete the webhook"
       onClose={onClose}
       onConfirm={async () => {
-        await api(`/webhooks/${webhook.id}`, { method: "DELETE" });
-        onDeleted();
+        await api(path, { method: "DELETE" });
+        goOn("/webhooks");
         await client.invalidateQueries({ queryKey: ["/webhooks"] });
         toast("The webhook is deleted.");
       }}
