@@ -152,6 +152,21 @@ describe("records with keys and values of all kinds in the console", function ()
     await shown.close();
   });
 
+  it("are made without a key when no more answers are kept for the user's keys", async () => {
+    const shown = await scene.open(ada.token, "/resources/rooms/-/new");
+    const { page } = shown;
+    const full = { message: "100000 answers are kept for you.", code: "idempotency.exhausted" };
+    await page.route("**/resources/rooms", async (route) => {
+      const isKeyed = route.request().headers()["idempotency-key"] !== undefined;
+      return await (isKeyed ? route.fulfill({ status: 429, json: full }) : route.fallback());
+    });
+    await page.getByLabel("code").fill("keyless");
+    await page.getByLabel("title").fill("Without a key");
+    await create(page);
+    await page.getByText("Created rooms keyless.").waitFor();
+    await shown.close();
+  });
+
   it("say the request of a fault that the log explains, and how long to wait after too many", async () => {
     const shown = await scene.open(ada.token, "/resources/rooms/-/new");
     const { page } = shown;

@@ -71,6 +71,34 @@ describe("unusual records in the console", function () {
     await shown.close();
   });
 
+  it("are not made a second time without a word, where no key can be sent and the answer is lost", async () => {
+    const shown = await scene.open(ada.token, "/resources/guests/-/new");
+    const { page } = shown;
+    let isLost = false;
+    await page.route("**/resources/guests", async (route) => {
+      const request = route.request();
+      const hasKey = request.headers()["idempotency-key"] !== undefined;
+      if (request.method() !== "POST" || hasKey || isLost) return route.fallback();
+      isLost = true;
+      await route.fetch();
+      return route.fulfill({ status: 504, json: {} });
+    });
+    const create = (): Promise<void> => page.getByRole("button", { name: "Create" }).click();
+    const made = async (): Promise<number> =>
+      (await ada.request("GET", "/resources/guests?filter[title]=Ada")).body.data.length;
+    await page.getByLabel("title").fill("Ada");
+    await create();
+    await page.getByText("whether this was done is not known").waitFor();
+    await create();
+    await page.getByText("An earlier try may have been done").waitFor();
+    expect(await made()).to.equal(1);
+
+    await create();
+    await page.getByText(/Created guests/).waitFor();
+    expect(await made()).to.equal(2);
+    await shown.close();
+  });
+
   it("are overwritten and deleted where each read of them has another entity tag", async () => {
     const { body } = await ada.request("POST", "/resources/clocks", { title: "Big" });
     const shown = await scene.open(ada.token, `/resources/clocks/${body.id}`);

@@ -59,8 +59,12 @@ const undecided: ReadonlySet<number> = new Set([401, 408, 409, 429]);
  * needs the same `Idempotency-Key`.
  */
 export function mayBeDone(error: unknown): boolean {
-  if (!(error instanceof ApiError)) return true;
-  return error.status < 400 || error.status >= 500 || undecided.has(error.status);
+  return isUnanswered(error) || (error instanceof ApiError && undecided.has(error.status));
+}
+
+/** Returns whether no answer says what became of a request. */
+export function isUnanswered(error: unknown): boolean {
+  return !(error instanceof ApiError) || error.status < 400 || error.status >= 500;
 }
 
 export function isStatus(error: unknown, status: number): error is ApiError {

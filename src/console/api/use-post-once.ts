@@ -1,30 +1,45 @@
 import { useRef } from "react";
-import { ApiError, mayBeDone } from "./api-error.ts";
-import { newIdempotencyKey } from "./client.ts";
-import { writeWith } from "./write-with.ts";
+import { ApiError, isUnanswered, mayBeDone } from "./api-error.ts";
+import { api, newIdempotencyKey } from "./client.ts";
+import { isHeaderRefused } from "./write-version.ts";
 
 const doneBefore =
   "An earlier try was done after all, with what stood here then. Look for what it made: sent again, this makes another.";
+const mayBeDoneBefore =
+  "An earlier try may have been done: look for what it made. Sent again, this may make another.";
 
 /**
  * Returns a function that sends a POST with an `Idempotency-Key`. Another try has the same key
- * while the first one may have been done.
+ * while the first one may have been done. Where no key is taken, another try behind one without an
+ * answer fails once, so that the user decides.
  *
  * @returns The JSON of the answer.
  */
 export function usePostOnce(): <T>(path: string, body: unknown) => Promise<T> {
   const key = useRef<string | null>(null);
+  const isInDoubt = useRef(false);
   return async <T>(path: string, body: unknown) => {
+    if (isInDoubt.current) {
+      isInDoubt.current = false;
+      throw new Error(mayBeDoneBefore);
+    }
+    const post = { method: "POST", body } as const;
     key.current ??= newIdempotencyKey();
     try {
-      const header = ["Idempotency-Key", key.current] as const;
-      const { data: made } = await writeWith<T>(path, header, { method: "POST", body });
+      const made = await api<T>(path, { ...post, headers: { "Idempotency-Key": key.current } });
       key.current = null;
       return made;
     } catch (error) {
-      if (!mayBeDone(error)) key.current = null;
+      const isRefused = isHeaderRefused(error, "Idempotency-Key");
+      if (isRefused || !mayBeDone(error)) key.current = null;
       if (error instanceof ApiError && error.code === "idempotency.mismatch")
         throw new Error(doneBefore, { cause: error });
+      if (!isRefused) throw error;
+    }
+    try {
+      return await api<T>(path, post);
+    } catch (error) {
+      isInDoubt.current = isUnanswered(error);
       throw error;
     }
   };

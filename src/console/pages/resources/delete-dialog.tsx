@@ -5,7 +5,7 @@ import { apiAnswer, type Answer } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { useResources } from "../../api/use-resources.ts";
-import { writeWith } from "../../api/write-with.ts";
+import { writeVersion } from "../../api/write-version.ts";
 import { JsonView } from "../../parts/code.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
 import { labelOf, recordPath } from "./record-key.ts";
@@ -44,7 +44,7 @@ export function DeleteDialog({
       onConfirm={async () => {
         let said = `Deleted ${resource} ${id}.`;
         try {
-          await writeWith(recordPath(resource, id), ["If-Match", etag], { method: "DELETE" });
+          await writeVersion(recordPath(resource, id), etag, { method: "DELETE" });
         } catch (error) {
           if (isStatus(error, 412)) setChanged(await apiAnswer<JsonRecord>(recordPath(resource, id)));
           if (!isGone(error)) throw error;

@@ -3,7 +3,7 @@ import { useState, type JSX } from "react";
 import { isStatus } from "../../api/api-error.ts";
 import { apiAnswer, type Answer } from "../../api/client.ts";
 import type { JsonRecord } from "../../api/types.ts";
-import { writeWith } from "../../api/write-with.ts";
+import { writeVersion } from "../../api/write-version.ts";
 import { useRights } from "../../app/caller.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { JsonView } from "../../parts/code.tsx";
@@ -187,7 +187,7 @@ function Editor({
   };
   /** Sends the changes for a version of the record, without a tag for any. JSON is unchanged. */
   const send = async (mine: JsonRecord, { data, etag }: Answer<JsonRecord>): Promise<void> => {
-    const saved = await writeWith<JsonRecord>(recordPath(name, id), ["If-Match", etag], {
+    const saved = await writeVersion<JsonRecord>(recordPath(name, id), etag, {
       method: "PATCH",
       body: draft.json === null ? withRequired(mine, fields, data) : mine,
     });
