@@ -70,3 +70,14 @@ export function Outcome({
 export function TriggerBadge({ trigger }: { readonly trigger: string }): JSX.Element {
   return <Badge tone={tones[trigger] ?? "neutral"}>{verbs[trigger] ?? trigger}</Badge>;
 }
+
+/** Shows several triggers beside each other. */
+export function TriggerBadges({ triggers }: { readonly triggers: readonly string[] }): JSX.Element {
+  return (
+    <span className="row">
+      {triggers.map((trigger) => (
+        <TriggerBadge key={trigger} trigger={trigger} />
+      ))}
+    </span>
+  );
+}

@@ -4,7 +4,7 @@ import { api } from "../../api/client.ts";
 import type { Json } from "../../api/types.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { useStats } from "../../app/caller.ts";
-import { Badge } from "../../parts/badge.tsx";
+import { Badge, TriggerBadges } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { Value } from "../../parts/code.tsx";
 import { DataTable } from "../../parts/data-table.tsx";
@@ -91,17 +91,18 @@ function Resources({ configuration }: { readonly configuration: ConfigurationInE
             { title: "Name", render: ({ name }) => name },
             { title: "Table", render: ({ definition }) => <Value value={definition["table"]} /> },
             { title: "Managed", render: ({ definition }) => <Value value={definition["managed"]} /> },
-            { title: "Triggers", render: ({ definition }) => <List value={definition["triggers"]} /> },
+            {
+              title: "Triggers",
+              render: ({ definition }) => (
+                <TriggerBadges triggers={definition["triggers"] as readonly string[]} />
+              ),
+            },
             { title: "File", render: ({ file }) => <code className="break">{file}</code> },
           ]}
         />
       )}
     </Card>
   );
-}
-
-function List({ value }: { readonly value: Json | undefined }): JSX.Element {
-  return <span>{Array.isArray(value) && value.length > 0 ? value.join(", ") : "none"}</span>;
 }
 
 function Settings({ settings }: { readonly settings: readonly SettingInEffect[] }): JSX.Element {

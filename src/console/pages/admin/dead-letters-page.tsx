@@ -33,7 +33,11 @@ const columns: readonly Column<DeadLetter>[] = [
     render: ({ last_error: error }) => <span className="break">{error ?? "unknown"}</span>,
   },
   { title: "Given up", render: (one) => <Time value={one.updated_at} /> },
-  { title: "In svc.dead", render: (one) => <Confirmed letter={one} /> },
+  {
+    title: "In svc.dead",
+    render: ({ dead_lettered_at: time }) =>
+      time === null ? <Badge tone="warn">not yet</Badge> : <Time value={time} />,
+  },
 ];
 
 export function DeadLettersPage(): JSX.Element {
@@ -106,11 +110,6 @@ export function DeadLettersPage(): JSX.Element {
       )}
     </Page>
   );
-}
-
-function Confirmed({ letter }: { readonly letter: DeadLetter }): JSX.Element {
-  if (letter.dead_lettered_at === null) return <Badge tone="warn">not yet</Badge>;
-  return <Time value={letter.dead_lettered_at} />;
 }
 
 function Queued({ count }: { readonly count: number | null }): JSX.Element {

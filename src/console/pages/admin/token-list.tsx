@@ -1,7 +1,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
-import { Badge } from "../../parts/badge.tsx";
+import { Badge, StatusBadge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
 import { ListTable } from "../../parts/list-table.tsx";
@@ -46,8 +46,17 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
         rowKey={({ id }) => id}
         columns={[
           { title: "Name", render: ({ name }) => name },
-          { title: "Scopes", render: ({ scopes }) => <Scopes scopes={scopes} /> },
-          { title: "State", render: (token) => <TokenState token={token} /> },
+          {
+            title: "Scopes",
+            render: ({ scopes }) => (
+              <span className="row">
+                {scopes.map((scope) => (
+                  <Badge key={scope}>{scope === "*" ? "* everything" : scope}</Badge>
+                ))}
+              </span>
+            ),
+          },
+          { title: "State", render: (token) => <StatusBadge status={stateOf(token)} /> },
           { title: "Last used", render: (token) => <Time value={token.last_used_at} /> },
           { title: "Ends", render: (token) => <Time value={token.expires_at} /> },
           { title: "Made", render: (token) => <Time value={token.created_at} /> },
@@ -89,22 +98,7 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
   );
 }
 
-function Scopes({ scopes }: { readonly scopes: readonly string[] }): JSX.Element {
-  return (
-    <span className="row">
-      {scopes.map((scope) => (
-        <Badge key={scope}>{scope === "*" ? "* everything" : scope}</Badge>
-      ))}
-    </span>
-  );
-}
-
 function stateOf({ revoked_at: revoked, expires_at: expires }: Token): "active" | "revoked" | "expired" {
   if (revoked !== null) return "revoked";
   return expires !== null && Date.parse(expires) <= Date.now() ? "expired" : "active";
-}
-
-function TokenState({ token }: { readonly token: Token }): JSX.Element {
-  const state = stateOf(token);
-  return <Badge tone={state === "active" ? "good" : "neutral"}>{state}</Badge>;
 }

@@ -1,6 +1,6 @@
 import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
-import type { CursorPage, JsonRecord, ServiceEvent } from "../../api/types.ts";
+import type { CursorPage, ServiceEvent } from "../../api/types.ts";
 import { useNamesWithEvents } from "../../api/use-resources.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -24,7 +24,15 @@ const allFilters = [...filters, "before"];
 const columns: readonly Column<ServiceEvent>[] = [
   eventColumn,
   { title: "When", render: ({ occurred_at: time }) => <Time value={time} /> },
-  { title: "Record", render: ({ data, problem }) => <Short data={data} problem={problem} /> },
+  {
+    title: "Record",
+    render: ({ data, problem }) =>
+      data === null ? (
+        <span className="muted">{problem ?? "no data"}</span>
+      ) : (
+        <code>{shortened(JSON.stringify(data))}</code>
+      ),
+  },
 ];
 
 /** Lists events, the newest first, and adds new events live. */
@@ -46,7 +54,7 @@ export function EventListPage(): JSX.Element {
   return (
     <Page
       title="Events"
-      status={<Live state={stream.state} />}
+      status={<span role="status">{states[stream.state]}</span>}
       actions={
         isFirst ? (
           <Button
@@ -178,21 +186,6 @@ const states: Readonly<Record<StreamState, JSX.Element | null>> = {
   ),
 };
 
-function Live({ state }: { readonly state: StreamState }): JSX.Element {
-  return <span role="status">{states[state]}</span>;
-}
-
 function filterOf(search: URLSearchParams): string {
   return new URLSearchParams([...search].filter(([name]) => filters.includes(name))).toString();
-}
-
-function Short({
-  data,
-  problem,
-}: {
-  readonly data: JsonRecord | null;
-  readonly problem: string | undefined;
-}): JSX.Element {
-  if (data === null) return <span className="muted">{problem ?? "no data"}</span>;
-  return <code>{shortened(JSON.stringify(data))}</code>;
 }

@@ -4,6 +4,7 @@ import type { Json, JsonRecord } from "../../api/types.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { Button } from "../../parts/button.tsx";
 import { Value } from "../../parts/code.tsx";
+import { DataTable } from "../../parts/data-table.tsx";
 import { Dialog } from "../../parts/dialog.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
 import { valueAt, type FormField } from "./form-fields.ts";
@@ -42,38 +43,33 @@ export function ConflictDialog({
         Nothing of yours was written. Overwriting sends the fields of the last column; the others stay as they
         are now.
       </p>
-      {/* oxlint-disable-next-line jsx-a11y/no-noninteractive-tabindex -- It scrolls, by keys too. */}
-      <div className="table-frame" tabIndex={0} role="region" aria-label="Differences">
-        <table className="table compare">
-          <thead>
-            <tr>
-              <th scope="col">Field</th>
-              <th scope="col">When you opened it</th>
-              <th scope="col">Now</th>
-              <th scope="col">Yours</th>
-            </tr>
-          </thead>
-          <tbody>
-            {differencesOf(conflict, fields).map(({ name, before, theirs, mine }) => (
-              <tr key={name}>
-                <th scope="row">{name}</th>
-                <td>
-                  <Value value={before} isWhole />
-                </td>
-                <td className={isSame(before, theirs) ? undefined : "theirs"}>
+      <div className="compare">
+        <DataTable
+          label="Differences"
+          rows={differencesOf(conflict, fields)}
+          rowKey={({ name }) => name}
+          columns={[
+            { title: "Field", render: ({ name }) => <strong>{name}</strong> },
+            { title: "When you opened it", render: ({ before }) => <Value value={before} isWhole /> },
+            {
+              title: "Now",
+              render: ({ before, theirs }) => (
+                <span className={isSame(before, theirs) ? undefined : "theirs"}>
                   <Value value={theirs} isWhole />
-                </td>
-                <td>
-                  {mine === undefined ? (
-                    <span className="muted">unchanged</span>
-                  ) : (
-                    <Value value={mine} isWhole />
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+                </span>
+              ),
+            },
+            {
+              title: "Yours",
+              render: ({ mine }) =>
+                mine === undefined ? (
+                  <span className="muted">unchanged</span>
+                ) : (
+                  <Value value={mine} isWhole />
+                ),
+            },
+          ]}
+        />
       </div>
       <ErrorLine error={overwrite.error} />
       <div className="dialog-actions">

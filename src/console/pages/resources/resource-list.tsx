@@ -1,7 +1,7 @@
 import type { JSX } from "react";
 import type { ResourceEntry } from "../../api/types.ts";
 import { useResources } from "../../api/use-resources.ts";
-import { TriggerBadge } from "../../parts/badge.tsx";
+import { TriggerBadges } from "../../parts/badge.tsx";
 import { DataTable, type Column } from "../../parts/data-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
@@ -12,15 +12,7 @@ const columns: readonly Column<ResourceEntry>[] = [
   {
     title: "Webhook events",
     render: ({ triggers }) =>
-      triggers.length === 0 ? (
-        <span className="muted">never</span>
-      ) : (
-        <span className="row">
-          {triggers.map((trigger) => (
-            <TriggerBadge key={trigger} trigger={trigger} />
-          ))}
-        </span>
-      ),
+      triggers.length === 0 ? <span className="muted">never</span> : <TriggerBadges triggers={triggers} />,
   },
 ];
 

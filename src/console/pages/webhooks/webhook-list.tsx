@@ -1,7 +1,7 @@
 import type { JSX } from "react";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { useRights } from "../../app/caller.ts";
-import { StatusBadge } from "../../parts/badge.tsx";
+import { StatusBadge, TriggerBadges } from "../../parts/badge.tsx";
 import { LinkButton } from "../../parts/button.tsx";
 import type { Column } from "../../parts/data-table.tsx";
 import { FilterBar, SelectFilter, TextFilter } from "../../parts/filters.tsx";
@@ -12,7 +12,6 @@ import { Time } from "../../parts/time.tsx";
 import { useUrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
 import { healthOf, receiverOf, resourceTitle } from "./health.ts";
-import { EventNames } from "./event-names.tsx";
 
 const filters = ["filter[url][contains]", "filter[resource]", "filter[is_active]", "user_id"];
 
@@ -28,7 +27,7 @@ const columns: readonly Column<Webhook>[] = [
     sortBy: "resource",
     render: ({ resource, events, filter }) => (
       <span className="row">
-        {resourceTitle(resource)} <EventNames events={events} />
+        {resourceTitle(resource)} <TriggerBadges triggers={events} />
         {filter !== null && <span className="muted small">filtered</span>}
       </span>
     ),

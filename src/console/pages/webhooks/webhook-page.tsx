@@ -1,6 +1,6 @@
 import { useState, type JSX } from "react";
 import type { Webhook } from "../../api/webhook-types.ts";
-import { Outcome, StatusBadge } from "../../parts/badge.tsx";
+import { Outcome, StatusBadge, TriggerBadges } from "../../parts/badge.tsx";
 import { JsonView } from "../../parts/code.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
@@ -8,7 +8,6 @@ import { Time } from "../../parts/time.tsx";
 import { deliveryColumns, receiverColumn } from "../deliveries/delivery-columns.tsx";
 import { NewestDeliveries } from "../deliveries/newest-deliveries.tsx";
 import { EditWebhook } from "./edit-webhook.tsx";
-import { EventNames } from "./event-names.tsx";
 import { healthOf, resourceTitle } from "./health.ts";
 import { TestPanel } from "./test-panel.tsx";
 import { useWebhook, type FoundWebhook } from "./use-webhook.ts";
@@ -83,7 +82,7 @@ function Summary({ found: { webhook, isOwn } }: { readonly found: FoundWebhook }
           facts={{
             URL: <span className="mono">{webhook.url}</span>,
             Resource: resourceTitle(webhook.resource),
-            Events: <EventNames events={webhook.events} />,
+            Events: <TriggerBadges triggers={webhook.events} />,
             Secret: <code>{webhook.masked_secret}</code>,
             ...previousSecret(webhook),
             Headers: headers.length === 0 ? "none" : headers.join(", "),
