@@ -3,15 +3,7 @@ import { join } from "node:path";
 import { expect } from "chai";
 import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
-import {
-  expectSound,
-  hostile,
-  picture,
-  startConsole,
-  widths,
-  type ConsolePage,
-  type ConsoleScene,
-} from "./console-scene.ts";
+import { expectSound, hostile, picture, sceneOfSuite, widths, type ConsolePage } from "./console-scene.ts";
 import { createOrder, shopResources, subscribeOrders } from "./console-shop.ts";
 
 /** One attempt of each delivery. */
@@ -23,26 +15,20 @@ const resources = {
 
 describe("the console's pages for admins", function () {
   this.timeout(180_000);
-  let scene: ConsoleScene;
+  const scene = sceneOfSuite({ resources });
   let admin: TestUser;
   let user: TestUser;
   const [script] = hostile;
 
   before(async () => {
-    scene = await startConsole({ resources });
     admin = await scene.service.createUser({ isAdmin: true, name: "Ada" });
     user = await scene.service.createUser({ name: script });
   });
-  after(() => scene?.stop());
 
   async function on(path: string, act: (shown: ConsolePage) => Promise<void>, width = 1280): Promise<void> {
     const shown = await scene.open(admin.token, path, { width });
-    try {
-      await act(shown);
-      await expectSound(shown);
-    } finally {
-      await shown.close();
-    }
+    await act(shown);
+    await expectSound(shown);
   }
 
   it("are told apart for a user who is none, who has tokens all the same", async () => {
@@ -53,7 +39,6 @@ describe("the console's pages for admins", function () {
     await shown.page.getByRole("heading", { name: "Your tokens" }).waitFor();
     await shown.page.getByRole("button", { name: "Revoke test" }).waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   for (const width of widths)
@@ -135,7 +120,6 @@ describe("the console's pages for admins", function () {
     await page.getByRole("button", { name: "Revoke as long" }).waitFor();
     const made = (await admin.request("GET", "/tokens")).body.data[0];
     expect(made).to.include({ name: "as long", expires_at: body.expires_at });
-    await shown.close();
   });
 
   it("make a token with scopes, show it this once, and revoke it", async () => {
@@ -190,7 +174,6 @@ describe("the console's pages for admins", function () {
 
     await page.getByText("You have 100 tokens, and one user may have 100").waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   it("find in the audit trail who did what, by address, and show what changed", async () => {
@@ -321,6 +304,5 @@ describe("the console's pages for admins", function () {
     await shown.page.getByText("The service does not answer").first().waitFor({ state: "detached" });
     await shown.page.getByRole("heading", { name: "Dead letters", level: 1 }).waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 });

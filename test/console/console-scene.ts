@@ -57,12 +57,17 @@ export async function startConsole(options: Omit<ServiceOptions, "mode">): Promi
 
 /**
  * Starts a console before the tests of a suite, and stops it behind them. Before each of them the
- * receiver takes everything. What it gives can be used in hooks and tests only.
+ * receiver takes everything; behind each, its pages are closed. What it gives can be used in hooks
+ * and tests only.
  */
 export function sceneOfSuite(options: Omit<ServiceOptions, "mode">): ConsoleScene {
   let scene: ConsoleScene;
+  const pages: ConsolePage[] = [];
   before(async () => {
     scene = await startConsole(options);
+  });
+  afterEach(async () => {
+    for (const page of pages.splice(0)) await page.close();
   });
   after(() => scene?.stop());
   beforeEach(() => {
@@ -75,7 +80,11 @@ export function sceneOfSuite(options: Omit<ServiceOptions, "mode">): ConsoleScen
     get receiver() {
       return scene.receiver;
     },
-    open: (...given) => scene.open(...given),
+    async open(...given) {
+      const page = await scene.open(...given);
+      pages.push(page);
+      return page;
+    },
     stop: () => scene.stop(),
   };
 }

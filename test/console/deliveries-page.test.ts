@@ -35,7 +35,6 @@ describe("the deliveries of the console", function () {
     const shown = await scene.open(ada.token, "/deliveries");
     await shown.page.getByText("No deliveries yet").waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   for (const width of widths)
@@ -73,7 +72,6 @@ describe("the deliveries of the console", function () {
       await page.keyboard.press("Enter");
       await page.getByText("The webhook id field must be an integer.").waitFor();
       await expectSound(shown);
-      await shown.close();
     });
 
   it("come page by page", async () => {
@@ -93,7 +91,6 @@ describe("the deliveries of the console", function () {
     await until(async () => (await rows.count()) === 4, { what: "the rest" });
     await shown.page.getByRole("button", { name: "Previous" }).click();
     await until(async () => (await rows.count()) === 26, { what: "the first page" });
-    await shown.close();
   });
 
   for (const width of widths)
@@ -124,7 +121,6 @@ describe("the deliveries of the console", function () {
       await page.getByText(`delivery ${id}`).waitFor();
       await page.getByRole("button", { name: "Resend" }).click();
       await page.getByRole("link", { name: `delivery ${id + 1}` }).waitFor();
-      await shown.close();
     });
 
   it("are reached and sent again by the keyboard alone", async () => {
@@ -141,7 +137,6 @@ describe("the deliveries of the console", function () {
     await page.keyboard.press("Enter");
     await page.getByRole("link", { name: `delivery ${id}`, exact: true }).waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   it("are copied as curl, which sends them again, signed", async () => {
@@ -165,7 +160,6 @@ describe("the deliveries of the console", function () {
     expect(sent?.headers["x-service-signature"]).to.equal(before?.headers["x-service-signature"]);
     const headers = sent?.headers as Record<string, string>;
     new StandardWebhook(webhook.standard_secret).verify(sent?.rawBody.toString() ?? "", headers);
-    await shown.close();
   });
 
   it("are replayed, counted first, and the replay is paused, resumed and cancelled", async () => {
@@ -242,7 +236,6 @@ describe("the deliveries of the console", function () {
     await page.getByRole("dialog").getByRole("button", { name: "Cancel the replay" }).click();
     await page.getByText("What waited was cancelled.").waitFor();
     await sql("DROP FUNCTION svc.test_stand CASCADE");
-    await shown.close();
   });
 
   it("say why they are not replayed, where others have changed the webhook meanwhile", async () => {
@@ -262,7 +255,6 @@ describe("the deliveries of the console", function () {
     await page.getByRole("button", { name: "Deliver 1 event again" }).click();
     await page.getByText("The events field must list some of on_create.").waitFor();
     await expectSoundAtAnyWidth(shown);
-    await shown.close();
   });
 
   it("are replayed of one resource, where the webhook is for every one", async () => {
@@ -287,7 +279,6 @@ describe("the deliveries of the console", function () {
     await page.getByRole("heading", { name: /^Replay \d+$/ }).waitFor();
     const { body } = await ada.request("GET", `/webhook-replays/${page.url().split("/").at(-1)}`);
     expect(body.resource).to.equal("customers");
-    await shown.close();
   });
 
   it("stay while the service is away, and come back with it", async () => {
@@ -312,7 +303,6 @@ describe("the deliveries of the console", function () {
     await page.getByText("Loading").first().waitFor();
     await page.getByText("It arrived at the first attempt.").waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   it("say that a time is none, as that of a year with a digit too many", async () => {
@@ -324,7 +314,6 @@ describe("the deliveries of the console", function () {
     await expectSound(shown);
     await page.getByRole("button", { name: "Show the list without that" }).click();
     await page.getByText("Nothing is like that").waitFor();
-    await shown.close();
   });
 
   it("of others are not shown", async () => {
@@ -337,6 +326,5 @@ describe("the deliveries of the console", function () {
     await expectSound(shown);
     await shown.page.goto(`${new URL(scene.service.baseUrl).origin}/console/webhooks/${webhook.id}/replay`);
     await shown.page.getByText("The webhook subscription could not be found.").waitFor();
-    await shown.close();
   });
 });

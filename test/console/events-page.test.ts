@@ -22,7 +22,6 @@ describe("the events of the console", function () {
     await shown.page.getByText("Nothing is like that").waitFor();
     await shown.page.getByText("live", { exact: true }).waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   for (const width of widths)
@@ -54,7 +53,6 @@ describe("the events of the console", function () {
       await until(async () => (await page.getByText("live", { exact: true }).count()) === 0, {
         what: "a pause",
       });
-      await shown.close();
     });
 
   it("miss nothing when the stream breaks", async () => {
@@ -88,7 +86,6 @@ describe("the events of the console", function () {
     await page.getByText('"meanwhile"').waitFor({ timeout: 60_000 });
     await page.getByText("live", { exact: true }).waitFor();
     expect(asked.slice(0, 2)).to.deep.equal([String(first.id), String(event.id)]);
-    await shown.close();
   });
 
   it("go on without a gap behind more than are shown", async () => {
@@ -121,7 +118,6 @@ describe("the events of the console", function () {
     await until(() => new URL(page.url()).searchParams.get("before") === String(first.id + 11), {
       what: "the page behind the last that was shown",
     });
-    await shown.close();
   });
 
   it("ask for another stream when one brings nothing any more, not even a comment", async () => {
@@ -147,7 +143,6 @@ describe("the events of the console", function () {
     await until(async () => (await page.evaluate("window.streams")) === 2, { what: "another stream" });
     await createOrder(ada, { notes: "heard again" });
     await page.getByText('"heard again"').waitFor({ timeout: 60_000 });
-    await shown.close();
   });
 
   it("go on by themselves after another sign-in", async () => {
@@ -166,7 +161,6 @@ describe("the events of the console", function () {
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });
     await page.getByText("live", { exact: true }).waitFor();
-    await shown.close();
   });
 
   it("go back page by page to the first", async () => {
@@ -184,7 +178,6 @@ describe("the events of the console", function () {
     expect(await page.getByRole("button", { name: "Older" }).isDisabled()).to.equal(true);
     await page.getByRole("button", { name: "To the newest" }).click();
     await until(async () => (await rows.count()) === 51, { what: "the newest" });
-    await shown.close();
   });
 
   it("are followed behind those that were looked at, where none of these is the caller's", async () => {
@@ -198,7 +191,6 @@ describe("the events of the console", function () {
     await page.keyboard.press("Enter");
 
     expect((await asked).headers()["last-event-id"]).to.equal("4711");
-    await shown.close();
   });
 
   for (const width of widths)
@@ -214,7 +206,6 @@ describe("the events of the console", function () {
       await picture(shown, `console-event-${width}`);
       await page.getByRole("link", { name: /127\.0\.0\.1/ }).click();
       await page.getByRole("heading", { name: `Delivery ${delivery.id}` }).waitFor();
-      await shown.close();
     });
 
   it("of others are not shown, and a token without the scope is told which", async () => {
@@ -225,7 +216,6 @@ describe("the events of the console", function () {
     const shown = await scene.open(eve.token, `/events/${event.uuid}`);
     await shown.page.getByText("The event could not be found.").waitFor();
     await expectSound(shown);
-    await shown.close();
 
     const { token } = await scene.service.api.tokens.issue({
       userId: eve.id,
@@ -236,6 +226,5 @@ describe("the events of the console", function () {
     const narrow = await scene.open(token, "/events");
     await narrow.page.getByText(answer.body.message).first().waitFor();
     await expectSound(narrow);
-    await narrow.close();
   });
 });

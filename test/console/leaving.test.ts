@@ -54,7 +54,6 @@ describe("a form of the console with something typed in it", function () {
     await page.getByRole("link", { name: "Overview" }).click();
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
     expect(asked).to.have.length(2);
-    await shown.close();
   });
 
   it("asks before a webhook is left that is being changed, and not once it is saved", async () => {
@@ -70,7 +69,6 @@ describe("a form of the console with something typed in it", function () {
     await page.getByRole("link", { name: "Overview" }).click();
     await page.getByRole("heading", { level: 1, name: "Overview" }).waitFor();
     expect(asked).to.have.length(1);
-    await shown.close();
   });
 
   it("asks before a dialog is closed by Escape or by a click beside it", async () => {
@@ -108,7 +106,6 @@ describe("a form of the console with something typed in it", function () {
       await page.keyboard.press("Escape");
       await dialog.waitFor({ state: "detached" });
     }
-    await shown.close();
   });
 
   it("asks before a token or a user is left that is being made", async () => {
@@ -125,6 +122,5 @@ describe("a form of the console with something typed in it", function () {
       await page.getByRole("button", { name: "Cancel" }).click();
     }
     expect(asked).to.have.length(2);
-    await shown.close();
   });
 });

@@ -14,7 +14,6 @@ describe("the overview of the console", function () {
       const shown = await scene.open(ada.token, "/", { width });
       await shown.page.getByText("Nothing has happened yet this week").waitFor();
       await expectSound(shown);
-      await shown.close();
     }
   });
 
@@ -22,11 +21,9 @@ describe("the overview of the console", function () {
     const shown = await scene.open(ada.token, "/");
     await shown.page.getByText("Nothing has happened yet this week").waitFor();
     expect(await shown.page.getByRole("link", { name: "Admin" }).count()).to.equal(0);
-    await shown.close();
 
     const other = await scene.open(admin.token, "/");
     await other.page.getByRole("link", { name: "Admin" }).waitFor();
-    await other.close();
   });
 
   it("draws changes, deliveries and failures over the hour, the day and the week", async () => {
@@ -48,7 +45,6 @@ describe("the overview of the console", function () {
       expect(page.url()).to.match(/\?span=week$/);
       await page.emulateMedia({ colorScheme: "dark" });
       await expectSound(shown);
-      await shown.close();
     }
   });
 
@@ -77,7 +73,6 @@ describe("the overview of the console", function () {
 
     await row.getByRole("link").click();
     await until(() => page.url().endsWith(`/webhooks/${webhook.id}`), { what: "the page of the webhook" });
-    await shown.close();
   });
 
   it("tells admins that no dispatcher runs", async () => {
@@ -89,7 +84,6 @@ describe("the overview of the console", function () {
 
     await shown.page.getByText("No dispatcher runs, so that nothing is delivered.").waitFor();
 
-    await shown.close();
     await pool.query("DELETE FROM svc.processes");
   });
 
@@ -125,11 +119,9 @@ describe("the overview of the console", function () {
       await page.getByText("1 process has refused a reload; see below.").waitFor();
       await expectSound(shown);
       if (width === 1280) await picture(shown, "console-overview");
-      await shown.close();
     }
     const own = await scene.open(ada.token, "/");
     await own.page.getByRole("heading", { name: "Activity" }).waitFor();
     expect(await own.page.getByRole("heading", { name: "Processes" }).count()).to.equal(0);
-    await own.close();
   });
 });

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Page } from "playwright-core";
 import type { TestUser } from "../support/service.ts";
 import { until } from "../support/wait.ts";
-import { expectSound, startConsole, type ConsoleScene } from "./console-scene.ts";
+import { expectSound, sceneOfSuite } from "./console-scene.ts";
 
 /** Keys that are texts and keys of several columns, and values of all kinds. */
 const visitResources = {
@@ -64,14 +64,12 @@ async function create(page: Page): Promise<void> {
 
 describe("records with keys and values of all kinds in the console", function () {
   this.timeout(240_000);
-  let scene: ConsoleScene;
+  const scene = sceneOfSuite({ resources: visitResources });
   let ada: TestUser;
 
   before(async () => {
-    scene = await startConsole({ resources: visitResources });
     ada = await scene.service.createUser();
   });
-  after(() => scene?.stop());
 
   it("send nothing while a date is half filled in, and say so at the date", async () => {
     const shown = await scene.open(ada.token, "/resources/visits/-/new");
@@ -92,7 +90,6 @@ describe("records with keys and values of all kinds in the console", function ()
     expect(sent).to.deep.equal([]);
     await create(page);
     await page.getByText(/Created visits/).waitFor();
-    await shown.close();
   });
 
   it("are made once though answers are lost, in a page without crypto.randomUUID", async () => {
@@ -126,7 +123,6 @@ describe("records with keys and values of all kinds in the console", function ()
     expect(keys).to.have.length(3);
     expect(keys[0]).to.match(/^[0-9a-f]{32}$/);
     expect(new Set(keys).size).to.equal(1);
-    await shown.close();
   });
 
   it("say that one was made already, when it is changed behind a lost answer", async () => {
@@ -149,7 +145,6 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.getByText("An earlier try was done after all").waitFor();
     expect((await ada.request("GET", "/resources/rooms/early")).body.title).to.equal("First");
     await expectSound(shown);
-    await shown.close();
   });
 
   it("are made without a key when no more answers are kept for the user's keys", async () => {
@@ -164,7 +159,6 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.getByLabel("title").fill("Without a key");
     await create(page);
     await page.getByText("Created rooms keyless.").waitFor();
-    await shown.close();
   });
 
   it("say the request of a fault that the log explains, and how long to wait after too many", async () => {
@@ -187,7 +181,6 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.getByText("Too Many Requests Try again in 7 s.").waitFor();
     await create(page);
     await page.getByText("Created rooms later.").waitFor();
-    await shown.close();
   });
 
   it("are opened from their table, with their history", async () => {
@@ -211,14 +204,12 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.getByRole("heading", { name: "By the window" }).waitFor();
     await page.getByRole("region", { name: "What happened" }).getByText("created").waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   it("are found by a filter in the URL that is encoded once", async () => {
     const shown = await scene.open(ada.token, "/resources/rooms?filter[code]=x%252Fy");
     await shown.page.getByRole("button", { name: "Remove the filter code is x%2Fy" }).waitFor();
     await shown.page.getByText("1 record", { exact: true }).waitFor();
-    await shown.close();
   });
 
   it("are found by values with commas, which separate nothing where one value is asked for", async () => {
@@ -242,7 +233,6 @@ describe("records with keys and values of all kinds in the console", function ()
       await page.getByText("1 record", { exact: true }).waitFor();
       const words = operator === "eq" ? "is" : "contains";
       await page.getByRole("button", { name: `Remove the filter ${field} ${words} ${value}` }).waitFor();
-      await shown.close();
     }
   });
 
@@ -263,7 +253,6 @@ describe("records with keys and values of all kinds in the console", function ()
     const changed = (await ada.request("GET", `/resources/bags/${body.id}`)).body;
     expect(changed).to.deep.include({ title: "two\nlines!", things: ["a\nb", "c"] });
     await expectSound(shown);
-    await shown.close();
   });
 
   it("keep what was typed on the way from the form to JSON and back, and to other pages", async () => {
@@ -308,7 +297,6 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.getByRole("link", { name: "Cancel" }).click();
     await page.getByRole("link", { name: "New record" }).first().waitFor();
     expect(asked).to.have.length(3);
-    await shown.close();
   });
 
   it("are made with references to texts, numbers of a list, and dates in a form of their own", async () => {
@@ -329,7 +317,6 @@ describe("records with keys and values of all kinds in the console", function ()
     const typed = { title: "Typed", room_code: "1001", level: 0, stamp: "2026-03-28" };
     expect(sent.postDataJSON()).to.deep.equal(typed);
     expect(await page.getByLabel("level").inputValue()).to.equal("0");
-    await shown.close();
   });
 
   it("send a reference whose id was typed, when Enter is pressed in it", async () => {
@@ -345,7 +332,6 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.keyboard.press("Enter");
 
     expect((await sent).postDataJSON()).to.deep.equal({ title: "By Enter", room_code: "1002" });
-    await shown.close();
   });
 
   it("take as many characters as their rules allow, and cut off nothing that is more", async () => {
@@ -363,7 +349,6 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.keyboard.press("Backspace");
     await create(page);
     await page.getByText(`Created rooms ${most}.`).waitFor();
-    await shown.close();
   });
 
   it("stay within a narrow window, however long their keys are", async () => {
@@ -372,7 +357,6 @@ describe("records with keys and values of all kinds in the console", function ()
     const shown = await scene.open(ada.token, `/resources/rooms/${code}`, { width: 390 });
     await shown.page.getByRole("heading", { name: "The long one" }).waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   it("are changed where the rules ask for a field at each update, in a conflict too", async () => {
@@ -392,7 +376,6 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.getByRole("button", { name: "Overwrite with mine" }).click();
     await page.getByRole("dialog").waitFor({ state: "detached" });
     expect((await ada.request("GET", path)).body).to.include({ title: "Coffee", level: 0 });
-    await shown.close();
   });
 
   it("have only what was changed in their JSON", async () => {
@@ -404,6 +387,5 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.getByLabel("title").fill("Coffee");
     await page.getByRole("radio", { name: "JSON" }).click();
     expect(JSON.parse(await page.getByLabel("Body").inputValue())).to.deep.equal({ title: "Coffee" });
-    await shown.close();
   });
 });

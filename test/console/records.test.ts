@@ -59,7 +59,6 @@ describe("a record in the console", function () {
       customer: { id: customer.id, name },
     });
     await expectSound(shown);
-    await shown.close();
   });
 
   it("has texts from the right to the left in their own direction", async () => {
@@ -86,7 +85,6 @@ describe("a record in the console", function () {
     await page.keyboard.type("עדה");
     await isBackward(page.getByLabel("customer_id"));
     await isBackward(page.getByRole("option").getByText("עדה"));
-    await shown.close();
   });
 
   it("shows what happened to it, and who was notified", async () => {
@@ -109,7 +107,6 @@ describe("a record in the console", function () {
       expect(await story.locator(".tellings a").first().getAttribute("href")).to.match(
         /\/console\/deliveries\/\d+$/,
       );
-      await shown.close();
     }
   });
 
@@ -140,7 +137,6 @@ describe("a record in the console", function () {
     await page.getByRole("heading", { name: "Deliveries" }).waitFor();
     await page.getByRole("cell", { name: "delivered" }).waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   it("sends only what was changed", async () => {
@@ -162,7 +158,6 @@ describe("a record in the console", function () {
       amount: "99.00",
       notes: "keep me",
     });
-    await shown.close();
   });
 
   it("shows a conflict as a difference, and takes theirs or overwrites", async () => {
@@ -197,7 +192,6 @@ describe("a record in the console", function () {
     await dialog.getByRole("button", { name: "Overwrite with mine" }).click();
     await page.getByText("Saved.").waitFor();
     expect((await ada.request("GET", path)).body).to.include({ amount: "5.00", status: "paid" });
-    await shown.close();
   });
 
   it("says what a delete does, and does it", async () => {
@@ -222,7 +216,6 @@ describe("a record in the console", function () {
     await page.goto(new URL(`/console/resources/orders/${order.id}`, page.url()).href);
     await page.getByText("There is nothing here").waitFor();
     await page.getByRole("region", { name: "What happened" }).getByText("deleted").waitFor();
-    await shown.close();
   });
 
   it("that somebody changed meanwhile is not deleted before it is shown", async () => {
@@ -243,7 +236,6 @@ describe("a record in the console", function () {
     await dialog.getByRole("button", { name: "Delete the record" }).click();
     await page.getByText(`Deleted orders ${order.id}.`).waitFor();
     expect((await ada.request("GET", path)).status).to.equal(404);
-    await shown.close();
   });
 
   it("that somebody deleted meanwhile leads to the list, and keeps what was typed", async () => {
@@ -259,7 +251,6 @@ describe("a record in the console", function () {
     page.on("dialog", (question) => void question.accept());
     await page.getByRole("link", { name: "To the list of orders" }).click();
     await page.getByText("There are no orders that you may see").waitFor();
-    await shown.close();
   });
 
   it("that somebody deleted before you do is said to be gone, and the list is shown", async () => {
@@ -271,7 +262,6 @@ describe("a record in the console", function () {
     await page.getByRole("button", { name: "Delete the record" }).click();
     await page.getByText(`orders ${order.id} is no longer there.`).waitFor();
     await page.getByText("There are no orders that you may see").waitFor();
-    await shown.close();
   });
 
   it("is shown as it is now when it is opened again", async () => {
@@ -292,7 +282,6 @@ describe("a record in the console", function () {
     await page.getByLabel("notes").fill("third");
     await save(page);
     await page.getByText("Saved.").waitFor();
-    await shown.close();
   });
 
   it("says why a delete is refused", async () => {
@@ -304,7 +293,6 @@ describe("a record in the console", function () {
 
     await shown.page.getByRole("dialog").getByRole("alert").waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   it("of somebody else is refused in words", async () => {
@@ -315,7 +303,6 @@ describe("a record in the console", function () {
     await shown.page.getByText("You may not see this").waitFor();
     expect(await shown.page.getByText(order.reference).count()).to.equal(0);
     await expectSound(shown);
-    await shown.close();
   });
 
   it("that may be read and not changed says so, and keeps what was typed", async () => {
@@ -329,7 +316,6 @@ describe("a record in the console", function () {
 
     await shown.page.locator("form").getByRole("alert").waitFor();
     expect(await shown.page.getByLabel("name").inputValue()).to.equal("Mary Jackson");
-    await shown.close();
   });
 
   it("shows a conflict of long texts to their end", async () => {
@@ -344,6 +330,5 @@ describe("a record in the console", function () {
     await page.getByRole("cell", { name: /mine$/ }).waitFor();
     await page.getByRole("cell", { name: /theirs$/ }).waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 });

@@ -25,7 +25,6 @@ describe("the resources of the console", function () {
       const shown = await scene.open(ada.token, "/resources", { width });
       await shown.page.getByRole("row", { name: /orders Order created updated deleted/ }).waitFor();
       await expectSound(shown);
-      await shown.close();
     }
   });
 
@@ -37,7 +36,6 @@ describe("the resources of the console", function () {
 
     await page.getByRole("link", { name: "New record" }).last().click();
     await page.getByRole("heading", { name: "New record of orders" }).waitFor();
-    await shown.close();
   });
 
   it("are a table whose filters, order, search, columns and page are in the URL", async () => {
@@ -77,7 +75,6 @@ describe("the resources of the console", function () {
     await until(() => !page.url().includes("filter"), { what: "the filter is gone from the URL" });
     await page.goBack();
     await page.getByRole("button", { name: /Remove the filter amount/ }).waitFor();
-    await shown.close();
   });
 
   it("turn keyset pages, forward and back", async () => {
@@ -105,7 +102,6 @@ describe("the resources of the console", function () {
     await until(async () => (await page.locator("tbody tr").count()) === 25, { what: "the first page" });
 
     expect(await page.locator("tbody tr").first().innerText()).to.equal(first);
-    await shown.close();
   });
 
   it("are read from their first row again when a page is turned at their foot", async () => {
@@ -126,7 +122,6 @@ describe("the resources of the console", function () {
       await page.keyboard.press("Tab");
       await page.locator("th button:focus, a.row-link:focus").waitFor();
       await expectSound(shown);
-      await shown.close();
     }
   });
 
@@ -143,7 +138,6 @@ describe("the resources of the console", function () {
       expect(await page.getByLabel("per page").inputValue()).to.equal(size);
       await page.getByLabel("per page").selectOption("50");
       await until(() => page.url().endsWith("per_page=50"), { what: "another number" });
-      await shown.close();
     }
   });
 
@@ -152,7 +146,6 @@ describe("the resources of the console", function () {
     await shown.page.getByText("There is no field amuont; did you mean amount?").waitFor();
     await shown.page.getByRole("button", { name: "Remove the filter amuont is 1" }).click();
     await shown.page.getByText("There are no orders that you may see").waitFor();
-    await shown.close();
   });
 
   it("lead to their first page who was sent the link to another page of somebody else's", async () => {
@@ -167,14 +160,12 @@ describe("the resources of the console", function () {
     await shown.page.getByRole("button", { name: "To the first page" }).click();
     await shown.page.getByRole("row", { name: order.reference }).waitFor();
     expect(new URL(shown.page.url()).search).to.equal("?per_page=1");
-    await shown.close();
   });
 
   it("name a resource that is not there", async () => {
     const shown = await scene.open(ada.token, "/resources/odrers");
     await shown.page.getByText("There is no resource odrers").waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   it("show hostile texts as they are, in every place", async () => {
@@ -189,7 +180,6 @@ describe("the resources of the console", function () {
       await shown.page.locator("a.row-link").first().click();
       await shown.page.getByLabel("notes").waitFor();
       await expectSound(shown);
-      await shown.close();
     }
     const shown = await scene.open(
       mallory.token,
@@ -197,7 +187,6 @@ describe("the resources of the console", function () {
     );
     await shown.page.getByRole("searchbox").waitFor();
     await expectSound(shown);
-    await shown.close();
   });
 
   it("name the scope that a token lacks", async () => {
@@ -212,7 +201,6 @@ describe("the resources of the console", function () {
     await shown.page.getByText("This token lacks the scope orders:write.").waitFor();
     expect(await shown.page.getByRole("textbox").count()).to.equal(0);
     await expectSound(shown);
-    await shown.close();
   });
 
   it("can be made as JSON", async () => {
@@ -233,7 +221,6 @@ describe("the resources of the console", function () {
     const { data } = (await ada.request("GET", "/resources/notes")).body;
     expect(data[0]).to.deep.include({ text: "Hello", meta: { plan: ["pro", 1] } });
     await expectSound(shown);
-    await shown.close();
   });
 
   it("searches what is typed with a pause between its words, and undoes nothing that is chosen meanwhile", async () => {
@@ -259,6 +246,5 @@ describe("the resources of the console", function () {
     })()`);
     await page.waitForURL(/search=Gr(&|$)/);
     expect(new URL(page.url()).searchParams.get("sort")).to.equal("name");
-    await shown.close();
   });
 });

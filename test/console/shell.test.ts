@@ -24,7 +24,6 @@ describe("the shell of the console", function () {
       await page.getByRole("alert").waitFor({ state: "detached" });
       if (row !== null) await page.getByRole("row", { name: row }).first().waitFor();
       expect(new URL(page.url()).search).to.equal("");
-      await shown.close();
     }
   });
 
@@ -42,7 +41,6 @@ describe("the shell of the console", function () {
         expect(await page.title()).to.equal(`${section} · svc`);
         await expectSound(shown);
       }
-      await shown.close();
     }
   });
 
@@ -62,7 +60,6 @@ describe("the shell of the console", function () {
     await goTo("Admin", "Users");
     await goTo("Deliveries");
     expect(await layout()).to.equal(first);
-    await shown.close();
   });
 
   it("lets the keyboard skip the navigation", async () => {
@@ -76,7 +73,6 @@ describe("the shell of the console", function () {
     await page.keyboard.press("Enter");
 
     await page.getByRole("heading", { level: 1, name: "customers" }).waitFor();
-    await shown.close();
   });
 
   it("lets the keyboard skip to a list that was filtered, and leaves the filters", async () => {
@@ -91,7 +87,6 @@ describe("the shell of the console", function () {
     await page.locator("#main:focus").waitFor();
     expect(page.url()).to.include("status=failed");
     expect(await page.evaluate("window.isTheSame")).to.equal(true);
-    await shown.close();
   });
 
   it("leads every user to their tokens", async () => {
@@ -100,7 +95,6 @@ describe("the shell of the console", function () {
     await page.getByRole("button", { name: /Ada/ }).click();
     await page.getByRole("menuitem", { name: "Your tokens" }).click();
     await page.getByRole("heading", { level: 1, name: "Your tokens" }).waitFor();
-    await shown.close();
   });
 
   it("has a page for addresses that lead nowhere", async () => {
@@ -111,7 +105,6 @@ describe("the shell of the console", function () {
       await shown.page.goto(new URL(`/console/${path}`, shown.page.url()).href);
       await shown.page.getByText("There is no page at this address").waitFor();
     }
-    await shown.close();
   });
 
   it("is light and dark, by the system and by its switch", async () => {
@@ -136,7 +129,6 @@ describe("the shell of the console", function () {
     await page.getByText("1 record").waitFor();
     expect(await background()).to.equal(light);
     await expectSound(shown);
-    await shown.close();
   });
 
   it("says that it loads on a slow network, and shows no error", async () => {
@@ -153,7 +145,6 @@ describe("the shell of the console", function () {
     await page.getByRole("status").getByText("Loading").first().waitFor({ state: "attached" });
     await page.getByText("1 record").waitFor();
     expect(await page.getByRole("alert").count()).to.equal(0);
-    await shown.close();
   });
 
   it("keeps what it shows while the API is away, and goes on by itself when it is back", async () => {
@@ -179,7 +170,6 @@ describe("the shell of the console", function () {
     await page.context().setOffline(false);
     await page.getByRole("row", { name: /orders/ }).waitFor();
     expect(await page.getByText("The service does not answer").count()).to.equal(0);
-    await shown.close();
   });
 
   it("says so when a section did not load, and when the part for admins has no figures", async () => {
@@ -197,7 +187,6 @@ describe("the shell of the console", function () {
     await page.route("**/svc-api/stats", (route) => route.fulfill({ status: 500, body: "{}" }));
     await page.goto(new URL("/console/admin/users", page.url()).href);
     await page.getByText("The service had a fault").waitFor();
-    await shown.close();
   });
 
   it("shows data within a second of having it", async () => {
@@ -220,6 +209,5 @@ describe("the shell of the console", function () {
     );
 
     expect(shownAfter).to.be.below(1_000 + 20 * frame);
-    await shown.close();
   });
 });

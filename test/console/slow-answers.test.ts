@@ -67,7 +67,6 @@ describe("the console while an answer is slow", function () {
 
     expect(posts.count()).to.equal(1);
     expect((await ada.request("GET", "/webhooks")).body.data).to.have.length(1);
-    await shown.close();
   });
 
   it("makes one webhook and one token, and rotates a secret once, though the answers are lost", async () => {
@@ -106,7 +105,6 @@ describe("the console while an answer is slow", function () {
     expect(lost.size).to.equal(3);
     expect((await ada.request("GET", "/webhooks")).body.data).to.have.length(1);
     expect((await ada.request("GET", "/tokens")).body.data).to.have.length(2);
-    await shown.close();
   });
 
   it("makes one token, however often Enter is pressed, and shows it whatever is pressed", async () => {
@@ -127,7 +125,6 @@ describe("the console while an answer is slow", function () {
     await page.getByRole("button", { name: "I have stored it" }).click();
     expect((await ada.request("GET", "/tokens")).body.data).to.have.length(2);
     expect(posts.count()).to.equal(1);
-    await shown.close();
   });
 
   it("rotates a secret once, and shows it whatever is pressed", async () => {
@@ -144,7 +141,6 @@ describe("the console while an answer is slow", function () {
     await page.getByRole("dialog", { name: "The new secret" }).waitFor();
 
     expect(posts.count()).to.equal(1);
-    await shown.close();
   });
 
   it("stays on the page that was gone to meanwhile", async () => {
@@ -162,7 +158,6 @@ describe("the console while an answer is slow", function () {
     await page.getByText(/Created customers \d+/).waitFor();
 
     expect(new URL(page.url()).pathname).to.equal("/console/webhooks");
-    await shown.close();
   });
 
   it("says what became of an act whose question was closed", async () => {
@@ -183,7 +178,6 @@ describe("the console while an answer is slow", function () {
     held.open();
 
     await page.locator(".toast.bad").getByText("Too many.").waitFor();
-    await shown.close();
   });
 
   it("stays signed out when an answer to a sign-in comes after it", async () => {
@@ -206,7 +200,6 @@ describe("the console while an answer is slow", function () {
 
     expect(await page.evaluate("JSON.stringify({ ...sessionStorage })")).to.equal("{}");
     expect(await page.getByRole("heading", { name: "Sign in to svc" }).count()).to.equal(1);
-    await shown.close();
   });
 
   it("says that no answer came in time, of a list and of a change", async () => {
@@ -239,7 +232,6 @@ describe("the console while an answer is slow", function () {
     changes.letGo();
 
     expect(new Set(limits)).to.deep.equal(new Set([90_000]));
-    await shown.close();
   });
 
   it("asks again for a list whose answer broke off", async () => {
@@ -262,6 +254,5 @@ describe("the console while an answer is slow", function () {
     await page.evaluate("window.mend()");
 
     await page.getByText("1 record").waitFor();
-    await shown.close();
   });
 });

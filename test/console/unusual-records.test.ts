@@ -68,7 +68,6 @@ describe("unusual records in the console", function () {
     await page.getByRole("button", { name: "Delete" }).click();
     await page.getByRole("button", { name: "Delete the record" }).click();
     await page.getByText(/Deleted guests/).waitFor();
-    await shown.close();
   });
 
   it("are not made a second time without a word, where no key can be sent and the answer is lost", async () => {
@@ -96,7 +95,6 @@ describe("unusual records in the console", function () {
     await create();
     await page.getByText(/Created guests/).waitFor();
     expect(await made()).to.equal(2);
-    await shown.close();
   });
 
   it("are overwritten and deleted where each read of them has another entity tag", async () => {
@@ -115,7 +113,6 @@ describe("unusual records in the console", function () {
     await dialog.getByText("Somebody changed the record in the meantime").waitFor();
     await dialog.getByRole("button", { name: "Delete the record" }).click();
     await page.getByText(/Deleted clocks/).waitFor();
-    await shown.close();
   });
 
   it("show dates that no control shows as texts, and send them only when they were edited", async () => {
@@ -138,6 +135,5 @@ describe("unusual records in the console", function () {
     await until(async () => (await ada.request("GET", path)).body.ends === "2026-03-28", { what: "the end" });
     expect((await ada.request("GET", path)).body.starts).to.equal("infinity");
     expect(sent).to.deep.equal([{ title: "Always" }, { ends: "2026-03-28" }]);
-    await shown.close();
   });
 });

@@ -24,7 +24,6 @@ describe("the webhooks of the console", function () {
 
     await shown.page.getByRole("link", { name: "New webhook" }).last().click();
     await shown.page.getByRole("heading", { name: "New webhook" }).waitFor();
-    await shown.close();
   });
 
   it("are made in three steps, by the keyboard alone", async () => {
@@ -99,7 +98,6 @@ describe("the webhooks of the console", function () {
       "JSON.stringify([{ ...localStorage }, { ...sessionStorage }, location.href]) + document.documentElement.outerHTML",
     )) as string;
     expect(kept).not.to.include(secret);
-    await shown.close();
   });
 
   it("ask before a secret is left that was not stored", async () => {
@@ -146,7 +144,6 @@ describe("the webhooks of the console", function () {
     await page.getByRole("link", { name: "Deliveries" }).click();
     await page.getByRole("heading", { name: "Deliveries", level: 1 }).waitFor();
     expect(asked).to.deep.equal([]);
-    await shown.close();
   });
 
   it("show the messages of the server at their fields, on the step that has them", async () => {
@@ -169,7 +166,6 @@ describe("the webhooks of the console", function () {
     expect(await page.getByLabel("URL").getAttribute("aria-invalid")).to.equal("true");
     await expectSoundAtAnyWidth(shown);
     expect((await ada.request("GET", "/webhooks")).body.data).to.deep.equal([]);
-    await shown.close();
   });
 
   it("are changed, and keep what was not, the changes of others too", async () => {
@@ -207,7 +203,6 @@ describe("the webhooks of the console", function () {
       description: "Of a colleague",
       rate_limit: 2,
     });
-    await shown.close();
   });
 
   it("are paused and resumed, and what is held goes out or is discarded", async () => {
@@ -237,7 +232,6 @@ describe("the webhooks of the console", function () {
     await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();
     await page.getByText("1 delivery will be cancelled in a moment.").waitFor();
     await deliveryOf(ada, id, "cancelled");
-    await shown.close();
   });
 
   it("get a new secret, beside which the old one signs for a while", async () => {
@@ -262,7 +256,6 @@ describe("the webhooks of the console", function () {
         request?.rawBody.toString() ?? "",
         request?.headers as Record<string, string>,
       );
-    await shown.close();
   });
 
   it("are deleted, after what that does was said", async () => {
@@ -280,7 +273,6 @@ describe("the webhooks of the console", function () {
     await page.getByRole("dialog").getByRole("button", { name: "Delete the webhook" }).click();
     await page.getByText("No webhooks yet").waitFor();
     expect((await ada.request("GET", `/webhooks/${id}`)).status).to.equal(404);
-    await shown.close();
   });
 
   it("show the answer of a receiver that fails, with the reason in a sentence", async () => {
@@ -294,7 +286,6 @@ describe("the webhooks of the console", function () {
     await shown.page.getByText(hostile[1]).waitFor();
     await shown.page.getByText("Wait", { exact: true }).waitFor();
     await expectSoundAtAnyWidth(shown);
-    await shown.close();
   });
 
   for (const width of widths)
@@ -338,7 +329,6 @@ describe("the webhooks of the console", function () {
       await page.getByText("Nothing but failures: the first was").waitFor();
       await expectSound(shown);
       await picture(shown, `console-webhook-${width}`);
-      await shown.close();
     });
 
   it("of others are looked at by an admin, and by no other user", async () => {
@@ -349,14 +339,12 @@ describe("the webhooks of the console", function () {
     const refused = await scene.open(other.token, `/webhooks/${id}`);
     await refused.page.getByText("The webhook subscription could not be found.").waitFor();
     await expectSound(refused);
-    await refused.close();
 
     const shown = await scene.open(admin.token, "/webhooks?user_id=*");
     await shown.page.getByRole("link", { name: /\/hers/ }).click();
     await shown.page.getByText(`This webhook belongs to user ${ada.id}`).waitFor();
     expect(await shown.page.getByRole("button", { name: "Send a ping" }).count()).to.equal(0);
     await expectSound(shown);
-    await shown.close();
   });
 
   it("say which scope is missing", async () => {
@@ -372,7 +360,6 @@ describe("the webhooks of the console", function () {
       await page.getByRole("link", { name: "New webhook" }).waitFor({ state: "detached" });
       await page.getByRole("button", { name: "Next: where" }).waitFor({ state: "detached" });
       await expectSound(shown);
-      await shown.close();
     }
   });
 
@@ -386,6 +373,5 @@ describe("the webhooks of the console", function () {
     await page.getByText("Choose an event first.").waitFor();
 
     expect(await page.getByText(/would be sent|Nothing of the kind/).count()).to.equal(0);
-    await shown.close();
   });
 });
