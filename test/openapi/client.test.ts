@@ -75,6 +75,32 @@ console.log(
 );
 `;
 
+/** Holds the types of the console to the document; what is any JSON is left out. */
+const consoleTypes = `
+import type { components } from "./api.ts";
+import type { Caller, Delivery, ServiceEvent, Stats } from "${resolve("src/console/api/types.ts")}";
+import type { DeliveryDetail, Replay, TestedAttempt, Webhook, WebhookWithSecret } from "${resolve("src/console/api/webhook-types.ts")}";
+import type { AuditEntry, ConfigurationInEffect, DeadLetter, ReloadAnswer, Token, User } from "${resolve("src/console/pages/admin/types.ts")}";
+
+declare const given: components["schemas"];
+declare function take<T>(value: T): void;
+take<Caller>(given["Caller"]);
+take<Delivery>(given["Delivery"]);
+take<DeliveryDetail>(given["Delivery.shown"]);
+take<DeadLetter>(given["DeadLetter"]);
+take<Omit<ServiceEvent, "data">>(given["Event"]);
+take<Omit<Webhook, "filter">>(given["Webhook"]);
+take<Omit<WebhookWithSecret, "filter">>(given["Webhook.made"]);
+take<TestedAttempt>(given["Webhook.tested"]);
+take<Replay>(given["Replay"]);
+take<Stats>(given["Stats"]);
+take<Omit<AuditEntry, "details">>(given["AuditEntry"]);
+take<Omit<ConfigurationInEffect, "resources">>(given["Configuration"]);
+take<ReloadAnswer>(given["Reload"]);
+take<Token>(given["Token"]);
+take<User>(given["User"]);
+`;
+
 describe("a client made of the document by openapi-typescript and openapi-fetch", () => {
   let service: TestService;
   let receiver: TestReceiver;
@@ -118,6 +144,17 @@ describe("a client made of the document by openapi-typescript and openapi-fetch"
     const compiler = run(resolve("node_modules/.bin/tsc"), ["-p", "."], { cwd: folder });
 
     // What a refusal says is in the output of the compiler.
+    expect(await compiler.catch((error: unknown) => error)).to.include({ stdout: "" });
+  });
+
+  it("agrees with the types of the console", async () => {
+    await writeFile(join(folder, "console-types.ts"), consoleTypes);
+    const options = { module: "esnext", moduleResolution: "bundler", allowImportingTsExtensions: true };
+    const compilerOptions = { ...options, noEmit: true, strict: true, types: [] };
+    const tsconfig = { compilerOptions, files: ["console-types.ts"] };
+    await writeFile(join(folder, "console-types.json"), JSON.stringify(tsconfig));
+    const compiler = run(resolve("node_modules/.bin/tsc"), ["-p", "console-types.json"], { cwd: folder });
+
     expect(await compiler.catch((error: unknown) => error)).to.include({ stdout: "" });
   });
 

@@ -34,8 +34,8 @@ const deliveryKeys: Readonly<Record<string, JsonSchema>> = {
   updated_at: dateTime,
 };
 
-/** The schema of an attempt. */
-export const attempt = objectOf({
+/** Schemas of the keys of an attempt. */
+export const attemptKeys: Readonly<Record<string, JsonSchema>> = {
   number: { type: "integer", minimum: 1 },
   started_at: dateTime,
   duration_ms: whole,
@@ -56,7 +56,7 @@ export const attempt = objectOf({
   connect_ms: nullable(whole),
   tls_ms: nullable(whole),
   first_byte_ms: nullable(whole),
-});
+};
 
 const request = objectOf({
   headers: {
@@ -105,7 +105,7 @@ export function deliverySchemas(): Readonly<Record<string, JsonSchema>> {
   const delivery = listedKeys();
   return {
     Delivery: objectOf(delivery),
-    "Delivery.shown": objectOf({ ...delivery, request, attempts: listOf(attempt) }),
+    "Delivery.shown": objectOf({ ...delivery, request, attempts: listOf(objectOf(attemptKeys)) }),
     "Delivery.listed": objectOf(delivery, { optional: "all" }),
   };
 }

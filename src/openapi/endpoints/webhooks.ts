@@ -9,7 +9,7 @@ import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.t
 import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
 import { idParameter, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
-import { attempt } from "./deliveries.ts";
+import { attemptKeys } from "./deliveries.ts";
 import { keySchemas, uuid } from "../value-schemas.ts";
 import { webhookActions } from "./webhook-actions.ts";
 
@@ -73,7 +73,7 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
       secret: { type: "string", description: "Shown this once." },
       standard_secret: { type: "string", description: "The same key, as Standard Webhooks writes it." },
     }),
-    "Webhook.tested": { ...attempt, properties: { delivery_id: uuid, ...(attempt["properties"] as object) } },
+    "Webhook.tested": objectOf({ delivery_id: uuid, ...attemptKeys }),
     "Webhook.listed": objectOf(all, { optional: "all" }),
     "Webhook.create": { ...body, properties: sent, additionalProperties: false },
     "Webhook.preview": {
