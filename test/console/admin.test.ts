@@ -46,6 +46,7 @@ describe("the console's pages for admins", function () {
       const pages = [
         ["/admin", "Users"],
         [`/admin/users/${user.id}`, script],
+        ["/admin/users/999999", "User"],
         ["/admin/tokens", "Your tokens"],
         ["/admin/audit", "Audit trail"],
         ["/admin/configuration", "Configuration"],

@@ -115,6 +115,7 @@ describe("the overview of the console", function () {
       await processes
         .getByRole("row", { name: /^dispatcher shop-2 \(12\) 1\.2\.2 fedcba 1 fault/ })
         .waitFor();
+      await processes.getByText("orders.yaml:1:1: bad").waitFor();
       await page.getByText("The processes have different configurations; see below.").waitFor();
       await page.getByText("1 process has refused a reload; see below.").waitFor();
       await expectSound(shown);

@@ -125,6 +125,9 @@ describe("the shell of the console", function () {
     await page.getByRole("button", { name: /Ada/ }).click();
     await page.getByRole("menuitem", { name: "Light" }).click();
     expect(await background()).to.equal(light);
+    await page.getByRole("button", { name: /Ada/ }).click();
+    await page.getByRole("menuitem", { name: "Light, chosen" }).waitFor();
+    await page.keyboard.press("Escape");
     await page.reload();
     await page.getByText("1 record").waitFor();
     expect(await background()).to.equal(light);

@@ -32,7 +32,13 @@ export function Menu({
           onAction={(key) => actions.find(({ title }) => title === key)?.act()}
         >
           {actions.map(({ title, icon, isSelected }) => (
-            <MenuItem key={title} id={title} textValue={title} className="menu-item">
+            <MenuItem
+              key={title}
+              id={title}
+              textValue={title}
+              aria-label={isSelected === true ? `${title}, chosen` : undefined}
+              className="menu-item"
+            >
               {icon !== undefined && <Icon name={icon} />}
               <span>{title}</span>
               {isSelected === true && <Icon name="check" />}

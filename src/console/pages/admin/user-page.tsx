@@ -12,10 +12,20 @@ import type { User } from "./types.ts";
 import { UserDialog } from "./user-dialog.tsx";
 import { UserBadges } from "./users-page.tsx";
 
+const crumbs = [{ title: "Users", href: "/admin/users" }];
+
 export function UserPage({ id }: { readonly id: string }): JSX.Element {
   const below = `/${encodeURIComponent(id)}`;
   const query = useQuery<User>({ queryKey: ["/users", below] });
-  return <QueryView query={query}>{(user) => <Shown user={user} path={`/users${below}`} />}</QueryView>;
+  const shown = (
+    <QueryView query={query}>{(user) => <Shown user={user} path={`/users${below}`} />}</QueryView>
+  );
+  if (query.data !== undefined) return shown;
+  return (
+    <Page title="User" crumbs={crumbs}>
+      {shown}
+    </Page>
+  );
 }
 
 function Shown({ user, path }: { readonly user: User; readonly path: string }): JSX.Element {
@@ -30,7 +40,7 @@ function Shown({ user, path }: { readonly user: User; readonly path: string }): 
   return (
     <Page
       title={user.name}
-      crumbs={[{ title: "Users", href: "/admin/users" }]}
+      crumbs={crumbs}
       status={<UserBadges user={user} />}
       actions={
         <>

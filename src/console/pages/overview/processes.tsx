@@ -30,11 +30,16 @@ export function Processes({ processes }: { readonly processes: readonly ProcessS
         reload_faults.length === 0 ? (
           <Badge tone="good">in effect</Badge>
         ) : (
-          <span title={reload_faults.join("\n")}>
+          <>
             <Badge tone="bad">
               {reload_faults.length === 1 ? "1 fault" : `${reload_faults.length} faults`}
             </Badge>
-          </span>
+            {reload_faults.map((fault) => (
+              <p key={fault} className="wrapped">
+                {fault}
+              </p>
+            ))}
+          </>
         ),
     },
     { title: "Started", render: ({ started_at }) => <Time value={started_at} /> },
