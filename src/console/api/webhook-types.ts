@@ -61,7 +61,6 @@ export interface DeliveryRequest {
 /** A delivery with its details. */
 export interface DeliveryDetail extends Delivery {
   readonly parent_delivery_id: number | null;
-  readonly root_delivery_id: number;
   readonly request: DeliveryRequest;
   readonly attempts: readonly Attempt[];
 }

@@ -3,7 +3,6 @@ import { Link } from "wouter";
 import type { CursorPage } from "../api/types.ts";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
-import { goToListHead } from "./list-head.ts";
 import type { UrlState } from "./url-state.ts";
 import "./data-table.css";
 
@@ -161,4 +160,14 @@ export function Pager({
       </div>
     </nav>
   );
+}
+
+/**
+ * Scrolls from the foot of a list, where a page is turned, to its head. The next rows then start at
+ * the top. Moves the focus too, so that Tab leads into the rows.
+ */
+export function goToListHead(foot: Element): void {
+  const list = foot.closest<HTMLElement>(".card");
+  list?.scrollIntoView();
+  list?.querySelector<HTMLElement>(".table-frame")?.focus({ preventScroll: true });
 }

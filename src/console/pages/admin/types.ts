@@ -17,7 +17,6 @@ export interface Token {
   readonly user_id: number;
   readonly name: string;
   readonly scopes: readonly string[];
-  readonly parent_id: number | null;
   readonly created_at: string;
   readonly last_used_at: string | null;
   readonly expires_at: string | null;
