@@ -55,6 +55,17 @@ describe("createTurns", () => {
     expect(begun).to.equal(3);
   });
 
+  it("gives a holder places by how many others have some, and does not count it among them", async () => {
+    const turns = createTurns((_holder, others) => (others === 0 ? 2 : 1));
+    await turns.take(1);
+    expect(turns.isFree(1)).to.equal(true);
+
+    await turns.take(2);
+    expect(turns.isFree(1)).to.equal(false);
+    turns.leave(2);
+    expect(turns.isFree(1)).to.equal(true);
+  });
+
   it("has the place back of an act that fails", async () => {
     const turns = createTurns(1);
     const fails = turns.run(1, () => Promise.reject(new Error("away")));
