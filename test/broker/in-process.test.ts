@@ -61,6 +61,19 @@ describe("createInProcessBroker", () => {
     await until(() => returns > 3, { what: "the message again and again" });
   });
 
+  it("hands messages out to the consumers of a queue by turns", async () => {
+    const received: string[] = [];
+    for (const name of ["one", "two"]) {
+      const onMessage = (): unknown => received.push(name);
+      await broker.consume({ queue: queues.first, prefetch: 10, onMessage });
+    }
+
+    await broker.publish(["a", "b", "c"].map((id) => work(id)));
+
+    await until(() => received.length === 3, { what: "three messages" });
+    expect(received).to.deep.equal(["one", "two", "one"]);
+  });
+
   it("rejects to consume a queue that is not there", async () => {
     const failure = await broker
       .consume({ queue: "svc.nowhere", prefetch: 1, onMessage: () => undefined })
