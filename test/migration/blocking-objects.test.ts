@@ -1,7 +1,14 @@
 import { expect } from "chai";
 import type { Definitions } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
-import { market, openScene, without, withField, type Scene } from "../support/migration-scene.ts";
+import {
+  market,
+  openScene,
+  sceneOfSuite,
+  without,
+  withField,
+  type Scene,
+} from "../support/migration-scene.ts";
 
 const dropped = without("amount");
 const retyped = withField("amount", { precision: 14 });
@@ -98,14 +105,11 @@ function lettersOf(type: "Int" | "BigInt"): Definitions {
 }
 
 describe("planMigration, where something depends on a column that is dropped or retyped", () => {
-  let scene: Scene;
+  const scene = sceneOfSuite();
 
   before(async () => {
-    scene = await openScene();
     await scene.migrate(market);
   });
-
-  after(() => scene.close());
 
   for (const { sql, object, undo, refuses = [dropped, retyped] } of blocking) {
     it(`names the ${object} as what stands in the way, and only while it is there: ${sql}`, async () => {

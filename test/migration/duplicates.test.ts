@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Definitions, Field } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
-import { openScene, type Scene } from "../support/migration-scene.ts";
+import { openScene, sceneOfSuite, type Scene } from "../support/migration-scene.ts";
 
 /** Seats whose key is the row and the number, or the row alone; `desk` is one of a floor. */
 function seats(unique: { readonly badge?: true; readonly desk?: true; readonly row?: true }): Definitions {
@@ -23,18 +23,15 @@ function seats(unique: { readonly badge?: true; readonly desk?: true; readonly r
 
 describe("findDuplicates", function () {
   this.timeout(30_000);
-  let scene: Scene;
+  const scene = sceneOfSuite();
 
   before(async () => {
-    scene = await openScene();
     await scene.migrate(seats({}));
     await scene.client.query(`
       INSERT INTO hall.seats ("row", number, badge, floor, desk) VALUES
         (1, 1, 'secret', 1, 'a'), (1, 2, NULL, 2, 'a'), (2, 1, NULL, 1, 'b'), (2, 2, 'secret', 1, 'a'),
         (3, 1, 'other', 2, 'c'), (3, 2, 'other', 3, 'c'), (3, 3, 'alone', 4, 'c')`);
   });
-
-  after(() => scene.close());
 
   it("counts the values of a column that occur more than once, and names rows by their keys", async () => {
     const { impossible, notes } = await scene.plan(seats({ badge: true }));

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Definition, Field } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
-import { openScene, type Scene } from "../support/migration-scene.ts";
+import { sceneOfSuite } from "../support/migration-scene.ts";
 
 const coded = field("code", "String", { isUnique: true, isOptional: true, length: 9 });
 const halls = definition({ name: "halls", table: "hall.halls", fields: [coded] });
@@ -22,17 +22,14 @@ function to(resource: string, name = "id"): Pick<Field, "references"> {
 
 describe("findOrphans", function () {
   this.timeout(30_000);
-  let scene: Scene;
+  const scene = sceneOfSuite();
 
   before(async () => {
-    scene = await openScene();
     await scene.migrate(definitionsOf(halls, seatsWith()));
     await scene.client.query(`
       INSERT INTO hall.halls (id, code) VALUES (1, 'a'), (2, NULL);
       INSERT INTO seats (number, hall_id, code) VALUES (1, 1, 'a'), (2, NULL, NULL), (3, 7, 'secret'), (4, 8, 'a')`);
   });
-
-  after(() => scene.close());
 
   it("counts the rows that lead nowhere, and names one by its key", async () => {
     const byId = definitionsOf(halls, seatsWith({ hall_id: to("halls") }));

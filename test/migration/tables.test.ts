@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Definition, Definitions, Field, FieldType, TableIndex } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
-import { openScene, titlesOf, type Scene } from "../support/migration-scene.ts";
+import { openScene, sceneOfSuite, titlesOf, type Scene } from "../support/migration-scene.ts";
 
 const customers = definition({
   name: "customers",
@@ -55,10 +55,7 @@ function tickets(number: Partial<Field>, id = keyField()): Definitions {
 }
 
 describe("applyMigration of tables in schemas of their own", () => {
-  let scene: Scene;
-
-  before(async () => (scene = await openScene()));
-  after(() => scene.close());
+  const scene = sceneOfSuite();
 
   const indexesOf = async (): Promise<readonly string[]> => {
     const { rows } = await scene.client.query<{ indexdef: string }>(
@@ -208,10 +205,7 @@ describe("applyMigration of tables in schemas of their own", () => {
 });
 
 describe("applyMigration beside tables that no mapping file can name", () => {
-  let scene: Scene;
-
-  before(async () => (scene = await openScene()));
-  after(() => scene.close());
+  const scene = sceneOfSuite();
 
   it("leaves them as they are, in the schema public and in another one", async () => {
     await scene.client.query(
@@ -226,10 +220,7 @@ describe("applyMigration beside tables that no mapping file can name", () => {
 });
 
 describe("applyMigration beside foreign keys into a schema without a managed table", () => {
-  let scene: Scene;
-
-  before(async () => (scene = await openScene()));
-  after(() => scene.close());
+  const scene = sceneOfSuite();
 
   it("leaves those of others alone", async () => {
     await scene.migrate(definitionsOf(customers, lines()));

@@ -1,19 +1,16 @@
 import { expect } from "chai";
 import { definitionsOf, field } from "../support/definitions.ts";
-import { openScene, type Scene } from "../support/migration-scene.ts";
+import { sceneOfSuite } from "../support/migration-scene.ts";
 import { customers, withFields } from "../support/shop.ts";
 
 describe("withWayOn", () => {
-  let scene: Scene;
+  const scene = sceneOfSuite();
 
   before(async () => {
-    scene = await openScene();
     const fields = [field("name", "String"), field("city", "String", { isOptional: true })];
     await scene.migrate(definitionsOf(withFields(customers, fields)));
     await scene.client.query("INSERT INTO customers (name) VALUES ('Ann')");
   });
-
-  after(() => scene.close());
 
   for (const { title, fields, sentence } of [
     {

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { BaseQuery, Definition } from "../../src/mapping/definition.ts";
 import { ownersOnly } from "../support/definitions.ts";
 import { ask, errorsOf, idsOf, seed, startApi, type Api } from "./serving-api.ts";
-import { openServedDatabase, withVariant, type ServedDatabase } from "./serving.ts";
+import { openServedDatabase, servedOfSuite, withVariant } from "./serving.ts";
 
 const onlyPrisma = (): BaseQuery => ({ where: { reference: { equals: "a-1", mode: "insensitive" } } });
 
@@ -11,15 +11,10 @@ const bothByPrisma = (): BaseQuery => ({
 });
 
 describe("lists of a code module with arguments that only Prisma knows", () => {
-  let served: ServedDatabase;
+  const served = servedOfSuite();
   let api: Api;
 
-  before(async () => {
-    served = await openServedDatabase();
-    await seed(served);
-  });
-
-  after(() => served.close());
+  before(() => seed(served));
 
   afterEach(async () => {
     await api.server.close();

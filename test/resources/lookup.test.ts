@@ -9,7 +9,7 @@ import { codeOf } from "../../src/kit/errors.ts";
 import type { Lookup } from "../../src/validation/validate.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { seed } from "./serving-api.ts";
-import { definitions, openServedDatabase, variant, type ServedDatabase } from "./serving.ts";
+import { definitions, servedOfSuite, variant } from "./serving.ts";
 
 const caller: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false, claims: {} };
 
@@ -41,7 +41,7 @@ const lookupWithin = (within: Pick<Transaction, "sql" | "text">): Lookup => {
 };
 
 describe("createLookup", () => {
-  let served: ServedDatabase;
+  const served = servedOfSuite();
   let lookup: Lookup;
 
   const lookupOf = (name: string): Lookup => {
@@ -50,15 +50,12 @@ describe("createLookup", () => {
   };
 
   before(async () => {
-    served = await openServedDatabase();
     await seed(served);
     await served.sql("INSERT INTO countries (code, size) VALUES ('NO', 5)");
     await served.sql("CREATE TABLE texts AS SELECT 1 AS id, 'a'::tsvector AS words");
     await served.sql("UPDATE orders SET remarks = 'first' WHERE id = 1");
     lookup = lookupOf("orders");
   });
-
-  after(() => served.close());
 
   for (const [target, column, value, isThere] of cases) {
     it(`answers ${isThere} for ${JSON.stringify(value)} in ${target}.${column}`, async () => {
@@ -133,7 +130,7 @@ describe("createLookup", () => {
 });
 
 describe("createLookup, in a transaction", () => {
-  let served: ServedDatabase;
+  const served = servedOfSuite();
   const inTransaction: InTransaction = (work) =>
     createInTransaction(served.database.pool, createStatementNames(false))(work);
 
@@ -155,14 +152,11 @@ describe("createLookup, in a transaction", () => {
   };
 
   before(async () => {
-    served = await openServedDatabase();
     await seed(served);
     await served.sql("INSERT INTO countries (code, size) VALUES ('NO', 5)");
     await served.sql("CREATE TABLE texts AS SELECT 1 AS id, 'a'::tsvector AS words");
     await served.sql("UPDATE orders SET remarks = 'first' WHERE id = 1");
   });
-
-  after(() => served.close());
 
   it("asks nothing more when its transaction is over", async () => {
     let asked: readonly Promise<boolean>[] = [];

@@ -12,6 +12,7 @@ import { createListDatabase } from "../../src/resources/list-database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { RecordDatabase } from "../../src/resources/record-database.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
+import { ofSuite } from "../support/of-suite.ts";
 
 const customers = definition({
   name: "customers",
@@ -171,10 +172,7 @@ export async function openServedDatabase(): Promise<ServedDatabase> {
 
 /** Opens such a database before the tests of a suite, and closes it after them. */
 export function servedOfSuite(): ServedDatabase {
-  const served = {} as ServedDatabase;
-  before(async () => void Object.assign(served, await openServedDatabase()));
-  after(() => served.close());
-  return served;
+  return ofSuite(openServedDatabase, (served) => served.close());
 }
 
 /** How stores reach a database, as `svc api` has it. */

@@ -1,15 +1,11 @@
 import { expect } from "chai";
-import { startListApi, type ListAnswer, type ListApi, type ListUser } from "../support/list-api.ts";
+import { startListApi, type ListAnswer, type ListUser } from "../support/list-api.ts";
+import { ofSuite } from "../support/of-suite.ts";
 
 describe("GET /webhooks", () => {
-  let api: ListApi;
+  const api = ofSuite(startListApi, (opened) => opened.close());
   /** Oldest first. */
   let ids: number[];
-
-  before(async () => {
-    api = await startListApi();
-  });
-  after(() => api.close());
 
   async function add(
     user: ListUser,

@@ -5,6 +5,7 @@ import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/cor
 import { createSql, createTransact, type Sql, type Transact } from "../../src/db/sql.ts";
 import { createCoreClient } from "./core-client.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
+import { ofSuite } from "./of-suite.ts";
 
 export interface CoreDatabase {
   readonly url: string;
@@ -45,10 +46,7 @@ export async function openCoreDatabase(): Promise<CoreDatabase> {
 
 /** Opens such a copy before the tests of a suite, and closes it after them. */
 export function coreOfSuite(): CoreDatabase {
-  const core = {} as CoreDatabase;
-  before(async () => void Object.assign(core, await openCoreDatabase()));
-  after(() => core.close());
-  return core;
+  return ofSuite(openCoreDatabase, (core) => core.close());
 }
 
 /** Returns its name. It is dropped with the others at the end. */

@@ -6,6 +6,7 @@ import { planMigration, type MigrationPlan } from "../../src/app/plan-migration.
 import type { Definition, Definitions, Field } from "../../src/mapping/definition.ts";
 import { createTestDatabase } from "./database.ts";
 import { definition, definitionsOf } from "./definitions.ts";
+import { ofSuite } from "./of-suite.ts";
 import { customers, orders, withFields } from "./shop.ts";
 
 /** A database to migrate, with a connection beside. */
@@ -77,6 +78,11 @@ export async function openScene(): Promise<Scene> {
       await database.drop();
     },
   };
+}
+
+/** Opens such a database before the tests of a suite, and closes it after them. */
+export function sceneOfSuite(): Scene {
+  return ofSuite(openScene, (scene) => scene.close());
 }
 
 /** What the steps of a plan are called. */

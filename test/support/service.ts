@@ -18,6 +18,7 @@ import { purgeQueues } from "./queues.ts";
 import { amqpUrl } from "./services.ts";
 import { createCoreClient } from "./core-client.ts";
 import { createCoreDatabase } from "./core-database.ts";
+import { ofSuite } from "./of-suite.ts";
 import type { PrismaClient } from "./generated/client.ts";
 
 /** On which database and broker: the defaults of `npm start`, or a real PostgreSQL and RabbitMQ. */
@@ -228,8 +229,8 @@ export async function startService(options: ServiceOptions): Promise<TestService
 
 /** Starts a service before the tests of a suite, and stops it after them. */
 export function serviceOfSuite(options: ServiceOptions): TestService {
-  const service = {} as TestService;
-  before(async () => void Object.assign(service, await startService(options)));
-  after(() => service.stop());
-  return service;
+  return ofSuite(
+    () => startService(options),
+    (service) => service.stop(),
+  );
 }
