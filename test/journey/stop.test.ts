@@ -148,7 +148,8 @@ describe("SIGTERM", function () {
     const { code, durationMs } = await api.end("SIGTERM", 10_000);
 
     expect(code).to.equal(1);
-    expect(durationMs).to.be.below(1_500);
+    // The request that stalls would keep it for 11 s.
+    expect(durationMs).to.be.below(8_000);
     stalled.destroy();
   });
 
