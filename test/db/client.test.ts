@@ -20,6 +20,16 @@ const settingsOf = async (pool: Database["pool"]): Promise<unknown> => {
   );
   return rows[0];
 };
+
+/** How a new large value is compressed. */
+async function compressionOf(pool: Database["pool"]): Promise<unknown> {
+  await pool.query("CREATE TABLE IF NOT EXISTS large (value text)");
+  await pool.query("TRUNCATE large");
+  await pool.query("INSERT INTO large VALUES (repeat('text ', 10000))");
+  const { rows } = await pool.query("SELECT pg_column_compression(value) AS how FROM large");
+  return rows[0]?.how;
+}
+
 describe("openDatabase", () => {
   let created: TestDatabase;
   let database: Database;
@@ -51,6 +61,22 @@ describe("openDatabase", () => {
       "SELECT current_setting('max_parallel_workers_per_gather') AS workers, current_setting('jit') AS jit",
     );
     expect(rows).to.deep.equal([{ workers: "0", jit: "off" }]);
+  });
+
+  it("has large values compressed by LZ4, unless the database says how", async () => {
+    const { rows } = await database.pool.query(
+      "SELECT 'lz4' = ANY (enumvals) AS has FROM pg_settings WHERE name = 'default_toast_compression'",
+    );
+    expect(await compressionOf(database.pool)).to.equal(rows[0]?.has === true ? "lz4" : "pglz");
+
+    const name = new URL(created.url).pathname.slice(1);
+    await database.pool.query(`ALTER DATABASE ${name} SET default_toast_compression = 'pglz'`);
+    const later = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false, log });
+    try {
+      expect(await compressionOf(later.pool)).to.equal("pglz");
+    } finally {
+      await later.close();
+    }
   });
 
   it("reads and writes values the same, whatever the database has set", async () => {
