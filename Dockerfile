@@ -11,7 +11,8 @@ COPY package.json package-lock.json ./
 RUN npm ci --ignore-scripts --no-audit --no-fund
 COPY tsconfig.json rolldown.config.ts vite.config.ts ./
 COPY src src
-RUN npm run build && find dist -name '*.map' -delete && chmod +x dist/bin/*.js
+# A clone under umask 077 has files that only their owner may read. COPY keeps their modes, here and below, and so does the build.
+RUN npm run build && find dist -name '*.map' -delete && chmod -R a+rX dist && chmod +x dist/bin/*.js
 
 # The packages of production, in a stage of their own: the layer stays the same while the lock file does.
 # Optional and peer packages are left out because Prisma's CLI is a peer of its client: 250 MB that nothing loads.
@@ -48,7 +49,6 @@ COPY config /etc/svc
 COPY config/schema /opt/svc/config/schema
 COPY prisma/migrations /opt/svc/prisma/migrations
 COPY package.json LICENSE /opt/svc/
-# A clone under umask 077 has files that only their owner may read, and COPY keeps their modes.
 RUN chmod -R a+rX /etc/svc /opt/svc /usr/local/bin/docker-entrypoint.sh
 COPY --from=packages /opt/svc/node_modules /opt/svc/node_modules
 COPY --from=build /opt/svc/dist /opt/svc/dist

@@ -94,6 +94,14 @@ describe("the image", function () {
     expect(suspects).to.deep.equal([]);
   });
 
+  it("lets its user read every file, though .ci/image builds from files that only their owner may read", async () => {
+    const { stdout } = succeeded(
+      await service.container.exec("find", "/opt/svc", "/etc/svc", "/usr/local/bin", "-not", "-readable"),
+    );
+
+    expect(stdout).to.equal("");
+  });
+
   it("has tini as its init, which runs svc's programs, svc-admin and other commands by their names", async () => {
     const { version } = JSON.parse(readFileSync("package.json", "utf8")) as Packages;
     const { Entrypoint: entrypoint, Cmd: args } = await inspect<ImageConfig>("{{json .Config}}");
