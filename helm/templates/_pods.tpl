@@ -135,6 +135,11 @@ spec:
     - name: settings
       configMap:
         name: {{ .settings | quote }}
+        {{- with $values.config.existingSettingsKey }}
+        items:
+          - key: {{ . | quote }}
+            path: service.yaml
+        {{- end }}
     - name: resources
       configMap:
         name: {{ .resources | quote }}

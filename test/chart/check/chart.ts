@@ -55,7 +55,7 @@ export interface PodSpec {
   readonly topologySpreadConstraints?: readonly { readonly labelSelector: LabelSelector }[];
   readonly volumes?: readonly {
     readonly name: string;
-    readonly configMap?: { name: string };
+    readonly configMap?: { name: string; items?: readonly { key: string; path: string }[] };
     readonly emptyDir?: object;
   }[];
 }

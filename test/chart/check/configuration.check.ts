@@ -154,6 +154,20 @@ describe("what the programs read", () => {
     expect(dispatcher).to.deep.equal(api);
   });
 
+  it("is mounted as service.yaml, whatever its key in a ConfigMap that is there", () => {
+    const settingsIn = (file: string): readonly unknown[] => {
+      const objects = render({ file });
+      return ["migrate", "api", "dispatcher"].map(
+        (component) =>
+          podOf(objects, component).spec.volumes?.find(({ name }) => name === "settings")?.configMap,
+      );
+    };
+
+    const items = [{ key: "svc.yaml", path: "service.yaml" }];
+    expect(settingsIn("existing")).to.deep.equal(Array(3).fill({ name: "my-settings", items }));
+    expect(settingsIn("numbers")).to.deep.equal(Array(3).fill({ name: "12" }));
+  });
+
   it("has every setting of ci/full.yaml as it was written, large numbers and code with braces too", () => {
     const objects = render({ file: "full" });
     const pod = podOf(objects, "api");

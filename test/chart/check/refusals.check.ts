@@ -131,6 +131,11 @@ const refused: readonly (readonly [name: string, values: object, message: RegExp
     "existing",
   ],
   [
+    "a key of settings that are not in a ConfigMap of others",
+    { config: { existingSettingsKey: "svc.yaml" } },
+    /config\.existingSettingsKey: expected config\.existingSettings beside it/,
+  ],
+  [
     "two sources of mapping files",
     { config: { resources: { "a.yaml": "x" } } },
     /config\.resources, config\.existingResources: expected one of the two/,
