@@ -94,14 +94,6 @@ describe("the image", function () {
     expect(suspects).to.deep.equal([]);
   });
 
-  it("lets its user read every file, though .ci/image builds from files that only their owner may read", async () => {
-    const { stdout } = succeeded(
-      await service.container.exec("find", "/opt/svc", "/etc/svc", "/usr/local/bin", "-not", "-readable"),
-    );
-
-    expect(stdout).to.equal("");
-  });
-
   it("has tini as its init, which runs svc's programs, svc-admin and other commands by their names", async () => {
     const { version } = JSON.parse(readFileSync("package.json", "utf8")) as Packages;
     const { Entrypoint: entrypoint, Cmd: args } = await inspect<ImageConfig>("{{json .Config}}");
@@ -139,6 +131,9 @@ describe("the image", function () {
 
     expect(stdout.replaceAll(/\s+/g, " ").trim()).to.equal("1000 CapEff: 0000000000000000 NoNewPrivs: 1");
     expect(write.stderr).to.include("Read-only file system");
+    // .ci/image builds from files that only their owner may read.
+    const hidden = await service.container.exec("find", "/opt", "/etc/svc", "!", "-readable");
+    expect(hidden).to.include({ code: 0, stdout: "" });
   });
 
   describe("without a setting", () => {
