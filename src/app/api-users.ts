@@ -1,4 +1,4 @@
-import type { JwtSettings } from "../config/jwt-settings.ts";
+import type { JwtSettings } from "../config/settings.ts";
 import type { Sql } from "../db/sql.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { serviceActor } from "../kit/actor.ts";

@@ -3,7 +3,7 @@ import type { Pool } from "pg";
 import type { Broker } from "../broker/broker.ts";
 import { createInProcessBroker } from "../broker/in-process.ts";
 import { connectRabbitMq } from "../broker/rabbitmq.ts";
-import type { JwtSettings } from "../config/jwt-settings.ts";
+import type { JwtSettings } from "../config/settings.ts";
 import type { ProgramName } from "../config/programs.ts";
 import { createSql } from "../db/sql.ts";
 import { createSharedSlots, type SharedSlots } from "../deliveries/admission/shared-slots.ts";

@@ -3,7 +3,6 @@ import { resolve } from "node:path";
 import { contradictions } from "./contradictions.ts";
 import { counted } from "../kit/counted.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
-import { jwtSettingsOf, type JwtSettings } from "./jwt-settings.ts";
 import { isLoopback, loopbackNetworks } from "../kit/host.ts";
 import { isNothing, type Kind } from "./kinds.ts";
 import type { ProgramName } from "./programs.ts";
@@ -12,6 +11,7 @@ import {
   placeOf,
   settingKeys,
   settings,
+  type JwtSettings,
   type SettingKey,
   type SettingValues,
 } from "./settings.ts";
@@ -188,7 +188,8 @@ interface ConfigSources {
 
 /** Groups the values, and fills in the defaults that depend on other settings. */
 function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
-  const { auth, dataDir, database, http, metrics, webhooks, ...rest } = groupSettings(values);
+  const groups = groupSettings(values);
+  const { auth, "auth.jwt": jwt, dataDir, database, http, metrics, webhooks, ...rest } = groups;
   const isEmbedded = database.url === undefined;
   // The embedded database is for trials: its first user and its receivers are on this machine.
   const host = http.host ?? (isEmbedded ? "127.0.0.1" : "0.0.0.0");
@@ -202,7 +203,7 @@ function toConfig({ values, isGiven, tracing, configDir, cwd }: ConfigSources) {
     database: { ...database, autoMigrate: database.autoMigrate ?? isEmbedded },
     http: { ...http, host },
     metrics: { ...metrics, host: metrics.host ?? host },
-    auth: { maxTokensPerUser: auth.maxTokensPerUser, jwt: jwtSettingsOf(values) },
+    auth: { ...auth, jwt: jwt.issuer === undefined ? undefined : { ...jwt, issuer: jwt.issuer } },
     tracing,
     webhooks: { ...webhooks, ...networksOf({ given, isEmbedded, host }) },
   } as const;

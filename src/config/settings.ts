@@ -114,6 +114,7 @@ export const settings = {
   // The client id of the console at the issuer, a public client. Absent: people sign in with tokens
   // only.
   "auth.jwt.clientId": { kind: text("the name of the console at the issuer"), env: "SVC_JWT_CLIENT_ID" },
+  // Absent: taken from the issuer's discovery document.
   "auth.jwt.jwksUrl": { kind: webUrl(), env: "SVC_JWT_JWKS_URL" },
   "auth.jwt.algorithms": {
     kind: list(oneOf(...jwtAlgorithms), 1),
@@ -125,7 +126,9 @@ export const settings = {
   "auth.jwt.emailClaim": { kind: text("the name of a claim"), env: "SVC_JWT_EMAIL_CLAIM", default: "email" },
   "auth.jwt.adminClaim": { kind: text("the name of a claim"), env: "SVC_JWT_ADMIN_CLAIM" },
   "auth.jwt.adminValue": { kind: text("the value of the claim"), env: "SVC_JWT_ADMIN_VALUE" },
+  // Whether the first request of an unknown user creates the user.
   "auth.jwt.provision": { kind: boolean(), env: "SVC_JWT_PROVISION", default: true },
+  // Networks that the issuer may be in, in addition to public addresses.
   "auth.jwt.allowedNetworks": { kind: list(network(), 0), env: "SVC_JWT_ALLOWED_NETWORKS" },
   "log.level": {
     kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
@@ -190,7 +193,11 @@ export type SettingValues = {
 type UnitOf<K extends SettingKey> = Settings[K]["kind"] extends { readonly unit: infer Unit extends string }
   ? Unit
   : "";
-type GroupOf<K extends string> = K extends `${infer Group}.${string}` ? Group : never;
+type GroupOf<K extends string> = K extends `auth.jwt.${string}`
+  ? "auth.jwt"
+  : K extends `${infer Group}.${string}`
+    ? Group
+    : never;
 
 /**
  * The values in the groups of the file, each under its name and its unit: `http.bodyLimitBytes`.
@@ -200,10 +207,17 @@ export type GroupedValues = {
 } & {
   readonly [G in GroupOf<SettingKey>]: {
     readonly [
-      K in SettingKey as K extends `${G}.${infer Name}` ? `${Name}${UnitOf<K>}` : never
+      K in SettingKey as GroupOf<K> extends G
+        ? K extends `${G}.${infer Name}`
+          ? `${Name}${UnitOf<K>}`
+          : never
+        : never
     ]: SettingValues[K];
   };
 };
+
+/** The settings of JWTs. Without an issuer there are none. */
+export type JwtSettings = GroupedValues["auth.jwt"] & { readonly issuer: string };
 
 /**
  * Returns the group of a setting (undefined at the top level) and its name there, with the unit.
@@ -219,12 +233,11 @@ export function placeOf(settingKey: SettingKey): {
   return { group: dot === -1 ? undefined : settingKey.slice(0, dot), name };
 }
 
-/** Sorts values into the groups of the file. `jwtSettingsOf` reads the values of `auth.jwt`. */
+/** Sorts values into the groups of the file. */
 export function groupSettings(values: SettingValues): GroupedValues {
   const groups: Record<string, unknown> = {};
   for (const settingKey of settingKeys) {
     const { group, name } = placeOf(settingKey);
-    if (group === "auth.jwt") continue;
     if (group === undefined) groups[name] = values[settingKey];
     else groups[group] = { ...(groups[group] as object | undefined), [name]: values[settingKey] };
   }

@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { JwtSettings } from "../config/jwt-settings.ts";
+import type { JwtSettings } from "../config/settings.ts";
 import type { Sql } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";

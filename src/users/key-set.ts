@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { JwtSettings } from "../config/jwt-settings.ts";
+import type { JwtSettings } from "../config/settings.ts";
 import { setBounded } from "../kit/bounded-map.ts";
 import { messageOf } from "../kit/errors.ts";
 import { isObject } from "../kit/is-object.ts";

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect } from "chai";
-import type { JwtSettings } from "../../src/config/jwt-settings.ts";
+import type { JwtSettings } from "../../src/config/settings.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 

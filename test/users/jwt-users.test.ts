@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import type { JwtSettings } from "../../src/config/jwt-settings.ts";
+import type { JwtSettings } from "../../src/config/settings.ts";
 import type { Identifier } from "../../src/users/authenticate.ts";
 import { createFetchJson } from "../../src/users/fetch-json.ts";
 import { createJwtVerifier } from "../../src/users/jwt.ts";

@@ -1,4 +1,4 @@
-import type { JwtSettings } from "../../src/config/jwt-settings.ts";
+import type { JwtSettings } from "../../src/config/settings.ts";
 import { audience, type Issuer } from "../support/issuer.ts";
 
 /** Settings that take the JWTs of a test's issuer, which is on loopback. */
