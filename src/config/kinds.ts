@@ -28,28 +28,21 @@ export function text(expected: string): Kind<string> {
 }
 
 /** Reads the listen address of a server. An IPv6 address may be in brackets, as in URLs. */
-export function listenHost(): Kind<string> {
-  const host = text("an address or a host name");
-  return {
-    expected: host.expected,
-    read: (value) =>
-      host
-        .read(value)
-        ?.trim()
-        .replace(/^\[(.+)\]$/, "$1"),
-  };
-}
+export const listenHost: Kind<string> = {
+  expected: "an address or a host name",
+  read: (value) =>
+    typeof value === "string" && value.trim() !== "" ? value.trim().replace(/^\[(.+)\]$/, "$1") : undefined,
+};
+
+const truths: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
+  [true, true],
+  ["true", true],
+  [false, false],
+  ["false", false],
+]);
 
 /** Reads true or false. */
-export function boolean(): Kind<boolean> {
-  const words: ReadonlyMap<unknown, boolean> = new Map<unknown, boolean>([
-    [true, true],
-    ["true", true],
-    [false, false],
-    ["false", false],
-  ]);
-  return { expected: "true or false", read: (value) => words.get(value) };
-}
+export const boolean: Kind<boolean> = { expected: "true or false", read: (value) => truths.get(value) };
 
 /** Reads one of the words. */
 export function oneOf(...words: readonly string[]): Kind<string> {
@@ -80,9 +73,7 @@ export function integer(least: number, most: number): Kind<number> {
 }
 
 /** Reads a number from 0 to 1. */
-export function share(): Kind<number> {
-  return number("a number from 0 to 1", (value) => value >= 0 && value <= 1);
-}
+export const share: Kind<number> = number("a number from 0 to 1", (value) => value >= 0 && value <= 1);
 
 /** Reads seconds, and returns milliseconds. */
 export function duration(least: number, most: number): Measured<number, "Ms"> {
@@ -143,49 +134,40 @@ export function durations(least: number, most: number): Measured<readonly number
 }
 
 /** Reads a network in CIDR notation. */
-export function network(): Kind<string> {
-  return {
-    expected: "a network such as 10.0.0.0/8 or fd00::/8",
-    read: (value) =>
-      typeof value === "string" && ipaddr.isValidCIDR(value.trim()) ? value.trim() : undefined,
-  };
-}
+export const network: Kind<string> = {
+  expected: "a network such as 10.0.0.0/8 or fd00::/8",
+  read: (value) => (typeof value === "string" && ipaddr.isValidCIDR(value.trim()) ? value.trim() : undefined),
+};
 
 /** Reads a key of 32 bytes in base64. */
-export function key(): Kind<Buffer> {
-  return {
-    expected: "32 random bytes in base64, as `openssl rand -base64 32` gives them",
-    read(value) {
-      if (typeof value !== "string" || !/^[A-Za-z0-9+/]{43}=?$/.test(value.trim())) return undefined;
-      return Buffer.from(value, "base64");
-    },
-  };
-}
+export const key: Kind<Buffer> = {
+  expected: "32 random bytes in base64, as `openssl rand -base64 32` gives them",
+  read(value) {
+    if (typeof value !== "string" || !/^[A-Za-z0-9+/]{43}=?$/.test(value.trim())) return undefined;
+    return Buffer.from(value, "base64");
+  },
+};
 
 /** Reads an origin, and returns it without a trailing slash. */
-export function origin(): Kind<string> {
-  return {
-    expected: "an origin such as https://api.example.com, without a path",
-    read(value) {
-      const url = typeof value === "string" ? parseUrl(value) : undefined;
-      const isWeb = url?.protocol === "https:" || url?.protocol === "http:";
-      // Both are equal only without a user, path, query and fragment.
-      return isWeb && url.href === `${url.origin}/` ? url.origin : undefined;
-    },
-  };
-}
+export const origin: Kind<string> = {
+  expected: "an origin such as https://api.example.com, without a path",
+  read(value) {
+    const url = typeof value === "string" ? parseUrl(value) : undefined;
+    const isWeb = url?.protocol === "https:" || url?.protocol === "http:";
+    // Both are equal only without a user, path, query and fragment.
+    return isWeb && url.href === `${url.origin}/` ? url.origin : undefined;
+  },
+};
 
 /** Reads a host as in a `Host` header. Without a port it stands for every port. */
-export function hostName(): Kind<string> {
-  return {
-    expected: "a host such as api.example.com or api.example.com:8443",
-    read(value) {
-      const isFine =
-        typeof value === "string" && isHost(value.trim()) && parseUrl(`http://${value.trim()}`) !== undefined;
-      return isFine ? value.trim().toLowerCase() : undefined;
-    },
-  };
-}
+export const hostName: Kind<string> = {
+  expected: "a host such as api.example.com or api.example.com:8443",
+  read(value) {
+    const isFine =
+      typeof value === "string" && isHost(value.trim()) && parseUrl(`http://${value.trim()}`) !== undefined;
+    return isFine ? value.trim().toLowerCase() : undefined;
+  },
+};
 
 /** A limit of events per window. */
 export interface Rate {
@@ -193,50 +175,42 @@ export interface Rate {
   readonly windowMs: number;
 }
 
+const [counts, windows] = [integer(1, 1_000_000_000), integer(1, 24 * 3600)];
+
 /** Reads a rate as events/seconds, such as `600/60`. */
-export function rate(): Kind<Rate> {
-  const [count, seconds] = [integer(1, 1_000_000_000), integer(1, 24 * 3600)];
-  return {
-    expected: "requests per seconds such as 600/60, at most a day",
-    read(value) {
-      const [, amount, window] = /^(\d+) ?\/ ?(\d+)$/.exec(String(value).trim()) ?? [];
-      const [given, inSeconds] = [count.read(amount), seconds.read(window)];
-      return given === undefined || inSeconds === undefined
-        ? undefined
-        : { count: given, windowMs: inSeconds * 1000 };
-    },
-  };
-}
+export const rate: Kind<Rate> = {
+  expected: "requests per seconds such as 600/60, at most a day",
+  read(value) {
+    const [, amount, window] = /^(\d+) ?\/ ?(\d+)$/.exec(String(value).trim()) ?? [];
+    const [given, inSeconds] = [counts.read(amount), windows.read(window)];
+    return given === undefined || inSeconds === undefined
+      ? undefined
+      : { count: given, windowMs: inSeconds * 1000 };
+  },
+};
 
 /** Reads an origin, or `*` for all. */
-export function corsOrigin(): Kind<string> {
-  const one = origin();
-  return {
-    expected: "* or an origin such as https://app.example.com, without a path",
-    read: (value) => (value === "*" ? value : one.read(value)),
-  };
-}
+export const corsOrigin: Kind<string> = {
+  expected: "* or an origin such as https://app.example.com, without a path",
+  read: (value) => (value === "*" ? value : origin.read(value)),
+};
 
 /** Reads a path of unreserved characters, because others have a meaning to the router. */
-export function routePrefix(): Kind<string> {
-  return {
-    expected: "a path such as /svc-api, or / for none",
-    read(value) {
-      if (value === "" || value === "/") return "";
-      const isPath = typeof value === "string" && /^(\/(?!\.{1,2}(\/|$))[\w.~-]+)+\/?$/.test(value);
-      return isPath ? value.replace(/\/$/, "") : undefined;
-    },
-  };
-}
+export const routePrefix: Kind<string> = {
+  expected: "a path such as /svc-api, or / for none",
+  read(value) {
+    if (value === "" || value === "/") return "";
+    const isPath = typeof value === "string" && /^(\/(?!\.{1,2}(\/|$))[\w.~-]+)+\/?$/.test(value);
+    return isPath ? value.replace(/\/$/, "") : undefined;
+  },
+};
 
 /** Reads a URL and keeps it as written, because an issuer is compared to the letter. */
-export function webUrl(): Kind<string> {
-  return {
-    expected: "a URL such as https://login.example.com/realms/shop, without user name and query",
-    read(value) {
-      const isUrl =
-        typeof value === "string" && /^https?:\/\/[^\s?#@]+$/.test(value) && parseUrl(value) !== undefined;
-      return isUrl ? value : undefined;
-    },
-  };
-}
+export const webUrl: Kind<string> = {
+  expected: "a URL such as https://login.example.com/realms/shop, without user name and query",
+  read(value) {
+    const isUrl =
+      typeof value === "string" && /^https?:\/\/[^\s?#@]+$/.test(value) && parseUrl(value) !== undefined;
+    return isUrl ? value : undefined;
+  },
+};

@@ -58,9 +58,9 @@ const jwtAlgorithms = [
 export const settings = {
   dataDir: { kind: text("the path of a folder"), env: "SVC_DATA_DIR", default: "./data", isFixed: true },
   // Absent only with the embedded database, which keeps its key in `dataDir`.
-  secretKey: { kind: key(), env: "SVC_SECRET_KEY", isSecret: true, isFixed: true },
+  secretKey: { kind: key, env: "SVC_SECRET_KEY", isSecret: true, isFixed: true },
   previousSecretKeys: {
-    kind: list(key(), 0),
+    kind: list(key, 0),
     env: "SVC_PREVIOUS_SECRET_KEYS",
     isSecret: true,
     isFixed: true,
@@ -73,19 +73,19 @@ export const settings = {
     isFixed: true,
   },
   // Default: true on the embedded database, else false.
-  "database.autoMigrate": { kind: boolean(), env: "SVC_AUTO_MIGRATE" },
+  "database.autoMigrate": { kind: boolean, env: "SVC_AUTO_MIGRATE" },
   "database.poolSize": { kind: integer(1, 1000), default: 12, isFixed: true },
   // Absent: the in-process broker.
   "broker.url": { kind: serverUrl("amqp", "amqps"), env: "AMQP_URL", isSecret: true, isFixed: true },
   // Default: 127.0.0.1 on the embedded database, else 0.0.0.0.
-  "http.host": { kind: listenHost(), env: "SVC_HOST", isFixed: true },
+  "http.host": { kind: listenHost, env: "SVC_HOST", isFixed: true },
   "http.port": { kind: integer(0, 65_535), env: "SVC_PORT", default: 8080, isFixed: true },
-  "http.routePrefix": { kind: routePrefix(), env: "SVC_ROUTE_PREFIX", default: "/svc-api" },
+  "http.routePrefix": { kind: routePrefix, env: "SVC_ROUTE_PREFIX", default: "/svc-api" },
   // Absent: the origin comes from the request.
-  "http.publicUrl": { kind: origin(), env: "SVC_PUBLIC_URL" },
+  "http.publicUrl": { kind: origin, env: "SVC_PUBLIC_URL" },
   // Hosts of absolute URLs; a request to another host gets the first. Empty: every host.
-  "http.hosts": { kind: list(hostName(), 1) },
-  "http.trustedProxies": { kind: list(network(), 0), isFixed: true },
+  "http.hosts": { kind: list(hostName, 1) },
+  "http.trustedProxies": { kind: list(network, 0), isFixed: true },
   "http.bodyLimit": { kind: size(1024 ** 3), default: "1mb" },
   // Memory of requests and answers in flight. Absent: a share of the memory of the process.
   "http.memoryBudget": { kind: size(64 * 1024 ** 3), isFixed: true },
@@ -99,23 +99,23 @@ export const settings = {
   "http.maxConnectionsPerAddress": { kind: integer(1, 1_000_000), default: 1000, isFixed: true },
   "http.drainDelay": { kind: duration(0, 3600), default: 0 },
   // Per user. Absent: no limit.
-  "http.rateLimit": { kind: rate() },
+  "http.rateLimit": { kind: rate },
   // Per client address.
-  "http.authFailureLimit": { kind: rate(), default: "600/60" },
-  "http.corsOrigins": { kind: list(corsOrigin(), 1) },
+  "http.authFailureLimit": { kind: rate, default: "600/60" },
+  "http.corsOrigins": { kind: list(corsOrigin, 1) },
   // Access to `openapi.json` and the page over it.
   "http.openApi": { kind: oneOf("token", "public", "off"), default: "token" },
-  "console.enabled": { kind: boolean(), env: "SVC_CONSOLE", default: true },
-  "console.path": { kind: routePrefix(), env: "SVC_CONSOLE_PATH", default: "/console" },
+  "console.enabled": { kind: boolean, env: "SVC_CONSOLE", default: true },
+  "console.path": { kind: routePrefix, env: "SVC_CONSOLE_PATH", default: "/console" },
   // Counts tokens that are neither revoked nor expired. Users with the admin flag have no limit.
   "auth.maxTokensPerUser": { kind: integer(1, 1_000_000), default: 100 },
-  "auth.jwt.issuer": { kind: webUrl(), env: "SVC_JWT_ISSUER" },
+  "auth.jwt.issuer": { kind: webUrl, env: "SVC_JWT_ISSUER" },
   "auth.jwt.audience": { kind: list(text("the name of this API at the issuer"), 1), env: "SVC_JWT_AUDIENCE" },
   // The client id of the console at the issuer, a public client. Absent: people sign in with tokens
   // only.
   "auth.jwt.clientId": { kind: text("the name of the console at the issuer"), env: "SVC_JWT_CLIENT_ID" },
   // Absent: taken from the issuer's discovery document.
-  "auth.jwt.jwksUrl": { kind: webUrl(), env: "SVC_JWT_JWKS_URL" },
+  "auth.jwt.jwksUrl": { kind: webUrl, env: "SVC_JWT_JWKS_URL" },
   "auth.jwt.algorithms": {
     kind: list(oneOf(...jwtAlgorithms), 1),
     env: "SVC_JWT_ALGORITHMS",
@@ -127,16 +127,16 @@ export const settings = {
   "auth.jwt.adminClaim": { kind: text("the name of a claim"), env: "SVC_JWT_ADMIN_CLAIM" },
   "auth.jwt.adminValue": { kind: text("the value of the claim"), env: "SVC_JWT_ADMIN_VALUE" },
   // Whether the first request of an unknown user creates the user.
-  "auth.jwt.provision": { kind: boolean(), env: "SVC_JWT_PROVISION", default: true },
+  "auth.jwt.provision": { kind: boolean, env: "SVC_JWT_PROVISION", default: true },
   // Networks that the issuer may be in, in addition to public addresses.
-  "auth.jwt.allowedNetworks": { kind: list(network(), 0), env: "SVC_JWT_ALLOWED_NETWORKS" },
+  "auth.jwt.allowedNetworks": { kind: list(network, 0), env: "SVC_JWT_ALLOWED_NETWORKS" },
   "log.level": {
     kind: oneOf("trace", "debug", "info", "warn", "error", "fatal", "silent"),
     env: "SVC_LOG_LEVEL",
     default: "info",
   },
   // Default: `http.host`.
-  "metrics.host": { kind: listenHost(), env: "SVC_METRICS_HOST", isFixed: true },
+  "metrics.host": { kind: listenHost, env: "SVC_METRICS_HOST", isFixed: true },
   "metrics.port": { kind: integer(0, 65_535), env: "SVC_METRICS_PORT", default: 9090, isFixed: true },
   "relay.pollInterval": { kind: timer, default: 0.1 },
   "relay.batchSize": { kind: integer(1, 10_000), default: 70 },
@@ -147,18 +147,18 @@ export const settings = {
     kind: durations(0, longestWait),
     default: [5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400],
   },
-  "webhooks.jitter": { kind: share(), default: 0.2 },
+  "webhooks.jitter": { kind: share, default: 0.2 },
   "webhooks.manualRetryLimit": { kind: integer(0, 1_000_000), default: 5 },
   // Users with the admin flag have no limit.
   "webhooks.maxPerUser": { kind: integer(1, 1_000_000), default: 50 },
   // Networks that webhooks may go to in addition to public addresses. Default: see `networksOf` in
   // load.ts.
-  "webhooks.allowedNetworks": { kind: list(network(), 0), env: "SVC_ALLOWED_NETWORKS" },
+  "webhooks.allowedNetworks": { kind: list(network, 0), env: "SVC_ALLOWED_NETWORKS" },
   "webhooks.concurrency": { kind: integer(1, 10_000), default: 64 },
   // Limit over all dispatchers. Absent: each dispatcher has a share, which depends on how quickly
   // the receiver answers.
   "webhooks.receiverConcurrency": { kind: integer(1, 10_000) },
-  "webhooks.breaker": { kind: boolean(), default: true },
+  "webhooks.breaker": { kind: boolean, default: true },
   // A subscription with nothing but failures for this long is switched off.
   "webhooks.disableAfter": { kind: duration(1, longestWait), default: 432_000 },
   // How long a switched-off subscription still gets deliveries, which are held.
