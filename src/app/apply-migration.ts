@@ -4,7 +4,7 @@ import type { Actor } from "../kit/actor.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { applyByHand } from "../migration/apply-by-hand.ts";
 import { inMigrationTransaction, runSteps, type Step } from "../migration/core-migrations.ts";
-import { appliedByHand, pendingByHand, titleOf, type HandMigration } from "../migration/hand-migrations.ts";
+import { findPendingByHand, titleOf, type HandMigration } from "../migration/hand-migrations.ts";
 import { findInstalledInTransaction } from "../migration/installed.ts";
 import { coreTablesOf, lockTables } from "../migration/lock-tables.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -151,9 +151,8 @@ async function migrateByHand({
     isReadOnly: false,
     log,
     async work(client) {
-      const due = pendingByHand(byHand, await appliedByHand(client));
-      if (due.length === 0) return { core: [], pending: due };
-      return { core: await applyCoreMigrations(client, actor), pending: due };
+      const due = await findPendingByHand(client, byHand);
+      return { core: due.length === 0 ? [] : await applyCoreMigrations(client, actor), pending: due };
     },
   });
   onApplied(...core);

@@ -1,6 +1,6 @@
 import type { Database } from "../db/client.ts";
 import { loadCoreMigrations, pendingMigrations } from "../migration/core-migrations.ts";
-import { appliedByHand, pendingByHand, titleOf } from "../migration/hand-migrations.ts";
+import { findPendingByHand, titleOf } from "../migration/hand-migrations.ts";
 import { findInstalled } from "../migration/installed.ts";
 import { lookupFaults } from "../migration/lookup-tables.ts";
 import { refuseFaults, type MigrationTarget } from "./plan-migration.ts";
@@ -21,7 +21,7 @@ export async function migrationDue({
 }: Omit<MigrationTarget, "url"> & {
   readonly database: Pick<Database, "pool">;
 }): Promise<readonly string[]> {
-  const hand = byHand.length === 0 ? [] : pendingByHand(byHand, await appliedByHand(database.pool));
+  const hand = await findPendingByHand(database.pool, byHand);
   // Migrations by hand may create the tables that the rules read.
   if (hand.length === 0) refuseFaults(await lookupFaults(database.pool, definitions));
   const known = await loadCoreMigrations();

@@ -11,7 +11,7 @@ import {
   type Step,
 } from "../migration/core-migrations.ts";
 import { checkExistingTable } from "../migration/existing-table.ts";
-import { appliedByHand, pendingByHand, type HandMigration } from "../migration/hand-migrations.ts";
+import { findPendingByHand, type HandMigration } from "../migration/hand-migrations.ts";
 import { findInstalledInTransaction, findUndelivered, type Installed } from "../migration/installed.ts";
 import { readColumns, readSchema, readUniques, type LiveSchema } from "../migration/live-tables.ts";
 import { coreTablesOf } from "../migration/lock-tables.ts";
@@ -72,7 +72,7 @@ export async function planMigration({
     url,
     isReadOnly: true,
     async work(client) {
-      const pending = byHand.length === 0 ? [] : pendingByHand(byHand, await appliedByHand(client));
+      const pending = await findPendingByHand(client, byHand);
       if (pending.length === 0) return planChanges({ client, definitions });
       const core = await dueCoreSteps(await findInstalledInTransaction(client));
       const planned = await planChanges({ client, definitions }).then(

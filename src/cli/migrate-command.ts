@@ -88,11 +88,11 @@ const unseen =
 
 /** Ends what a file says with SET, as `migrate` does. */
 function withEnd(migration: HandMigration): readonly Step[] {
-  const [work, ...record] = handSteps(migration);
+  const { work, record } = handSteps(migration);
   // Deferred triggers and constraints run with the file's settings.
   const before = migration.isInTransaction ? "SET CONSTRAINTS ALL IMMEDIATE;\n" : "";
   const sql = `${before}RESET SESSION AUTHORIZATION;\nRESET ROLE;\nRESET ALL`;
-  return work === undefined ? record : [work, { title: "end its settings", sql }, ...record];
+  return [work, { title: "end its settings", sql }, record];
 }
 
 function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly string[] {

@@ -9,7 +9,7 @@ import {
 } from "./core-migrations.ts";
 import { watchCaptures } from "./follow-captures.ts";
 import { watchRenames } from "./follow-renames.ts";
-import { appliedByHand, handSteps, pendingByHand, titleOf, type HandMigration } from "./hand-migrations.ts";
+import { findPendingByHand, handSteps, titleOf, type HandMigration } from "./hand-migrations.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /**
@@ -36,14 +36,13 @@ export async function applyByHand({
   for (const migration of migrations) {
     const work = async (client: Client): Promise<boolean> => {
       // Another process may have applied it while this one waited.
-      const pending = pendingByHand(migrations, await appliedByHand(client));
-      if (!pending.includes(migration)) return false;
+      if (!(await findPendingByHand(client, migrations)).includes(migration)) return false;
       const follow = await run(client, migration);
       if (!migration.isInTransaction) await client.query("BEGIN");
       // Undoing the settings of the file has reset these too.
       await client.query(transactionSettings());
       await follow();
-      await client.query(handSteps(migration)[1]?.sql ?? "");
+      await client.query(handSteps(migration).record.sql);
       await record(client, migration);
       if (!migration.isInTransaction) await client.query("COMMIT");
       return true;
@@ -88,11 +87,10 @@ async function run(client: Client, migration: HandMigration): Promise<() => Prom
 }
 
 async function runFile(client: Client, migration: HandMigration): Promise<void> {
-  const [work] = handSteps(migration);
   const { isInTransaction, name } = migration;
   try {
     if (isInTransaction) await client.query("SELECT set_config($1, $2, true)", [setting, name]);
-    await client.query(work?.sql ?? "");
+    await client.query(handSteps(migration).work.sql);
     // Deferred constraints must be checked with the file's settings.
     if (isInTransaction) await client.query("SET CONSTRAINTS ALL IMMEDIATE");
   } catch (error) {

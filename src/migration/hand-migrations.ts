@@ -86,10 +86,8 @@ function migrationOf(file: string, given: string): HandMigration | string {
   return { name: file.replace(/\.sql$/, ""), sql, checksum, isInTransaction: word === undefined };
 }
 
-/**
- * Reads the applied migrations. Returns none in a database of a version without migrations by hand.
- */
-export async function appliedByHand(client: ClientBase | Pool): Promise<AppliedMigrations> {
+/** Returns none in a database of a version without migrations by hand. */
+async function appliedByHand(client: ClientBase | Pool): Promise<AppliedMigrations> {
   if (!(await hasTable(client, "svc.hand_migrations"))) return {};
   const { rows } = await client.query<{ name: string; checksum: string }>(
     "SELECT name, checksum FROM svc.hand_migrations",
@@ -98,16 +96,18 @@ export async function appliedByHand(client: ClientBase | Pool): Promise<AppliedM
 }
 
 /**
- * Returns the migrations that a database lacks. An applied migration without a file is no fault: it
- * may be newer than these files, or every database may have its work by now.
+ * Finds the migrations that a database lacks; asks it only when there are files. An applied
+ * migration without a file is no fault: it may be newer than these files, or every database may
+ * have its work by now.
  *
  * @throws OperatorError when a file was changed after it was applied, or comes before an applied
  *   one.
  */
-export function pendingByHand(
+export async function findPendingByHand(
+  client: ClientBase | Pool,
   known: readonly HandMigration[],
-  applied: AppliedMigrations,
-): readonly HandMigration[] {
+): Promise<readonly HandMigration[]> {
+  const applied: AppliedMigrations = known.length === 0 ? {} : await appliedByHand(client);
   const changed = known.filter(({ name, checksum }) => (applied[name] ?? checksum) !== checksum);
   const pending = known.filter(({ name }) => applied[name] === undefined);
   const last = known.findLast(({ name }) => applied[name] !== undefined);
@@ -132,14 +132,14 @@ export function titleOf({ name }: HandMigration): string {
 }
 
 /** Returns the steps that apply the migration and record it. */
-export function handSteps(migration: HandMigration): readonly Step[] {
+export function handSteps(migration: HandMigration): { readonly work: Step; readonly record: Step } {
   const { name, sql, checksum } = migration;
   const title = titleOf(migration);
-  return [
-    { title, sql: sql.trim().replace(/;$/, "") },
-    {
+  return {
+    work: { title, sql: sql.trim().replace(/;$/, "") },
+    record: {
       title: `${title}: record it`,
       sql: `INSERT INTO svc.hand_migrations (name, checksum) VALUES (${quoteText(name)}, ${quoteText(checksum)})`,
     },
-  ];
+  };
 }
