@@ -1,6 +1,6 @@
-import { basename, dirname, join, relative } from "node:path";
+import { basename, dirname, join } from "node:path";
 import type { ClientBase } from "pg";
-import { faultText, type Fault } from "../config/yaml-source.ts";
+import type { Fault } from "../config/yaml-source.ts";
 import { counted } from "../kit/counted.ts";
 import { hint, questionOf } from "../kit/did-you-mean.ts";
 import { OperatorError } from "../kit/errors.ts";
@@ -9,7 +9,7 @@ import { importFiles, type Imported } from "../mapping/import/import-files.ts";
 import { tableNameOf, type ImportedFile, type LeftOut } from "../mapping/import/imported-table.ts";
 import { createPatterns } from "../mapping/import/patterns.ts";
 import { readCatalog, readSchemas } from "../mapping/import/read-catalog.ts";
-import { checkDefinitions } from "../mapping/load.ts";
+import { checkDefinitions, shownFault } from "../mapping/load.ts";
 import { inMigrationTransaction } from "../migration/core-migrations.ts";
 import { knownNames, readFolder, tableOf, writeFolder, type ImportFolder } from "./import-folder.ts";
 import { findMismatches, refuse, stageFiles, withIncludes, type Staged } from "./import-check.ts";
@@ -46,8 +46,8 @@ export interface ImportReport {
   readonly tables: readonly ImportedRow[];
   readonly leftOut: readonly LeftOut[];
   readonly partitions: number;
-  /** Faults in the parts of the current files that were written by hand. */
-  readonly faults: readonly Fault[];
+  /** Faults in the parts of the current files that were written by hand, each a line. */
+  readonly faults: readonly string[];
   readonly seconds: number;
 }
 
@@ -87,7 +87,7 @@ export async function importMappings(request: ImportRequest): Promise<ImportRepo
         tables: made.files.map(({ imported, text }) => rowOf(imported, text)),
         leftOut: made.imported.leftOut,
         partitions: made.imported.partitions,
-        faults: made.faults,
+        faults: made.faults.map((fault) => shownFault(fault, dirname(request.folder))),
         seconds: Number(elapsed()),
       };
     },
@@ -102,20 +102,13 @@ function rowOf({ table, resource, kind, file, remarks }: ImportedFile, text: Imp
 }
 
 async function refuseFaults(folder: string): Promise<void> {
-  const { faults } = await checkDefinitions(dirname(folder), { folder: basename(folder) });
+  const configDir = dirname(folder);
+  const { faults } = await checkDefinitions(configDir, { folder: basename(folder) });
   if (faults.length === 0) return;
+  const lines = faults.map((fault) => `  ${shownFault(fault, configDir)}`);
   throw new OperatorError(
-    `The mapping files that are there have faults; correct them first, or replace the files with --force:\n${faults
-      .map((fault) => `  ${shownFault(fault, folder)}`)
-      .join("\n")}`,
+    `The mapping files that are there have faults; correct them first, or replace the files with --force:\n${lines.join("\n")}`,
   );
-}
-
-/** Formats a fault of a mapping file with its path from the working folder. */
-export function shownFault(fault: Fault, folder: string): string {
-  const path = join(folder, basename(fault.file));
-  const fromHere = relative(process.cwd(), path);
-  return faultText({ ...fault, file: fromHere.startsWith("..") ? path : fromHere });
 }
 
 async function readWanted(client: ClientBase, { schemas }: ImportRequest): Promise<Catalog> {
@@ -240,7 +233,7 @@ function ownerColumnOf({ ownerColumn, mode }: ImportRequest, folder: ImportFolde
 
 /** Finds the files of tables that do not exist any more. */
 function findGone(
-  { schemas }: ImportRequest,
+  { schemas, folder }: ImportRequest,
   { present }: ImportFolder,
   { relations }: Catalog,
 ): readonly Fault[] {
@@ -249,7 +242,7 @@ function findGone(
     const table = content?.["managed"] === false ? tableOf(content) : undefined;
     if (table === undefined || there.has(table) || !schemas.includes(table.split(".")[0] ?? "")) return [];
     const message = `there is no table ${table} any more; delete the file, or name the table as it is called now`;
-    return [{ file, line: 1, column: 1, key: "table", message }];
+    return [{ file: join(basename(folder), file), line: 1, column: 1, key: "table", message }];
   });
 }
 

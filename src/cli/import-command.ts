@@ -1,6 +1,6 @@
-import { resolve, join, relative } from "node:path";
+import { resolve, join } from "node:path";
 import { InvalidArgumentError, Option, type Command } from "commander";
-import { importMappings, shownFault, type ImportReport } from "../app/import.ts";
+import { importMappings, type ImportReport } from "../app/import.ts";
 import {
   printRow,
   printRows,
@@ -12,6 +12,7 @@ import {
 } from "../kit/cli-output.ts";
 import { counted } from "../kit/counted.ts";
 import { OperatorError } from "../kit/errors.ts";
+import { shownPath } from "../kit/shown-path.ts";
 import type { AdminContext } from "./context.ts";
 
 interface Options extends JsonOption {
@@ -56,12 +57,9 @@ export function addImportCommand(
           mode: options.update === true ? "update" : options.force === true ? "replace" : "new",
           onProgress: (line) => terminal.stderr(`${line}\n`),
         });
-        if (options.json === true) {
-          const faults = report.faults.map((fault) => shownFault(fault, folder));
-          printRow(terminal, { folder, ...report, faults }, { json: true });
-        } else
-          print(terminal, report, relative(cwd, folder).startsWith("..") ? folder : relative(cwd, folder));
-        if (report.faults.length > 0) throw new OperatorError(faultsText(report, folder));
+        if (options.json === true) printRow(terminal, { folder, ...report }, { json: true });
+        else print(terminal, report, shownPath(folder, cwd));
+        if (report.faults.length > 0) throw new OperatorError(faultsText(report));
       }),
     );
 }
@@ -103,7 +101,7 @@ function print(
     say("Next: svc-admin migrate --plan shows the triggers to install; svc-admin migrate installs them.");
 }
 
-function faultsText({ faults }: ImportReport, folder: string): string {
-  const lines = faults.map((fault) => `  ${shownFault(fault, folder)}`);
+function faultsText({ faults }: ImportReport): string {
+  const lines = faults.map((fault) => `  ${fault}`);
   return `The files are written, and parts that were written by hand do not fit the tables any more. Correct them:\n${lines.join("\n")}`;
 }

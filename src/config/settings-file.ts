@@ -1,7 +1,8 @@
 import { lstatSync } from "node:fs";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { hint } from "../kit/did-you-mean.ts";
 import { isObject } from "../kit/is-object.ts";
+import { shownPath } from "../kit/shown-path.ts";
 import { settingKeys, type SettingKey } from "./settings.ts";
 import { fillIn } from "./variables.ts";
 import { readYamlFile, type Fault, type YamlPath, type YamlSource } from "./yaml-source.ts";
@@ -35,8 +36,7 @@ export function readSettingsFile({
 }): SettingsFile {
   const path = join(configDir, "service.yaml");
   const file: SettingsFile = { faults: [], given: new Map() };
-  const fromHere = relative(cwd, path);
-  const shown = fromHere.startsWith("..") ? path : fromHere;
+  const shown = shownPath(path, cwd);
   if (!isThere(path)) {
     // Mapping files may have this ending, and all settings would be the defaults.
     const place = { file: shown.replace(/yaml$/, "yml"), line: 1, column: 1, key: "" };

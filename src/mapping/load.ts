@@ -1,7 +1,8 @@
 import { readdir } from "node:fs/promises";
-import { join, relative } from "node:path";
+import { join } from "node:path";
 import { counted } from "../kit/counted.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
+import { shownPath } from "../kit/shown-path.ts";
 import { compareFaults, faultText, parseYaml, readYamlFile, type Fault } from "../config/yaml-source.ts";
 import type { AdminRule, Definition, Definitions, Field } from "./definition.ts";
 import { readAccess } from "./read/access.ts";
@@ -101,10 +102,9 @@ export function describeFaults(faults: readonly Fault[], configDir: string): str
   return `${counted(faults.length, "fault")} in the mapping files:\n${lines.join("\n")}`;
 }
 
-function shownFault(fault: Fault, configDir: string): string {
-  const fromHere = relative(process.cwd(), configDir);
-  const shown = fromHere.startsWith("..") ? configDir : fromHere;
-  return faultText({ ...fault, file: join(shown, fault.file) });
+/** Formats a fault for an operator, like `describeFaults`. */
+export function shownFault(fault: Fault, configDir: string): string {
+  return faultText({ ...fault, file: shownPath(join(configDir, fault.file)) });
 }
 
 /**

@@ -104,6 +104,12 @@ includes: [customer]
     expect(stdout).to.contain("sales.lines: svc made it from a mapping file");
   });
 
+  it("names the working folder when the files go into it", async () => {
+    const { stdout } = await run("--out", ".");
+
+    expect(stdout).to.contain("Wrote 2 mapping files in ., in ");
+  });
+
   it("takes no column of a view for its key whose function makes several rows of one", async () => {
     await psql(database.url, {
       sql: `CREATE TABLE goods (sku int PRIMARY KEY, attrs jsonb);
