@@ -25,7 +25,7 @@ export function addEvents(
   const present = createEventPresenter({
     definitions,
     delegateOf: (model) => models.listDelegate(model),
-    sql: createTextSql(database.lists, namesOf({ isEmbedded }, definitions)),
+    sql: createTextSql(database.lists, namesOf(isEmbedded, definitions)),
   });
   const feed = createEventFeed({ ...options, sql, horizon, present });
   const streams = createEventStreams({ ...options, feed, horizon });

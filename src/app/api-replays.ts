@@ -15,14 +15,11 @@ import { isService } from "../subscriptions/service-events.ts";
 /** Adds the routes of replays. Returns their worker, which the API runs. */
 export function addReplays(
   router: ApiRouter,
-  {
-    infrastructure,
-    configuration,
-  }: { readonly infrastructure: Infrastructure; readonly configuration: Configuration },
+  { database, sql, transact, log, isEmbedded }: Infrastructure,
+  configuration: Configuration,
   options: Omit<ReplayRoutesOptions, "sql" | "transact" | "isResource" | "onRunning"> &
     Pick<ReplayWorkerOptions, "filters" | "present">,
 ): ReplayWorker {
-  const { database, sql, transact, log, isEmbedded } = infrastructure;
   const { config, definitions } = configuration;
   const worker = createReplayWorker({
     ...options,

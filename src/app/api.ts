@@ -63,7 +63,7 @@ export function createApi({
   readonly tokens: TokenProvider;
   readonly source: ConfigurationSource;
 }): Assembly {
-  const { log, database, cursors, secretBox, presence } = infrastructure;
+  const { log, database, isEmbedded, cursors, secretBox, presence } = infrastructure;
   const { config, definitions } = configuration;
   const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
   /** Options of the lists of all kinds. */
@@ -76,7 +76,7 @@ export function createApi({
     listText: createTextSql(database.lists, () => undefined),
   };
   const relay = createRelayOf(infrastructure, configuration);
-  const inTransaction = createInTransaction(database.pool, namesOf(infrastructure, definitions));
+  const inTransaction = createInTransaction(database.pool, namesOf(isEmbedded, definitions));
   /** Options of every route with a POST. */
   const posts = { bodyLimitBytes, answerPost: createAnswerPost({ seal: secretBox, inTransaction }) };
   const access = createAccessConditions(definitions);
@@ -100,7 +100,7 @@ export function createApi({
   const registered = [...definitions.keys()];
   const { streams, feed, present } = addEvents(router, infrastructure, configuration, {
     judge: (pairs, which) => eligibility.judge(pairs, which),
-    recheck: createRecheck({ tokens, jwts }),
+    recheck: createRecheck(tokens, jwts),
     registered,
     ...lists,
   });
@@ -112,7 +112,7 @@ export function createApi({
     registered,
   });
   const replayed = { ...posts, ...lists, eligibility, filters, present };
-  const replays = addReplays(router, { infrastructure, configuration }, replayed);
+  const replays = addReplays(router, infrastructure, configuration, replayed);
   addOperations(router, infrastructure, configuration, { ...source, ...lists, ...posts });
   const openRouter = createRouter(routePrefix);
   const makeDocument = (): unknown => createDocument(configuration);
@@ -179,7 +179,7 @@ function createRecordDatabase(
   { definitions, models }: Configuration,
   { listTurns, inTransaction }: { readonly listTurns: Turns; readonly inTransaction: InTransaction },
 ): RecordDatabase {
-  const names = namesOf({ isEmbedded }, definitions);
+  const names = namesOf(isEmbedded, definitions);
   return {
     records: createTextSql(pool, names),
     reads: createBatchedSql<undefined>({ pool, names, keyOf: () => "", kind: "reads" })(undefined),
@@ -212,7 +212,7 @@ function createRelayOf(
     present: createEventPresenter({
       definitions,
       delegateOf: (model) => models.relayDelegate(model),
-      sql: createTextSql(database.relay, namesOf({ isEmbedded }, definitions)),
+      sql: createTextSql(database.relay, namesOf(isEmbedded, definitions)),
       log,
     }),
     broker,

@@ -2,6 +2,7 @@ import type { Client } from "pg";
 import { recordMigration } from "../db/audit.ts";
 import type { Actor } from "../kit/actor.ts";
 import { OperatorError } from "../kit/errors.ts";
+import type { Definitions } from "../mapping/definition.ts";
 import { applyByHand } from "../migration/apply-by-hand.ts";
 import { inMigrationTransaction, runSteps, type Step } from "../migration/core-migrations.ts";
 import { findPendingByHand, titleOf, type HandMigration } from "../migration/hand-migrations.ts";
@@ -71,7 +72,7 @@ export async function applyMigration({
       isReadOnly: false,
       log,
       async work(client) {
-        const planned = await planLocked({ client, definitions, allowDestructive });
+        const planned = await planLocked(client, definitions, allowDestructive);
         await runSteps(client, planned.steps, showsValues);
         await recordMigration(client, planned.steps, actor);
         return planned;
@@ -102,16 +103,16 @@ export async function applyMigration({
  *
  * @throws OperatorError naming every loss that was not allowed, and every impossible change.
  */
-async function planLocked({
-  client,
-  definitions,
-  allowDestructive,
-}: Parameters<typeof planChanges>[0] & { readonly allowDestructive: boolean }): Promise<MigrationPlan> {
-  const first = await planChanges({ client, definitions });
+async function planLocked(
+  client: Client,
+  definitions: Definitions,
+  allowDestructive: boolean,
+): Promise<MigrationPlan> {
+  const first = await planChanges(client, definitions);
   refuse(first, allowDestructive);
   if (first.changed.length === 0) return first;
   await lockTables(client, first.changed, { referred: first.referred });
-  const planned = await planChanges({ client, definitions });
+  const planned = await planChanges(client, definitions);
   refuse(planned, allowDestructive);
   const locked = [...first.changed, ...first.referred];
   if ([...planned.changed, ...planned.referred].some((table) => !locked.includes(table)))

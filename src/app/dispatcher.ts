@@ -40,13 +40,7 @@ const readerLockMs = 1_000;
  * Creates the parts of `svc dispatcher` for one configuration: it fans events out, and sends
  * deliveries. Starts nothing, so that a reload can still be refused.
  */
-export function createDispatcher({
-  infrastructure,
-  configuration,
-}: {
-  readonly infrastructure: Infrastructure;
-  readonly configuration: Configuration;
-}): Assembly {
+export function createDispatcher(infrastructure: Infrastructure, configuration: Configuration): Assembly {
   const { database, log, metrics, tracing, dispatcherSql, broker, seal, secretBox, sharedSlots } =
     infrastructure;
   const { config, definitions } = configuration;

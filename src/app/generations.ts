@@ -153,10 +153,9 @@ function assemble(
   { name, infrastructure, tokens, source }: Pick<Context, "name" | "infrastructure" | "tokens" | "source">,
   configuration: Configuration,
 ): Generation {
-  const options = { infrastructure, configuration };
   const assemblies = [
-    ...(name === "api" ? [] : [createDispatcher(options)]),
-    ...(name === "dispatcher" ? [] : [createApi({ ...options, tokens, source })]),
+    ...(name === "api" ? [] : [createDispatcher(infrastructure, configuration)]),
+    ...(name === "dispatcher" ? [] : [createApi({ infrastructure, configuration, tokens, source })]),
   ];
   return { configuration, assemblies, running: undefined };
 }
@@ -164,7 +163,7 @@ function assemble(
 function run(context: Context, generation: Generation): void {
   const { log } = context.infrastructure;
   const workers = generation.assemblies.flatMap((assembly) => assembly.workers);
-  const running = runWorkers({ workers, log });
+  const running = runWorkers(workers, log);
   generation.running = running;
   running.failed.catch((error: unknown) => {
     if (generation === context.current) context.fail(error);

@@ -112,7 +112,7 @@ export async function openInfrastructure({
       eventHorizon: createEventHorizon({ sql: createSql({ pool: database.lists, isEmbedded }) }),
       ...openRequestLimits(database.pool),
       memoryBudgetOf: createMemoryBudgets(),
-      keySourceOf: createKeySources({ log }),
+      keySourceOf: createKeySources(log),
       close: () => closeAll(closers),
     };
   } catch (error) {

@@ -73,9 +73,9 @@ export async function planMigration({
     isReadOnly: true,
     async work(client) {
       const pending = await findPendingByHand(client, byHand);
-      if (pending.length === 0) return planChanges({ client, definitions });
+      if (pending.length === 0) return planChanges(client, definitions);
       const core = await dueCoreSteps(await findInstalledInTransaction(client));
-      const planned = await planChanges({ client, definitions }).then(
+      const planned = await planChanges(client, definitions).then(
         (one) => (one.impossible.length > 0 ? planAfter(one.impossible.join(" "), core) : noted(one)),
         (error: unknown) => {
           if (!(error instanceof OperatorError)) throw error;
@@ -123,13 +123,7 @@ export async function dueCoreSteps({ migrations }: Installed): Promise<readonly 
 const retyped: Due = { reason: "the type of a column changes", what: "capture" };
 
 /** Plans the changes of the core migrations and the mapping files, in the client's transaction. */
-export async function planChanges({
-  client,
-  definitions,
-}: {
-  readonly client: Client;
-  readonly definitions: Definitions;
-}): Promise<MigrationPlan> {
+export async function planChanges(client: Client, definitions: Definitions): Promise<MigrationPlan> {
   const installed = await findInstalledInTransaction(client);
   const core = await dueCoreSteps(installed);
   // The foreign keys to drop may reference tables that are not mapped any more.
@@ -137,7 +131,7 @@ export async function planChanges({
   const schemas = [...new Set([...schemasOf(definitions), ...before])];
   const live = await readSchema(client, schemas);
   const managed = [...definitions.values()].filter(({ isManaged }) => isManaged);
-  const findings = await checkTables({ client, definitions, live });
+  const findings = await checkTables(client, definitions, live);
   const changes = await planTables({
     client,
     schemaText: prismaSchemaOf(definitions, schemas),
@@ -208,15 +202,11 @@ function madeBefore(
  *
  * @throws OperatorError listing every fault.
  */
-async function checkTables({
-  client,
-  definitions,
-  live,
-}: {
-  readonly client: Client;
-  readonly definitions: Definitions;
-  readonly live: LiveSchema;
-}): Promise<readonly string[]> {
+async function checkTables(
+  client: Client,
+  definitions: Definitions,
+  live: LiveSchema,
+): Promise<readonly string[]> {
   const all = [...definitions.values()];
   const existing = all.filter(({ isManaged }) => !isManaged);
   const tables = existing.map(({ table }) => table);

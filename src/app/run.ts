@@ -80,7 +80,7 @@ export async function serve(options: ServeOptions): Promise<number> {
       stopping,
       onReload,
     });
-    const service = await startedOrStopped({ starting, stopping, log });
+    const service = await startedOrStopped(starting, stopping, log);
     let isClean = true;
     if (service !== undefined) {
       const { port: metricsPort } = health;
@@ -94,7 +94,7 @@ export async function serve(options: ServeOptions): Promise<number> {
         // Applies without a signal too, when a part has failed.
         if (!stopping.aborted)
           readiness.watch("shutdown", () => Promise.reject(new Error("a part of the program has failed")));
-        isClean = await stop({ service, log });
+        isClean = await stop(service, log);
       }
     }
     log.info({ program: name }, "stopped");
@@ -134,15 +134,11 @@ async function warnOfSilentSubscriptions(
 }
 
 /** Returns no service when a signal stopped the start, because nothing has to be stopped then. */
-async function startedOrStopped({
-  starting,
-  stopping,
-  log,
-}: {
-  readonly starting: Promise<Service>;
-  readonly stopping: AbortSignal;
-  readonly log: Log;
-}): Promise<Service | undefined> {
+async function startedOrStopped(
+  starting: Promise<Service>,
+  stopping: AbortSignal,
+  log: Log,
+): Promise<Service | undefined> {
   const started = starting.then(
     (service) => ({ service }),
     (error: unknown) => {
@@ -180,13 +176,7 @@ async function greet({
 /**
  * Stops within its limits, even if a part hangs. Returns whether all work in flight was finished.
  */
-async function stop({
-  service: { infrastructure, program, leave },
-  log,
-}: {
-  readonly service: Service;
-  readonly log: Log;
-}): Promise<boolean> {
+async function stop({ infrastructure, program, leave }: Service, log: Log): Promise<boolean> {
   const { config } = program.configuration();
   program.drain();
   if (program.port !== undefined && config.http.drainDelayMs > 0) await sleep(config.http.drainDelayMs);

@@ -76,7 +76,7 @@ export async function startService({
       reloader,
       onRegistered: () => void reloadIfStale({ source, program, reloader, registration, log }),
     });
-    const registered = runWorkers({ workers: [registration], log });
+    const registered = runWorkers([registration], log);
     onReload(() => void reload({ reloader, registration, log }));
     readiness.watch("configuration", () => Promise.resolve(reloader.describe()));
     const failed = Promise.race([program.failed, registered.failed]);

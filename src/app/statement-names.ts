@@ -7,10 +7,7 @@ import type { Definitions } from "../mapping/definition.ts";
  * keeps the types of its parameters, and a connection keeps the statement, even after a reload. So
  * statements get other names where columns have other types.
  */
-export function namesOf(
-  { isEmbedded }: { readonly isEmbedded: boolean },
-  definitions: Definitions,
-): StatementNames {
+export function namesOf(isEmbedded: boolean, definitions: Definitions): StatementNames {
   return createStatementNames(isEmbedded, typesOf(definitions));
 }
 

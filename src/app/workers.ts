@@ -27,13 +27,7 @@ export interface Running {
  * Runs workers until stopped. A worker that ends by itself fails all of them: a restart is better
  * than half a program.
  */
-export function runWorkers({
-  workers,
-  log,
-}: {
-  readonly workers: readonly Worker[];
-  readonly log: Log;
-}): Running {
+export function runWorkers(workers: readonly Worker[], log: Log): Running {
   const stopping = new AbortController();
   // Each worker waits on the signal in one or two places; Node warns from eleven listeners on.
   setMaxListeners(2 * workers.length + 10, stopping.signal);

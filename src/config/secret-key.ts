@@ -23,8 +23,8 @@ export async function loadSecretKey({
   if (configured !== undefined) return configured;
   const path = join(dataDir, "secret.key");
   try {
-    const text = (await readKey(path)) ?? (await makeKey({ path, dataDir }));
-    return parseKey({ text, path });
+    const text = (await readKey(path)) ?? (await makeKey(path, dataDir));
+    return parseKey(text, path);
   } catch (error) {
     if (error instanceof OperatorError) throw error;
     throw new OperatorError(
@@ -52,13 +52,7 @@ async function readKey(path: string): Promise<string | undefined> {
  * first. Uses a link: a rename would replace a key that is in use, and a plain write could leave
  * half a file.
  */
-async function makeKey({
-  path,
-  dataDir,
-}: {
-  readonly path: string;
-  readonly dataDir: string;
-}): Promise<string> {
+async function makeKey(path: string, dataDir: string): Promise<string> {
   await prepareDataDir(dataDir);
   const draft = `${path}.${randomBytes(6).toString("hex")}`;
   try {
@@ -78,7 +72,7 @@ async function makeKey({
   return await readFile(path, "utf8");
 }
 
-function parseKey({ text, path }: { readonly text: string; readonly path: string }): Buffer {
+function parseKey(text: string, path: string): Buffer {
   const key = Buffer.from(text.trim(), "base64");
   // Node skips characters that are not base64, so only encoding the key again shows whether the
   // text was valid.

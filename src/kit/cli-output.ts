@@ -39,17 +39,11 @@ export function createTerminal({
   return {
     stdout: (text) => void stdout.write(text),
     stderr: (text) => void stderr.write(text),
-    ask: hasPerson ? createAsk({ stdin, stderr }) : undefined,
+    ask: hasPerson ? createAsk(stdin, stderr) : undefined,
   };
 }
 
-function createAsk({
-  stdin,
-  stderr,
-}: {
-  readonly stdin: Readable;
-  readonly stderr: Writable;
-}): Terminal["ask"] {
+function createAsk(stdin: Readable, stderr: Writable): Terminal["ask"] {
   /** Lines that were typed or pasted before their question. */
   const ahead: string[] = [];
   return async (question) => {

@@ -82,13 +82,10 @@ export function createAuthenticate({
  * Creates a function that returns the current caller of a request; undefined when its token is no
  * longer valid. It is for answers that take minutes.
  */
-export function createRecheck({
-  tokens,
-  jwts,
-}: {
-  readonly tokens: Identifier;
-  readonly jwts: Identifier | undefined;
-}): (ctx: ApiContext) => Promise<Caller | undefined> {
+export function createRecheck(
+  tokens: Identifier,
+  jwts: Identifier | undefined,
+): (ctx: ApiContext) => Promise<Caller | undefined> {
   return async (ctx) => {
     const credentials = parseBearer(ctx.req.headersDistinct["authorization"]);
     const identity = await identifierOf(credentials, tokens, jwts)?.identify();

@@ -51,8 +51,8 @@ export function addCreateUserCommand(program: Command, { open, terminal }: UserC
       if (terminal.ask === undefined && missing.length > 0) {
         command.error(`error: missing --${missing.join(" and --")}, and there is no terminal to ask on`);
       }
-      const name = given.name ?? (await ask(terminal, { question: "Name: ", faultOf: nameFault }));
-      const email = given.email ?? (await ask(terminal, { question: "E-mail: ", faultOf: emailFault }));
+      const name = given.name ?? (await ask(terminal, "Name: ", nameFault));
+      const email = given.email ?? (await ask(terminal, "E-mail: ", emailFault));
       await withUsers(open, (opened) => createUser(opened, terminal, { ...given, name, email }));
     });
 }
@@ -106,10 +106,8 @@ async function makeUser(
 /** Repeats the question until the answer is valid. */
 async function ask(
   { ask: askOnce, stderr }: Terminal,
-  {
-    question,
-    faultOf,
-  }: { readonly question: string; readonly faultOf: (text: string) => string | undefined },
+  question: string,
+  faultOf: (text: string) => string | undefined,
 ): Promise<string> {
   for (;;) {
     const answer = ((await askOnce?.(question)) ?? "").trim();

@@ -63,7 +63,7 @@ const noteUseText = `
   WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < now() - interval '1 minute')`;
 
 /** Creates a finder that remembers no token yet. */
-export function createTokenFinder({ sql, log }: { readonly sql: Sql; readonly log: Log }): TokenFinder {
+export function createTokenFinder(sql: Sql, log: Log): TokenFinder {
   /** Uses that are being recorded, by token id, so that a burst of requests writes once. */
   const notes = new Map<number, Promise<void>>();
   /** Hashes of found tokens, the most recent ones at the end. */
@@ -75,8 +75,8 @@ export function createTokenFinder({ sql, log }: { readonly sql: Sql; readonly lo
     atWork: lookUps.atWork,
     async handle(hashes) {
       const asked = [...new Set(hashes)].map((one) => `\\x${one}`);
-      const rows = new Map<string, FoundToken>();
-      for (const row of await sql<FoundToken>(findText, [asked])) rows.set(row.hash, row);
+      const tokens = await sql<FoundToken>(findText, [asked]);
+      const rows = new Map(tokens.map((row) => [row.hash, row]));
       return hashes.map((one) => rows.get(one));
     },
   });

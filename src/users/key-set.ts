@@ -114,11 +114,7 @@ const maxSources = 4;
  * Creates a function that returns the key source of an issuer. It returns the same source for the
  * same settings. So a reload keeps the keys, whether the issuer answers or not.
  */
-export function createKeySources({
-  log,
-}: {
-  readonly log: Pick<Log, "warn">;
-}): (settings: JwtSettings) => KeySource {
+export function createKeySources(log: Pick<Log, "warn">): (settings: JwtSettings) => KeySource {
   const sources = new Map<string, KeySource>();
   return ({ issuer, jwksUrl, allowedNetworks }) => {
     const key = JSON.stringify([issuer, jwksUrl, allowedNetworks]);

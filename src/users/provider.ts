@@ -109,7 +109,7 @@ export function createTokenProvider({
   readonly actor?: Actor;
 }): TokenProvider {
   return {
-    ...createTokenFinder({ sql: ownSql, log }),
+    ...createTokenFinder(ownSql, log),
     async issue({
       userId,
       name,

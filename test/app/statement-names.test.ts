@@ -5,8 +5,7 @@ import { definition, definitionsOf, field, keyField } from "../support/definitio
 const guests = (length: number): ReturnType<typeof definitionsOf> =>
   definitionsOf(definition({ name: "guests", fields: [keyField(), field("email", "String", { length })] }));
 
-const named = (length: number): string | undefined =>
-  namesOf({ isEmbedded: false }, guests(length))("SELECT 1");
+const named = (length: number): string | undefined => namesOf(false, guests(length))("SELECT 1");
 
 describe("namesOf", () => {
   it("gives a statement the same name after a reload, and another one for other types", () => {

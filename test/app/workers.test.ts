@@ -10,7 +10,7 @@ describe("runWorkers", () => {
   it("rejects `failed` with what a worker threw, while the others still run", async () => {
     const error = new Error("the broker's certificate has expired");
     const { log } = createMemoryLog();
-    const running = runWorkers({ workers: [idle, { name: "relay", run: () => Promise.reject(error) }], log });
+    const running = runWorkers([idle, { name: "relay", run: () => Promise.reject(error) }], log);
 
     const thrown = await running.failed.catch((reason: unknown) => reason);
 
@@ -20,7 +20,7 @@ describe("runWorkers", () => {
 
   it("rejects `failed` when a worker ends by itself, and names it", async () => {
     const { log } = createMemoryLog();
-    const running = runWorkers({ workers: [idle, { name: "sweep", run: () => Promise.resolve() }], log });
+    const running = runWorkers([idle, { name: "sweep", run: () => Promise.resolve() }], log);
 
     const thrown = await running.failed.catch((reason: unknown) => reason);
 
@@ -38,7 +38,7 @@ describe("runWorkers", () => {
         await once(inHand, "finished");
       },
     };
-    const running = runWorkers({ workers: [idle, worker], log });
+    const running = runWorkers([idle, worker], log);
     let isStopped = false;
 
     const stopped = running.stop().then(() => (isStopped = true));
@@ -62,7 +62,7 @@ describe("runWorkers", () => {
       },
     };
 
-    await runWorkers({ workers: [worker, idle], log }).stop();
+    await runWorkers([worker, idle], log).stop();
 
     expect(lines.map(({ reason }) => reason)).to.deep.equal(["half a batch"]);
   });

@@ -44,7 +44,7 @@ describe("The order of held deliveries", () => {
       log: scene.log,
       ...overrides,
     });
-    lane = runWorkers({ workers: [worker], log: scene.log });
+    lane = runWorkers([worker], scene.log);
   };
   const sentDeliveries = async (): Promise<readonly (bigint | undefined)[]> => {
     const deliveries = await scene.work.deliveries();

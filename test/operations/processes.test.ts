@@ -34,7 +34,7 @@ describe("createRegistration", () => {
       reload: () => new Promise((resolve) => reloads.push(resolve)),
       intervalMs: 10,
     });
-    running = runWorkers({ workers: [registration], log: createMemoryLog().log });
+    running = runWorkers([registration], createMemoryLog().log);
     await until(async () => (await rows()).length === 1, { what: "the row" });
   });
 
@@ -146,7 +146,7 @@ describe("createRegistration", () => {
       reload: () => Promise.reject(new Error("not asked for")),
       intervalMs: 10,
     });
-    const polling = runWorkers({ workers: [blind], log });
+    const polling = runWorkers([blind], log);
     try {
       await until(() => lines.length > 2, { what: "several polls" });
 
@@ -177,21 +177,18 @@ describe("createRegistration", () => {
     let id: string;
 
     const startDispatcher = (): void => {
-      running = runWorkers({
-        workers: [
-          createRegistration({
-            id,
-            sql: core.sql,
-            log: createMemoryLog().log,
-            program: "dispatcher",
-            hash: () => "one",
-            reload: () => Promise.reject(new Error("not asked for")),
-            onDispatchers: (ids) => lists.push(ids),
-            intervalMs: 10,
-          }),
-        ],
-        log: createMemoryLog().log,
+      const { log } = createMemoryLog();
+      const worker = createRegistration({
+        id,
+        sql: core.sql,
+        log,
+        program: "dispatcher",
+        hash: () => "one",
+        reload: () => Promise.reject(new Error("not asked for")),
+        onDispatchers: (ids) => lists.push(ids),
+        intervalMs: 10,
       });
+      running = runWorkers([worker], log);
     };
 
     beforeEach(async () => {
@@ -240,20 +237,17 @@ describe("createRegistration", () => {
     await core.sql("UPDATE svc.processes SET seen_at = now() - interval '2 hours'");
     const [dead] = await rows();
 
-    running = runWorkers({
-      workers: [
-        createRegistration({
-          id: randomUUID(),
-          sql: core.sql,
-          log: createMemoryLog().log,
-          program: "dispatcher",
-          hash: () => "one",
-          reload: () => Promise.reject(new Error("not asked for")),
-          intervalMs: 10,
-        }),
-      ],
-      log: createMemoryLog().log,
+    const { log } = createMemoryLog();
+    const worker = createRegistration({
+      id: randomUUID(),
+      sql: core.sql,
+      log,
+      program: "dispatcher",
+      hash: () => "one",
+      reload: () => Promise.reject(new Error("not asked for")),
+      intervalMs: 10,
     });
+    running = runWorkers([worker], log);
 
     const isForgotten = async (): Promise<boolean> => {
       const found = await rows();

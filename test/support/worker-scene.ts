@@ -24,7 +24,7 @@ export function useWorkerScene(): WorkerScene {
   let running: Running | undefined;
   const scene: Mutable<WorkerScene> = Object.assign(useCoreScene() as WorkerScene, {
     run(worker: Worker) {
-      running = runWorkers({ workers: [worker], log: scene.log });
+      running = runWorkers([worker], scene.log);
     },
     async stop() {
       await running?.stop();
