@@ -1,13 +1,10 @@
-import type { JwtSettings } from "../config/settings.ts";
-import type { Sql } from "../db/sql.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { serviceActor } from "../kit/actor.ts";
 import type { Identifier } from "../users/authenticate.ts";
 import { createJwtVerifier } from "../users/jwt.ts";
 import { createJwtIdentifier } from "../users/jwt-users.ts";
-import type { KeySource } from "../users/key-set.ts";
 import { addTokenRoutes, addUserRoutes, addWhoamiRoute, type UserRoutesOptions } from "../users/routes.ts";
-import { createUserStore, type UserStore } from "../users/store.ts";
+import { createUserStore } from "../users/store.ts";
 import type { Configuration } from "./configuration.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 
@@ -28,12 +25,7 @@ export function addUsers(
   addWhoamiRoute(router);
   addTokenRoutes(router, routes);
   addUserRoutes(router, routes);
-  return jwt === undefined ? undefined : createJwts(jwt, { users, sql, keys: keySourceOf(jwt) });
-}
-
-function createJwts(
-  settings: JwtSettings,
-  { users, sql, keys }: { readonly users: UserStore; readonly sql: Sql; readonly keys: KeySource },
-): Identifier {
-  return createJwtIdentifier({ settings, verifier: createJwtVerifier({ ...settings, keys }), users, sql });
+  if (jwt === undefined) return undefined;
+  const verifier = createJwtVerifier({ ...jwt, keys: keySourceOf(jwt) });
+  return createJwtIdentifier({ settings: jwt, verifier, users, sql });
 }

@@ -89,7 +89,10 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
   });
   const heldLane = createHeldLane({
     ...handing,
-    ...lanesOf(configuration),
+    holdForMs: webhooks.holdForMs,
+    intervalMs: webhooks.sweepIntervalMs,
+    // A sixteenth of the dispatcher's concurrency, for what is held.
+    atOnce: Math.max(1, Math.floor(webhooks.concurrency / 16)),
     held: createHeldStore({ sql: dispatcherSql, indexSql: createIndexSql(database.dispatcher) }),
   });
   const fanOut = createFanOut({
@@ -196,19 +199,6 @@ function prunersOf(
     createTokensPruner({ sql, log, actor, keepForMs }),
     createChangesPruner({ sql, log }),
   ];
-}
-
-/**
- * Returns the limits of the lane of held deliveries. It sends 1/16 of the dispatcher's concurrency
- * at the same time.
- */
-function lanesOf({ config: { webhooks } }: Configuration): {
-  readonly holdForMs: number;
-  readonly atOnce: number;
-  readonly intervalMs: number;
-} {
-  const { concurrency, holdForMs, sweepIntervalMs: intervalMs } = webhooks;
-  return { holdForMs, intervalMs, atOnce: Math.max(1, Math.floor(concurrency / 16)) };
 }
 
 function startingWith(act: () => void, worker: Worker): Worker {

@@ -95,13 +95,11 @@ export async function startProgram({
   readonly source: ConfigurationSource;
 }): Promise<Program> {
   const { sql, transact, log } = infrastructure;
-  const tokens = createTokenProvider({
-    sql,
-    transact,
-    log,
-    actor: serviceActor(name),
-  });
-  const { promise: failed, reject: fail } = promiseOfFailure();
+  const tokens = createTokenProvider({ sql, transact, log, actor: serviceActor(name) });
+  let fail!: Context["fail"];
+  const failed = new Promise<never>((_, reject) => (fail = reject));
+  // Without a listener, its rejection must not end the process.
+  failed.catch(() => undefined);
   const current = assemble({ name, infrastructure, tokens, source }, configuration);
   const context: Context = {
     name,
@@ -220,19 +218,6 @@ function warnOfRequests(handover: Handover, log: Log): void {
       { requests, limitMs: requestLimitMs },
       "requests did not end in time; closing their connections",
     );
-}
-
-/** Creates a promise to reject later. Without a listener its rejection does not end the process. */
-function promiseOfFailure(): {
-  readonly promise: Promise<never>;
-  readonly reject: (reason: unknown) => void;
-} {
-  const breaking = new AbortController();
-  const promise = new Promise<never>((_, reject) =>
-    breaking.signal.addEventListener("abort", () => reject(breaking.signal.reason)),
-  );
-  promise.catch(() => undefined);
-  return { promise, reject: (reason) => breaking.abort(reason) };
 }
 
 function passTo(handover: Handover, { assemblies }: Generation): Promise<void> {

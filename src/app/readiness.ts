@@ -21,27 +21,19 @@ function failing(reason: string): HealthCheck {
 
 /** Creates the readiness of a process that is starting. */
 export function createReadiness(): Readiness {
-  const current = new Map<Part, HealthCheck>([
-    ["configuration", failing("the program is starting")],
-    ["database", failing("waiting for it")],
-    ["migrations", failing("waiting for the database")],
-    ["broker", failing("waiting for it")],
-    ["shutdown", () => Promise.resolve(undefined)],
-  ]);
-  const checkOf =
-    (part: Part): HealthCheck =>
-    () =>
-      (current.get(part) as HealthCheck)();
+  const current: Record<Part, HealthCheck> = {
+    configuration: failing("the program is starting"),
+    database: failing("waiting for it"),
+    migrations: failing("waiting for the database"),
+    broker: failing("waiting for it"),
+    shutdown: () => Promise.resolve(undefined),
+  };
+  const watch: Readiness["watch"] = (part, check) => void (current[part] = check);
+  const parts = Object.keys(current) as Part[];
   return {
-    checks: {
-      configuration: checkOf("configuration"),
-      database: checkOf("database"),
-      migrations: checkOf("migrations"),
-      broker: checkOf("broker"),
-      shutdown: checkOf("shutdown"),
-    },
-    waitsFor: (part, reason) => void current.set(part, failing(`waiting for it: ${reason}`)),
-    watch: (part, check) => void current.set(part, check),
+    checks: Object.fromEntries(parts.map((part) => [part, () => current[part]()])) as typeof current,
+    waitsFor: (part, reason) => watch(part, failing(`waiting for it: ${reason}`)),
+    watch,
   };
 }
 

@@ -70,10 +70,18 @@ export async function startService({
     const tokenFile = await firstTokenFile(infrastructure, checked);
     const program = await startProgram({ name, infrastructure, configuration, source });
     const reloader = createReloader({ program, infrastructure, read: source.read, actor, stopping });
-    const registration = createRegistrationOf(infrastructure, {
-      name,
-      program,
-      reloader,
+    const { processId, sql, isEmbedded, sharedSlots } = infrastructure;
+    const registration: Registration = createRegistration({
+      id: processId,
+      sql,
+      log,
+      program: name,
+      hash: () => program.configuration().hash,
+      reload: () => reloader.reload(),
+      onDispatchers(ids) {
+        // On the embedded database, a second row is that of a process that died.
+        if (!isEmbedded) sharedSlots.see(ids);
+      },
       onRegistered: () => void reloadIfStale({ source, program, reloader, registration, log }),
     });
     const registered = runWorkers([registration], log);
@@ -107,39 +115,6 @@ async function firstTokenFile(
   const given = { sql, transact, actor: serviceActor("all") };
   const tokens = createTokenProvider({ ...given, log });
   return ensureFirstUser({ users: createUserStore(given), tokens, dataDir: config.dataDir });
-}
-
-/**
- * Creates the registration of this process: its row in `svc.processes`, through which reloads are
- * requested.
- */
-function createRegistrationOf(
-  { processId, sql, log, isEmbedded, sharedSlots }: Infrastructure,
-  {
-    name,
-    program,
-    reloader,
-    onRegistered,
-  }: {
-    readonly name: ServiceName;
-    readonly program: Program;
-    readonly reloader: Reloader;
-    readonly onRegistered: () => void;
-  },
-): Registration {
-  return createRegistration({
-    id: processId,
-    sql,
-    log,
-    program: name,
-    hash: () => program.configuration().hash,
-    reload: () => reloader.reload(),
-    onDispatchers(ids) {
-      // On the embedded database, a second row is that of a process that died.
-      if (!isEmbedded) sharedSlots.see(ids);
-    },
-    onRegistered,
-  });
 }
 
 /**
