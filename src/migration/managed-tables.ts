@@ -32,7 +32,7 @@ import type { ColumnPart, Statement } from "./statements.ts";
 import { isTableIndex, joinedPlans, planTableIndexes, type WantedIndex } from "./table-indexes.ts";
 import { findUncastable } from "./uncastable.ts";
 import { type ChecksPlan, findUnlisted, planValueChecks, type ValueCheck } from "./value-checks.ts";
-import { findNarrowed, type ValueLimit } from "./value-limits.ts";
+import { castWarning, findNarrowed, type ValueLimit } from "./value-limits.ts";
 import { withWayOn } from "./ways-on.ts";
 
 /** The steps that adapt the managed tables to the models, and the objections. */
@@ -272,11 +272,7 @@ const remarks: readonly {
   readonly part?: ColumnPart;
   readonly pattern: RegExp;
 }[] = [
-  {
-    action: "alter",
-    part: "type",
-    pattern: /^You are about to alter the column `([^`]+)` on the `([^`]+)` table, .* will be cast from /s,
-  },
+  { action: "alter", part: "type", pattern: castWarning },
   { action: "drop", pattern: /^The `([^`]+)` column on the `([^`]+)` table would be dropped and recreated/s },
   { action: "drop", pattern: /^Changed the type of `([^`]+)` on the `([^`]+)` table/s },
   {
@@ -378,7 +374,7 @@ function titleOf(sql: string): string {
 function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedSequence[]): string {
   const changes = clauses.flatMap(({ name, sql: clause }) => {
     const serial = / SET DATA TYPE (BIG)?SERIAL$/.exec(clause);
-    return serial === null ? [] : [{ name, type: serial[1] === undefined ? "integer" : "bigint" }];
+    return serial === null ? [] : [{ name, clause, type: serial[1] === undefined ? "INTEGER" : "BIGINT" }];
   });
   const limits = changes.flatMap(({ name, type }) =>
     sequences
@@ -386,15 +382,8 @@ function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedS
       .map((one) => `ALTER SEQUENCE ${placeOf(one)} AS ${type}`),
   );
   const proper = changes.reduce(
-    (given, { name, type }) =>
-      given
-        .replace(`ALTER COLUMN "${name}" SET DATA TYPE BIGSERIAL`, () => typed(name, type))
-        .replace(`ALTER COLUMN "${name}" SET DATA TYPE SERIAL`, () => typed(name, type)),
+    (given, { clause, type }) => given.replace(clause, () => clause.replace(/(?:BIG)?SERIAL$/, type)),
     sql,
   );
   return [proper, ...limits].join(";\n");
-}
-
-function typed(column: string, type: string): string {
-  return `ALTER COLUMN ${quoteName(column)} SET DATA TYPE ${type.toUpperCase()}`;
 }

@@ -2,6 +2,7 @@ import type { ClientBase } from "pg";
 import { rowNameOf } from "./duplicates.ts";
 import type { LiveObject } from "./live-objects.ts";
 import type { Clause, Statement } from "./statements.ts";
+import { counted } from "../kit/counted.ts";
 import { quoteName, quoteTable, shortTable } from "../db/names.ts";
 
 /** A column that is to have a foreign key, and the referenced table and column. */
@@ -101,7 +102,7 @@ async function orphansOf(
   );
   const { count = 0, example = null } = rows[0] ?? {};
   if (count === 0) return undefined;
-  const have = count === 1 ? "1 row has" : `${count} rows have`;
+  const have = counted(count, "row has", "rows have");
   const shown = example === null ? "" : `, for example the row with ${example}`;
   return `${start} ${have} a value that is not there${shown}. Change the values or add what they refer to first.`;
 }

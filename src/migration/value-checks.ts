@@ -3,6 +3,7 @@ import { lossOf, sentenceStart } from "./judge-changes.ts";
 import { keyOf, type LiveObject } from "./live-objects.ts";
 import { isSame, isSigned, type MadeObject } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
+import { counted } from "../kit/counted.ts";
 import { fittingName, partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
 
 /** A column that may have only the listed values (or null). */
@@ -167,7 +168,7 @@ export async function findUnlisted({
     );
     const count = Number(rows[0]?.count);
     if (count === 0) continue;
-    const others = count === 1 ? "1 row has" : `${count} rows have`;
+    const others = counted(count, "row has", "rows have");
     sentences.push(
       `The column ${column} of the table ${table} is to hold one of ${values.join(", ")}, and ${others} another value. Change the values first.`,
     );

@@ -1,5 +1,7 @@
 import type { ClientBase } from "pg";
+import { counted } from "../kit/counted.ts";
 import { numberTypes, type Definition, type Field } from "../mapping/definition.ts";
+import { digitsOf } from "../mapping/storable.ts";
 import { partsOfTable, quoteName, quoteTable } from "../db/names.ts";
 import type { LiveObject } from "./live-objects.ts";
 
@@ -57,7 +59,8 @@ function castOf(field: Field, from: string): Cast | undefined {
   return temporalCast(field, from);
 }
 
-function numberCast({ type, precision, scale }: Field, from: string): Cast | undefined {
+function numberCast(field: Field, from: string): Cast | undefined {
+  const { type } = field;
   // NaN is greater than every number and no integer: the conditions of integer types refuse it.
   if (type === "Int")
     return {
@@ -79,12 +82,11 @@ function numberCast({ type, precision, scale }: Field, from: string): Cast | und
       isLossless: false,
     };
   if (type !== "Decimal") return undefined;
-  // Prisma's defaults, when the file has no precision.
-  const digits = precision === undefined ? { precision: 65, scale: 30 } : { precision, scale: scale ?? 0 };
-  const whole = digits.precision - digits.scale;
+  const { precision, scale } = digitsOf(field);
+  const whole = precision - scale;
   return {
     expected: `at most ${whole} digits before the decimal point`,
-    broken: `abs(round(value::numeric, ${digits.scale})) >= 1e${whole} AND value::numeric <> 'NaN'`,
+    broken: `abs(round(value::numeric, ${scale})) >= 1e${whole} AND value::numeric <> 'NaN'`,
     isLossless: false,
   };
 }
@@ -132,7 +134,8 @@ async function countRows(
   return rows[0] ?? { broken: 0, lost: 0 };
 }
 
-const castWarning =
+/** The engine's sentence about a column whose values it would cast. */
+export const castWarning =
   /^You are about to alter the column `([^`]+)` on the `([^`]+)` table,.* will be cast from /s;
 
 /**
@@ -219,13 +222,10 @@ async function castResultOf({
   const { broken, lost } = await countRows(client, limit, cast);
   const start = `The column ${column} of the table ${table} is to hold ${cast.expected}`;
   if (broken > 0) {
-    const rest = `${rowsHave(broken)} a value beyond that. Change the values first; none is cut.`;
+    const rest = `${counted(broken, "row has", "rows have")} a value beyond that. Change the values first; none is cut.`;
     return { ...given, isCastable: false, impossible: `${start}, and ${rest}` };
   }
   if (lost === 0) return given;
-  return { ...given, loss: `${start}, and ${rowsHave(lost)} ${cast.lost?.what}, which would be lost.` };
-}
-
-function rowsHave(count: number): string {
-  return count === 1 ? "1 row has" : `${count} rows have`;
+  const have = counted(lost, "row has", "rows have");
+  return { ...given, loss: `${start}, and ${have} ${cast.lost?.what}, which would be lost.` };
 }
