@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { configDirOf } from "./load.ts";
-import { nearest } from "../kit/did-you-mean.ts";
+import { questionOf } from "../kit/did-you-mean.ts";
 import { settings } from "./settings.ts";
 
 /** Variables of the service that are not settings. */
@@ -31,10 +31,7 @@ export function unknownVariables({
   return Object.entries(env)
     .filter(([name, value]) => name.startsWith("SVC_") && !all.includes(name) && !isOfKubernetes(name, value))
     .filter(([name]) => ![":-", "}"].some((end) => file.includes(`\${${name}${end}`)))
-    .map(([name]) => {
-      const meant = nearest(name, all);
-      return `${name} is not a variable of svc, and is ignored${meant === undefined ? "" : `; did you mean ${meant}?`}`;
-    });
+    .map(([name]) => `${name} is not a variable of svc, and is ignored${questionOf(name, all, "")}`);
 }
 
 /** Returns the text of a file; empty for an unreadable file, whose reason `loadConfig` reports. */

@@ -22,10 +22,14 @@ export function nearest(word: string, known: Iterable<string>): string | undefin
   return best;
 }
 
-/** Returns `; did you mean "x"?`, or an empty text when no known word is near enough. */
-export function questionOf(word: string, known: Iterable<string>): string {
+/**
+ * Returns `; did you mean "x"?`, or an empty text when no known word is near enough.
+ *
+ * @param mark Quotation mark around the known word.
+ */
+export function questionOf(word: string, known: Iterable<string>, mark = '"'): string {
   const meant = nearest(word, known);
-  return meant === undefined ? "" : `; did you mean "${meant}"?`;
+  return meant === undefined ? "" : `; did you mean ${mark}${meant}${mark}?`;
 }
 
 /**
@@ -73,8 +77,8 @@ function distanceBetween(a: string, b: string, limit: number): number {
 /** Returns the message about an unknown field of a request. */
 export function unknownField(name: string, known: readonly string[]): string {
   const shown = shortened(name);
-  const meant = nearest(name, known);
-  if (meant !== undefined) return `There is no field ${shown}; did you mean ${meant}?`;
+  const question = questionOf(name, known, "");
+  if (question !== "") return `There is no field ${shown}${question}`;
   return `There is no field ${shown}${known.length === 0 ? "" : `; expected one of ${known.join(", ")}`}.`;
 }
 

@@ -1,4 +1,4 @@
-import { nearest } from "./did-you-mean.ts";
+import { questionOf } from "./did-you-mean.ts";
 
 /** Scopes without a resource. The others are `<resource>:read` and `<resource>:write`. */
 const plainScopes = ["*", "read", "write", "webhooks", "admin"] as const;
@@ -25,8 +25,7 @@ export function scopeFault(text: string, resources: Iterable<string>): string | 
   }
   const names = [...resources];
   if (names.includes(resource)) return undefined;
-  const meant = nearest(resource, names);
-  return `There is no resource ${resource}${meant === undefined ? "." : `; did you mean ${meant}?`}`;
+  return `There is no resource ${resource}${questionOf(resource, names, "") || "."}`;
 }
 
 /**

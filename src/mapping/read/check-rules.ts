@@ -1,4 +1,4 @@
-import { hint, nearest } from "../../kit/did-you-mean.ts";
+import { hint, questionOf } from "../../kit/did-you-mean.ts";
 import { lookupColumnOf } from "../../validation/compile.ts";
 import type { RuleSpec, RuleSpecs } from "../../validation/syntax.ts";
 import { parseRules, ruleFaults } from "../../validation/syntax.ts";
@@ -64,10 +64,8 @@ function checkLookups({
     const [resource = "", column = lookupColumnOf(name)] = rule.args;
     const target = drafts.get(resource);
     if (target === undefined) {
-      const meant = tables.has(shortTable(resource)) ? undefined : nearest(resource, drafts.keys());
-      if (meant !== undefined) {
-        draft.report(path, `${rule.name}: there is no resource "${resource}"; did you mean "${meant}"?`);
-      }
+      const question = tables.has(shortTable(resource)) ? "" : questionOf(resource, drafts.keys());
+      if (question !== "") draft.report(path, `${rule.name}: there is no resource "${resource}"${question}`);
     } else if (hasFields(target) && !target.fields.has(column)) {
       draft.report(
         path,
