@@ -38,17 +38,11 @@ export function contradictions({
   }
   const [budget, body] = [values["http.memoryBudget"], values["http.bodyLimit"]];
   if (budget !== undefined && budget < leastBudgetOf(body)) {
-    const message = `http.memoryBudget: expected at least ${leastBudgetOf(body)} bytes, ${memoryPerBodyByte * 2} times http.bodyLimit, so that two of the largest bodies have room`;
-    const inFileMessage = message.replace("http.memoryBudget: ", "");
-    found.push({ keys: ["http.memoryBudget", "http.bodyLimit"], inFileMessage, message });
+    const message = `expected at least ${leastBudgetOf(body)} bytes, ${memoryPerBodyByte * 2} times http.bodyLimit, so that two of the largest bodies have room`;
+    found.push({ ...fault("http.memoryBudget", message), keys: ["http.memoryBudget", "http.bodyLimit"] });
   }
   const clash = consoleClash(values);
-  if (clash !== undefined)
-    found.push({
-      keys: ["console.path"],
-      inFileMessage: clash,
-      message: `console.path (SVC_CONSOLE_PATH): ${clash}`,
-    });
+  if (clash !== undefined) found.push(fault("console.path", clash, "console.path (SVC_CONSOLE_PATH)"));
   found.push(...jwtContradictions(values, isGiven));
   // Without the setting, API and dispatcher would each open an embedded database of their own.
   if ((program === "api" || program === "dispatcher") && !isGiven("database.url")) {
@@ -104,8 +98,8 @@ const unusedWithoutIssuer = [
   "auth.jwt.allowedNetworks",
 ] as const;
 
-function fault(key: SettingKey, message: string): Contradiction {
-  return { keys: [key], inFileMessage: message, message: `${key}: ${message}` };
+function fault(key: SettingKey, message: string, name: string = key): Contradiction {
+  return { keys: [key], inFileMessage: message, message: `${name}: ${message}` };
 }
 
 /** Returns the faults of the settings of `auth.jwt` in combination. */
