@@ -1,7 +1,6 @@
 import type { CommandContext } from "../db/command-context.ts";
 import type { Transact } from "../db/sql.ts";
 import { withOpened, type CommandOptions } from "../kit/cli-output.ts";
-import { OperatorError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { createTokenProvider, type TokenProvider } from "./provider.ts";
 import { createUserStore, type UserStore } from "./store.ts";
@@ -42,9 +41,4 @@ export function withUsers<T>(
       },
     }),
   );
-}
-
-/** Returns the error for a user that does not exist. */
-export function unknownUser(id: number): OperatorError {
-  return new OperatorError(`There is no user with the id ${id}. See: svc-admin users list`);
 }

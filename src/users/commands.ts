@@ -1,9 +1,10 @@
 import type { Command } from "commander";
 import { parseId } from "../kit/cli-arguments.ts";
 import { printDone, printRows, type JsonOption, type OutputRow } from "../kit/cli-output.ts";
-import { formatDateTime } from "../kit/date-time.ts";
-import { unknownUser, withUsers, type UserCommandsOptions } from "./command-context.ts";
+import { withUsers, type UserCommandsOptions } from "./command-context.ts";
 import { addCreateUserCommand } from "./create-user-command.ts";
+import { presentUser } from "./present.ts";
+import { unknownUser } from "./provider.ts";
 import type { User } from "./store.ts";
 import { addTokenCommands } from "./token-commands.ts";
 
@@ -48,12 +49,6 @@ function addUsers(program: Command, { open, terminal }: UserCommandsOptions): vo
 }
 
 function userRow(user: User): OutputRow {
-  return {
-    id: user.id,
-    name: user.name,
-    email: user.email,
-    is_admin: user.isAdmin,
-    disabled_at: formatDateTime(user.disabledAt),
-    created_at: formatDateTime(user.createdAt),
-  };
+  const { is_disabled: _whether, subject: _subject, updated_at: _updated, ...row } = presentUser(user);
+  return row;
 }

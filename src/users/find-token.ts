@@ -5,7 +5,14 @@ import { noClaims } from "../kit/caller.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Identifier } from "./authenticate.ts";
-import { callerOf, disabledUser, invalidToken, revokedToken, type Identity } from "./identity.ts";
+import {
+  callerOf,
+  disabledUser,
+  expiredToken,
+  invalidToken,
+  revokedToken,
+  type Identity,
+} from "./identity.ts";
 import { hashToken, isToken } from "./token.ts";
 
 /**
@@ -53,7 +60,7 @@ const findText = `
  */
 const refusals: Readonly<Record<Exclude<FoundToken["state"], "valid">, Identity>> = {
   revoked: revokedToken,
-  expired: { kind: "refused", code: "token.expired", reason: "The token has expired" },
+  expired: expiredToken,
   disabled: disabledUser,
 };
 

@@ -29,6 +29,12 @@ export const revokedToken = {
   code: "token.revoked",
   reason: "The token is revoked",
 } as const satisfies Identity;
+/** Refusal of a token or JWT after its end. */
+export const expiredToken: Identity = {
+  kind: "refused",
+  code: "token.expired",
+  reason: "The token has expired",
+};
 /** Refusal of every token of a disabled user. */
 export const disabledUser = {
   kind: "refused",

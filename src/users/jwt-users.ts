@@ -5,7 +5,7 @@ import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
 import { toPath, valueAt } from "../validation/body-paths.ts";
 import type { Identifier } from "./authenticate.ts";
-import { callerOf, disabledUser, invalidToken, type Identity } from "./identity.ts";
+import { callerOf, disabledUser, expiredToken, invalidToken, type Identity } from "./identity.ts";
 import { emailFault, subjectFault } from "./input.ts";
 import type { JwtVerifier, VerifiedJwt } from "./jwt.ts";
 import type { UserStore } from "./store.ts";
@@ -24,8 +24,7 @@ const findText = `
 
 const longestName = 255;
 
-const refusals: Readonly<Record<"expired" | "unknown" | "email_taken", Identity>> = {
-  expired: { kind: "refused", code: "token.expired", reason: "The token has expired" },
+const refusals: Readonly<Record<"unknown" | "email_taken", Identity>> = {
   unknown: { kind: "refused", code: "user.unknown", reason: "There is no user for this token" },
   email_taken: {
     kind: "refused",
@@ -67,7 +66,7 @@ export function createJwtIdentifier({
       const result = await verifier.verify(token);
       if (result.kind === "no_keys")
         throw new AppError("issuer.unavailable", "Server Error", { headers: { "Retry-After": "5" } });
-      if (result.kind === "expired") return refusals.expired;
+      if (result.kind === "expired") return expiredToken;
       const subject = result.kind === "verified" ? subjectOf(result, userClaim) : undefined;
       if (result.kind !== "verified" || subject === undefined) return invalidToken;
       const { claims, scopes, expiresAt } = result;

@@ -160,8 +160,12 @@ async function findToken(sql: Sql, id: number): Promise<TokenInfo | undefined> {
  */
 async function lockTokensOf(sql: Sql, userId: number): Promise<void> {
   const rows = await sql("SELECT id FROM svc.users WHERE id = $1::int FOR NO KEY UPDATE", [userId]);
-  if (rows.length === 0)
-    throw new OperatorError(`There is no user with the id ${userId}. See: svc-admin users list`);
+  if (rows.length === 0) throw unknownUser(userId);
+}
+
+/** Returns the error for a user that does not exist. */
+export function unknownUser(id: number): OperatorError {
+  return new OperatorError(`There is no user with the id ${id}. See: svc-admin users list`);
 }
 
 /**

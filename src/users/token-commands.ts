@@ -4,10 +4,10 @@ import { printDone, printRow, printRows, type JsonOption, type OutputRow } from 
 import { formatDateTime } from "../kit/date-time.ts";
 import { OperatorError } from "../kit/errors.ts";
 import { isScope, scopeFault } from "../kit/scopes.ts";
-import { unknownUser, withUsers, type UserCommandsOptions } from "./command-context.ts";
+import { withUsers, type UserCommandsOptions } from "./command-context.ts";
 import { nameFault } from "./input.ts";
 import { presentToken } from "./present.ts";
-import type { TokenInfo } from "./provider.ts";
+import { unknownUser, type TokenInfo } from "./provider.ts";
 
 export const defaultTokenName = "default";
 /** Text after a new token. */
