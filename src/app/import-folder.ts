@@ -1,9 +1,10 @@
 import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { OperatorError, codeOf } from "../kit/errors.ts";
+import type { Comments } from "../config/edit-yaml.ts";
 import { parseYaml } from "../config/yaml-source.ts";
 import { delegateNameOf } from "../mapping/read/check-names.ts";
-import type { FileComments, FileContent, KnownFile, KnownNames } from "../mapping/import/imported-table.ts";
+import type { FileContent, KnownFile, KnownNames } from "../mapping/import/imported-table.ts";
 import { isObject } from "../kit/is-object.ts";
 
 /** A mapping file that exists. */
@@ -17,7 +18,7 @@ export interface PresentFile {
 /** Content and comments that the last import wrote into a file. */
 export interface LastFile {
   readonly content: FileContent;
-  readonly comments: FileComments;
+  readonly comments: Comments;
 }
 
 /** The folder of the mapping files. */

@@ -90,9 +90,7 @@ function print(
   for (const { table, column, reason } of leftOut)
     say(`  ${table}${column === undefined ? "" : `.${column}`}: ${reason}`);
   if (partitions > 0)
-    say(
-      `${partitions === 1 ? "1 partition is" : `${partitions} partitions are`} served by the tables above them.`,
-    );
+    say(`${counted(partitions, "partition is", "partitions are")} served by the tables above them.`);
   const written = tables.filter(({ outcome }) => outcome !== "unchanged").length;
   say(
     `${written === 0 ? "Every file is up to date" : `Wrote ${counted(written, "mapping file")}`} in ${folder}, in ${seconds} s.`,

@@ -30,7 +30,10 @@ interface Edit {
   readonly text: string;
 }
 
-/** Comment lines by the key below them: `fields.id`, or a key of the top level. */
+/**
+ * Comment lines by the key below them: `fields.id`, or a key of the top level. The empty key is the
+ * head of the file.
+ */
 export type Comments = Readonly<Record<string, readonly string[]>>;
 
 /** A text that was written from data, and may have been edited by hand since. */

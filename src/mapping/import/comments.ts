@@ -1,12 +1,14 @@
+import type { Comments } from "../../config/edit-yaml.ts";
 import type { Trigger } from "../definition.ts";
-import type { ChosenTable, FileComments } from "./imported-table.ts";
+import type { ChosenTable } from "./imported-table.ts";
+import { capitalized } from "./names.ts";
 import { isSecret } from "./secret-names.ts";
 import type { TableReferences } from "./references.ts";
 import type { FieldOfColumn } from "./rules.ts";
 
 /** The comments of a file, and the remarks that the report repeats. */
 export interface TableComments {
-  readonly comments: FileComments;
+  readonly comments: Comments;
   readonly remarks: readonly string[];
 }
 
@@ -36,7 +38,7 @@ export function tableComments({
     ...references.remarks,
   ];
   const head = [
-    `${sentenceStart(relation.kind)} ${table}, from \`svc-admin import\`.`,
+    `${capitalized(relation.kind)} ${table}, from \`svc-admin import\`.`,
     ...linesOf(relation.comment),
     ...remarks.map((remark) => `Note: ${remark}`),
     ...columns.leftOut.map(({ column, reason }) => `Left out: ${column.name} (${column.type}): ${reason}.`),
@@ -160,10 +162,6 @@ function hintsOf({ name, field, imported }: FieldOfColumn, isView: boolean): rea
 }
 
 const secretHint = "It may be a secret: a `transform` without it keeps it out of answers and webhooks.";
-
-function sentenceStart(text: string): string {
-  return text.charAt(0).toUpperCase() + text.slice(1);
-}
 
 const longestComment = 4_000;
 

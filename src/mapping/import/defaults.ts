@@ -44,8 +44,8 @@ export function importedDefault(
     isKey,
     ...typeOptionsOf(typed),
   };
-  const isLiteral = readDefault(field, value);
-  return isLiteral.kind === "ok" && isLiteral.value.kind === "literal"
+  const read = readDefault(field, value);
+  return read.kind === "ok" && read.value.kind === "literal"
     ? { kind: "literal", value }
     : { kind: "database" };
 }

@@ -1,3 +1,4 @@
+import type { Comments } from "../../config/edit-yaml.ts";
 import { shortTable } from "../../db/names.ts";
 import { groupBy } from "../../kit/group-by.ts";
 import { triggers, type Trigger } from "../definition.ts";
@@ -8,14 +9,7 @@ import type { Catalog, CatalogRelation } from "./catalog.ts";
 import { chooseTables } from "./choose-tables.ts";
 import type { ImportedColumn } from "./column.ts";
 import { tableComments } from "./comments.ts";
-import type {
-  ChosenTable,
-  FileComments,
-  FileContent,
-  ImportedFile,
-  ImportOptions,
-  LeftOut,
-} from "./imported-table.ts";
+import type { ChosenTable, FileContent, ImportedFile, ImportOptions, LeftOut } from "./imported-table.ts";
 import { isSecret } from "./secret-names.ts";
 import { findReferences, type TableReferences } from "./references.ts";
 import { importedRules, type FieldOfColumn } from "./rules.ts";
@@ -164,7 +158,7 @@ function accessOf(isReadOnly: boolean, isReferred: boolean): FileContent {
 }
 
 /** Leaves out the comments of keys that the file does not have. */
-function onlyOf(content: FileContent, comments: FileComments): FileComments {
+function onlyOf(content: FileContent, comments: Comments): Comments {
   const isThere = (place: string): boolean => place === "" || place.startsWith("fields.") || place in content;
   return Object.fromEntries(
     Object.entries(comments).filter(([place, lines]) => lines.length > 0 && isThere(place)),

@@ -1,15 +1,10 @@
+import type { Comments } from "../../config/edit-yaml.ts";
 import type { CatalogRelation } from "./catalog.ts";
 import type { ImportedColumns } from "./column.ts";
 import type { TableKey } from "./table-key.ts";
 
 /** The data of a mapping file, in the order of its keys. */
 export type FileContent = Readonly<Record<string, unknown>>;
-
-/**
- * Comment lines by the key below them: `fields.id`, or a key of the file. The empty key is the head
- * of the file.
- */
-export type FileComments = Readonly<Record<string, readonly string[]>>;
 
 /** A mapping file from the import. */
 export interface ImportedFile {
@@ -20,7 +15,7 @@ export interface ImportedFile {
   readonly resource: string;
   readonly kind: CatalogRelation["kind"];
   readonly content: FileContent;
-  readonly comments: FileComments;
+  readonly comments: Comments;
   /** Sentences about differences from the database, and about points to check. */
   readonly remarks: readonly string[];
 }

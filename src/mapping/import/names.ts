@@ -17,11 +17,16 @@ function toAscii(name: string): string {
       const known = letters.get(small) ?? letters.get(small.normalize("NFD").replaceAll(/\p{M}/gu, ""));
       if (known === undefined || /[a-z]/.test(small)) return letter;
       if (isAmongCapitals(all[index - 1], all[index + 1])) return known.toUpperCase();
-      return small === letter ? known : known.charAt(0).toUpperCase() + known.slice(1);
+      return small === letter ? known : capitalized(known);
     })
     .join("")
     .normalize("NFKD")
     .replaceAll(/\p{M}/gu, "");
+}
+
+/** Returns a text with a capital at its start. */
+export function capitalized(text: string): string {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** Returns whether a neighbour of a letter is a capital, and none is a small letter. */
@@ -127,7 +132,7 @@ export function modelNameOf(resource: string): string {
   const last = words.length - 1;
   const name = words
     .map((word, index) => (index === last ? singularOf(word) : word))
-    .map((word) => word.charAt(0).toUpperCase() + word.slice(1))
+    .map(capitalized)
     .join("");
   return name.slice(0, longestName);
 }
@@ -136,8 +141,7 @@ export function modelNameOf(resource: string): string {
 export function joinedName(name: string, other: string): string {
   if (/^[A-Z0-9_]+$/.test(name)) return `${name}_${other.toUpperCase()}`;
   if (!/[a-z0-9][A-Z]|^[A-Z]/.test(name) || name.includes("_")) return `${name}_${other}`;
-  const words = other.split("_").map((word) => word.charAt(0).toUpperCase() + word.slice(1));
-  return name + words.join("");
+  return name + other.split("_").map(capitalized).join("");
 }
 
 /** Returns the singular of a resource's name, for relations: `order_lines` is `order_line`. */
