@@ -135,13 +135,12 @@ export async function findBlocking(
     .flatMap(([object, change]) => (change === undefined ? [] : [sentenceOf(object, change)]));
 }
 
-function changeOf(statement: Statement, { action, kind, part, name, sql }: Clause): Change | undefined {
+function changeOf(statement: Statement, { action, kind, type, name, sql }: Clause): Change | undefined {
   const { table, schema, head } = statement;
   const given = { name, isDrop: action === "drop", type: null, sql: head + sql };
-  if (kind === "column" && table !== undefined && (action === "drop" || part === "type")) {
-    const [, type = null] = newType.exec(sql) ?? [];
+  if (kind === "column" && table !== undefined && (action === "drop" || type !== undefined)) {
     const shown = `the column ${name} of the table ${table}`;
-    return { ...given, kind, place: quoteTable(table), type, shown };
+    return { ...given, kind, place: quoteTable(table), type: type ?? null, shown };
   }
   if (sql.startsWith("DROP CONSTRAINT ") && table !== undefined)
     return { ...given, kind: "constraint", place: quoteTable(table), shown: `${name} of the table ${table}` };
@@ -149,8 +148,6 @@ function changeOf(statement: Statement, { action, kind, part, name, sql }: Claus
     return { ...given, kind: "index", place: quoteTable(`${schema}.${name}`), shown: `the index ${name}` };
   return undefined;
 }
-
-const newType = /^ALTER COLUMN "(?:[^"]|"")*" SET DATA TYPE ([A-Z ]+(?:\([\d, ]+\))?(?:\[\])?)$/;
 
 function sentenceOf(object: string, { isDrop, shown, sql }: Change): string {
   const change = isDrop ? "which would be dropped" : "whose type would change";

@@ -60,11 +60,6 @@ const uniqueKinds = ["primary key", "unique constraint", "unique index"];
 /** A default that is equal in all rows. */
 const constant =
   /\bDEFAULT (?:'(?:[^']|'')*'|-?[\d.]+|true|false|CURRENT_TIMESTAMP|\('(?:[^']|'')*'::text\)::[^']+)$/;
-/** Returns the new type of a column. A counting column only changes the size of its numbers. */
-function newTypeOf(statement: string): string | undefined {
-  const [, type] = statement.split(" SET DATA TYPE ");
-  return type === undefined || /^(?:BIG)?SERIAL/.test(type) ? undefined : type;
-}
 
 /**
  * Returns the expressions that differ between the rows of a table: a new column with a constant
@@ -90,7 +85,8 @@ function valuesOf({
     if (added !== undefined) return constant.test(added.sql) ? [] : undefined;
     const isThere = objects.some((one) => one.kind === "column" && one.table === table && one.name === name);
     if (!isThere) return undefined;
-    const type = own.flatMap(({ sql }) => newTypeOf(sql) ?? [])[0];
+    // A counting column only changes the size of its numbers.
+    const type = own.find((one) => one.type?.endsWith("SERIAL") === false)?.type;
     const isCast = type !== undefined && castable.some((one) => one.table === table && one.column === name);
     return [isCast ? `${quoteName(name)}::${type}` : quoteName(name)];
   });

@@ -278,7 +278,7 @@ function refusalOf({
 /** Returns the SQL of a change for a session in any time zone. */
 function sqlByHand({ statement, clause, object }: ObjectChange): string {
   const sql = statement.head + clause.sql;
-  const isMoment = / SET DATA TYPE TIMESTAMPTZ\(\d\)$/.test(clause.sql);
+  const isMoment = /^TIMESTAMPTZ\(\d\)$/.test(clause.type ?? "");
   return isMoment && /^timestamp(?:\(\d\))? without/.test(object?.definition ?? "")
     ? `${sql} USING ${quoteName(clause.name)} AT TIME ZONE 'UTC'`
     : sql;

@@ -372,10 +372,11 @@ function titleOf(sql: string): string {
  * BIGSERIAL` or `SERIAL`, to which no column can change. It also leaves the limit of the sequence.
  */
 function repaired({ sql, table, clauses }: Statement, sequences: readonly OwnedSequence[]): string {
-  const changes = clauses.flatMap(({ name, sql: clause }) => {
-    const serial = / SET DATA TYPE (BIG)?SERIAL$/.exec(clause);
-    return serial === null ? [] : [{ name, clause, type: serial[1] === undefined ? "INTEGER" : "BIGINT" }];
-  });
+  const changes = clauses.flatMap(({ name, sql: clause, type }) =>
+    type?.endsWith("SERIAL") === true
+      ? [{ name, clause, type: type === "SERIAL" ? "INTEGER" : "BIGINT" }]
+      : [],
+  );
   const limits = changes.flatMap(({ name, type }) =>
     sequences
       .filter((one) => one.table === table && one.column === name)

@@ -9,6 +9,8 @@ export interface Clause {
   readonly name: string;
   /** The altered part of a column. */
   readonly part?: ColumnPart;
+  /** The new type of a column, or `SERIAL` or `BIGSERIAL`, which are no types. */
+  readonly type?: string;
 }
 
 /** The parts of a column that can change. */
@@ -51,15 +53,16 @@ const clauseReadings: readonly Reading[] = [
   [new RegExp(`^ADD COLUMN\\s+${named}`), (name = "") => [{ action: "add", kind: "column", name }]],
   [new RegExp(`^DROP COLUMN ${named}$`), (name = "") => [{ action: "drop", kind: "column", name }]],
   [
-    new RegExp(`^ALTER COLUMN ${named} (?:SET DATA (TYPE)|(?:SET|DROP) (NOT NULL|DEFAULT))`),
-    (name = "", type = "", other = "") => [
-      {
-        action: "alter",
-        kind: "column",
-        name,
-        part: type !== "" ? "type" : other === "DEFAULT" ? "default" : "nullability",
-      },
-    ],
+    new RegExp(`^ALTER COLUMN ${named} SET DATA TYPE (.+)$`),
+    (name = "", type = "") => [{ action: "alter", kind: "column", name, part: "type", type }],
+  ],
+  [
+    new RegExp(`^ALTER COLUMN ${named} (?:SET|DROP) NOT NULL$`),
+    (name = "") => [{ action: "alter", kind: "column", name, part: "nullability" }],
+  ],
+  [
+    new RegExp(`^ALTER COLUMN ${named} (?:SET|DROP) DEFAULT`),
+    (name = "") => [{ action: "alter", kind: "column", name, part: "default" }],
   ],
   [
     new RegExp(`^ADD CONSTRAINT ${named} (PRIMARY|UNIQUE|FOREIGN)`),

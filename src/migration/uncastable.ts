@@ -27,10 +27,9 @@ export async function findUncastable(
   statements: readonly Statement[],
 ): Promise<readonly string[]> {
   const changes = statements.flatMap(({ table, clauses }) =>
-    clauses.flatMap(({ name, sql }) => {
-      const [, type] = sql.split(" SET DATA TYPE ");
-      return table === undefined || type === undefined ? [] : [{ table, name, type }];
-    }),
+    clauses.flatMap(({ name, type }) =>
+      table === undefined || type === undefined ? [] : [{ table, name, type }],
+    ),
   );
   if (changes.length === 0) return [];
   const { rows } = await client.query<{ at: number; type: string }>(uncastableQuery, [

@@ -24,6 +24,9 @@ describe("readStatement", () => {
       ["add", "column", "w", undefined],
       ["add", "index", "k", undefined],
     ]);
+    expect(clauses.map(({ type }) => type).filter((type) => type !== undefined)).to.deep.equal([
+      "DECIMAL(5,2)",
+    ]);
   });
 
   it("refuses a form that it does not know, since that could be about anything", () => {
