@@ -2,13 +2,12 @@ import { existsSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import type { ClientBase } from "pg";
 import type { Fault } from "../config/yaml-source.ts";
-import type { Definitions } from "../mapping/definition.ts";
+import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { FileContent, ImportedFile } from "../mapping/import/imported-table.ts";
 import { checkDefinitions } from "../mapping/load.ts";
 import { schemasOf } from "../mapping/models.ts";
-import { groupBy } from "../kit/group-by.ts";
-import { checkExistingTable } from "../migration/existing-table.ts";
-import { readColumns, readSchema, readUniques } from "../migration/live-tables.ts";
+import { checkExistingTables } from "../migration/existing-table.ts";
+import { readSchema } from "../migration/live-tables.ts";
 import type { ImportFolder } from "./import-folder.ts";
 import { importedText, type ImportedText } from "./import-texts.ts";
 
@@ -68,29 +67,20 @@ export async function findMismatches(
   definitions: Definitions,
   files: readonly ImportedFile[],
 ): Promise<readonly Fault[]> {
+  const remarks: Fault[] = [];
   const made = files.flatMap(({ resource }) => definitions.get(resource) ?? []);
-  const { relations } = await readSchema(client, schemasOf(definitions));
-  const tables = made.map(({ table }) => table);
-  const columns = groupBy(await readColumns(client, tables), ({ table }) => table);
-  const uniques = groupBy(await readUniques(client, tables), ({ table }) => table);
-  const faults: Fault[] = [];
-  for (const definition of made) {
-    const remark = (path: readonly (string | number)[], message: string): string => {
-      faults.push({ file: definition.file, line: 1, column: 1, key: path.join("."), message });
+  const remarked = made.map((definition): Definition => ({
+    ...definition,
+    remark(path, message) {
+      remarks.push({ file: definition.file, line: 1, column: 1, key: path.join("."), message });
       return message;
-    };
-    const before = faults.length;
-    const findings = checkExistingTable({
-      definition: { ...definition, remark },
-      relations,
-      columns: columns.get(definition.table) ?? [],
-      uniques: uniques.get(definition.table) ?? [],
-    });
-    // Remarks for the operator are not faults.
-    const found = new Set(findings.faults);
-    faults.splice(before, faults.length, ...faults.slice(before).filter(({ message }) => found.has(message)));
-  }
-  return faults;
+    },
+  }));
+  const { relations } = await readSchema(client, schemasOf(definitions));
+  const findings = await checkExistingTables(client, remarked, relations);
+  // Remarks for the operator are not faults.
+  const found = new Set(findings.flatMap(({ faults }) => faults));
+  return remarks.filter(({ message }) => found.has(message));
 }
 
 /**

@@ -10,10 +10,10 @@ import {
   pendingMigrations,
   type Step,
 } from "../migration/core-migrations.ts";
-import { checkExistingTable } from "../migration/existing-table.ts";
+import { checkExistingTables } from "../migration/existing-table.ts";
 import { findPendingByHand, type HandMigration } from "../migration/hand-migrations.ts";
 import { findInstalledInTransaction, findUndelivered, type Installed } from "../migration/installed.ts";
-import { readColumns, readSchema, readUniques, type LiveSchema } from "../migration/live-tables.ts";
+import { readSchema, type LiveSchema } from "../migration/live-tables.ts";
 import { coreTablesOf } from "../migration/lock-tables.ts";
 import { lookupFaults } from "../migration/lookup-tables.ts";
 import { planTables } from "../migration/managed-tables.ts";
@@ -209,17 +209,7 @@ async function checkTables(
 ): Promise<readonly string[]> {
   const all = [...definitions.values()];
   const existing = all.filter(({ isManaged }) => !isManaged);
-  const tables = existing.map(({ table }) => table);
-  const columns = await readColumns(client, tables);
-  const uniques = await readUniques(client, tables);
-  const findings = existing.map((definition) =>
-    checkExistingTable({
-      definition,
-      relations: live.relations,
-      columns: columns.filter(({ table }) => table === definition.table),
-      uniques: uniques.filter(({ table }) => table === definition.table),
-    }),
-  );
+  const findings = await checkExistingTables(client, existing, live.relations);
   const faults = [
     ...findings.flatMap((finding) => finding.faults),
     ...all.filter(({ isManaged }) => isManaged).flatMap((definition) => inTheWay(definition, live)),

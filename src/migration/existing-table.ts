@@ -1,5 +1,8 @@
+import type { ClientBase } from "pg";
+import { readColumns, readUniques } from "./live-tables.ts";
 import type { LiveColumn, LiveRelation, LiveUnique } from "./live-tables.ts";
 import { hint, questionOf } from "../kit/did-you-mean.ts";
+import { groupBy } from "../kit/group-by.ts";
 import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 
 /**
@@ -35,24 +38,31 @@ const columnTypes: Readonly<Record<FieldType, readonly string[]>> = {
 };
 
 /**
- * Compares the mapping of an existing table (`managed: false`) with the table.
+ * Compares the mappings of existing tables (`managed: false`) with the tables.
  *
- * @param relations Every table, view and foreign table of the schema; the definition's own may be
- *   missing.
- * @param columns Columns of the table.
- * @param uniques Unique indexes of the table.
+ * @param relations Every table, view and foreign table of the schemas; those of the definitions may
+ *   be missing.
  */
-export function checkExistingTable({
-  definition,
-  relations,
-  columns,
-  uniques,
-}: {
-  readonly definition: Definition;
-  readonly relations: readonly LiveRelation[];
-  readonly columns: readonly LiveColumn[];
-  readonly uniques: readonly LiveUnique[];
-}): TableFindings {
+export async function checkExistingTables(
+  client: ClientBase,
+  definitions: readonly Definition[],
+  relations: readonly LiveRelation[],
+): Promise<readonly TableFindings[]> {
+  const tables = definitions.map(({ table }) => table);
+  const columns = groupBy(await readColumns(client, tables), ({ table }) => table);
+  const uniques = groupBy(await readUniques(client, tables), ({ table }) => table);
+  return definitions.map((definition) => {
+    const { table } = definition;
+    return checkTable(definition, relations, columns.get(table) ?? [], uniques.get(table) ?? []);
+  });
+}
+
+function checkTable(
+  definition: Definition,
+  relations: readonly LiveRelation[],
+  columns: readonly LiveColumn[],
+  uniques: readonly LiveUnique[],
+): TableFindings {
   const { table, fields, key, remark } = definition;
   const tablePath = [table === definition.name ? "name" : "table"];
   const found = relations.find(({ name }) => name === table);
