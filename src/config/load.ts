@@ -1,4 +1,4 @@
-import { readFileSync, statSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import { contradictions } from "./contradictions.ts";
 import { counted } from "../kit/counted.ts";
@@ -47,7 +47,8 @@ export function configDirOf({ env, cwd }: Environment): string {
  */
 export function loadConfig({ env, cwd, program }: Environment & { readonly program: ProgramName }): Config {
   const configDir = configDirOf({ env, cwd });
-  const isFolder = statSync(configDir, { throwIfNoEntry: false })?.isDirectory() === true;
+  // Only a folder is there under a name that ends with a slash. Never throws.
+  const isFolder = existsSync(`${configDir}/`);
   const faults =
     env["SVC_CONFIG_DIR"] && !isFolder
       ? [`SVC_CONFIG_DIR: expected the path of a folder; ${configDir} is none`]

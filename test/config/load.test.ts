@@ -311,6 +311,9 @@ webhooks: { backoff: "\${WAITS}", allowedNetworks: ["\${NET}", "\${NONE:-}"] }`,
 
     expect(load("http: { port: 4 }", { SVC_CONFIG_DIR: "elsewhere" }).http.port).to.equal(5);
     expect(configDirOf({ env: { SVC_CONFIG_DIR: "/etc/svc" }, cwd })).to.equal("/etc/svc");
+    expect(() => load(undefined, { SVC_CONFIG_DIR: "elsewhere/service.yaml/x" })).to.throw(
+      "SVC_CONFIG_DIR: expected the path of a folder",
+    );
   });
 
   it("refuses a file that has another ending, or leads nowhere, instead of taking the defaults", () => {
