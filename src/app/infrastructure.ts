@@ -95,10 +95,13 @@ export async function openInfrastructure({
     const tracing = await startTracing({ settings: config.tracing, log });
     // Closed last, so that the spans of all other parts are sent.
     closers.push(() => tracing.close());
-    const [storage, broker] = await settled([
-      orGiveUp(openPreparedStorage({ opening, checked, actor }), giveUp),
+    const servers = [
+      orGiveUp(openPreparedStorage(opening, checked, actor), giveUp),
       orGiveUp(openBroker(opening), giveUp),
-    ]);
+    ] as const;
+    // Both have ended before what one of them has opened is closed.
+    await Promise.allSettled(servers);
+    const [storage, broker] = await Promise.all(servers);
     addScrapeSources({ metrics, broker, ...storage });
     const { database, isEmbedded } = storage;
     const processId = randomUUID();
@@ -148,15 +151,11 @@ function openSharedSlots(id: string, { isEmbedded }: Storage): SharedSlots {
   return shared;
 }
 
-async function openPreparedStorage({
-  opening,
-  checked,
-  actor,
-}: {
-  readonly opening: Opening;
-  readonly checked: CheckedConfiguration;
-  readonly actor: Actor;
-}): Promise<Storage> {
+async function openPreparedStorage(
+  opening: Opening,
+  checked: CheckedConfiguration,
+  actor: Actor,
+): Promise<Storage> {
   const { readiness, signal } = opening;
   const storage = await openStorage(opening);
   await prepareDatabase({ checked, storage, actor, readiness, signal });
@@ -187,13 +186,4 @@ async function orGiveUp<T>(opening: Promise<T>, giveUp: AbortController): Promis
     giveUp.abort(error);
     throw error;
   }
-}
-
-/**
- * Works like Promise.all, but rejects only when both promises are settled, so that opened parts can
- * be closed.
- */
-async function settled<A, B>([one, other]: [Promise<A>, Promise<B>]): Promise<[A, B]> {
-  await Promise.allSettled([one, other]);
-  return Promise.all([one, other]);
 }

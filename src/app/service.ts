@@ -82,10 +82,11 @@ export async function startService({
         // On the embedded database, a second row is that of a process that died.
         if (!isEmbedded) sharedSlots.see(ids);
       },
-      onRegistered: () => void reloadIfStale({ source, program, reloader, registration, log }),
+      onRegistered: () => void reloadIfStale(source, program, reload),
     });
+    const reload = (): Promise<void> => reloadAndNote(reloader, registration, log);
     const registered = runWorkers([registration], log);
-    onReload(() => void reload({ reloader, registration, log }));
+    onReload(() => void reload());
     readiness.watch("configuration", () => Promise.resolve(reloader.describe()));
     const failed = Promise.race([program.failed, registered.failed]);
     failed.catch(() => undefined);
@@ -121,27 +122,17 @@ async function firstTokenFile(
  * Reloads when the files have changed since they were read: a start may wait hours for its servers.
  * Reloads faulty files too, because the reload reports the faults. Never rejects.
  */
-async function reloadIfStale({
-  source,
-  program,
-  ...given
-}: { readonly source: ConfigurationSource; readonly program: Program } & Parameters<
-  typeof reload
->[0]): Promise<void> {
-  const found = await source.read().catch(() => undefined);
-  if (found?.hash !== program.configuration().hash) await reload(given);
+async function reloadIfStale(
+  { read }: ConfigurationSource,
+  program: Program,
+  reload: () => Promise<void>,
+): Promise<void> {
+  const found = await read().catch(() => undefined);
+  if (found?.hash !== program.configuration().hash) await reload();
 }
 
 /** Reloads for a signal, and records the outcome. Never rejects. */
-async function reload({
-  reloader,
-  registration,
-  log,
-}: {
-  readonly reloader: Reloader;
-  readonly registration: Registration;
-  readonly log: Log;
-}): Promise<void> {
+async function reloadAndNote(reloader: Reloader, registration: Registration, log: Log): Promise<void> {
   try {
     await registration.note(await reloader.reload());
   } catch (error) {
