@@ -16,7 +16,7 @@ import { findInstalledInTransaction, findUndelivered, type Installed } from "../
 import { readSchema, type LiveSchema } from "../migration/live-tables.ts";
 import { coreTablesOf } from "../migration/lock-tables.ts";
 import { lookupFaults } from "../migration/lookup-tables.ts";
-import { planTables } from "../migration/managed-tables.ts";
+import { planTables, type TablesPlan } from "../migration/managed-tables.ts";
 import { tableIndexesOf } from "../migration/table-indexes.ts";
 import { valueLimitsOf } from "../migration/value-limits.ts";
 import {
@@ -31,7 +31,7 @@ import {
 } from "./wanted-resources.ts";
 
 /** The plan of a migration. */
-export interface MigrationPlan {
+export interface MigrationPlan extends Pick<TablesPlan, "losses" | "impossible" | "notes" | "leftAlone"> {
   /** Migrations by hand, which run before `steps`, each in a transaction of its own. */
   readonly byHand: readonly HandMigration[];
   /** Steps in the order in which they run, in one transaction; empty when no migration is due. */
@@ -40,14 +40,6 @@ export interface MigrationPlan {
   readonly changed: readonly string[];
   /** Tables that new foreign keys reference, in the same form. Locked against writers only. */
   readonly referred: readonly string[];
-  /** Data, indexes and constraints that would be lost. Refused unless losses are allowed. */
-  readonly losses: readonly string[];
-  /** Changes that the existing rows and objects do not allow. Always refused. */
-  readonly impossible: readonly string[];
-  /** Remarks for the operator. */
-  readonly notes: readonly string[];
-  /** Objects on the managed tables that others created or that were changed by hand. They stay. */
-  readonly leftAlone: readonly string[];
 }
 
 /** The database and its wanted state. */
@@ -99,16 +91,8 @@ function noted(planned: MigrationPlan): MigrationPlan {
  */
 function planAfter(reason: string, core: readonly Step[]): MigrationPlan {
   const notes = [`The rest cannot be planned before the migrations by hand are applied. ${reason}`];
-  return {
-    byHand: [],
-    steps: core,
-    changed: [],
-    referred: [],
-    losses: [],
-    impossible: [],
-    notes,
-    leftAlone: [],
-  };
+  const none = { byHand: [], changed: [], referred: [], losses: [], impossible: [], leftAlone: [] };
+  return { ...none, steps: core, notes };
 }
 
 /** Returns the steps of the core migrations that the database lacks. */

@@ -41,13 +41,13 @@ export interface TablesPlan {
   readonly ends: Ends;
   /** Tables whose captures must be made again, see `ChangePlan`. */
   readonly retyped: readonly string[];
-  /** Losses, each a sentence. */
+  /** Data, indexes and constraints that would be lost. Refused unless losses are allowed. */
   readonly losses: readonly string[];
-  /** Changes that the existing rows and objects do not allow. */
+  /** Changes that the existing rows and objects do not allow. Always refused. */
   readonly impossible: readonly string[];
-  /** Steps that may fail, without loss. */
+  /** Remarks for the operator, such as steps that may fail without loss. */
   readonly notes: readonly string[];
-  /** Objects that another program made or changed, and that stay. */
+  /** Objects on the managed tables that others created or that were changed by hand. They stay. */
   readonly leftAlone: readonly string[];
 }
 

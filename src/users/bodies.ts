@@ -5,6 +5,7 @@ import { compileRules, validate, type CompiledRules } from "../validation/valida
 import type { RuleSpecs } from "../validation/syntax.ts";
 import { resolveDate } from "../validation/dates.ts";
 import { emailFault, nameFault, subjectFault } from "./input.ts";
+import type { UserChanges } from "./store.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
@@ -47,11 +48,7 @@ export interface TokenBody {
 }
 
 /** The body of a user; missing keys are undefined. */
-export interface UserBody {
-  readonly name?: string;
-  readonly email?: string;
-  readonly isAdmin?: boolean;
-  readonly isDisabled?: boolean;
+export interface UserBody extends Omit<UserChanges, "jwt"> {
   /** Subject of the user's JWTs. Null: the user has no JWTs. */
   readonly subject?: string | null;
 }

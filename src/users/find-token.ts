@@ -1,7 +1,7 @@
 import type { Sql } from "../db/sql.ts";
 import { createBatcher } from "../kit/batcher.ts";
 import { setBounded } from "../kit/bounded-map.ts";
-import { noClaims } from "../kit/caller.ts";
+import { noClaims, type Caller } from "../kit/caller.ts";
 import { messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Identifier } from "./authenticate.ts";
@@ -30,17 +30,13 @@ const maxFound = 10_000;
 /** Limit of the tokens of one look-up, and of concurrent look-ups. */
 const lookUps = { tokens: 100, atWork: 4 };
 
-interface FoundToken {
+interface FoundToken extends Pick<Caller, "id" | "name" | "email" | "isAdmin"> {
   readonly tokenId: number;
   readonly hash: string;
   readonly scopes: readonly string[];
   readonly expiresAt: Date | null;
   readonly state: "valid" | "revoked" | "expired" | "disabled";
   readonly isUseUnnoted: boolean;
-  readonly id: number;
-  readonly name: string;
-  readonly email: string;
-  readonly isAdmin: boolean;
 }
 
 // The database's clock decides on expiry, since all processes share it.

@@ -10,11 +10,7 @@ import { emailFault, subjectFault } from "./input.ts";
 import type { JwtVerifier, VerifiedJwt } from "./jwt.ts";
 import type { UserStore } from "./store.ts";
 
-interface FoundUser {
-  readonly id: number;
-  readonly name: string;
-  readonly email: string;
-  readonly isAdmin: boolean;
+interface FoundUser extends Pick<Caller, "id" | "name" | "email" | "isAdmin"> {
   readonly isDisabled: boolean;
 }
 

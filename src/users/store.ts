@@ -28,11 +28,7 @@ export interface User {
 }
 
 /** A user to create. */
-export interface NewUser extends Partial<JwtSubject> {
-  readonly name: string;
-  readonly email: string;
-  readonly isAdmin: boolean;
-}
+export type NewUser = Pick<User, "name" | "email" | "isAdmin"> & Partial<JwtSubject>;
 
 /** Changes of a user; missing fields stay. */
 export interface UserChanges {

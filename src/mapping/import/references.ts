@@ -59,8 +59,8 @@ export function findReferences({
     const from = byOid.get(constraint.relation) as ChosenTable;
     const [column = 0, ...more] = constraint.columns;
     const name = (number: number): string => from.fields.get(number) ?? String(number);
-    const reason = obstacleOf(constraint, from, byOid.get(constraint.target), isUnique, refused);
     const to = byOid.get(constraint.target);
+    const reason = obstacleOf(constraint, from, to, isUnique, refused);
     if (more.length > 0 && reason !== undefined)
       remarks.get(from)?.push(`${constraint.columns.map(name).join(" and ")}: ${reason}.`);
     else if (reason !== undefined) plain.get(from)?.set(column, reason);

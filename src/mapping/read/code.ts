@@ -60,7 +60,7 @@ export async function loadCode(draft: Draft, configDir: string, limitMs = longes
     return;
   }
   for (const [name, value] of Object.entries(exported)) {
-    if (!isExportName(name)) {
+    if (!exportNames.some((known) => known === name)) {
       draft.report(["module"], `unknown export "${name}"${hint(name, exportNames)}`);
     } else if (typeof value !== "function") {
       draft.report(["module"], `expected the export "${name}" to be a function`);
@@ -73,10 +73,6 @@ export async function loadCode(draft: Draft, configDir: string, limitMs = longes
       draft.code = { ...draft.code, [name]: value };
     }
   }
-}
-
-function isExportName(name: string): name is keyof CodeModule {
-  return exportNames.some((known) => known === name);
 }
 
 /**

@@ -83,9 +83,8 @@ const int32 = 2n ** 31n;
 const int64 = 2n ** 63n;
 const dateTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
-const expectedTime = unless(
-  "now, or a time such as 2026-03-28T14:30:00Z",
-  (value) => matches(value, dateTime) && parseDateText(String(value)) !== undefined,
+const expectedTime = unless("now, or a time such as 2026-03-28T14:30:00Z", (value) =>
+  isText(value, (text) => dateTime.test(text) && parseDateText(text) !== undefined),
 );
 
 /** Expected forms of literals; undefined for a valid literal. */
@@ -128,10 +127,6 @@ function unless(
 
 function isText(value: unknown, isFine: (text: string) => boolean): boolean {
   return typeof value === "string" && isFine(value);
-}
-
-function matches(value: unknown, pattern: RegExp): boolean {
-  return typeof value === "string" && pattern.test(value);
 }
 
 function isWithin(value: unknown, limit: bigint): boolean {
