@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Actor } from "../kit/actor.ts";
-import { configDirOf, loadConfig, settingIn, type Config } from "../config/load.ts";
+import { configDirOf, loadConfig, settingIn, type Config, type Environment } from "../config/load.ts";
 import { fixedSettings, placeOf, settingKeys } from "../config/settings.ts";
 import type { ProgramName } from "../config/programs.ts";
 import { createLazyModelsClient, type ModelsClient } from "../db/models-client.ts";
@@ -48,11 +48,7 @@ export async function readConfiguration({
   env,
   cwd,
   program,
-}: {
-  readonly env: NodeJS.ProcessEnv;
-  readonly cwd: string;
-  readonly program: ProgramName;
-}): Promise<CheckedConfiguration> {
+}: Environment & { readonly program: ProgramName }): Promise<CheckedConfiguration> {
   const configDir = configDirOf({ env, cwd });
   const [settings, mapping, migrations] = await Promise.allSettled([
     // Runs in a promise of its own, so that faults of one part do not hide those of the other.

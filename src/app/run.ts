@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Environment } from "../config/load.ts";
 import type { ServiceName } from "../config/programs.ts";
 import { readConfiguration, type CheckedConfiguration } from "./configuration.ts";
 import { messageOf, OperatorError } from "../kit/errors.ts";
@@ -17,10 +18,8 @@ import { unknownVariables } from "../config/unknown-variables.ts";
 import { aborted, endsWithin } from "../kit/worker.ts";
 
 /** Options that a program gets from its process. */
-export interface ServeOptions {
+export interface ServeOptions extends Environment {
   readonly program: ServiceName;
-  readonly env: NodeJS.ProcessEnv;
-  readonly cwd: string;
   /** Version of the service, for the metrics. */
   readonly version: string;
   /** Aborts when the process must stop; the reason is the name of the signal. */

@@ -1,6 +1,6 @@
 import { applyCoreMigrations } from "../app/apply-migration.ts";
 import { operatorActor } from "../kit/actor.ts";
-import { loadConfig, type Config } from "../config/load.ts";
+import { loadConfig, type Config, type Environment } from "../config/load.ts";
 import type { CommandContext } from "../db/command-context.ts";
 import { openDatabase, waitForDatabase, type Database } from "../db/client.ts";
 import { openEmbedded } from "../embedded/embedded.ts";
@@ -36,10 +36,8 @@ export interface AdminContext extends CommandContext {
   readonly loadEligibility: () => Promise<Eligibility>;
 }
 
-/** Sources of the settings of a command. */
-export interface AdminOptions {
-  readonly env: NodeJS.ProcessEnv;
-  readonly cwd: string;
+/** Sources of the settings of a command, and its log. */
+export interface AdminOptions extends Environment {
   readonly log: Log;
 }
 

@@ -2,7 +2,7 @@ import { Command, CommanderError } from "commander";
 import { openAdmin, openMigratedAdmin, type AdminContext } from "./context.ts";
 import { addAuditCommand } from "./audit-command.ts";
 import { describeFailure, type Terminal } from "../kit/cli-output.ts";
-import { configDirOf } from "../config/load.ts";
+import { configDirOf, type Environment } from "../config/load.ts";
 import { readConfiguration, type CheckedConfiguration } from "../app/configuration.ts";
 import { addDeliveryCommands } from "../deliveries/commands.ts";
 import { addEraseCommand } from "../deliveries/erase-command.ts";
@@ -24,9 +24,7 @@ const failed = 1;
 const wrongUsage = 2;
 
 /** Environment of a run of `svc-admin`: its inputs and its terminal. */
-export interface AdminEnvironment {
-  readonly env: NodeJS.ProcessEnv;
-  readonly cwd: string;
+export interface AdminEnvironment extends Environment {
   readonly terminal: Terminal;
 }
 

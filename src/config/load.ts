@@ -25,7 +25,8 @@ import { compareFaults, faultText, type Fault } from "./yaml-source.ts";
  */
 export type Config = ReturnType<typeof toConfig>;
 
-interface Environment {
+/** Sources of the settings of a program. */
+export interface Environment {
   readonly env: NodeJS.ProcessEnv;
   /** Folder to which relative paths refer. */
   readonly cwd: string;
@@ -152,8 +153,8 @@ function valueFaults(kind: Kind<unknown>, { value, fault }: GivenValue): readonl
 function readEnvironment(
   env: NodeJS.ProcessEnv,
   faults: string[],
-): Map<SettingKey, { readonly text: string; readonly variable: string }> {
-  const given = new Map<SettingKey, { readonly text: string; readonly variable: string }>();
+): ReadonlyMap<SettingKey, { readonly text: string; readonly variable: string }> {
+  const given = new Map<SettingKey, { text: string; variable: string }>();
   for (const key of settingKeys) {
     const setting = settings[key];
     if (!("env" in setting)) continue;

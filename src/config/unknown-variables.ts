@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { configDirOf } from "./load.ts";
+import { configDirOf, type Environment } from "./load.ts";
 import { questionOf } from "../kit/did-you-mean.ts";
 import { settings } from "./settings.ts";
 
@@ -15,13 +15,7 @@ const ofKubernetes = /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_(TCP|UDP)(_|$)/;
  * would otherwise keep its default without notice. Leaves out variables that `service.yaml` uses as
  * `${NAME}`.
  */
-export function unknownVariables({
-  env,
-  cwd,
-}: {
-  readonly env: NodeJS.ProcessEnv;
-  readonly cwd: string;
-}): readonly string[] {
+export function unknownVariables({ env, cwd }: Environment): readonly string[] {
   const known = Object.values(settings).flatMap((setting) => {
     if (!("env" in setting)) return [];
     return "isSecret" in setting ? [setting.env, `${setting.env}_FILE`] : [setting.env];
