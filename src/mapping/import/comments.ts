@@ -47,17 +47,19 @@ export function tableComments({
       (condition) => `Checked by the database only: ${condition.replaceAll(/\s+/g, " ")}`,
     ),
   ];
-  const ofFields = fields.map(({ name, field, imported }): [string, readonly string[]] => [
-    `fields.${name}`,
-    [
-      ...linesOf(imported.column.comment),
-      ...(references.plain.get(imported.column.number) === undefined
-        ? []
-        : [`No reference: ${references.plain.get(imported.column.number)}.`]),
-      ...linesOf(imported.typed.remark === undefined ? null : `Note: ${imported.typed.remark}.`),
-      ...hintsOf({ name, field, imported }, isView),
-    ],
-  ]);
+  const ofFields = fields.map((one): [string, readonly string[]] => {
+    const { column, typed } = one.imported;
+    const reason = references.plain.get(column.number);
+    return [
+      `fields.${one.name}`,
+      [
+        ...linesOf(column.comment),
+        ...(reason === undefined ? [] : [`No reference: ${reason}.`]),
+        ...linesOf(typed.remark === undefined ? null : `Note: ${typed.remark}.`),
+        ...hintsOf(one, isView),
+      ],
+    ];
+  });
   return {
     comments: {
       "": head.flatMap(linesOf),
@@ -89,79 +91,65 @@ function remarksOf({
   readonly ownTriggers: readonly Trigger[];
   readonly isView: boolean;
 }): readonly string[] {
+  const { kind, children, replaced } = relation;
+  const isTable = !isView && kind !== "foreign table";
   return [
-    ...(key.remark === undefined ? [] : [key.remark]),
-    ...(relation.kind === "materialized view"
-      ? [
-          relation.isPopulated
-            ? "It shows the rows of its last REFRESH."
-            : "It answers 503 until its first REFRESH, and then shows the rows of the last one.",
-        ]
-      : []),
-    ...(relation.kind === "foreign table"
-      ? ["A foreign table: its changes cannot be captured, so that it is read-only here and sends no events."]
-      : []),
-    ...(!isView && relation.kind !== "foreign table" && ownTriggers.length === 0
-      ? ["Its changes make no events: the role of svc lacks the privilege TRIGGER on it."]
-      : []),
-    ...(relation.hasRowSecurity
-      ? ["It has row level security: svc sees and changes only what the policies allow its own role."]
-      : []),
-    ...(relation.children.length > 0
-      ? [`It also shows the rows of the tables that inherit from it: ${relation.children.join(", ")}.`]
-      : []),
-    ...(needed.length > 0
-      ? [
-          relation.fillsRows
-            ? `${needed.join(", ")} must have a value, and no field holds it: a trigger of the table has to fill it.`
-            : `No record can be created: ${needed.join(", ")} must have a value, and no field holds it.`,
-        ]
-      : []),
-    ...(relation.replaced.length > 0 && !isView
-      ? [`A rule of its own replaces ${relation.replaced.join(" and ")}, which svc therefore leaves out.`]
-      : []),
-    ...deniedWrites(relation, isView),
-  ];
+    key.remark,
+    kind === "materialized view" &&
+      (relation.isPopulated
+        ? "It shows the rows of its last REFRESH."
+        : "It answers 503 until its first REFRESH, and then shows the rows of the last one."),
+    kind === "foreign table" &&
+      "A foreign table: its changes cannot be captured, so that it is read-only here and sends no events.",
+    isTable &&
+      ownTriggers.length === 0 &&
+      "Its changes make no events: the role of svc lacks the privilege TRIGGER on it.",
+    relation.hasRowSecurity &&
+      "It has row level security: svc sees and changes only what the policies allow its own role.",
+    children.length > 0 &&
+      `It also shows the rows of the tables that inherit from it: ${children.join(", ")}.`,
+    needed.length > 0 &&
+      (relation.fillsRows
+        ? `${needed.join(", ")} must have a value, and no field holds it: a trigger of the table has to fill it.`
+        : `No record can be created: ${needed.join(", ")} must have a value, and no field holds it.`),
+    replaced.length > 0 &&
+      !isView &&
+      `A rule of its own replaces ${replaced.join(" and ")}, which svc therefore leaves out.`,
+    ...(isTable ? deniedWrites(relation) : []),
+  ].filter((line) => typeof line === "string");
 }
 
-function deniedWrites(
-  { mayInsert, deniedSequences, mayUpdate, mayDelete, kind }: ChosenTable["relation"],
-  isView: boolean,
-): readonly string[] {
-  if (isView || kind === "foreign table") return [];
-  const denied = [
-    ...(mayInsert ? [] : ["INSERT"]),
-    ...(mayUpdate ? [] : ["UPDATE"]),
-    ...(mayDelete ? [] : ["DELETE"]),
-  ];
+function deniedWrites({
+  mayInsert,
+  deniedSequences,
+  mayUpdate,
+  mayDelete,
+}: ChosenTable["relation"]): readonly string[] {
+  const denied = [!mayInsert && "INSERT", !mayUpdate && "UPDATE", !mayDelete && "DELETE"].filter(
+    (what) => what !== false,
+  );
   return [
-    ...(denied.length === 0 ? [] : [`The role of svc lacks the privilege ${denied.join(", ")} on it.`]),
-    ...(deniedSequences.length === 0
-      ? []
-      : [
-          `The role of svc lacks the privilege USAGE on ${deniedSequences.join(", ")}: no record can be created.`,
-        ]),
-  ];
+    denied.length > 0 && `The role of svc lacks the privilege ${denied.join(", ")} on it.`,
+    deniedSequences.length > 0 &&
+      `The role of svc lacks the privilege USAGE on ${deniedSequences.join(", ")}: no record can be created.`,
+  ].filter((line) => line !== false);
 }
 
 function hintsOf({ name, field, imported }: FieldOfColumn, isView: boolean): readonly string[] {
-  const isMissing = field.type === "DateTime" && imported.isNotNull && imported.default === undefined;
-  const secrets = field.type === "String" && isSecret(imported.column.name) ? [secretHint] : [];
-  if (isView) return secrets;
+  const isTime = field.type === "DateTime" && imported.isNotNull && !isView;
   return [
-    ...(isMissing && /^(?:created|inserted)_?(?:at|on)$/i.test(name)
-      ? ["With `default: now`, svc fills it in, and clients need not send it."]
-      : []),
-    ...(field.type === "DateTime" &&
-    imported.isNotNull &&
-    /^(?:updated|modified|changed)_?(?:at|on)$/i.test(name)
-      ? ["With `updatedAt: true`, svc sets it at each change, and clients need not send it."]
-      : []),
-    ...secrets,
-  ];
+    isTime &&
+      imported.default === undefined &&
+      /^(?:created|inserted)_?(?:at|on)$/i.test(name) &&
+      "With `default: now`, svc fills it in, and clients need not send it.",
+    isTime &&
+      /^(?:updated|modified|changed)_?(?:at|on)$/i.test(name) &&
+      "With `updatedAt: true`, svc sets it at each change, and clients need not send it.",
+    field.type === "String" &&
+      isSecret(imported.column.name) &&
+      "It may be a secret: a `transform` without it keeps it out of answers and webhooks.",
+  ].filter((line) => line !== false);
 }
-
-const secretHint = "It may be a secret: a `transform` without it keeps it out of answers and webhooks.";
 
 const longestComment = 4_000;
 
