@@ -45,41 +45,36 @@ export interface ObjectChange {
 /** Origin of an object according to the record. */
 type Origin = "made" | "found" | "remade" | "theirs";
 
+/** The changes of the schema engine, and what the decisions on them follow from. */
+interface Given {
+  readonly statements: readonly Statement[];
+  readonly wanted: readonly WantedTable[];
+  /** Objects of the managed tables. */
+  readonly objects: readonly LiveObject[];
+  readonly made: ReadonlyMap<string, MadeObject>;
+  /** Sequences that belong to their columns. */
+  readonly sequences: readonly OwnedSequence[];
+  /** Keys (`keyOf`) of the objects that are recreated when they are dropped with a column. */
+  readonly again: ReadonlySet<string>;
+}
+
 /**
  * Decides on the changes of the schema engine. Pure.
  *
  * When the mapping file did not change its wish for a column, a change by hand stays. When it did,
  * the change is made. Of indexes and constraints, only those of the service are dropped or
  * replaced.
- *
- * @param objects Objects of the managed tables.
- * @param sequences Sequences that belong to their columns.
- * @param again Keys (`keyOf`) of the objects that are recreated when they are dropped together with
- *   a column.
  */
-export function judgeChanges({
-  statements,
-  wanted,
-  objects,
-  made,
-  sequences,
-  again,
-}: {
-  readonly statements: readonly Statement[];
-  readonly wanted: readonly WantedTable[];
-  readonly objects: readonly LiveObject[];
-  readonly made: ReadonlyMap<string, MadeObject>;
-  readonly sequences: readonly OwnedSequence[];
-  readonly again: ReadonlySet<string>;
-}): ChangePlan {
+export function judgeChanges(given: Given): ChangePlan {
+  const { statements, wanted, objects, made, again } = given;
   const live = new Map(objects.map((object) => [keyOfObject(object), object]));
   const changes = statements.flatMap((statement) =>
     statement.clauses.map((clause) => objectChangeOf(statement, clause, live, objects)),
   );
   const tables = new Map(wanted.map((one) => [one.table, one]));
-  const left = leftOf({ changes, tables, objects, made, sequences });
+  const left = leftOf(changes, tables, given);
   const kept = changes.filter((change) => !left.includes(change));
-  const originOf = (object: LiveObject): Origin => originIn({ object, tables, made });
+  const originOf = (object: LiveObject): Origin => originIn(object, tables, made);
 
   const added = new Map(
     kept.filter(({ clause }) => clause.action === "add").map(({ key, table }) => [key, table]),
@@ -158,19 +153,11 @@ function objectChangeOf(
 }
 
 /** Returns the changes that are left out, because they would undo a change by hand. */
-function leftOf({
-  changes,
-  tables,
-  objects,
-  made,
-  sequences,
-}: {
-  readonly changes: readonly ObjectChange[];
-  readonly objects: readonly LiveObject[];
-  readonly tables: ReadonlyMap<string, WantedTable>;
-  readonly made: ReadonlyMap<string, MadeObject>;
-  readonly sequences: readonly OwnedSequence[];
-}): readonly ObjectChange[] {
+function leftOf(
+  changes: readonly ObjectChange[],
+  tables: ReadonlyMap<string, WantedTable>,
+  { objects, made, sequences }: Given,
+): readonly ObjectChange[] {
   const isAskedBefore = ({ clause, table, key, object }: ObjectChange): boolean => {
     const wanted = tables.get(table);
     const wish = wanted?.columns.find(({ name }) => name === clause.name)?.wish;
@@ -230,15 +217,11 @@ function isList({ type }: ColumnWish): boolean {
   return type.includes("[]");
 }
 
-function originIn({
-  object,
-  tables,
-  made,
-}: {
-  readonly object: LiveObject;
-  readonly tables: ReadonlyMap<string, WantedTable>;
-  readonly made: ReadonlyMap<string, MadeObject>;
-}): Origin {
+function originIn(
+  object: LiveObject,
+  tables: ReadonlyMap<string, WantedTable>,
+  made: ReadonlyMap<string, MadeObject>,
+): Origin {
   const known = made.get(keyOfObject(object));
   if (known !== undefined) return isSame(object, known) ? (known.isMade ? "made" : "found") : "remade";
   const table = tables.get(object.table);

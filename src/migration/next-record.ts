@@ -12,21 +12,8 @@ export interface NextRecord {
   readonly leftAlone: readonly LiveObject[];
 }
 
-/**
- * Returns the record after the plan is done. Pure.
- *
- * A part belongs to the service when the plan makes it, or when it is on record. In a table from a
- * version without a record, a part that equals the mapping file belongs to it, too. A part of
- * another program that equals the mapping file is recorded as found: it is used, and never dropped.
- */
-export function nextRecord({
-  wanted,
-  objects,
-  made,
-  seen,
-  changePlan,
-  valueChecks,
-}: {
+/** What the next record follows from. */
+interface Given {
   readonly wanted: readonly WantedTable[];
   readonly objects: readonly LiveObject[];
   readonly made: ReadonlyMap<string, MadeObject>;
@@ -37,12 +24,23 @@ export function nextRecord({
   readonly seen: ReadonlySet<string>;
   readonly changePlan: ChangePlan;
   readonly valueChecks: ChecksPlan;
-}): NextRecord {
+}
+
+/**
+ * Returns the record after the plan is done. Pure.
+ *
+ * A part belongs to the service when the plan makes it, or when it is on record. In a table from a
+ * version without a record, a part that equals the mapping file belongs to it, too. A part of
+ * another program that equals the mapping file is recorded as found: it is used, and never dropped.
+ */
+export function nextRecord(given: Given): NextRecord {
+  const { wanted, objects, made, changePlan, valueChecks } = given;
   const notes: string[] = [];
   const leftAlone: LiveObject[] = [];
-  const rows = wanted.flatMap(({ table, columns, before }) => {
+  const rows = wanted.flatMap((one) => {
+    const { table, before } = one;
     const live = objects.filter((object) => object.table === table);
-    const next = rowsOf({ table, columns, before, live, made, seen, changePlan, valueChecks });
+    const next = rowsOf(one, live, given);
     const kept = new Set(next.map(({ kind, name }) => keyOf(kind, table, name)));
     const asked = new Set(valueChecks.checks.filter(({ isMade }) => isMade).map(keyOfObject));
     const isGone = (key: string): boolean => changePlan.dropped.has(key) || valueChecks.dropped.has(key);
@@ -62,29 +60,18 @@ export function nextRecord({
         return (!kept.has(key) || (!object.isPlain && !asked.has(key))) && !isGone(key);
       }),
     );
-    return isDue({ table, next, made, live, changePlan, valueChecks }) ? [[table, next] as const] : [];
+    return isDue(table, next, live, given) ? [[table, next] as const] : [];
   });
   return { rows, notes, leftAlone };
 }
 
 type Row = Omit<MadeObject, "table">;
 
-function rowsOf({
-  table,
-  columns,
-  before,
-  live,
-  made,
-  seen,
-  changePlan,
-  valueChecks,
-}: Pick<WantedTable, "table" | "columns" | "before"> & {
-  readonly live: readonly LiveObject[];
-  readonly made: ReadonlyMap<string, MadeObject>;
-  readonly seen: ReadonlySet<string>;
-  readonly changePlan: ChangePlan;
-  readonly valueChecks: ChecksPlan;
-}): readonly Row[] {
+function rowsOf(
+  { table, columns, before }: WantedTable,
+  live: readonly LiveObject[],
+  { made, seen, changePlan, valueChecks }: Given,
+): readonly Row[] {
   const isNewTable = changePlan.added.has(keyOf("table", table, table));
   const isMade = (kind: Row["kind"], name: string): boolean => {
     const key = keyOf(kind, table, name);
@@ -131,21 +118,12 @@ function foundNote(table: string, kind: Row["kind"], name: string): string {
  * Returns whether the record of a table must be written: it changes, or the plan touches the
  * objects of its definitions.
  */
-function isDue({
-  table,
-  next,
-  made,
-  live,
-  changePlan,
-  valueChecks,
-}: {
-  readonly table: string;
-  readonly next: readonly Row[];
-  readonly made: ReadonlyMap<string, MadeObject>;
-  readonly live: readonly LiveObject[];
-  readonly changePlan: ChangePlan;
-  readonly valueChecks: ChecksPlan;
-}): boolean {
+function isDue(
+  table: string,
+  next: readonly Row[],
+  live: readonly LiveObject[],
+  { made, changePlan, valueChecks }: Given,
+): boolean {
   const last = [...made.values()].filter((one) => one.table === table);
   const changes = [...changePlan.added.values()].includes(table) || changePlan.touched.has(table);
   const checks = valueChecks.checks.some((one) => one.table === table && one.isNew);
