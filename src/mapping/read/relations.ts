@@ -25,6 +25,13 @@ interface BrokenReference {
   readonly target: Draft | undefined;
 }
 
+/** All files with their references. */
+interface Links {
+  readonly all: readonly Draft[];
+  readonly ends: readonly RelationEnd[];
+  readonly broken: readonly BrokenReference[];
+}
+
 /**
  * Resolves every `references`, and gives both resources their end of the relation.
  *
@@ -47,30 +54,23 @@ export function linkRelations(all: readonly Draft[], drafts: Drafts): void {
     ...linked.filter((one) => one.kind === "broken"),
     ...all.flatMap((draft) => faultyReferences(draft, drafts)),
   ];
-  for (const one of broken) keepNames({ broken: one, ends, all });
-  for (const draft of all) draft.mayHaveRelation = (name) => isInverse({ name, draft, all, ends, broken });
+  const links: Links = { all, ends, broken };
+  for (const one of broken) keepNames(one, links);
+  for (const draft of all) draft.mayHaveRelation = (name) => isInverse(name, draft, links);
 }
 
 /** Makes the relation names of a broken reference known at both ends, without a target. */
-function keepNames({
-  broken,
-  ends,
-  all,
-}: {
-  readonly broken: BrokenReference;
-  readonly ends: readonly RelationEnd[];
-  readonly all: readonly Draft[];
-}): void {
-  const { draft, as } = broken;
+function keepNames(reference: BrokenReference, { all, ends }: Links): void {
+  const { draft, as } = reference;
   keepName(draft, as);
   if (draft.content.name === undefined) return;
   const plain = inverseNameOf(draft.content.name);
-  const targets = broken.target === undefined ? all : [broken.target];
+  const targets = reference.target === undefined ? all : [reference.target];
   for (const target of targets) {
     keepName(target, plain);
     // This reference decides which of several references to a resource gets the plain name.
     const siblings = ends.filter((end) => end.draft === draft && end.target === target);
-    for (const name of [as, ...siblings.map(({ reference }) => reference.as)])
+    for (const name of [as, ...siblings.map((end) => end.reference.as)])
       keepName(target, `${plain}_by_${name}`);
   }
 }
@@ -83,19 +83,7 @@ function keepName({ fields, relations }: Draft, name: string): void {
  * Returns whether another file, whose name or fields are unknown, may give the draft a relation of
  * that name.
  */
-function isInverse({
-  name,
-  draft,
-  all,
-  ends,
-  broken,
-}: {
-  readonly name: string;
-  readonly draft: Draft;
-  readonly all: readonly Draft[];
-  readonly ends: readonly RelationEnd[];
-  readonly broken: readonly BrokenReference[];
-}): boolean {
+function isInverse(name: string, draft: Draft, { all, ends, broken }: Links): boolean {
   return all.some((other) => {
     const resource = other.content.name;
     if (resource === undefined) {
