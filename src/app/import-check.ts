@@ -5,6 +5,7 @@ import type { Fault } from "../config/yaml-source.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { FileContent, ImportedFile } from "../mapping/import/imported-table.ts";
 import { checkDefinitions } from "../mapping/load.ts";
+import { takenIndexName } from "../mapping/read/constraint-names.ts";
 import { schemasOf } from "../mapping/models.ts";
 import { checkExistingTables } from "../migration/existing-table.ts";
 import { readSchema } from "../migration/live-tables.ts";
@@ -96,7 +97,7 @@ export function refuse(fault: Fault, files: readonly ImportedFile[], refused: Ma
   const column = typeof field?.["column"] === "string" ? field["column"] : name;
   const place = `${table}\0${column}`;
   const isReference = field?.["references"] !== undefined;
-  const isIndex = fault.message.startsWith("its index would have the name");
+  const isIndex = fault.message.startsWith(takenIndexName);
   if (field === undefined) refused.set(table, fault.message);
   else if (isReference && (isIndex || key === "references" || key === "as" || key === "onDelete"))
     refused.set(`${place}\0references`, fault.message);

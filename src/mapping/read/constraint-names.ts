@@ -3,6 +3,9 @@ import type { YamlPath } from "../../config/yaml-source.ts";
 import { fittingName, maxNameBytes, partsOfTable, shortTable } from "../../db/names.ts";
 import { keysOf, type Draft } from "./draft.ts";
 
+/** Start of the message about a taken name, by which an import knows what to leave out. */
+export const takenIndexName = "its index would have the name";
+
 /**
  * Refuses mapping files whose tables would have two indexes or keys with the same name. Names such
  * as `<table>_<column>_idx` are cut to 63 bytes. Prisma refuses them too, but names lines of its
@@ -20,7 +23,7 @@ export function checkConstraintNames(drafts: readonly Draft[]): void {
     else
       draft.report(
         path,
-        `its index would have the name "${name}" (table and column, cut to ${maxNameBytes} bytes), like the one of ${other}; expected another table or column name`,
+        `${takenIndexName} "${name}" (table and column, cut to ${maxNameBytes} bytes), like the one of ${other}; expected another table or column name`,
         "key",
       );
   };
