@@ -1,9 +1,8 @@
 import type { Database } from "../db/client.ts";
-import { loadCoreMigrations, pendingMigrations } from "../migration/core-migrations.ts";
 import { findPendingByHand, titleOf } from "../migration/hand-migrations.ts";
 import { findInstalled } from "../migration/installed.ts";
 import { lookupFaults } from "../migration/lookup-tables.ts";
-import { refuseFaults, type MigrationTarget } from "./plan-migration.ts";
+import { dueCoreSteps, refuseFaults, type MigrationTarget } from "./plan-migration.ts";
 import { dueOf, removedResources, wantedResources } from "./wanted-resources.ts";
 
 /**
@@ -24,12 +23,11 @@ export async function migrationDue({
   const hand = await findPendingByHand(database.pool, byHand);
   // Migrations by hand may create the tables that the rules read.
   if (hand.length === 0) refuseFaults(await lookupFaults(database.pool, definitions));
-  const known = await loadCoreMigrations();
   const installed = await findInstalled(database.pool);
-  const pending = pendingMigrations(known, installed.migrations).map(({ name }) => `core migration ${name}`);
+  const core = await dueCoreSteps(installed);
   const wanted = wantedResources(definitions);
   return [
-    ...pending,
+    ...core.map(({ title }) => title),
     ...hand.map(titleOf),
     ...wanted.flatMap((resource) => {
       const due = dueOf(resource, installed);

@@ -1,15 +1,12 @@
 import { applyCoreMigrations } from "../app/apply-migration.ts";
+import { dueCoreSteps } from "../app/plan-migration.ts";
 import { operatorActor } from "../kit/actor.ts";
 import { loadConfig, type Config, type Environment } from "../config/load.ts";
 import type { CommandContext } from "../db/command-context.ts";
 import { openDatabase, waitForDatabase, type Database } from "../db/client.ts";
 import { openEmbedded } from "../embedded/embedded.ts";
 import { findInstalled } from "../migration/installed.ts";
-import {
-  inMigrationTransaction,
-  loadCoreMigrations,
-  pendingMigrations,
-} from "../migration/core-migrations.ts";
+import { inMigrationTransaction } from "../migration/core-migrations.ts";
 import { createIndexSql, createSql, createTransact } from "../db/sql.ts";
 import { refuseTransactionPooling } from "../db/transaction-pooling.ts";
 import { OperatorError } from "../kit/errors.ts";
@@ -101,8 +98,8 @@ export async function openMigratedAdmin(options: AdminOptions): Promise<AdminCon
 }
 
 async function ensureCoreTables({ config, database, url, log, actor }: AdminContext): Promise<void> {
-  const { migrations } = await findInstalled(database.pool);
-  if (pendingMigrations(await loadCoreMigrations(), migrations).length === 0) return;
+  const due = await dueCoreSteps(await findInstalled(database.pool));
+  if (due.length === 0) return;
   if (!config.database.autoMigrate) {
     throw new OperatorError(
       "The database does not have the service's tables of this version. Make them with: svc-admin migrate",
