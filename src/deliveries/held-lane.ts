@@ -19,6 +19,8 @@ export interface HeldLaneOptions extends PlaceOptions {
   readonly log: Log;
 }
 
+type ActiveSubscription = Extract<HeldSubscription, { readonly url: string }>;
+
 interface Sending {
   readonly userId: number;
   readonly ended: Promise<void>;
@@ -32,7 +34,7 @@ interface State {
   /** Subscriptions that are sending, by id. */
   readonly busy: Map<number, Sending>;
   /** Subscriptions that wait for a place, by id; the one that has waited longest is first. */
-  readonly waiting: Map<number, HeldSubscription>;
+  readonly waiting: Map<number, ActiveSubscription>;
   /** The subscription that was handled last: the next turn continues after it. */
   after: number;
 }
@@ -107,16 +109,16 @@ async function turn(state: State, signal: AbortSignal): Promise<void> {
 
 /** Handles a subscription. Returns whether nothing is left to do for it now. */
 async function lookAfter(state: State, one: HeldSubscription, signal: AbortSignal): Promise<boolean> {
-  const { subscriptionId, url, isActive, isOver, discardTo } = one;
+  const { subscriptionId, isOver, discardTo } = one;
   const { holdForMs } = state.options;
-  if (url === null) return drop(state, one, { reason: "The subscription was deleted." }, signal);
+  if (one.url === null) return drop(state, one, { reason: "The subscription was deleted." }, signal);
   if (discardTo !== null) {
     const reason = "The owner dropped what was held.";
     const isDone = await drop(state, one, { reason, upTo: discardTo }, signal);
     if (isDone) await state.options.held.endDiscard({ subscriptionId, upTo: discardTo });
     return isDone;
   }
-  if (isActive) {
+  if (one.isActive) {
     queue(state, one);
     startWaiting(state, signal);
   } else if (isOver) {
@@ -152,7 +154,7 @@ async function drop(
 }
 
 /** Adds an active subscription to the end of the queue for places. */
-function queue({ busy, waiting }: State, one: HeldSubscription): void {
+function queue({ busy, waiting }: State, one: ActiveSubscription): void {
   const { subscriptionId } = one;
   if (!busy.has(subscriptionId) && (waiting.has(subscriptionId) || waiting.size < mostWaiting))
     waiting.set(subscriptionId, one);
@@ -173,10 +175,9 @@ function startWaiting(state: State, signal: AbortSignal): void {
   }
 }
 
-function start(state: State, one: HeldSubscription, signal: AbortSignal): void {
+function start(state: State, one: ActiveSubscription, signal: AbortSignal): void {
   const { options, busy } = state;
   const { subscriptionId, userId } = one;
-  if (userId === null) return;
   const ended = send(state, one, signal)
     .catch((error: unknown) =>
       options.log.error({ err: error, subscriptionId }, "held deliveries not sent; trying again"),
@@ -196,11 +197,10 @@ function start(state: State, one: HeldSubscription, signal: AbortSignal): void {
  */
 async function send(
   { options, holder, alarm, waiting: others }: State,
-  { subscriptionId, url, userId, hasRateLimit }: HeldSubscription,
+  { subscriptionId, url, userId, rateLimit }: ActiveSubscription,
   signal: AbortSignal,
 ): Promise<void> {
   const { admission, held, flightMs, log } = options;
-  if (url === null || userId === null) return;
   let handled = 0;
   let sent = 0;
   let hasLease = false;
@@ -213,12 +213,12 @@ async function send(
     if (waitMs > longestWaitMs) break;
     if (waitMs > 0) await pause(waitMs, signal);
     // New events go first: behind a long replay they would wait for hours.
-    if (hasRateLimit && (await held.isPassed(subscriptionId))) {
+    if (rateLimit !== null && (await held.isPassed(subscriptionId))) {
       if (performance.now() - startedAt > longestTurnMs) break;
       await pause(giveWayMs, signal);
       continue;
     }
-    const limit = hasRateLimit ? 1 : Math.min(room, replayedAtOnce);
+    const limit = rateLimit !== null ? 1 : Math.min(room, replayedAtOnce);
     hasLease = true;
     const taken = await held.takeOldest({ subscriptionId, holder, flightMs, limit });
     if (taken.deliveries.length === 0) break;

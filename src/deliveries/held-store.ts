@@ -1,22 +1,16 @@
 import type { Sql } from "../db/sql.ts";
 import { offSince } from "../subscriptions/find-off.ts";
-import { takeHeldText } from "./store-texts.ts";
+import type { WaitingSubscription } from "./store.ts";
+import { heldOf, heldOrder, takeHeldText, waitingColumns, waitingSources } from "./store-texts.ts";
 import { toTaken, type TakenDeliveries, type TakenRow } from "./taken.ts";
 
 /** A subscription with held deliveries, or with deliveries to drop. */
-export interface HeldSubscription {
-  readonly subscriptionId: number;
-  /** Null when the subscription was deleted. */
-  readonly url: string | null;
-  readonly userId: number | null;
-  /** False also when the subscription's user is disabled. */
-  readonly isActive: boolean;
+export type HeldSubscription = WaitingSubscription & {
   /** Whether the subscription has been off for longer than deliveries are held. */
   readonly isOver: boolean;
-  readonly hasRateLimit: boolean;
   /** Id of the last held delivery that the owner drops, as a decimal string. */
   readonly discardTo: string | null;
-}
+};
 
 /** The statements on held deliveries. Each function runs one bounded statement. */
 export interface HeldStore {
@@ -64,7 +58,7 @@ export interface HeldStore {
 const findText = `
   WITH RECURSIVE held AS (
     (SELECT subscription_id FROM svc.deliveries WHERE held_at IS NOT NULL AND subscription_id > $1
-      ORDER BY subscription_id, event_id, id LIMIT 1)
+      ORDER BY ${heldOrder} LIMIT 1)
     UNION ALL
     SELECT (SELECT next.subscription_id FROM svc.deliveries AS next
       WHERE next.held_at IS NOT NULL AND next.subscription_id > held.subscription_id
@@ -73,31 +67,23 @@ const findText = `
   ), found AS (
     SELECT subscription_id FROM held WHERE subscription_id IS NOT NULL LIMIT $2
   )
-  SELECT found.subscription_id AS "subscriptionId", subscription.url, subscription.user_id AS "userId",
-    coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS "isActive",
-    coalesce(${offSince} < now() - $3 * interval '1 millisecond', false) AS "isOver",
-    subscription.rate_limit IS NOT NULL AS "hasRateLimit", discard.up_to AS "discardTo"
-  FROM found
-  LEFT JOIN svc.subscriptions AS subscription ON subscription.id = found.subscription_id
-  LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
+  SELECT ${waitingColumns}, coalesce(${offSince} < now() - $3 * interval '1 millisecond', false) AS "isOver", discard.up_to AS "discardTo"
+  FROM ${waitingSources}
   LEFT JOIN svc.discards AS discard ON discard.subscription_id = found.subscription_id
   ORDER BY found.subscription_id`;
 
 const parkedText = `SELECT FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = $1 LIMIT 1`;
 
-// The order is that of the partial index of held deliveries. With an order of (subscription_id,
-// id), PostgreSQL may use the index of all deliveries. It then reads the whole history each time.
 const cancelText = `
   WITH gone AS (
     UPDATE svc.deliveries SET status = 'cancelled', held_at = NULL, last_error = $3, updated_at = now()
     WHERE ctid = ANY(ARRAY(
       SELECT ctid FROM svc.deliveries
-      WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
-        AND id <= coalesce($2::bigint, 9223372036854775807)
+      WHERE ${heldOf("$1")} AND id <= coalesce($2::bigint, 9223372036854775807)
         AND ($5::float8 IS NULL OR EXISTS (
           SELECT FROM svc.subscriptions AS subscription JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
           WHERE subscription.id = $1 AND ${offSince} < now() - $5 * interval '1 millisecond'))
-      ORDER BY subscription_id, event_id, id LIMIT $4 FOR UPDATE SKIP LOCKED))
+      ORDER BY ${heldOrder} LIMIT $4 FOR UPDATE SKIP LOCKED))
     RETURNING 1
   )
   SELECT count(*)::int AS count FROM gone`;
@@ -106,18 +92,14 @@ const cancelText = `
 // locked.
 const endDiscardText = `
   DELETE FROM svc.discards WHERE subscription_id = $1 AND up_to <= $2 AND NOT EXISTS (
-    SELECT FROM svc.deliveries
-    WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
-      AND id <= $2)`;
+    SELECT FROM svc.deliveries WHERE ${heldOf("$1")} AND id <= $2)`;
 
 // An old request would drop an older delivery that is held later. One that is being written is
 // younger than the margin. LIMIT has PostgreSQL read the index up to the first such delivery.
 const forgetDiscardsText = `
   DELETE FROM svc.discards AS discard WHERE asked_at < now() - interval '10 seconds' AND (
-    SELECT id FROM svc.deliveries
-    WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= (discard.subscription_id, 0, 0)
-      AND (subscription_id, event_id, id) < (discard.subscription_id + 1, 0, 0) AND id <= discard.up_to
-    ORDER BY subscription_id, event_id, id LIMIT 1) IS NULL`;
+    SELECT id FROM svc.deliveries WHERE ${heldOf("discard.subscription_id")} AND id <= discard.up_to
+    ORDER BY ${heldOrder} LIMIT 1) IS NULL`;
 
 /**
  * @param indexSql Reads by index (`createIndexSql`) when it cancels; otherwise PostgreSQL may read

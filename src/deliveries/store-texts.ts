@@ -88,12 +88,20 @@ export const takeParkedText = takeText(
 export const replayedAtOnce = 10;
 
 /**
+ * Returns the SQL condition of the held deliveries of a subscription: a range of their index, in
+ * the order of `heldOrder`. With an equality or another order, PostgreSQL may use the index of all
+ * deliveries. It then reads the whole history each time.
+ */
+export const heldOf = (subscriptionId: string): string =>
+  `held_at IS NOT NULL AND (subscription_id, event_id, id) >= (${subscriptionId}::int, 0, 0) AND (subscription_id, event_id, id) < (${subscriptionId}::int + 1, 0, 0)`;
+export const heldOrder = "subscription_id, event_id, id";
+
+/**
  * Takes the oldest held delivery of a subscription, if no other dispatcher has the lease on its
- * lane. Takes several when the oldest ones all belong to replays. The range is that of the index,
- * and the limit a constant. With an equality, or a limit in a parameter, PostgreSQL uses another
- * index and sorts: each take read the 50,000 held deliveries of its subscription, in 140 to 530 ms.
- * A lease that ends an hour later than a new one dates from before the database's clock was set
- * back. It counts as over.
+ * lane. Takes several when the oldest ones all belong to replays. The limit is a constant. With a
+ * parameter, PostgreSQL sorts: each take read the 50,000 held deliveries of its subscription, in
+ * 140 to 530 ms. A lease that ends an hour later than a new one dates from before the database's
+ * clock was set back. It counts as over.
  */
 export const takeHeldText = takeText(
   `leased AS (
@@ -103,9 +111,8 @@ export const takeHeldText = takeText(
     RETURNING 1
   ), oldest AS MATERIALIZED (
     SELECT ctid AS place, id, event_id, replay_id FROM svc.deliveries
-    WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) < ($1::int + 1, 0, 0)
-      AND EXISTS (SELECT FROM leased)
-    ORDER BY subscription_id, event_id, id LIMIT ${replayedAtOnce}
+    WHERE ${heldOf("$1")} AND EXISTS (SELECT FROM leased)
+    ORDER BY ${heldOrder} LIMIT ${replayedAtOnce}
   ), found AS MATERIALIZED (
     SELECT ctid AS place FROM svc.deliveries
     WHERE held_at IS NOT NULL AND ctid = ANY(ARRAY(
@@ -124,6 +131,13 @@ export const takeHeldText = takeText(
   },
 );
 
+/** Columns of a `WaitingSubscription`, of the row `found` of `waitingSources`. */
+export const waitingColumns = `found.subscription_id AS "subscriptionId", subscription.url, subscription.user_id AS "userId",
+    subscription.rate_limit AS "rateLimit", coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS "isActive"`;
+export const waitingSources = `found
+  LEFT JOIN svc.subscriptions AS subscription ON subscription.id = found.subscription_id
+  LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id`;
+
 // Jumps from one subscription to the next by the index, however many deliveries of each wait.
 export const findParkedText = `
   WITH RECURSIVE parked AS (
@@ -135,12 +149,7 @@ export const findParkedText = `
   ), found AS (
     SELECT subscription_id FROM parked WHERE subscription_id IS NOT NULL LIMIT $2
   )
-  SELECT found.subscription_id AS "subscriptionId", subscription.url, subscription.user_id AS "userId",
-    subscription.rate_limit AS "rateLimit", coalesce(subscription.is_active AND subscriber.disabled_at IS NULL, false) AS "isActive"
-  FROM found
-  LEFT JOIN svc.subscriptions AS subscription ON subscription.id = found.subscription_id
-  LEFT JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
-  ORDER BY found.subscription_id`;
+  SELECT ${waitingColumns} FROM ${waitingSources} ORDER BY found.subscription_id`;
 
 export const findOrphanedText = `
   WITH RECURSIVE waiting AS (

@@ -28,16 +28,21 @@ export interface Payload {
   readonly previous: string | null;
 }
 
-/** A subscription with deliveries that wait for a slot. */
-export interface ParkedSubscription {
+/** A subscription with deliveries that wait for a slot, or are held. */
+export type WaitingSubscription = {
   readonly subscriptionId: number;
-  /** Null when the subscription was deleted. */
-  readonly url: string | null;
-  readonly userId: number | null;
-  readonly isActive: boolean;
   /** Attempts a second; null for no limit. */
   readonly rateLimit: number | null;
-}
+} & (
+  | {
+      readonly url: string;
+      readonly userId: number;
+      /** False also when the subscription's user is disabled. */
+      readonly isActive: boolean;
+    }
+  /** The subscription was deleted. */
+  | { readonly url: null; readonly userId: null; readonly isActive: false }
+);
 
 /** Number of a subscription's deliveries to take from each end of its queue. */
 interface Wanted {
@@ -87,7 +92,7 @@ export interface DeliveryStore {
   findParked(options: {
     readonly after: number;
     readonly limit: number;
-  }): Promise<readonly ParkedSubscription[]>;
+  }): Promise<readonly WaitingSubscription[]>;
   /** Returns the JSON of the records of events, by event id. */
   dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, Payload>>;
   /**
@@ -153,7 +158,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       return toTaken(rows);
     },
     async findParked({ after, limit }) {
-      return sql<ParkedSubscription>(findParkedText, [after, limit]);
+      return sql<WaitingSubscription>(findParkedText, [after, limit]);
     },
     async dataOf(eventIds) {
       const rows = await sql<{ id: string } & Payload>(dataText, [eventIds]);

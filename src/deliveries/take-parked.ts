@@ -2,7 +2,7 @@ import { setBounded } from "../kit/bounded-map.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { burstOf } from "./admission/rates.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
-import type { DeliveryStore, ParkedSubscription } from "./store.ts";
+import type { DeliveryStore, WaitingSubscription } from "./store.ts";
 
 export interface TakeParkedOptions extends PlaceOptions {
   readonly store: Pick<DeliveryStore, "findParked" | "takeParked" | "cancelOrphans">;
@@ -72,17 +72,20 @@ function waitMsOf(
  * @returns Whether to look again at once.
  */
 export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): Promise<boolean> {
-  const { store, flightMs } = options;
+  const { store, flightMs, admission } = options;
   // Cleared before the read, so that a delivery that is parked during the read sets it again.
   walk.mayBeParked = false;
   if (walk.after === 0) walk.rateAtMs = Infinity;
   const found = await store.findParked({ after: walk.after, limit: batchSize });
   const isLast = found.length < batchSize;
-  const silent = found.filter((one) => isSilent(options, one));
-  const limited = found.filter(({ isActive, rateLimit }) => isActive && rateLimit !== null);
+  const active = found.flatMap((one) => (one.isActive ? [one] : []));
+  const silent = active.filter(
+    ({ url, userId }) => admission.refusalOf({ url, userId, lane: "first" }) === "silent",
+  );
+  const limited = active.filter(({ rateLimit }) => rateLimit !== null);
   const held = limited.filter(({ subscriptionId }) => waitMsOf(options, walk, subscriptionId) > 0);
-  walk.isSlotWanted ||= found.some(
-    (one) => hasShare(options, one) && !silent.includes(one) && !held.includes(one),
+  walk.isSlotWanted ||= active.some(
+    (one) => admission.hasShareOf(one.url) && !silent.includes(one) && !held.includes(one),
   );
   // A free slot is no reason for a turn when all subscriptions are paused, silent, rate-limited, or
   // for other dispatchers.
@@ -91,12 +94,16 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   walk.after = isLast ? 0 : (found.at(-1)?.subscriptionId ?? 0);
   for (const { subscriptionId, url } of found)
     if (url === null) await store.cancelOrphans({ subscriptionId, limit: batchSize });
-  await judge(options, walk, silent);
-  const hasOff = await hold(options, found);
+  if (silent.length > 0 && performance.now() - walk.judgedAtMs >= judgeEveryMs) {
+    walk.judgedAtMs = performance.now();
+    await settleOldest(options, silent);
+  }
+  const off = found.filter(({ url, isActive }) => url !== null && !isActive);
+  const hasOff = off.length > 0 && (await settleOldest(options, off)) > 0;
   const counts = shareOut(
     options,
     walk,
-    found.filter((one) => !held.includes(one)),
+    active.filter((one) => !held.includes(one)),
   );
   noteRates(options, walk, limited);
   if (counts.size === 0) return hasOff || !isLast;
@@ -112,49 +119,32 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   return started > 0 || hasOff || !isLast;
 }
 
-/** Holds deliveries of subscriptions that are off, in portions. Returns whether there were any. */
-async function hold(options: TakeParkedOptions, found: readonly ParkedSubscription[]): Promise<boolean> {
-  const off = found.filter(({ url, isActive }) => url !== null && !isActive);
-  if (off.length === 0) return false;
-  const oldest = Math.ceil(batchSize / off.length);
-  const wanted = off.map(({ subscriptionId }) => ({ subscriptionId, oldest, newest: 0 }));
+/**
+ * Takes a batch of the oldest deliveries of subscriptions that get no slot. Holds those of
+ * subscriptions that are off. Fails those that have waited too long for a silent receiver, and puts
+ * the others back. Returns how many it has taken.
+ */
+async function settleOldest(
+  options: TakeParkedOptions,
+  subscriptions: readonly WaitingSubscription[],
+): Promise<number> {
+  const oldest = Math.ceil(batchSize / subscriptions.length);
+  const wanted = subscriptions.map(({ subscriptionId }) => ({ subscriptionId, oldest, newest: 0 }));
   const taken = await options.store.takeParked({ wanted, flightMs: options.flightMs });
   await placeDeliveries(options, taken);
-  return taken.removed > 0;
+  return taken.removed;
 }
 
 /** Notes the earliest time when a rate-limited subscription may have an attempt. */
 function noteRates(
   options: TakeParkedOptions,
   walk: ParkedWalk,
-  limited: readonly ParkedSubscription[],
+  limited: readonly WaitingSubscription[],
 ): void {
   for (const { subscriptionId } of limited) {
     const waitMs = waitMsOf(options, walk, subscriptionId);
     if (waitMs > 0) walk.rateAtMs = Math.min(walk.rateAtMs, performance.now() + waitMs);
   }
-}
-
-function hasShare({ admission }: TakeParkedOptions, { url, isActive }: ParkedSubscription): boolean {
-  return isActive && url !== null && admission.hasShareOf(url);
-}
-
-function isSilent({ admission }: TakeParkedOptions, { url, userId, isActive }: ParkedSubscription): boolean {
-  if (url === null || userId === null || !isActive) return false;
-  return admission.refusalOf({ url, userId, lane: "first" }) === "silent";
-}
-
-/** Fails deliveries that have waited too long for silent receivers, and puts the others back. */
-async function judge(
-  options: TakeParkedOptions,
-  walk: ParkedWalk,
-  silent: readonly ParkedSubscription[],
-): Promise<void> {
-  if (silent.length === 0 || performance.now() - walk.judgedAtMs < judgeEveryMs) return;
-  walk.judgedAtMs = performance.now();
-  const oldest = Math.ceil(batchSize / silent.length);
-  const wanted = silent.map(({ subscriptionId }) => ({ subscriptionId, oldest, newest: 0 }));
-  await placeDeliveries(options, await options.store.takeParked({ wanted, flightMs: options.flightMs }));
 }
 
 /**
@@ -164,13 +154,13 @@ async function judge(
 function shareOut(
   { admission }: TakeParkedOptions,
   { served }: ParkedWalk,
-  found: readonly ParkedSubscription[],
+  active: readonly ActiveSubscription[],
 ): ReadonlyMap<number, number> {
   const places: { readonly leave: () => void }[] = [];
   const counts = new Map<number, number>();
-  const lines = groupBy(found.filter(isServed), ({ userId }) => userId);
+  const lines = groupBy(active, ({ userId }) => userId);
   /** Reserves a place for the user's next subscription that can get a place. */
-  const serve = (line: ServedSubscription[]): boolean => {
+  const serve = (line: ActiveSubscription[]): boolean => {
     for (let one = line.shift(); one !== undefined; one = line.shift()) {
       const { subscriptionId, url, userId, rateLimit } = one;
       const request = { userId, url, bytes: 0, isUrgent: false };
@@ -195,14 +185,10 @@ function shareOut(
   return counts;
 }
 
-type ServedSubscription = ParkedSubscription & { readonly url: string; readonly userId: number };
-
-function isServed(one: ParkedSubscription): one is ServedSubscription {
-  return one.isActive && one.url !== null && one.userId !== null;
-}
+type ActiveSubscription = Extract<WaitingSubscription, { readonly url: string }>;
 
 /** Rotates a list in the order of ids, so that it begins after an id. */
-function behind(line: readonly ServedSubscription[], id: number): ServedSubscription[] {
-  const isBehind = ({ subscriptionId }: ServedSubscription): boolean => subscriptionId > id;
+function behind(line: readonly ActiveSubscription[], id: number): ActiveSubscription[] {
+  const isBehind = ({ subscriptionId }: ActiveSubscription): boolean => subscriptionId > id;
   return [...line.filter(isBehind), ...line.filter((one) => !isBehind(one))];
 }
