@@ -6,10 +6,9 @@ import { noClaims } from "../kit/caller.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
 import { grantsFor, type Grants, type Rates } from "./admission/rates.ts";
 import type { Attempts } from "./attempt/attempts.ts";
-import type { DeliveryInFlight } from "./attempt/delivery-in-flight.ts";
 import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
 import type { Flight } from "./flights.ts";
-import { toRequeued, urgentMs, type Outcome } from "./outcome.ts";
+import { toRequeued, urgentMs, type Outcome, type RequeuedDelivery } from "./outcome.ts";
 import type { TakenDeliveries, TakenDelivery } from "./taken.ts";
 
 export interface PlaceOptions {
@@ -69,36 +68,47 @@ export async function placeDeliveries(
     for (const delivery of deliveries) putBack(options, { delivery, flight }, faultMs);
     throw error;
   }
-  const grants = await grantsOf(options, limitedOf(deliveries, judged));
+  const wanted = deliveries.flatMap((delivery) => {
+    const { subscriptionId, subscription } = delivery;
+    if (subscription?.isActive !== true || judged(delivery) !== true) return [];
+    return [{ subscriptionId, rateLimit: subscription.rateLimit }];
+  });
+  const grants = await grantsFor(options, wanted);
   const ordered = options.admission.inTurn(deliveries, ({ subscription }) => subscription?.user.id);
   const urgent = new Map<number, number>();
   return ordered.filter((delivery) => place(options, { delivery, flight, judged, grants, urgent })).length;
 }
 
-/**
- * Returns the grants of the rate limits. Undefined when they cannot be read: deliveries without a
- * limit must not wait for them.
- */
-async function grantsOf(
-  { rates, log }: PlaceOptions,
-  limited: ReturnType<typeof limitedOf>,
-): Promise<Grants | undefined> {
-  try {
-    return await grantsFor(rates, limited);
-  } catch (error) {
-    log.error({ err: error }, "rate limits not asked; trying again");
-    return undefined;
-  }
+/** A delivery that was taken, and the flight that it was taken with. */
+interface Taken {
+  readonly delivery: TakenDelivery;
+  readonly flight: Flight;
 }
 
 /** Puts a delivery back: into its place among the held ones, or into the queue for `delayMs`. */
-function putBack(
-  { attempts, keepsOrder }: PlaceOptions,
-  { delivery, flight }: Pick<Placed, "delivery" | "flight">,
+function putBack(options: PlaceOptions, taken: Taken, delayMs: number | undefined): false {
+  return options.keepsOrder === true
+    ? settle(options, taken, { status: "held" })
+    : requeue(options, taken, delayMs);
+}
+
+function requeue(
+  { attempts }: PlaceOptions,
+  { delivery, flight }: Taken,
   delayMs: number | undefined,
+  forOthers: Pick<RequeuedDelivery, "uuidForOthers"> = {},
 ): false {
-  if (keepsOrder === true) void attempts.settle({ flight }, { ...outcomeOf(delivery), status: "held" });
-  else attempts.putBack({ flight }, toRequeued(delivery, delayMs));
+  attempts.putBack({ flight }, { ...toRequeued(delivery, delayMs), ...forOthers });
+  return false;
+}
+
+/** Decides the outcome of a delivery without an attempt. */
+function settle(
+  { attempts }: PlaceOptions,
+  { delivery: { id, uuid, attempt: attemptsBefore }, flight }: Taken,
+  outcome: Pick<Outcome, "status" | "lastError">,
+): false {
+  void attempts.settle({ flight }, { id, uuid, attemptsBefore, ...outcome });
   return false;
 }
 
@@ -136,20 +146,7 @@ async function eligibleOf(
 /** Returns whether the subscriber may read the event; undefined when this cannot be decided now. */
 type Judged = (delivery: TakenDelivery) => boolean | undefined;
 
-function limitedOf(
-  deliveries: readonly TakenDelivery[],
-  judged: Judged,
-): readonly { readonly subscriptionId: number; readonly rateLimit: number | null }[] {
-  return deliveries.flatMap((delivery) => {
-    const { subscriptionId, subscription } = delivery;
-    const { rateLimit = null, isActive = false } = subscription ?? {};
-    return isActive && judged(delivery) === true ? [{ subscriptionId, rateLimit }] : [];
-  });
-}
-
-interface Placed {
-  readonly delivery: TakenDelivery;
-  readonly flight: Flight;
+interface Placed extends Taken {
   readonly judged: Judged;
   readonly grants: Grants | undefined;
   /** Number of refused manual retries, by subscription. */
@@ -164,24 +161,16 @@ function place(options: PlaceOptions, placed: Placed): boolean {
   const { delivery, flight, judged, grants } = placed;
   const { admission, attempts } = options;
   const { attempt, subscription } = delivery;
-  const cancel = (lastError: string): false => {
-    void attempts.settle({ flight }, { ...outcomeOf(delivery), status: "cancelled", lastError });
-    return false;
-  };
+  const cancel = (lastError: string): false => settle(options, placed, { status: "cancelled", lastError });
   if (subscription === null) return cancel("The subscription was deleted.");
-  const hold = (): false => {
-    void attempts.settle({ flight }, { ...outcomeOf(delivery), status: "held" });
-    return false;
-  };
+  const hold = (): false => settle(options, placed, { status: "held" });
   if (!subscription.isActive) return hold();
   const verdict = judged(delivery);
   // Other dispatchers may know the access rules of an unknown resource; this one only knows the
   // owners.
   if (verdict === undefined || (!verdict && !options.isKnown(delivery.resource))) {
     const waitedMs = verdict === undefined ? 0 : delivery.waitedMs;
-    const delayMs = Math.max(unjudgedMs, Math.min(waitedMs, longestUnknownMs));
-    attempts.putBack({ flight }, toRequeued(delivery, delayMs));
-    return false;
+    return requeue(options, placed, Math.max(unjudgedMs, Math.min(waitedMs, longestUnknownMs)));
   }
   if (!verdict)
     return cancel(
@@ -205,39 +194,38 @@ function place(options: PlaceOptions, placed: Placed): boolean {
       options.metrics.postponed(admission.refusalOf(request) ?? "busy");
       return hold();
     }
-    postponeOrFail(options, placed, request);
-    return false;
+    return postponeOrFail(options, placed, request);
   }
   const holdAgain = options.keepsOrder === true ? hold : undefined;
-  attempts.start(toInFlight(delivery, subscription, flight), reserved, holdAgain);
+  const happenedAtMs = performance.now() - delivery.eventAgeMs;
+  const inFlight = { ...delivery, subscription, happenedAtMs, payload: undefined, flight };
+  attempts.start(inFlight, reserved, holdAgain);
   return true;
 }
 
 /**
  * Puts a delivery without a slot back, or fails it when its receiver has been silent for too long.
  */
-function postponeOrFail(options: PlaceOptions, placed: Placed, request: SlotRequest): void {
-  const { admission, attempts, metrics, scheduleOf, onPassedOn } = options;
-  const { delivery, flight } = placed;
-  const { id, uuid, attempt, maxAttempts, waitedMs, resource } = delivery;
+function postponeOrFail(options: PlaceOptions, placed: Placed, request: SlotRequest): false {
+  const { admission, metrics, scheduleOf, onPassedOn } = options;
+  const { id, uuid: uuidForOthers, attempt, maxAttempts, waitedMs, resource } = placed.delivery;
   const reason = admission.refusalOf(request) ?? "busy";
   metrics.postponed(reason);
   if (!admission.hasShareOf(request.url)) {
     if (request.isUrgent) {
       // The manual retry stays due. If it waited for a slot, it would also wait for the breaker.
       onPassedOn?.(id);
-      return attempts.putBack({ flight }, { ...toRequeued(delivery, 0), uuidForOthers: uuid });
+      return requeue(options, placed, 0, { uuidForOthers });
     }
-    if (reason === "busy")
-      return attempts.putBack({ flight }, { ...toRequeued(delivery, undefined), uuidForOthers: uuid });
+    if (reason === "busy") return requeue(options, placed, undefined, { uuidForOthers });
   }
   const delayMs = urgentDelayMs(options, placed);
-  if (delayMs !== undefined) return attempts.putBack({ flight }, toRequeued(delivery, delayMs));
+  if (delayMs !== undefined) return requeue(options, placed, delayMs);
   const { backoffMs } = scheduleOf(resource);
   if (reason !== "silent" || waitedMs <= longestPostponementMs({ attempt, maxAttempts, backoffMs }))
-    return attempts.putBack({ flight }, toRequeued(delivery, undefined));
+    return requeue(options, placed, undefined);
   const lastError = `Given up after ${attempt} of ${maxAttempts} attempts: ${hostOf(request.url)} has not answered anything for too long.`;
-  void attempts.settle({ flight }, { ...outcomeOf(delivery), status: "failed", lastError });
+  return settle(options, placed, { status: "failed", lastError });
 }
 
 /**
@@ -256,17 +244,4 @@ function urgentDelayMs(
   const delayMs = Math.max(waitMs, urgentMs) + count * urgentGapMs;
   if (waitMs > 0 && count === 0) onUrgent?.(subscriptionId, delayMs);
   return delayMs;
-}
-
-function outcomeOf({ id, uuid, attempt }: TakenDelivery): Pick<Outcome, "id" | "uuid" | "attemptsBefore"> {
-  return { id, uuid, attemptsBefore: attempt };
-}
-
-function toInFlight(
-  delivery: TakenDelivery,
-  subscription: TakenSubscription,
-  flight: Flight,
-): DeliveryInFlight {
-  const happenedAtMs = performance.now() - delivery.eventAgeMs;
-  return { ...delivery, subscription, happenedAtMs, payload: undefined, flight };
 }

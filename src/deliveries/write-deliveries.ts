@@ -156,19 +156,12 @@ function plan(
 }
 
 /** Leaves deliveries to the queue that a rate limit does not permit now. */
-async function holdToRates(
-  { rates, log }: WriteOptions,
-  planned: readonly Planned[],
-): Promise<readonly Planned[]> {
+async function holdToRates(options: WriteOptions, planned: readonly Planned[]): Promise<readonly Planned[]> {
   const isLimited = ({ place, subscriber }: Planned): boolean =>
     place !== undefined && subscriber.rateLimit !== null;
   if (!planned.some(isLimited)) return planned;
   const subscribers = planned.filter(isLimited).map(({ subscriber }) => subscriber);
-  // When the rate limits cannot be read, only the limited deliveries wait.
-  const grants = await grantsFor(rates, subscribers).catch((error: unknown) => {
-    log.error({ err: error }, "rate limits not asked; deliveries wait in the queue");
-    return undefined;
-  });
+  const grants = await grantsFor(options, subscribers);
   return planned.map((one) => {
     const { place, subscriber } = one;
     if (!isLimited(one) || grants?.use(subscriber.subscriptionId, subscriber.rateLimit) === true) return one;

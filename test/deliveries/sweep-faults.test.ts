@@ -53,7 +53,7 @@ describe("createSweep", () => {
 
     expect(startedIds()).to.deep.equal(idsOf(other));
     expect(scene.returns).to.deep.equal([{ id: String(limited.id), delayMs: 2_000 }]);
-    expect(scene.lines.map(({ msg }) => msg)).to.include("rate limits not asked; trying again");
+    expect(scene.lines.map(({ msg }) => msg)).to.include("rate limits not asked; their deliveries wait");
   });
 
   it("has the others attempted while the rate of a subscription is locked", async () => {

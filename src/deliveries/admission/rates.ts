@@ -1,4 +1,5 @@
 import { setBounded } from "../../kit/bounded-map.ts";
+import type { Log } from "../../telemetry/log.ts";
 import { withLockWait, withoutDiskWait, type Sql } from "../../db/sql.ts";
 
 /** Request for attempts of a subscription that has a rate limit. */
@@ -124,19 +125,24 @@ export interface Grants {
 
 /**
  * Requests one attempt for each delivery that has a rate limit. Runs no statement when none has a
- * limit.
+ * limit. Undefined when the rates cannot be read: deliveries without a limit must not wait for
+ * them.
  */
 export async function grantsFor(
-  rates: Pick<Rates, "take">,
+  { rates, log }: { readonly rates: Pick<Rates, "take">; readonly log: Pick<Log, "error"> },
   deliveries: Iterable<{ readonly subscriptionId: number; readonly rateLimit: number | null }>,
-): Promise<Grants> {
+): Promise<Grants | undefined> {
   const requests = new Map<number, RateRequest>();
   for (const { subscriptionId, rateLimit } of deliveries) {
     if (rateLimit === null) continue;
     const count = (requests.get(subscriptionId)?.count ?? 0) + 1;
     requests.set(subscriptionId, { subscriptionId, rateLimit, count });
   }
-  const granted = await rates.take([...requests.values()]);
+  const granted = await rates.take([...requests.values()]).catch((error: unknown) => {
+    log.error({ err: error }, "rate limits not asked; their deliveries wait");
+    return undefined;
+  });
+  if (granted === undefined) return undefined;
   // Without its row of state, which only a damaged database lacks, a subscription has no limit.
   const left = new Map([...requests].map(([id, { count }]) => [id, granted.get(id) ?? count]));
   return {

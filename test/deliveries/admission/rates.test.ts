@@ -7,6 +7,7 @@ import {
   type Rates,
 } from "../../../src/deliveries/admission/rates.ts";
 import { useCoreScene } from "../../support/core-scene.ts";
+import { createMemoryLog } from "../../support/http.ts";
 
 describe("paceOf", () => {
   it("lets no second have more attempts than the limit, those that begin together included", () => {
@@ -21,6 +22,7 @@ describe("paceOf", () => {
 
 describe("createRates", () => {
   const scene = useCoreScene();
+  const { log } = createMemoryLog();
   let waits: number[];
   const open = (): Rates =>
     createRates({ sql: scene.core.sql, now: () => performance.now(), onWait: (ms) => waits.push(ms) });
@@ -81,14 +83,14 @@ describe("createRates", () => {
   it("asks the database for nothing where no subscription has a limit", async () => {
     const rates = createRates({ sql: () => expect.fail("asked"), now: () => 0, onWait: () => undefined });
 
-    const grants = await grantsFor(rates, [{ subscriptionId: 1, rateLimit: null }]);
+    const grants = await grantsFor({ rates, log }, [{ subscriptionId: 1, rateLimit: null }]);
 
-    expect(grants.use(1, null)).to.equal(true);
+    expect(grants?.use(1, null)).to.equal(true);
   });
 
   it("lets a subscription without its row of state go on", async () => {
-    const grants = await grantsFor(open(), [{ subscriptionId: 999, rateLimit: 1 }]);
+    const grants = await grantsFor({ rates: open(), log }, [{ subscriptionId: 999, rateLimit: 1 }]);
 
-    expect([grants.use(999, 1), grants.use(999, 1)]).to.deep.equal([true, false]);
+    expect([grants?.use(999, 1), grants?.use(999, 1)]).to.deep.equal([true, false]);
   });
 });
