@@ -33,22 +33,21 @@ export interface DeliveryRow {
   readonly nextAttemptAt: Date | null;
 }
 
-/** Columns of a `DeliveryRow`, from the tables `delivery` and `event` of a statement. */
-export const deliveryColumns = `delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid",
+/**
+ * Selects `DeliveryRow`s, from the tables `delivery` and `event`. OFFSET 0 makes PostgreSQL look up
+ * one event by its key for each delivery, whatever the planner expects.
+ */
+export const selectDeliveries = `SELECT delivery.id, delivery.uuid, delivery.event_id AS "eventId", delivery.event_uuid AS "eventUuid",
     delivery.subscription_id AS "subscriptionId", delivery.user_id AS "userId", delivery.parent_delivery_id AS "parentDeliveryId",
     delivery.root_delivery_id AS "rootDeliveryId", delivery.trigger_kind AS "triggerKind", delivery.status, delivery.attempt,
     delivery.max_attempts AS "maxAttempts", delivery.url, delivery.last_error AS "lastError",
     delivery.created_at AS "createdAt", delivery.updated_at AS "updatedAt", delivery.resource, delivery.has_previous IS TRUE AS "hasPrevious",
     event.trigger AS event, event.record_id AS "recordId", ${timestampOfEvent} AS "occurredAt",
-    (SELECT due_at FROM svc.delivery_queue WHERE ${byKey("delivery_id", "delivery.id")}) AS "nextAttemptAt"`;
-/**
- * OFFSET 0 makes PostgreSQL look up one event by its key for each delivery, whatever the planner
- * expects.
- */
-export const withEvent = `LEFT JOIN LATERAL (
+    (SELECT due_at FROM svc.delivery_queue WHERE ${byKey("delivery_id", "delivery.id")}) AS "nextAttemptAt"
+  FROM svc.deliveries AS delivery LEFT JOIN LATERAL (
     SELECT trigger, record_id, occurred_at FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event ON true`;
 
-const findText = `SELECT ${deliveryColumns} FROM svc.deliveries AS delivery ${withEvent} WHERE delivery.id = $1`;
+const findText = `${selectDeliveries} WHERE delivery.id = $1`;
 
 /** Returns the delivery with an id; undefined when there is none. */
 export async function findDelivery(sql: Sql, id: string): Promise<DeliveryRow | undefined> {

@@ -1,5 +1,6 @@
 import type { EventKind } from "../events/event.ts";
-import { deliveryColumns, withEvent } from "./delivery-row.ts";
+import { createParameters, type Parameters } from "../querying/condition-text.ts";
+import { selectDeliveries } from "./delivery-row.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 
 /** Filter of the deliveries to read. An undefined key does not restrict them. */
@@ -36,10 +37,15 @@ export interface Narrowing {
 /** Order by id: "asc" is oldest first, "desc" newest first. */
 export type DeliveryOrder = "asc" | "desc";
 
-/** A statement whose parameters $1 and $2 are the numbers of deliveries to skip and to take. */
+/** A part of the matching deliveries. */
+export interface ListPart {
+  readonly skip: number;
+  readonly take: number;
+}
+
+/** A statement with the values of its parameters. */
 export interface ListStatement {
   readonly text: string;
-  /** Values of the parameters from $3 on. */
   readonly values: readonly unknown[];
 }
 
@@ -47,29 +53,27 @@ export interface ListStatement {
  * Selects a page of the matching deliveries in the given order. The rows of the page itself are
  * unordered.
  */
-export function listText(filter: DeliveryFilter, order: DeliveryOrder): ListStatement {
-  const { text, values } = idsText(filter, order);
+export function listText(filter: DeliveryFilter, order: DeliveryOrder, part: ListPart): ListStatement {
+  const parameters = createParameters();
+  const ids = idsText(filter, order, pageText(part, parameters), parameters);
   // An array, not a join: without statistics of the filter, the planner would expect a tenth of the
   // table. The user is checked again in case a subscription was given to another user by SQL.
-  const own = filter.userId === undefined ? [] : [filter.userId];
-  const ofUser = own.map(() => `AND delivery.user_id + 0 = $${values.length + 3}`).join("");
+  const { userId } = filter;
+  const ofUser = userId === undefined ? "" : `AND delivery.user_id + 0 = ${parameters.add(userId)}`;
   return {
-    text: `SELECT ${deliveryColumns} FROM svc.deliveries AS delivery ${withEvent}
-      WHERE delivery.id = ANY(ARRAY(${text})) ${ofUser}`,
-    values: [...values, ...own],
+    text: `${selectDeliveries} WHERE delivery.id = ANY(ARRAY(${ids})) ${ofUser}`,
+    values: parameters.values,
   };
 }
 
-/** Counts the matching deliveries, up to $2. */
-export function countText(filter: DeliveryFilter): ListStatement {
-  const { text, values } = idsText(filter, "desc");
-  return { text: `SELECT count(*)::int AS count FROM (${text}) AS counted`, values };
+/** Counts the matching deliveries, up to `most`. */
+export function countText(filter: DeliveryFilter, most: number): ListStatement {
+  const parameters = createParameters();
+  const ids = idsText(filter, "desc", pageText({ skip: 0, take: most }, parameters), parameters);
+  return { text: `SELECT count(*)::int AS count FROM (${ids}) AS counted`, values: parameters.values };
 }
 
-/**
- * Returns the statement that asks the planner for its estimate of the matching deliveries.
- * Parameters begin at $1.
- */
+/** Asks the planner for its estimate of the matching deliveries. */
 export function estimateText({
   userId,
   subscriptionId,
@@ -78,7 +82,7 @@ export function estimateText({
   fromId,
   toId,
 }: DeliveryFilter): ListStatement {
-  const parameters = createParameters(1);
+  const parameters = createParameters();
   const conditions = [
     fromId === undefined ? [] : `id >= ${parameters.add(fromId)}::bigint`,
     toId === undefined ? [] : `id <= ${parameters.add(toId)}::bigint`,
@@ -105,22 +109,17 @@ const lastId = "9223372036854775807";
 export function idsText(
   filter: DeliveryFilter,
   order: DeliveryOrder,
-  page: PageText = askedFor,
-): ListStatement {
-  const parameters = createParameters(3);
+  page: PageText,
+  parameters: Parameters,
+): string {
   const { statuses, ...others } = filter;
-  if (statuses === undefined || statuses.length === 1) {
-    const text = idsOfOne({ ...others, status: statuses?.[0] }, order, page, parameters);
-    return { text, values: parameters.values };
-  }
+  if (statuses === undefined || statuses.length === 1)
+    return idsOfOne({ ...others, status: statuses?.[0] }, order, page, parameters);
   // Reads each status by its own index, and no more rows of it than the page can show.
   const upToPage = { skip: "0", take: `(${page.skip} + ${page.take})` };
   const parts = statuses.map((status) => `(${idsOfOne({ ...others, status }, order, upToPage, parameters)})`);
-  return {
-    text: `SELECT id FROM (${parts.join(" UNION ALL ")}) AS of_some ORDER BY id ${order.toUpperCase()}
-      OFFSET ${page.skip} LIMIT ${page.take}`,
-    values: parameters.values,
-  };
+  return `SELECT id FROM (${parts.join(" UNION ALL ")}) AS of_some ORDER BY id ${order.toUpperCase()}
+      OFFSET ${page.skip} LIMIT ${page.take}`;
 }
 
 /** SQL expressions of the numbers of deliveries to skip and to take. */
@@ -129,7 +128,9 @@ interface PageText {
   readonly take: string;
 }
 
-const askedFor: PageText = { skip: "$1::bigint", take: "$2::bigint" };
+export function pageText({ skip, take }: ListPart, parameters: Parameters): PageText {
+  return { skip: `${parameters.add(skip)}::bigint`, take: `${parameters.add(take)}::bigint` };
+}
 
 /** A filter with at most one status. */
 interface FilterOfOne extends Omit<DeliveryFilter, "statuses"> {
@@ -205,9 +206,9 @@ function idsOfOne(
 
 function eventsOfRecord(
   { resources, recordId }: NonNullable<DeliveryFilter["record"]>,
-  { add }: Parameters,
+  parameters: Parameters,
 ): string {
-  return `SELECT id FROM svc.events WHERE resource = ANY(${add(resources)}::text[]) AND record_id = ${add(recordId)}`;
+  return `SELECT id FROM svc.events WHERE resource = ANY(${parameters.add(resources)}::text[]) AND record_id = ${parameters.add(recordId)}`;
 }
 
 /** Counts the events of a record, up to $3. */
@@ -292,17 +293,4 @@ function rangeOf(columns: readonly Column[], id: string, { from, to }: Range): s
 
 function orderOf(columns: readonly Column[], id: string, direction: string): string {
   return [...columns.map(([name]) => name), id].map((name) => `${name} ${direction}`).join(", ");
-}
-
-interface Parameters {
-  readonly values: readonly unknown[];
-  readonly add: (value: unknown) => string;
-}
-
-function createParameters(first: number): Parameters {
-  const values: unknown[] = [];
-  return {
-    values,
-    add: (value) => `$${first - 1 + values.push(value)}`,
-  };
 }

@@ -11,13 +11,13 @@ import {
   countText,
   type DeliveryFilter,
   type DeliveryOrder,
+  type ListPart,
   type Narrowing,
 } from "./history-texts.ts";
 import {
-  deliveryColumns,
   findDelivery,
   findExtraHeaders,
-  withEvent,
+  selectDeliveries,
   type DeliveryRow,
   type ExtraHeaders,
 } from "./delivery-row.ts";
@@ -47,12 +47,10 @@ export interface AttemptRow {
 }
 
 /** Filter, order and page of the deliveries to read. */
-export interface DeliveryPart {
+export interface DeliveryPart extends ListPart {
   readonly filter: DeliveryFilter;
   /** Default: the newest first. */
   readonly order?: DeliveryOrder | undefined;
-  readonly skip: number;
-  readonly take: number;
 }
 
 /** A page without the total. */
@@ -177,10 +175,10 @@ export function createDeliveryHistory({
   }
 
   async function read(part: DeliveryPart): Promise<DeliveryPage> {
-    const { filter, order = "desc", skip, take } = part;
+    const { filter, order = "desc" } = part;
     if (filter.narrowing !== undefined) return readNarrow(listSql, part, lookThrough);
-    const { text, values } = listText(filter, order);
-    const found = await listSql<DeliveryRow>(text, [skip, take, ...values]);
+    const { text, values } = listText(filter, order, part);
+    const found = await listSql<DeliveryRow>(text, values);
     return { rows: sorted(found, order) };
   }
 
@@ -199,10 +197,9 @@ export function createDeliveryHistory({
       const atLeast = skip + found.length;
       const isEnd = found.length <= take;
       if (isEnd && (skip === 0 || found.length > 0)) return { rows, total: atLeast, isEstimate: false };
-      const count = countText(filter);
       // A page behind the end has gone through all deliveries, so an exact count costs no more.
-      const most = isEnd ? skip : mostCounted + 1;
-      const [counted] = await listSql<{ count: number }>(count.text, [0, most, ...count.values]);
+      const { text, values } = countText(filter, isEnd ? skip : mostCounted + 1);
+      const [counted] = await listSql<{ count: number }>(text, values);
       const total = counted?.count ?? 0;
       if (isEnd) return { rows, total, isEstimate: false };
       if (total <= mostCounted) return { rows, total: Math.max(total, atLeast), isEstimate: false };
@@ -255,17 +252,11 @@ async function readNarrow(
     fromId: latest(indexed.fromId, fromId),
     toId: earliest(indexed.toId, toId),
   };
-  const { text, values } = narrowText(within, narrowing, order, most);
-  const [found] = await listSql<{ ids: readonly string[]; count: number; lookedTo: string | null }>(text, [
-    skip,
-    take,
-    ...values,
-  ]);
+  const { text, values } = narrowText(within, narrowing, order, { skip, take, most });
+  type Found = { readonly ids: readonly string[]; readonly count: number; readonly lookedTo: string | null };
+  const [found] = await listSql<Found>(text, values);
   const { ids = [], count = 0, lookedTo } = found ?? {};
-  const rows = await listSql<DeliveryRow>(
-    `SELECT ${deliveryColumns} FROM svc.deliveries AS delivery ${withEvent} WHERE delivery.id = ANY($1::bigint[])`,
-    [ids],
-  );
+  const rows = await listSql<DeliveryRow>(`${selectDeliveries} WHERE delivery.id = ANY($1::bigint[])`, [ids]);
   return { rows: sorted(rows, order), count, lookedTo: lookedTo ?? undefined };
 }
 

@@ -1,8 +1,11 @@
+import { createParameters } from "../querying/condition-text.ts";
 import { slackMs } from "./first-since.ts";
 import {
   idsText,
+  pageText,
   type DeliveryFilter,
   type DeliveryOrder,
+  type ListPart,
   type ListStatement,
   type Narrowing,
 } from "./history-texts.ts";
@@ -21,17 +24,20 @@ export function narrowText(
   filter: DeliveryFilter,
   narrowing: Narrowing,
   order: DeliveryOrder,
-  most: number,
+  { most, ...part }: ListPart & { readonly most: number },
 ): ListStatement {
-  const { text, values } = idsText(filter, order, { skip: "0", take: String(most) });
-  const given = [...values];
-  const add = (value: unknown): string => `$${2 + given.push(value)}`;
+  const parameters = createParameters();
+  const add = (value: string): string => parameters.add(value);
+  const page = pageText(part, parameters);
+  const looked = idsText(filter, order, { skip: "0", take: String(most) }, parameters);
   const { resource, event, recordId, url, createdAfter, createdBefore } = narrowing;
   const conditions = [
     resource === undefined ? [] : `delivery.resource = ${add(resource)}`,
     url === undefined ? [] : `delivery.url = ${add(url)}`,
-    createdAfter === undefined ? [] : `delivery.created_at > ${add(createdAfter)}::timestamptz`,
-    createdBefore === undefined ? [] : `delivery.created_at < ${add(createdBefore)}::timestamptz`,
+    createdAfter === undefined ? [] : `delivery.created_at > ${add(createdAfter.toISOString())}::timestamptz`,
+    createdBefore === undefined
+      ? []
+      : `delivery.created_at < ${add(createdBefore.toISOString())}::timestamptz`,
     event === undefined ? [] : `event.trigger = ${add(event)}`,
     recordId === undefined ? [] : `event.record_id = ${add(recordId)}`,
   ].flat();
@@ -43,17 +49,17 @@ export function narrowText(
       : `CROSS JOIN LATERAL (SELECT trigger, record_id FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event`;
   // In ORDER BY, a bare id would be the output column of SELECT: a text, where 9 sorts above 10.
   return {
-    text: `WITH looked AS MATERIALIZED (${text}), fitting AS MATERIALIZED (
+    text: `WITH looked AS MATERIALIZED (${looked}), fitting AS MATERIALIZED (
         SELECT looked.id FROM looked
         CROSS JOIN LATERAL (
           SELECT event_id, resource, url, created_at FROM svc.deliveries WHERE id = looked.id OFFSET 0) AS delivery
         ${byEvent} WHERE ${["true", ...conditions].join(" AND ")}
       )
-      SELECT ARRAY(SELECT id::text FROM fitting ORDER BY fitting.id ${order} OFFSET $1::bigint LIMIT $2::bigint) AS ids,
+      SELECT ARRAY(SELECT id::text FROM fitting ORDER BY fitting.id ${order} OFFSET ${page.skip} LIMIT ${page.take}) AS ids,
         (SELECT count(*)::int FROM fitting) AS count,
         CASE WHEN (SELECT count(*) FROM looked) = ${most}
           THEN (SELECT ${order === "asc" ? "max" : "min"}(id)::text FROM looked) END AS "lookedTo"`,
-    values: given,
+    values: parameters.values,
   };
 }
 
