@@ -14,7 +14,7 @@ import type { Log } from "../telemetry/log.ts";
 /** The part of an event that decides who may get it. */
 export interface JudgedEvent extends Pick<EventEnvelope, "resource" | "owner_id"> {
   /** Row id, as a decimal string, by which a filter finds the snapshot. */
-  readonly id?: string;
+  readonly id: string;
 }
 
 /** A group of users that may include readers of an event. */
@@ -107,7 +107,8 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
     hasFilter: (resource) => ruleOf(resource) === "filter",
     async readerSelectorOf(resource, events) {
       const filter = filterOf(resource);
-      const ofEach = filter === undefined ? undefined : await filteredReaders(options, filter, events);
+      const ids = events.map(({ id }) => id);
+      const ofEach = filter && (await filteredReaders(options, filter, ids));
       return {
         groupsOf: (places) => {
           const asked = places.flatMap((place) => events[place] ?? []);
@@ -132,7 +133,7 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
         const filter = filterOf(resource);
         if (filter === undefined) continue;
         const passed = await judgeFilter({ ...options, resting }, filter, own, which);
-        for (const pair of own) verdicts.set(pair, passed?.has(pairKey(pair.event.id ?? "", pair.user.id)));
+        for (const pair of own) verdicts.set(pair, passed?.has(pairKey(pair.event.id, pair.user.id)));
       }
       return pairs.map((pair) => {
         const { event, user } = pair;
@@ -199,8 +200,7 @@ async function withOwnersBefore<P extends { readonly event: JudgedEvent }>(
   for (const { event } of pairs) {
     const definition = definitions.get(event.resource);
     const { ownerColumn, access } = definition ?? {};
-    if (event.id !== undefined && ownerColumn !== undefined && access?.read.kind === "owner")
-      fields.set(event.id, ownerColumn);
+    if (ownerColumn !== undefined && access?.read.kind === "owner") fields.set(event.id, ownerColumn);
   }
   const asked = [[...fields.keys()], [...fields.values()]];
   const rows =
@@ -208,7 +208,7 @@ async function withOwnersBefore<P extends { readonly event: JudgedEvent }>(
   const owners = new Map(rows.map(({ id, owner }) => [id, owner]));
   return pairs.map((pair) => ({
     ...pair,
-    event: { ...pair.event, owner_id: owners.get(pair.event.id ?? "") ?? null },
+    event: { ...pair.event, owner_id: owners.get(pair.event.id) ?? null },
   }));
 }
 

@@ -1,10 +1,6 @@
 import type { Eligibility } from "./eligibility.ts";
-import type { Subscriber } from "./subscriber.ts";
-import type { MatchedEvent } from "./match.ts";
+import type { Candidate, MatchedEvent } from "./match.ts";
 import { everyResource } from "./subscription.ts";
-
-/** A subscription that is off but still gets deliveries. */
-export type OffSubscriber = Subscriber & { readonly resource: string; readonly events: readonly string[] };
 
 /**
  * SQL expression of the time since which `subscription`, of the user `subscriber`, is off. Null
@@ -54,16 +50,16 @@ const mostPairs = 10_000;
  * Returns the subscriptions that would get each event if they were on, in the events' order. Each
  * pair is judged separately, because a `ReaderSelector` only knows active subscriptions.
  */
-export async function matchOff<S extends OffSubscriber>({
+export async function matchOff<C extends Candidate>({
   events,
   off,
   eligibility,
 }: {
   readonly events: readonly MatchedEvent[];
-  readonly off: readonly S[];
+  readonly off: readonly C[];
   readonly eligibility: Pick<Eligibility, "judge">;
-}): Promise<readonly (readonly S[])[]> {
-  const answers: S[][] = events.map(() => []);
+}): Promise<readonly (readonly C[])[]> {
+  const answers: C[][] = events.map(() => []);
   const pairs = events.flatMap((event, index) =>
     off
       .filter((subscriber) => matchesEvent(subscriber, event))
@@ -86,6 +82,6 @@ export async function matchOff<S extends OffSubscriber>({
   return answers;
 }
 
-function matchesEvent({ resource, events }: OffSubscriber, event: MatchedEvent): boolean {
+function matchesEvent({ resource, events }: Candidate, event: MatchedEvent): boolean {
   return (resource === event.resource || resource === everyResource) && events.includes(event.event);
 }

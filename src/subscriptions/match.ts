@@ -1,17 +1,16 @@
-import type { EventEnvelope } from "../events/event.ts";
+import type { EventKind } from "../events/event.ts";
 import type { Caller } from "../kit/caller.ts";
 import { getOrSet, groupBy } from "../kit/group-by.ts";
-import type { ReaderSelector } from "./eligibility.ts";
+import type { JudgedEvent, ReaderSelector } from "./eligibility.ts";
 import type { EventReaders } from "./find-readers.ts";
 import { everyResource } from "./subscription.ts";
 
 /** The part of an event that decides which subscriptions get it. */
-export interface MatchedEvent extends Pick<EventEnvelope, "resource" | "event" | "owner_id"> {
-  /** Row id, as a decimal string. */
-  readonly id?: string;
+export interface MatchedEvent extends JudgedEvent {
+  readonly event: EventKind;
 }
 
-/** An active subscription of a user who is not disabled. */
+/** A subscription that may get events, with its user. */
 export interface Candidate {
   readonly subscriptionId: number;
   readonly resource: string;
@@ -67,10 +66,10 @@ export function matchEvents<C extends Candidate>({
   return answers;
 }
 
-/** Joins two lists of candidates by id. */
-function mergeById<C extends Candidate>(own: readonly C[], ofEvery: readonly C[]): readonly C[] {
-  if (ofEvery.length === 0) return own;
-  return [...own, ...ofEvery].toSorted((one, other) => one.subscriptionId - other.subscriptionId);
+/** Joins two lists of candidates by id. The first one is sorted. */
+function mergeById<C extends Candidate>(some: readonly C[], others: readonly C[]): readonly C[] {
+  if (others.length === 0) return some;
+  return [...some, ...others].toSorted((one, other) => one.subscriptionId - other.subscriptionId);
 }
 
 function listenersOf<C extends Candidate>(
@@ -92,11 +91,8 @@ function subscribersOf<C extends Candidate>(
   listeners: Listeners<C> | undefined,
   users: EventReaders,
 ): readonly C[] {
-  const { byUser = new Map<number, C[]>() } = listeners ?? {};
+  const { toAll = [], byUser = new Map<number, C[]>() } = listeners ?? {};
   const own =
     users === "everybody" ? [...byUser.values()].flat() : users.flatMap((id) => byUser.get(id) ?? []);
-  if (own.length === 0) return listeners?.toAll ?? [];
-  return [...(listeners?.toAll ?? []), ...own].toSorted(
-    (one, other) => one.subscriptionId - other.subscriptionId,
-  );
+  return mergeById(toAll, own);
 }

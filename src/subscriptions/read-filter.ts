@@ -1,25 +1,18 @@
 import type { Sql } from "../db/sql.ts";
 import { databaseFaultOf, type DatabaseFault } from "../db/database-fault.ts";
-import type { Caller } from "../kit/caller.ts";
 import { codeOf } from "../kit/errors.ts";
 import type { Definition } from "../mapping/definition.ts";
 import { alternativesOf } from "../querying/alternatives.ts";
 import type { Condition } from "../querying/condition.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 import { findReaders, type EventReaders } from "./find-readers.ts";
-import { judgeSnapshots } from "./snapshot-judge.ts";
+import { judgeSnapshots, type JudgedPair } from "./snapshot-judge.ts";
 import type { SnapshotColumn } from "./snapshot-row-sql.ts";
 
 /** The filter of `access.read` of a resource. */
 export interface ReadFilter {
   readonly definition: Definition;
   readonly condition: Condition;
-}
-
-/** An event, by whose id the filter finds the snapshot. */
-interface FilteredEvent {
-  /** Row id, as a decimal string. */
-  readonly id?: string;
 }
 
 interface ReadFilterOptions {
@@ -35,20 +28,19 @@ interface ReadFilterOptions {
  */
 const restMs = 10_000;
 
-/** Returns the readers of each event by the filter. */
+/** Returns the readers of each event by the filter, in the order of the events' ids. */
 export async function filteredReaders(
   options: ReadFilterOptions,
   { definition, condition }: ReadFilter,
-  events: readonly FilteredEvent[],
+  ids: readonly string[],
 ): Promise<readonly EventReaders[]> {
   const alternatives = alternativesOf(condition);
-  const ids = events.flatMap(({ id }) => id ?? []);
-  if (alternatives.length === 0 || ids.length === 0) return events.map(() => []);
+  if (alternatives.length === 0 || ids.length === 0) return ids.map(() => []);
   const find = (eventIds: readonly string[]): ReturnType<typeof findReaders> =>
     findReaders({ sql: options.sql, definition, eventIds }, alternatives);
   const found = await withoutUnfit(options, { definition, ids }, find);
   const readers = new Map(found.flatMap((one) => [...one]));
-  return events.map(({ id = "" }) => readers.get(id) ?? []);
+  return ids.map((id) => readers.get(id) ?? []);
 }
 
 /**
@@ -58,16 +50,15 @@ export async function filteredReaders(
 export async function judgeFilter(
   options: ReadFilterOptions & { readonly resting: Map<string, number> },
   { definition, condition }: ReadFilter,
-  pairs: readonly { readonly event: FilteredEvent; readonly user: Caller }[],
+  pairs: readonly JudgedPair[],
   which: SnapshotColumn,
 ): Promise<ReadonlySet<string> | undefined> {
   const { resting } = options;
   if (performance.now() < (resting.get(definition.name) ?? 0)) return undefined;
-  const known = pairs.flatMap(({ event: { id }, user }) => (id === undefined ? [] : [{ eventId: id, user }]));
-  const ids = [...new Set(known.map(({ eventId }) => eventId))];
+  const ids = [...new Set(pairs.map(({ event }) => event.id))];
   try {
     const found = await withoutUnfit(options, { definition, ids }, (some) => {
-      const own = known.filter(({ eventId }) => some.includes(eventId));
+      const own = pairs.filter(({ event }) => some.includes(event.id));
       return judgeSnapshots(options.sql, definition, condition, own, which);
     });
     return new Set(found.flatMap((one) => [...one]));

@@ -8,8 +8,10 @@ import { snapshotRow, type SnapshotColumn } from "./snapshot-row-sql.ts";
 
 /** A user and an event that the user may be able to read. */
 export interface JudgedPair {
-  /** Row id of the event, as a decimal string. */
-  readonly eventId: string;
+  readonly event: {
+    /** Row id, as a decimal string. */
+    readonly id: string;
+  };
   readonly user: Pick<Caller, "id" | "email">;
 }
 
@@ -34,7 +36,7 @@ export async function judgeSnapshots(
   which: SnapshotColumn,
 ): Promise<ReadonlySet<string>> {
   const parameters = createParameters();
-  const events = `${parameters.add(pairs.map(({ eventId }) => eventId))}::bigint[]`;
+  const events = `${parameters.add(pairs.map(({ event }) => event.id))}::bigint[]`;
   const given = [
     events,
     `${parameters.add(pairs.map(({ user }) => String(user.id)))}::int[]`,

@@ -10,7 +10,7 @@ const ada: Caller = { id: 7, name: "Ada", email: "Ada@example.com", isAdmin: fal
 const ben: Caller = { id: 8, name: "Ben", email: "ben@example.com", isAdmin: true, claims: {} };
 const users = [ada, ben];
 const owners = ["7", "8", "07", "x", "2147483648", null];
-const events = owners.map((owner_id) => ({ resource: "orders", owner_id }));
+const events = owners.map((owner_id) => ({ id: "1", resource: "orders", owner_id }));
 
 const throws = (): boolean => {
   throw new Error("a bug");
@@ -80,7 +80,7 @@ describe("createEligibility", () => {
 
   it("leaves the events of a resource without a mapping file to their owners", async () => {
     const eligibility = eligibilityOf(new Map());
-    const event = { resource: "gone", owner_id: "7" };
+    const event = { id: "1", resource: "gone", owner_id: "7" };
 
     expect(await eligibility.judge(users.map((user) => ({ event, user })))).to.deep.equal([true, false]);
     const selector = await eligibility.readerSelectorOf("gone", [event, event]);
@@ -92,7 +92,7 @@ describe("createEligibility", () => {
     const definitions = definitionsOf(definition({ name: "orders", fields: [], code: { isAdmin: throws } }));
 
     await eligibilityOf(definitions, { log }).judge([
-      { event: { resource: "orders", owner_id: null }, user: ada },
+      { event: { id: "1", resource: "orders", owner_id: null }, user: ada },
     ]);
 
     expect(lines[0]).to.include({ resource: "orders", msg: "isAdmin failed" });

@@ -1,10 +1,10 @@
 import { expect } from "chai";
 import { unfiltered } from "../support/work.ts";
 import type { Sql } from "../../src/db/sql.ts";
-import type { EventEnvelope } from "../../src/events/event.ts";
 import type { AdminRule, CodeModule } from "../../src/mapping/definition.ts";
 import type { Eligibility } from "../../src/subscriptions/eligibility.ts";
 import { createSubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
+import type { MatchedEvent } from "../../src/subscriptions/match.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
 import { definition, definitionsOf } from "../support/definitions.ts";
 import { eligibilityOf } from "../support/eligibility.ts";
@@ -87,7 +87,7 @@ describe("createSubscriberFinder", () => {
   };
 
   async function find(
-    events: readonly EventEnvelope[],
+    events: readonly MatchedEvent[],
     eligibility = eligibilityBy(nobody),
   ): Promise<readonly (readonly number[])[]> {
     const holdForMs = 604_800_000;
@@ -101,14 +101,11 @@ describe("createSubscriberFinder", () => {
     return found.map((group) => group.map(({ subscriptionId }) => subscriptionId));
   }
 
-  const event = (overrides: Partial<EventEnvelope> = {}): EventEnvelope => ({
-    event_id: "0190f1f0-0000-7000-8000-000000000000",
+  const event = (overrides: Partial<MatchedEvent> = {}): MatchedEvent => ({
+    id: "1",
     event: "on_create",
     resource: "orders",
-    record_id: "1",
     owner_id: String(ids.ada),
-    data: {},
-    timestamp: "2026-03-28T14:30:00.123456Z",
     ...overrides,
   });
 

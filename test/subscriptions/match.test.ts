@@ -9,7 +9,7 @@ import { eligibilityOf } from "../support/eligibility.ts";
 const owner = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
 const stranger = { ...owner, id: 8 };
 const subscription = { resource: "orders", events: ["on_create", "on_update"], user: owner };
-const event = { resource: "orders", event: "on_create", owner_id: "7" } as const;
+const event = { id: "1", resource: "orders", event: "on_create", owner_id: "7" } as const;
 const nobody = (): boolean => false;
 const anybody = (): boolean => true;
 
