@@ -22,6 +22,8 @@ export interface DeliveryRow {
   readonly event: EventKind;
   readonly recordId: string;
   readonly occurredAt: string;
+  /** Owner of the event's record; null without one. */
+  readonly ownerId: string | null;
   readonly status: DeliveryStatus;
   readonly attempt: number;
   readonly maxAttempts: number;
@@ -42,10 +44,10 @@ export const selectDeliveries = `SELECT delivery.id, delivery.uuid, delivery.eve
     delivery.root_delivery_id AS "rootDeliveryId", delivery.trigger_kind AS "triggerKind", delivery.status, delivery.attempt,
     delivery.max_attempts AS "maxAttempts", delivery.url, delivery.last_error AS "lastError",
     delivery.created_at AS "createdAt", delivery.updated_at AS "updatedAt", delivery.resource, delivery.has_previous IS TRUE AS "hasPrevious",
-    event.trigger AS event, event.record_id AS "recordId", ${timestampOfEvent} AS "occurredAt",
+    event.trigger AS event, event.record_id AS "recordId", event.owner_id AS "ownerId", ${timestampOfEvent} AS "occurredAt",
     (SELECT due_at FROM svc.delivery_queue WHERE ${byKey("delivery_id", "delivery.id")}) AS "nextAttemptAt"
   FROM svc.deliveries AS delivery LEFT JOIN LATERAL (
-    SELECT trigger, record_id, occurred_at FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event ON true`;
+    SELECT trigger, record_id, occurred_at, owner_id FROM svc.events WHERE id = delivery.event_id OFFSET 0) AS event ON true`;
 
 const findText = `${selectDeliveries} WHERE delivery.id = $1`;
 

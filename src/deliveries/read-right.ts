@@ -27,18 +27,15 @@ export interface ReadRight {
 }
 
 const userText = `SELECT id, name, email, is_admin AS "isAdmin" FROM svc.users WHERE id = $1`;
-const ownerText = `SELECT owner_id AS "ownerId" FROM svc.events WHERE id = $1`;
 
 /** Creates a read right that judges by the same rules as the fan-out and each attempt. */
 export function createReadRight({ sql, eligibility }: Options): ReadRight {
   async function verdictOf(
     user: Caller,
-    { eventId, resource }: DeliveryRow,
+    { eventId: id, resource, ownerId: owner_id }: DeliveryRow,
     which: SnapshotColumn = "snapshot",
   ): Promise<boolean | undefined> {
-    const [event] = await sql<{ ownerId: string | null }>(ownerText, [eventId]);
-    const judged = { id: eventId, resource, owner_id: event?.ownerId ?? null };
-    return (await eligibility.judge([{ event: judged, user }], which))[0];
+    return (await eligibility.judge([{ event: { id, resource, owner_id }, user }], which))[0];
   }
   return {
     async ofSubscriber(delivery, which) {
