@@ -242,25 +242,23 @@ async function withRecords(
 ): Promise<{ readonly events: readonly NewReplayed[]; readonly unmade: number }> {
   if (events.length === 0) return { events: [], unmade: 0 };
   const byId = new Map(records.map((record) => [record.id, record]));
-  const made = events.flatMap(({ id, resource, parentId }): readonly NewReplayed[] => {
-    const record = byId.get(id);
-    if (record === undefined || (record.data === null && record.presented === undefined)) return [];
+  const made = events.flatMap(({ id: eventId, resource, parentId }) => {
+    const { data: stored = null, presented } = byId.get(eventId) ?? {};
+    const text = stored ?? presented?.data;
+    if (text === undefined) return [];
     const { maxAttempts } = options.scheduleOf(resource);
-    const { data = null, previous = null } = record.presented ?? {};
-    return [{ eventId: id, parentId, data, previous, mayReadOld: old.has(id), maxAttempts }];
+    const { data = null, previous = null } = presented ?? {};
+    const event = { eventId, parentId, data, previous, mayReadOld: old.has(eventId), maxAttempts };
+    return [{ filter, user, resource, text, event }];
   });
-  const resources = new Map(events.map(({ id, resource }) => [id, resource]));
   const filtered = function* (): Iterable<FilteredEvent> {
-    for (const { eventId } of made) {
-      const record = byId.get(eventId);
-      const text = record?.data ?? record?.presented?.data ?? "null";
-      yield { resource: resources.get(eventId) ?? "", data: JSON.parse(text) };
-    }
+    for (const { resource, text } of made) yield { resource, data: JSON.parse(text) };
   };
-  const asked = made.map((event) => [{ filter, user, event }]);
-  const passed = await options.filters.passing(filtered(), asked);
-  const passing = passed.flatMap((own) => own.map(({ event }) => event));
-  return { events: passing, unmade: events.length - made.length };
+  const passed = await options.filters.passing(
+    filtered(),
+    made.map((one) => [one]),
+  );
+  return { events: passed.flat().map(({ event }) => event), unmade: events.length - made.length };
 }
 
 /**
