@@ -16,8 +16,11 @@ type Found = Candidate & Subscriber & { readonly filter: string | null };
 interface FoundRow extends Omit<Found, "user" | "signing">, Omit<Caller, "id">, SealedSigning {
   readonly userId: number;
 }
-/** A row of an answer. An answer without subscriptions has one row, with the time of the read. */
-type AnswerRow = KnownAt & (FoundRow | { readonly subscriptionId: null });
+/**
+ * A row of an answer. An answer that is kept has the time of the read. Without subscriptions, it
+ * has one row with this time alone.
+ */
+type AnswerRow = Partial<KnownAt> & (FoundRow | { readonly subscriptionId: null });
 
 const columns = `subscription_id AS "subscriptionId", resource, events, url, encrypted_secret AS "encryptedSecret",
     user_id AS "userId", name, email, is_admin AS "isAdmin",
@@ -110,28 +113,21 @@ export function createSubscriberFinder(options: SubscriberFinderOptions): Subscr
       const queries = candidateQueries(events, selectors);
       const asked = [0, 1, 2, 3, 4].map((column) => queries.map((query) => query[column]));
       const values = [...asked, holdForMs, [...selectors.keys()]];
-      if (!isKept(events)) {
-        const found = (await sql<FoundRow>(findAllText, values)).map(foundOf);
-        const off = await withIds(sql, offIds, found);
-        const matched = await match(options, { events, selectors, found, off });
-        return options.filters.passing(events, matched);
-      }
       const askedAtMs = now();
-      const answer = await sql<AnswerRow>(answerText, values);
+      const answer = await sql<AnswerRow>(isKept(events) ? answerText : findAllText, values);
       const found = answer.flatMap((row) => (row.subscriptionId === null ? [] : [foundOf(row)]));
-      const answers = candidatesByQuery(queries, found);
-      if (answer[0] !== undefined) {
-        const { snapshot, readAtMs } = answer[0];
-        known.keep(answers, { knownAt: { snapshot, readAtMs }, askedAtMs });
-      }
-      return options.filters.passing(events, await match(options, { events, selectors, found }));
+      const { snapshot, readAtMs } = answer[0] ?? {};
+      if (snapshot !== undefined && readAtMs !== undefined)
+        known.keep(candidatesByQuery(queries, found), { knownAt: { snapshot, readAtMs }, askedAtMs });
+      const off = await withIds(sql, offIds, found);
+      return options.filters.passing(events, await match(options, { events, selectors, found, off }));
     },
     async findKnown(events, most) {
       if (!isKept(events)) return undefined;
       const selectors = await selectorsOf(options, events);
       const answer = known.find(candidateQueries(events, selectors).map(queryKey));
       if (answer === undefined) return undefined;
-      const matched = await match(options, { events, selectors, found: answer.rows });
+      const matched = await match(options, { events, selectors, found: answer.rows, off: [] });
       // Skips the filters, which are costly, because their results would not be used.
       if (sum(matched.map(({ length }) => length)) > most) return undefined;
       return { subscribers: await options.filters.passing(events, matched), knownAt: answer.knownAt };
@@ -186,13 +182,13 @@ async function match(
     events,
     selectors,
     found,
-    off: before = [],
+    off: before,
   }: {
     readonly events: readonly FinderEvent[];
     readonly selectors: ReadonlyMap<string, ReaderSelector>;
     readonly found: readonly Found[];
     /** Subscriptions that were off before the readers were found. */
-    readonly off?: readonly Found[];
+    readonly off: readonly Found[];
   },
 ): Promise<readonly (readonly Found[])[]> {
   const active = matchEvents({ events, candidates: found.filter(({ isActive }) => isActive), selectors });

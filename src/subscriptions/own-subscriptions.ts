@@ -68,8 +68,7 @@ const named = `
   t.last_success_at AS "lastSuccessAt", t.last_attempt_at AS "lastAttemptAt", t.description, t.secret_hint AS "secretHint",
   t.previous_secret_until AS "previousUntil", t.created_at AS "createdAt", t.updated_at AS "updatedAt"`;
 
-const findOwnText = `SELECT ${named} FROM (${all} WHERE own.id = $1 AND own.user_id = $2) AS t`;
-const findAnyText = `SELECT ${named} FROM (${all} WHERE own.id = $1) AS t`;
+const findText = `SELECT ${named} FROM (${all} WHERE own.id = $1 AND own.user_id = coalesce($2, own.user_id)) AS t`;
 
 /** The owner of the subscriptions to read: a user's id, or every user. */
 export type OwnerScope = number | "everybody";
@@ -80,9 +79,7 @@ export async function findSubscription(
   id: number,
   owner: OwnerScope,
 ): Promise<OwnSubscription | undefined> {
-  const [found] = await (owner === "everybody"
-    ? sql<OwnSubscription>(findAnyText, [id])
-    : sql<OwnSubscription>(findOwnText, [id, owner]));
+  const [found] = await sql<OwnSubscription>(findText, [id, owner === "everybody" ? null : owner]);
   return found;
 }
 
@@ -92,7 +89,6 @@ export async function findSubscription(
  *
  * @param sql Reads by index and without statement names (`createIndexSql`), because filters make
  *   many different texts.
- * @param limit Most subscriptions; undefined for all.
  */
 export async function findSubscriptions(
   sql: Sql,
@@ -104,7 +100,7 @@ export async function findSubscriptions(
   }: {
     readonly filter: Condition;
     readonly sort: readonly OrderItem[] | undefined;
-    readonly limit?: number;
+    readonly limit: number;
   },
 ): Promise<readonly OwnSubscription[]> {
   const parameters = createParameters();
@@ -113,9 +109,8 @@ export async function findSubscriptions(
   const own = owner === "everybody" ? all : `${all} WHERE own.user_id = ${parameters.add(owner)} OFFSET 0`;
   const where = conditionText(filter, "t", parameters);
   const order = sort === undefined ? "" : `${orderText(sort, () => "t")}, `;
-  const most = limit === undefined ? "" : `LIMIT ${parameters.add(limit)}`;
   return sql<OwnSubscription>(
-    `SELECT ${named} FROM (${own}) AS t WHERE ${where} ORDER BY ${order}t.id DESC ${most}`,
+    `SELECT ${named} FROM (${own}) AS t WHERE ${where} ORDER BY ${order}t.id DESC LIMIT ${parameters.add(limit)}`,
     parameters.values,
   );
 }

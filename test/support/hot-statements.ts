@@ -310,7 +310,7 @@ const webhooks: HotWork = {
   run(sql) {
     const query = "filter[url][contains]=1&filter[not][description]=a&sort=-url,description";
     const { filter, sort } = readListParameters(query, subscriptionShape, { maxPerPage: 15 });
-    return findSubscriptions(sql, 50, { filter, sort });
+    return findSubscriptions(sql, 50, { filter, sort, limit: 10_001 });
   },
 };
 
