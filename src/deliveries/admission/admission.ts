@@ -176,10 +176,8 @@ function reserve(state: State, request: SlotRequest): Place | undefined {
           giveUp("busy");
         },
         begin(release) {
-          const permission = isUrgent
-            ? { kind: "go" as const, isProbe: false }
-            : breakers.tryAcquire(receiver);
-          if (permission.kind === "wait") {
+          const permission = isUrgent ? "go" : breakers.tryAcquire(receiver);
+          if (permission === "wait") {
             letGo();
             release();
             return giveUp("silent");
@@ -189,7 +187,7 @@ function reserve(state: State, request: SlotRequest): Place | undefined {
             // Reports at least 1 ms: a rounded time may be 0 ms, but 0 means no answer.
             if (result === undefined) release();
             else release(costOf(state, result) === "answered" ? Math.max(result.durationMs, 1) : 0);
-            if (hasBreakers) report(state, request, permission.isProbe, result);
+            if (hasBreakers) report(state, request, permission === "probe", result);
           });
         },
       });

@@ -13,7 +13,7 @@ export type AttemptCost =
   | "unmade";
 
 /** Permission for an attempt. The result of a probe closes the breaker or opens it again. */
-type Permission = { readonly kind: "go"; readonly isProbe: boolean } | { readonly kind: "wait" };
+type Permission = "go" | "probe" | "wait";
 
 /**
  * One breaker per receiver. After `failuresToOpen` costly attempts in a row it opens, and the
@@ -21,9 +21,9 @@ type Permission = { readonly kind: "go"; readonly isProbe: boolean } | { readonl
  * breaker, no answer opens it again for twice as long.
  */
 export interface Breakers {
-  /** Returns whether `tryAcquire` would return `go`. */
+  /** Returns whether `tryAcquire` would permit an attempt. */
   mayAcquire(receiver: string): boolean;
-  /** Asks for one attempt. After `go`, the caller must call `report`. */
+  /** Asks for one attempt. The caller must call `report`, unless it is to wait. */
   tryAcquire(receiver: string): Permission;
   /** Reports an attempt. Returns whether it opened or closed the breaker; undefined for neither. */
   report(options: {
@@ -117,10 +117,10 @@ export function createBreakers({
     },
     tryAcquire(receiver) {
       const state = breakers.get(receiver);
-      if (state === undefined || state.kind === "closed") return { kind: "go", isProbe: false };
-      if (state.kind === "probing" || now() < state.untilMs) return { kind: "wait" };
+      if (state === undefined || state.kind === "closed") return "go";
+      if (state.kind === "probing" || now() < state.untilMs) return "wait";
       breakers.set(receiver, { kind: "probing", pauseMs: state.pauseMs });
-      return { kind: "go", isProbe: true };
+      return "probe";
     },
     report({ receiver, isProbe, cost }) {
       const state = breakers.get(receiver);

@@ -119,14 +119,14 @@ export function createSharedBreakers({
         log.warn({ err: error }, "the last changes of breakers not shared"),
       );
     },
-    mayAcquire: (receiver) => own.mayAcquire(receiver) && !isOpenElsewhere(state, receiver),
+    mayAcquire: (receiver) => own.mayAcquire(receiver) && !isPaused(state, otherOf(state, receiver)),
     tryAcquire(receiver) {
-      if (isOpenElsewhere(state, receiver)) return { kind: "wait" };
-      const other = state.others.size === 0 ? undefined : state.others.get(keyOf(receiver));
+      const other = otherOf(state, receiver);
+      if (isPaused(state, other)) return "wait";
       // The other process's pause is over: one attempt decides, as it would there.
       if (other !== undefined) own.adopt(receiver, other.pauseMs);
       const permission = own.tryAcquire(receiver);
-      if (permission.kind === "go" && permission.isProbe) note(receiver);
+      if (permission === "probe") note(receiver);
       return permission;
     },
     report(options) {
@@ -153,9 +153,12 @@ function keyOf(receiver: string): string {
   return createHash("sha256").update(receiver).digest("hex");
 }
 
-function isOpenElsewhere({ others, now }: State, receiver: string): boolean {
-  if (others.size === 0) return false;
-  const other = others.get(keyOf(receiver));
+/** Returns the breaker of a receiver that another process has opened or probes. */
+function otherOf({ others }: State, receiver: string): OpenBreaker | undefined {
+  return others.size === 0 ? undefined : others.get(keyOf(receiver));
+}
+
+function isPaused({ now }: State, other: OpenBreaker | undefined): boolean {
   return other !== undefined && now() < other.untilMs;
 }
 

@@ -33,17 +33,17 @@ describe("createBreakers", () => {
   };
   const probe = (): void => {
     expect(breakers.mayAcquire("a")).to.equal(true);
-    expect(breakers.tryAcquire("a"), "half open").to.deep.equal({ kind: "go", isProbe: true });
+    expect(breakers.tryAcquire("a"), "half open").to.equal("probe");
   };
 
   describe("while closed", () => {
     it("lets every attempt through, up to the tenth costly one in a row, which opens it", () => {
       expect(fail(9)).to.deep.equal(Array(9).fill(undefined));
-      expect(breakers.tryAcquire("a")).to.deep.equal({ kind: "go", isProbe: false });
+      expect(breakers.tryAcquire("a")).to.equal("go");
 
       expect(fail(1)).to.deep.equal(["opened"]);
 
-      expect(breakers.tryAcquire("a").kind).to.equal("wait");
+      expect(breakers.tryAcquire("a")).to.equal("wait");
       expect(breakers.counts()).to.deep.equal({ open: 1, halfOpen: 0 });
     });
 
@@ -66,7 +66,7 @@ describe("createBreakers", () => {
     it("is no concern of other receivers", () => {
       fail();
 
-      expect(breakers.tryAcquire("b")).to.deep.equal({ kind: "go", isProbe: false });
+      expect(breakers.tryAcquire("b")).to.equal("go");
     });
   });
 
@@ -75,7 +75,7 @@ describe("createBreakers", () => {
 
     it("leaves the receiver alone for the pause", () => {
       expect(breakers.mayAcquire("a")).to.equal(false);
-      expect(breakers.tryAcquire("a")).to.deep.equal({ kind: "wait" });
+      expect(breakers.tryAcquire("a")).to.equal("wait");
       expect(pauseOf("a")).to.equal(1_000);
     });
 
@@ -93,21 +93,21 @@ describe("createBreakers", () => {
 
     it("lets one attempt through when the pause is over, and no other beside it", () => {
       nowMs += 999;
-      expect(breakers.tryAcquire("a").kind).to.equal("wait");
+      expect(breakers.tryAcquire("a")).to.equal("wait");
       nowMs += 1;
       expect(breakers.counts()).to.deep.equal({ open: 0, halfOpen: 1 });
 
       probe();
 
       expect(breakers.mayAcquire("a")).to.equal(false);
-      expect(breakers.tryAcquire("a").kind).to.equal("wait");
+      expect(breakers.tryAcquire("a")).to.equal("wait");
       expect(breakers.counts()).to.deep.equal({ open: 0, halfOpen: 1 });
     });
 
     it("is closed by an answer to an attempt that began before it opened, or past it", () => {
       expect(tell("answered")).to.equal("closed");
 
-      expect(breakers.tryAcquire("a")).to.deep.equal({ kind: "go", isProbe: false });
+      expect(breakers.tryAcquire("a")).to.equal("go");
       expect(breakers.counts()).to.deep.equal({ open: 0, halfOpen: 0 });
     });
 

@@ -13,7 +13,7 @@ const pauseMs = 30_000;
 
 const fail = (breakers: SharedBreakers): void => {
   for (let count = 0; count < failuresToOpen; count += 1) {
-    expect(breakers.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: false });
+    expect(breakers.tryAcquire(receiver)).to.equal("go");
     breakers.report({ receiver, isProbe: false, cost: "costly" });
   }
 };
@@ -67,7 +67,7 @@ describe("createSharedBreakers", () => {
 
     await untilMay(other, false);
 
-    expect(other.tryAcquire(receiver)).to.deep.equal({ kind: "wait" });
+    expect(other.tryAcquire(receiver)).to.equal("wait");
     expect(other.mayAcquire("8 https://hooks.example.com/canary")).to.equal(true);
     expect(other.counts()).to.deep.equal({ open: 1, halfOpen: 0 });
     expect(JSON.stringify(await core.sql("SELECT one::text FROM svc.breakers AS one"))).not.to.contain(
@@ -84,8 +84,8 @@ describe("createSharedBreakers", () => {
     const later = start();
     await untilMay(later, false);
     skewMs = pauseMs + 5_000;
-    expect(later.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: true });
-    expect(later.tryAcquire(receiver)).to.deep.equal({ kind: "wait" });
+    expect(later.tryAcquire(receiver)).to.equal("probe");
+    expect(later.tryAcquire(receiver)).to.equal("wait");
   });
 
   it("let one process probe, and close in all of them with an answer", async () => {
@@ -94,18 +94,18 @@ describe("createSharedBreakers", () => {
     await untilMay(other, false);
     skewMs = pauseMs + 1;
 
-    expect(one.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: true });
-    expect(other.tryAcquire(receiver)).to.deep.equal({ kind: "wait" });
+    expect(one.tryAcquire(receiver)).to.equal("probe");
+    expect(other.tryAcquire(receiver)).to.equal("wait");
     expect(one.report({ receiver, isProbe: true, cost: "answered" })).to.equal("closed");
     await untilMay(other, true);
-    expect(other.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: false });
+    expect(other.tryAcquire(receiver)).to.equal("go");
     expect(await core.sql("SELECT FROM svc.breakers")).to.deep.equal([]);
   });
 
   it("close where they were opened when another process gets an answer, and not by its failures", async () => {
     const [one, other] = [start(), start()];
-    expect(other.tryAcquire(receiver).kind).to.equal("go");
-    expect(other.tryAcquire(receiver).kind).to.equal("go");
+    expect(other.tryAcquire(receiver)).to.equal("go");
+    expect(other.tryAcquire(receiver)).to.equal("go");
     fail(one);
     await untilMay(other, false);
 
@@ -124,7 +124,7 @@ describe("createSharedBreakers", () => {
     fail(one);
     await untilMay(other, false);
     skewMs = pauseMs + 1;
-    expect(one.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: true });
+    expect(one.tryAcquire(receiver)).to.equal("probe");
     drained = async () => void (await until(() => isDrained, { what: "the last attempt" }));
 
     ending.abort();
@@ -158,7 +158,7 @@ describe("createSharedBreakers", () => {
     skewMs = 5_000;
 
     await untilMay(other, true);
-    expect(other.tryAcquire(receiver)).to.deep.equal({ kind: "go", isProbe: true });
+    expect(other.tryAcquire(receiver)).to.equal("probe");
   });
 
   it("keep the longer pause that another process has found", async () => {
@@ -170,7 +170,7 @@ describe("createSharedBreakers", () => {
       "UPDATE svc.breakers SET pause_ms = 200000, until = now() - interval '1 second', holder = gen_random_uuid()",
     );
     await untilMay(one, false);
-    await until(() => one.tryAcquire(receiver).kind === "go", { what: "its turn to probe" });
+    await until(() => one.tryAcquire(receiver) === "probe", { what: "its turn to probe" });
     one.report({ receiver, isProbe: true, cost: "costly" });
 
     const pauseOf = async (): Promise<number | undefined> =>
@@ -184,7 +184,7 @@ describe("createSharedBreakers", () => {
     fail(one);
     await untilMay(other, false);
     skewMs = pauseMs + 1;
-    expect(one.tryAcquire(receiver).kind).to.equal("go");
+    expect(one.tryAcquire(receiver)).to.equal("probe");
     one.report({ receiver, isProbe: true, cost: "costly" });
 
     await until(
