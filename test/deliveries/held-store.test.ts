@@ -1,17 +1,17 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import { onlyIndexes } from "../../src/db/sql.ts";
-import { createHeldStore } from "../../src/deliveries/held-store.ts";
-import { createDeliveryStore } from "../../src/deliveries/store.ts";
+import { createHeldStore, type HeldStore } from "../../src/deliveries/held-store.ts";
 import { useCoreScene } from "../support/core-scene.ts";
 import { addDeliveries } from "../support/history-rows.ts";
 import { createExplainingSql, type Plan } from "../support/plans.ts";
 
 describe("createHeldStore", () => {
   const scene = useCoreScene();
+  const open = (sql = scene.core.sql): HeldStore => createHeldStore({ sql, indexSql: sql });
 
   it("cancels what is held of one subscription, up to a delivery", async () => {
-    const { work, core } = scene;
+    const { work } = scene;
     const [one, other] = [await work.addSubscription(), await work.addSubscription()];
     const held = { status: "held", heldAt: new Date() };
     const foreign = await work.addDelivery(one, held);
@@ -20,7 +20,7 @@ describe("createHeldStore", () => {
     const later = await work.addDelivery(other, held);
     const what = { subscriptionId: other.id, upTo: String(first.id), reason: "Dropped.", limit: 10 };
 
-    expect(await createHeldStore({ sql: core.sql, indexSql: core.sql }).cancel(what)).to.equal(1);
+    expect(await open().cancel(what)).to.equal(1);
 
     const statuses = new Map((await work.deliveries()).map(({ id, status }) => [id, status]));
     expect([foreign, pending, first, later].map(({ id }) => statuses.get(id))).to.deep.equal([
@@ -35,7 +35,7 @@ describe("createHeldStore", () => {
     const { work, core } = scene;
     const { id: subscriptionId } = await work.addSubscription();
     await addDeliveries(core.sql, { of: subscriptionId, status: "held" });
-    const store = createHeldStore({ sql: core.sql, indexSql: core.sql });
+    const store = open();
     const cancel = (days: number): Promise<number> =>
       store.cancel({
         subscriptionId,
@@ -63,7 +63,7 @@ describe("createHeldStore", () => {
       for (const mode of ["custom", "generic"] as const) {
         const note = (plan: Plan): void => void plans.push(plan);
         const sql = createExplainingSql({ client, settings: onlyIndexes, mode, note });
-        await createHeldStore({ sql, indexSql: sql }).cancel(what);
+        await open(sql).cancel(what);
       }
     } finally {
       client.release();
@@ -74,16 +74,14 @@ describe("createHeldStore", () => {
   });
 
   it("marks what it takes as delayed by its user, like all of a webhook with a rate limit", async () => {
-    const { work, core } = scene;
+    const { work } = scene;
     const [plain, limited] = [await work.addSubscription(), await work.addSubscription({ rateLimit: 1 })];
     await work.addDelivery(plain, { status: "held", heldAt: new Date() });
     for (const one of [plain, limited]) await work.addDelivery(one);
     const from = { subscriptionId: plain.id, holder: randomUUID(), flightMs: 60_000, limit: 1 };
 
-    const { deliveries: held } = await createHeldStore({ sql: core.sql, indexSql: core.sql }).takeOldest(
-      from,
-    );
-    const { deliveries: due } = await createDeliveryStore({ sql: core.sql }).takeDue({
+    const { deliveries: held } = await open().takeOldest(from);
+    const { deliveries: due } = await scene.store.takeDue({
       limit: 9,
       flightMs: 60_000,
       sinceMs: undefined,
@@ -101,7 +99,7 @@ describe("createHeldStore", () => {
     const { work, core } = scene;
     const subscription = await work.addSubscription();
     await work.addDelivery(subscription, { status: "held", heldAt: new Date() });
-    const store = createHeldStore({ sql: core.sql, indexSql: core.sql });
+    const store = open();
     const taken: number[] = [];
     for (const until of ["30 minutes", "-1 second", "2 hours"]) {
       await core.sql("UPDATE svc.deliveries SET status = 'held', held_at = now()");
@@ -120,7 +118,7 @@ describe("createHeldStore", () => {
   it("keeps the lane of another dispatcher, and a later request to drop", async () => {
     const { work, core } = scene;
     const { id: subscriptionId } = await work.addSubscription();
-    const store = createHeldStore({ sql: core.sql, indexSql: core.sql });
+    const store = open();
     const [holder, stranger] = [randomUUID(), randomUUID()];
     await store.takeOldest({ subscriptionId, holder, flightMs: 60_000, limit: 1 });
     await core.sql("INSERT INTO svc.discards (subscription_id, up_to) VALUES ($1, 9)", [subscriptionId]);

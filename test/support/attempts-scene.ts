@@ -10,7 +10,6 @@ import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-
 import type { AttemptResult } from "../../src/deliveries/delivery.ts";
 import type { Flight } from "../../src/deliveries/flights.ts";
 import { createAnnounce } from "../../src/deliveries/messages.ts";
-import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import type { TakenDeliveries } from "../../src/deliveries/taken.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import type { Mutable } from "./core-scene.ts";
@@ -22,7 +21,6 @@ export type Visit = Parameters<Place["enter"]>[0];
 
 /** The maker of attempts, with one delivery that is due. */
 export interface AttemptsScene extends WorkerScene {
-  readonly store: DeliveryStore;
   readonly subscription: SubscriptionModel;
   readonly delivery: DeliveryModel;
   readonly attempts: Attempts;
@@ -100,9 +98,6 @@ export function useAttemptsScene(): AttemptsScene {
       for (const one of await scene.take()) scene.attempts.start(one, at);
     },
     current: () => scene.work.deliveryOf(scene.delivery.id),
-  });
-  before(() => {
-    scene.store = createDeliveryStore({ sql: scene.core.sql });
   });
   beforeEach(async () => {
     scene.subscription = await scene.work.addSubscription();

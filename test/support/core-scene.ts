@@ -1,3 +1,4 @@
+import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import { openCoreDatabase, type CoreDatabase } from "./core-database.ts";
 import { createWork, type Work } from "./work.ts";
 
@@ -5,6 +6,7 @@ import { createWork, type Work } from "./work.ts";
 export interface CoreScene {
   readonly core: CoreDatabase;
   readonly work: Work;
+  readonly store: DeliveryStore;
 }
 
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
@@ -15,6 +17,7 @@ export function useCoreScene(): CoreScene {
   before(async () => {
     scene.core = await openCoreDatabase();
     scene.work = createWork(scene.core.prisma);
+    scene.store = createDeliveryStore({ sql: scene.core.sql });
   });
   beforeEach(() => scene.work.clear());
   after(() => scene.core.close());

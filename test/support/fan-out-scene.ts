@@ -5,7 +5,6 @@ import type { EventModel, SubscriptionModel } from "./generated/models.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createFanOut, type FanOutOptions } from "../../src/deliveries/fan-out.ts";
 import { createAnnounce } from "../../src/deliveries/messages.ts";
-import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
 import { eventMessage } from "../../src/events/event-message.ts";
 import { createSubscriberFinder } from "../../src/subscriptions/find-subscribers.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
@@ -40,7 +39,6 @@ export const messageOf = ({
 
 /** A fan-out with a subscription and an event for it, and with attempts that are only noted. */
 export interface FanOutScene extends WorkerScene {
-  readonly store: DeliveryStore;
   readonly admission: WatchedAdmission;
   readonly subscription: SubscriptionModel;
   readonly event: EventModel;
@@ -100,9 +98,6 @@ export function useFanOutScene(): FanOutScene {
         events.push(await scene.work.addEvent({ ownerId: String(scene.subscription.userId) }));
       return events;
     },
-  });
-  before(() => {
-    scene.store = createDeliveryStore({ sql: scene.core.sql });
   });
   beforeEach(async () => {
     scene.subscription = await scene.work.addSubscription();

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { expect } from "chai";
 import type { DeliveryModel, EventModel, SubscriptionModel } from "./generated/models.ts";
 import type { NewDelivery } from "../../src/deliveries/insert-deliveries.ts";
-import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
+import type { DeliveryStore } from "../../src/deliveries/store.ts";
 import { useCoreScene, type CoreScene, type Mutable } from "./core-scene.ts";
 
 /** An event of the outbox, or one that is not there. */
@@ -10,7 +10,6 @@ type GivenEvent = Pick<EventModel, "id" | "uuid">;
 
 /** The store of deliveries, with one subscription. */
 export interface StoreScene extends CoreScene {
-  readonly store: DeliveryStore;
   readonly subscription: SubscriptionModel;
   /** A delivery to the subscription that is still to be written. */
   readonly newDelivery: (event: GivenEvent, overrides?: Partial<NewDelivery>) => NewDelivery;
@@ -60,9 +59,6 @@ export function useStoreScene(): StoreScene {
       );
       return row?.id ?? "";
     },
-  });
-  before(() => {
-    scene.store = createDeliveryStore({ sql: scene.core.sql });
   });
   beforeEach(async () => {
     scene.subscription = await scene.work.addSubscription();

@@ -2,7 +2,7 @@ import type { DeliveryModel, SubscriptionModel } from "./generated/models.ts";
 import type { Attempts } from "../../src/deliveries/attempt/attempts.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createAnnounce } from "../../src/deliveries/messages.ts";
-import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/store.ts";
+import type { DeliveryStore } from "../../src/deliveries/store.ts";
 import type { Outcome, RequeuedDelivery } from "../../src/deliveries/outcome.ts";
 import { createSweep, type Sweep, type SweepOptions } from "../../src/deliveries/sweep.ts";
 import { createMetrics } from "../../src/telemetry/metrics.ts";
@@ -20,7 +20,6 @@ export const idsOf = (...deliveries: readonly DeliveryModel[]): readonly string[
 
 /** A sweep with a subscription, and with attempts that only note what they are given. */
 export interface SweepScene extends WorkerScene {
-  readonly store: DeliveryStore;
   readonly admission: WatchedAdmission;
   readonly subscription: SubscriptionModel;
   readonly started: DeliveryInFlight[];
@@ -77,9 +76,6 @@ export function useSweepScene(): SweepScene {
       };
       return { store: { ...scene.store, nextDueInMs }, next };
     },
-  });
-  before(() => {
-    scene.store = createDeliveryStore({ sql: scene.core.sql });
   });
   beforeEach(async () => {
     scene.subscription = await scene.work.addSubscription();
