@@ -41,14 +41,20 @@ export function addWebhooks(
   addSubscriptionRoutes(router, {
     ...options,
     store: createSubscriptionStore({ ...config.webhooks, sql, transact, listSql, secretBox }),
-    triggersOf: (resource) => eventsOf(definitions, resource),
-    filterFaults: (filter, of) => filters.faultsOf(filter, of),
     preview: (ctx, asked) => previewEvents(ctx, asked, { ...options, filters }),
-    refusalOfUrl: (url, caller) => policyFor(caller).refusalOfUrl(url),
-    refusalOfResource: (name, caller) =>
-      isService(definitions, name)
-        ? refusalOfService(caller)
-        : refusalOfWebhook(definitions.get(name), definitions, caller),
+    rulesFor(caller) {
+      const refusalOfResource = (name: string): string | undefined =>
+        isService(definitions, name)
+          ? refusalOfService(caller)
+          : refusalOfWebhook(definitions.get(name), definitions, caller);
+      const mayRead = (name: string): boolean => refusalOfResource(name) === undefined;
+      return {
+        triggersOf: (name) => eventsOf(definitions, name),
+        filterFaults: (filter, of) => filters.faultsOf(filter, { ...of, mayRead }),
+        refusalOfUrl: (url) => policyFor(caller).refusalOfUrl(url),
+        refusalOfResource,
+      };
+    },
   });
   const sender = createSender({ ...config.webhooks, maxSockets: config.webhooks.concurrency });
   addTestRoute(router, {

@@ -19,7 +19,6 @@ import { readListParameters } from "../querying/list-parameters.ts";
 import type { ListsOptions } from "../querying/own-list.ts";
 import { subscriptionList } from "./list.ts";
 import { subscriptionShape, type OwnerScope } from "./own-subscriptions.ts";
-import type { WebhookFilters } from "./filters.ts";
 import { longestGrace, usualGrace } from "./rotate-secret.ts";
 import type { SubscriptionStore } from "./store.ts";
 import {
@@ -30,22 +29,11 @@ import {
 } from "./subscription.ts";
 
 /** Dependencies of the routes of webhooks. */
-export interface SubscriptionRoutesOptions
-  extends PostOptions, Omit<ListsOptions, "listTurns">, Pick<SubscriptionRules, "triggersOf"> {
-  /** Returns the faults of a filter, by place. */
-  readonly filterFaults: WebhookFilters["faultsOf"];
+export interface SubscriptionRoutesOptions extends PostOptions, Omit<ListsOptions, "listTurns"> {
+  /** Returns the rules for the subscriptions of a user. */
+  readonly rulesFor: (caller: Caller) => SubscriptionRules;
   /** Tries the filter of a subscription on the last events; see `previewEvents`. */
   readonly preview: (ctx: ApiContext, asked: NewSubscription) => Promise<string>;
-  /**
-   * Returns the reason why the user's webhook may not go to a URL, as a sentence; undefined when it
-   * may.
-   */
-  readonly refusalOfUrl: (url: string, caller: Caller) => string | undefined;
-  /**
-   * Returns the reason why a webhook of the user for the resource would never fire; undefined when
-   * it may fire.
-   */
-  readonly refusalOfResource: (resource: string, caller: Caller) => string | undefined;
   readonly store: SubscriptionStore;
 }
 
@@ -58,13 +46,13 @@ interface WithParams {
  * caller's subscriptions.
  */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes } = options;
+  const { store, bodyLimitBytes, rulesFor } = options;
 
   router.get("/webhooks", (ctx) => list(ctx, options));
   router.post("/webhooks", (ctx) => create(ctx, options));
   router.post("/webhooks/preview", async (ctx) => {
     const body = await readJsonBody(ctx, bodyLimitBytes);
-    const asked = await readPreview(body, rulesOf(options, ctx.state.caller));
+    const asked = await readPreview(body, rulesFor(ctx.state.caller));
     ctx.type = "json";
     ctx.body = await options.preview(ctx, asked);
   });
@@ -99,13 +87,13 @@ async function list(
 }
 
 async function create(ctx: ApiContext, options: SubscriptionRoutesOptions): Promise<void> {
-  const { store, bodyLimitBytes, answerPost, urlOf } = options;
+  const { store, bodyLimitBytes, answerPost, urlOf, rulesFor } = options;
   const body = await readJsonBody(ctx, bodyLimitBytes);
   await answerPost(ctx, {
     isSecret: true,
     async act(transaction) {
       // Checked here, because the kept answer to a repeated request must come first.
-      const values = valid(await checkNewSubscription(body, rulesOf(options, ctx.state.caller)));
+      const values = valid(await checkNewSubscription(body, rulesFor(ctx.state.caller)));
       const made = await store.create(ctx.state.caller, values, actorOf(ctx), transaction?.sql);
       const { subscription, secret } = made;
       const json = JSON.stringify(presentSubscription(subscription, secret));
@@ -114,12 +102,13 @@ async function create(ctx: ApiContext, options: SubscriptionRoutesOptions): Prom
   });
 }
 
-async function change(ctx: ApiContext & WithParams, options: SubscriptionRoutesOptions): Promise<void> {
-  const { store, bodyLimitBytes } = options;
+async function change(
+  ctx: ApiContext & WithParams,
+  { store, bodyLimitBytes, rulesFor }: SubscriptionRoutesOptions,
+): Promise<void> {
   const own = await getOwnSubscription(ctx, store);
   const body = await readJsonBody(ctx, bodyLimitBytes);
-  const rules = rulesOf(options, ctx.state.caller);
-  const changes = valid(await checkSubscriptionChanges(body, own, rules));
+  const changes = valid(await checkSubscriptionChanges(body, own, rulesFor(ctx.state.caller)));
   const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
   if (updated === undefined) throw unknownSubscription();
   ctx.body = presentSubscription(updated);
@@ -208,20 +197,6 @@ function ownerScopeOf(ctx: ApiContext, userId: string | undefined): OwnerScope {
   const asked = userId === "*" ? "everybody" : Number(userId ?? id);
   if (asked === id || (isAdmin && isLimited !== true)) return asked;
   throw new AppError("user.forbidden", "Only admins list the webhooks of others.");
-}
-
-/** Returns the rules for the subscriptions of a user. */
-function rulesOf(options: SubscriptionRoutesOptions, caller: Caller): SubscriptionRules {
-  return {
-    triggersOf: options.triggersOf,
-    filterFaults: (filter, of) =>
-      options.filterFaults(filter, {
-        ...of,
-        mayRead: (resource) => options.refusalOfResource(resource, caller) === undefined,
-      }),
-    refusalOfUrl: (url) => options.refusalOfUrl(url, caller),
-    refusalOfResource: (resource) => options.refusalOfResource(resource, caller),
-  };
 }
 
 function valid<T>(checked: Checked<T>): T {

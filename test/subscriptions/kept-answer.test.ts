@@ -11,10 +11,12 @@ describe("POST /webhooks that is repeated", () => {
     const router = createRouter("");
     const options: Partial<SubscriptionRoutesOptions> = {
       bodyLimitBytes: 1000,
-      triggersOf: () => undefined,
-      refusalOfUrl: () => "The url is not allowed any more.",
-      refusalOfResource: () => undefined,
-      filterFaults: () => new Map(),
+      rulesFor: () => ({
+        triggersOf: () => undefined,
+        refusalOfUrl: () => "The url is not allowed any more.",
+        refusalOfResource: () => undefined,
+        filterFaults: () => new Map(),
+      }),
       answerPost: async (ctx) => send(ctx, { status: 201, headers: {}, json: '{"id":1}' }),
     };
     addSubscriptionRoutes(router, options as SubscriptionRoutesOptions);

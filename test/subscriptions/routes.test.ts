@@ -46,12 +46,15 @@ describe("webhook subscription routes", () => {
       maxPerPage: 100,
       cursors: createCursors("secret"),
       urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),
-      filterFaults: () => new Map(),
       preview: async () => "{}",
-      triggersOf: (resource) => (resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined),
-      refusalOfResource: (resource, { id }) =>
-        resource === "orders" && id === 0 ? "Only admins read orders." : undefined,
-      refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
+      rulesFor: ({ id }) => ({
+        filterFaults: () => new Map(),
+        triggersOf: (resource) =>
+          resource === "orders" ? ["on_create", "on_update", "on_delete"] : undefined,
+        refusalOfResource: (resource) =>
+          resource === "orders" && id === 0 ? "Only admins read orders." : undefined,
+        refusalOfUrl: (url) => createTargetPolicy([]).refusalOfUrl(url),
+      }),
     });
     const failures = createFailureLimit({ count: 100, windowMs: 60_000 });
     const authenticate = createAuthenticate({ tokens, failures });

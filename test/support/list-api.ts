@@ -73,11 +73,13 @@ export async function startListApi({
     ...posts,
     maxPerPage: 100,
     cursors,
-    filterFaults: () => new Map(),
     preview: async () => "{}",
-    triggersOf: () => ["on_create"],
-    refusalOfUrl: () => undefined,
-    refusalOfResource: () => undefined,
+    rulesFor: () => ({
+      filterFaults: () => new Map(),
+      triggersOf: () => ["on_create"],
+      refusalOfUrl: () => undefined,
+      refusalOfResource: () => undefined,
+    }),
   });
   addDeliveryRoutes(router, {
     history: createDeliveryHistory({
