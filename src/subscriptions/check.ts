@@ -287,26 +287,17 @@ function urlFault(text: string): string | undefined {
 
 /** Returns the values of the present fields of a body without errors. */
 function changesIn(body: Body, { headerNames }: Stored): SubscriptionChanges {
-  const isActive = body["is_active"];
-  const rateLimit = body["rate_limit"];
-  const headers = Object.hasOwn(body, "headers") ? readHeaders(body["headers"], headerNames) : {};
+  const { events, rate_limit: rateLimit, is_active: isActive } = body;
+  const has = (name: string): boolean => Object.hasOwn(body, name);
   return {
-    ...(Object.hasOwn(body, "url") ? { url: trimmedText(body["url"]) } : {}),
-    ...(Object.hasOwn(body, "events") ? { events: eventsIn(body) } : {}),
-    ...headers,
-    ...(Object.hasOwn(body, "filter") ? { filter: filterIn(body) } : {}),
-    ...(rateLimit === undefined ? {} : { rateLimit: isEmpty(rateLimit) ? null : Number(rateLimit) }),
-    ...(isActive === undefined ? {} : { isActive: isActive === true || Number(isActive) === 1 }),
-    ...(Object.hasOwn(body, "description") ? { description: trimmedText(body["description"]) || null } : {}),
+    ...(has("url") && { url: trimmedText(body["url"]) }),
+    ...(has("events") && { events: (events as readonly string[]).map((one) => one.trim() as EventKind) }),
+    ...(has("headers") && readHeaders(body["headers"], headerNames)),
+    ...(has("filter") && { filter: (body["filter"] ?? null) as NewSubscription["filter"] }),
+    ...(rateLimit !== undefined && { rateLimit: isEmpty(rateLimit) ? null : Number(rateLimit) }),
+    ...(isActive !== undefined && { isActive: isActive === true || Number(isActive) === 1 }),
+    ...(has("description") && { description: trimmedText(body["description"]) || null }),
   };
-}
-
-function filterIn(body: Body): NewSubscription["filter"] {
-  return (body["filter"] ?? null) as NewSubscription["filter"];
-}
-
-function eventsIn(body: Body): readonly EventKind[] {
-  return (body["events"] as readonly string[]).map((event) => event.trim() as EventKind);
 }
 
 function hasValue(body: Body, name: string): boolean {
