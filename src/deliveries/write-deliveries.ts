@@ -46,10 +46,12 @@ export interface Written {
 interface Planned {
   readonly received: Received;
   readonly subscriber: Subscriber;
-  readonly uuid: string;
   readonly place: Place | undefined;
-  /** Whether the body shows the old row. */
-  readonly hasPrevious: boolean;
+  /** What the delivery's row and its first attempt have in common. */
+  readonly shared: Pick<
+    NewDelivery & DeliveryInFlight,
+    "uuid" | "eventId" | "eventUuid" | "subscriptionId" | "resource" | "maxAttempts" | "hasPrevious"
+  >;
 }
 
 /** Most deliveries of one statement. */
@@ -82,7 +84,7 @@ export async function writeDeliveries(
     options,
     batch.flatMap((received, index) =>
       (subscribers[index] ?? []).map((subscriber) =>
-        plan(options, { received, subscriber, hasPrevious: mayReadOld(received.event, subscriber) }),
+        plan(options, received, { subscriber, hasPrevious: mayReadOld(received.event, subscriber) }),
       ),
     ),
   );
@@ -135,18 +137,23 @@ async function oldReaders(
 }
 
 function plan(
-  { admission }: WriteOptions,
-  given: Pick<Planned, "received" | "subscriber" | "hasPrevious">,
+  { admission, scheduleOf }: WriteOptions,
+  received: Received,
+  { subscriber, hasPrevious }: { readonly subscriber: Subscriber; readonly hasPrevious: boolean },
 ): Planned {
-  const { received, subscriber, hasPrevious } = given;
   const { event } = received;
+  const { subscriptionId, user, url } = subscriber;
+  const { id: eventId, event_id: eventUuid, resource } = event;
+  const uuid = deliveryUuidOf(eventUuid, subscriptionId);
+  const { maxAttempts } = scheduleOf(resource);
   return {
-    ...given,
-    uuid: deliveryUuidOf(event.event_id, subscriber.subscriptionId),
+    received,
+    subscriber,
+    shared: { uuid, eventId, eventUuid, subscriptionId, resource, maxAttempts, hasPrevious },
     place: subscriber.isActive
       ? admission.reserve({
-          userId: subscriber.user.id,
-          url: subscriber.url,
+          userId: user.id,
+          url,
           lane: "first",
           bytes: event.data.length + (hasPrevious ? (event.previous?.length ?? 0) : 0),
           isUrgent: false,
@@ -191,7 +198,7 @@ async function writePortion(
     readonly knownAt: KnownAt | undefined;
   },
 ): Promise<{ readonly eventCount: number; readonly isStale: boolean }> {
-  const { store, attempts, scheduleOf, flightMs } = options;
+  const { store, attempts, flightMs } = options;
   const withDeliveries = new Set(portion.map(({ received }) => received));
   const { flightId, ids, databaseTimeMs, eventCount, isStale } = await store.insert({
     events: (isComplete ? batch : [...withDeliveries]).map((received) => ({
@@ -200,25 +207,26 @@ async function writePortion(
       data: withDeliveries.has(received) ? received.event.data.toString() : undefined,
       previous: withDeliveries.has(received) ? received.event.previous?.toString() : undefined,
     })),
-    deliveries: portion.map((one) => toNewDelivery(one, scheduleOf)),
+    deliveries: portion.map(toNewDelivery),
     isComplete,
     flightMs,
     knownAt,
   });
   const flight: Flight = {
     id: flightId ?? "",
-    unwritten: portion.filter(({ uuid, place }) => place !== undefined && ids.has(uuid)).length,
+    unwritten: portion.filter(({ shared, place }) => place !== undefined && ids.has(shared.uuid)).length,
   };
   // Another fan-out may have written a portion, and its record, from an earlier message. That
   // record is sent to all: it may show other related records than this message.
-  const isFirst = isOnly && portion.every(({ uuid }) => ids.has(uuid));
+  const isFirst = isOnly && portion.every(({ shared }) => ids.has(shared.uuid));
   for (const one of portion) {
-    const id = ids.get(one.uuid);
+    const { uuid } = one.shared;
+    const id = ids.get(uuid);
     if (id !== undefined)
       written.push({
         received: one.received,
         id,
-        uuid: one.uuid,
+        uuid,
         isParked: one.place === undefined && one.subscriber.isActive,
       });
     if (one.place === undefined) continue;
@@ -226,53 +234,36 @@ async function writePortion(
     else {
       const happenedAtMs = performance.now() - databaseTimeMs + Date.parse(one.received.event.timestamp);
       const payload = isFirst ? one.received.event : undefined;
-      attempts.start(toDelivery(one, { id, flight, happenedAtMs, payload }, scheduleOf), one.place);
+      attempts.start(toDelivery(one, { id, flight, happenedAtMs, payload }), one.place);
     }
   }
   return { eventCount, isStale };
 }
 
-function toNewDelivery(
-  { received, subscriber, uuid, place, hasPrevious }: Planned,
-  scheduleOf: ScheduleOf,
-): NewDelivery {
-  const { event, span } = received;
+function toNewDelivery({ received: { span }, subscriber, place, shared }: Planned): NewDelivery {
   return {
-    uuid,
-    eventId: event.id,
-    eventUuid: event.event_id,
-    subscriptionId: subscriber.subscriptionId,
+    ...shared,
     userId: subscriber.user.id,
-    resource: event.resource,
     url: subscriber.url,
-    maxAttempts: scheduleOf(event.resource).maxAttempts,
     traceparent: span.traceparent,
     isTaken: subscriber.isActive ? place !== undefined : null,
-    hasPrevious,
   };
 }
 
 function toDelivery(
-  { received: { event, span }, subscriber, uuid, hasPrevious }: Planned,
+  { received: { event, span }, subscriber, shared }: Planned,
   rest: Pick<DeliveryInFlight, "id" | "flight" | "happenedAtMs" | "payload">,
-  scheduleOf: ScheduleOf,
 ): DeliveryInFlight {
-  const { url, signing, rateLimit, user, subscriptionId } = subscriber;
+  const { url, signing, rateLimit, user } = subscriber;
   return {
     ...rest,
-    uuid,
-    eventId: event.id,
-    eventUuid: event.event_id,
+    ...shared,
     event: event.event,
-    resource: event.resource,
     timestamp: event.timestamp,
     attempt: 0,
-    maxAttempts: scheduleOf(event.resource).maxAttempts,
     isPaced: rateLimit !== null,
     trigger: "scheduled",
     traceparent: span.traceparent ?? null,
-    subscriptionId,
     subscription: { url, signing, rateLimit, user },
-    hasPrevious,
   };
 }
