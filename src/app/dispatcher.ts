@@ -155,7 +155,7 @@ function createEligibilityOf(
 function findingOf(
   infrastructure: Infrastructure,
   configuration: Configuration,
-): Pick<FanOutOptions, "eligibility" | "subscribers" | "isCostly"> {
+): Pick<FanOutOptions, "eligibility" | "subscribers"> {
   const { sql, log } = infrastructure;
   const { config, definitions } = configuration;
   const { holdForMs } = config.webhooks;
@@ -165,7 +165,6 @@ function findingOf(
   return {
     eligibility,
     subscribers: createSubscriberFinder({ sql, eligibility, filters, holdForMs, now: nowMs }),
-    isCostly: (resource) => eligibility.isCostly(resource),
   };
 }
 

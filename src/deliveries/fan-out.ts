@@ -6,6 +6,7 @@ import { databaseFaultOf } from "../db/database-fault.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { EventMetrics } from "../telemetry/metrics/events.ts";
+import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { SubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import { codeOf } from "../kit/errors.ts";
@@ -31,8 +32,7 @@ export interface FanOutOptions extends WriteOptions {
   readonly broker: Broker;
   readonly seal: Seal;
   readonly subscribers: SubscriberFinder;
-  /** Returns whether the events of a resource get turns of their own, because one may take long. */
-  readonly isCostly: (resource: string) => boolean;
+  readonly eligibility: Pick<Eligibility, "judge" | "isCostly">;
   /** Returns whether the mapping files of this process have the resource. */
   readonly isKnown: (resource: string) => boolean;
   readonly attempts: Pick<Attempts, "start" | "drain">;
@@ -87,7 +87,7 @@ export function createFanOut(options: FanOutOptions): Worker {
         const message = unsettled.enter(received);
         if (message === undefined) return;
         const resource = resourceOf(message.routingKey);
-        if (!options.isCostly(resource)) queue.add(message);
+        if (!options.eligibility.isCostly(resource)) queue.add(message);
         // The event stays in the outbox, and the relay publishes it again later.
         else if (!turns.add(resource, message)) message.ack();
       };

@@ -3,6 +3,7 @@ import { exchanges } from "../../src/broker/topology.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { deliveryUuidOf } from "../../src/deliveries/delivery-uuid.ts";
 import { messageOf, useFanOutScene } from "../support/fan-out-scene.ts";
+import { notesEligibility } from "../support/notes-eligibility.ts";
 import { until } from "../support/wait.ts";
 
 describe("createFanOut", () => {
@@ -195,11 +196,11 @@ describe("createFanOut", () => {
     let open: (() => void) | undefined;
     const gate = new Promise<void>((resolve) => (open = resolve));
     start({
-      isCostly: (resource) => resource === "slow",
+      eligibility: { ...notesEligibility(), isCostly: (resource) => resource === "slow" },
       subscribers: {
         findKnown: async () => undefined,
         async find(events) {
-          if (events.some(({ id = "" }) => slowIds.has(id))) await gate;
+          if (events.some(({ id }) => slowIds.has(id))) await gate;
           return events.map(() => []);
         },
         forget: () => undefined,

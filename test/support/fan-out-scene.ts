@@ -71,7 +71,6 @@ export function useFanOutScene(): FanOutScene {
           holdForMs: 604_800_000,
           now: () => performance.now(),
         }),
-        isCostly: () => false,
         isKnown: (resource) => resource === "notes",
         scheduleOf: () => ({ maxAttempts: 4, backoffMs: [] }),
         admission: scene.admission,
