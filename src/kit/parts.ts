@@ -29,8 +29,12 @@ export type Steps<T> = Generator<undefined, T, undefined>;
 
 /** Does the first part of long work at once, and the others in later turns of the event loop. */
 export async function inParts<T>(steps: Steps<T>): Promise<T> {
-  let step = steps.next();
-  while (step.done !== true) step = await runPart(() => steps.next());
+  const next = (): IteratorResult<undefined, T> => {
+    calls = 0;
+    return steps.next();
+  };
+  let step = next();
+  while (step.done !== true) step = await runPart(next);
   return step.value;
 }
 
@@ -47,7 +51,10 @@ const longestPartMs = 10;
 /** When the long work of this turn of the event loop began; undefined when there was none. */
 let beganAt: number | undefined;
 
-/** Calls for one look at the clock. The work between two calls takes some microseconds. */
+/**
+ * Calls for one look at the clock. The work between two calls takes some microseconds. Counts those
+ * of one part alone: short work never waits behind long work in the turn that it began in.
+ */
 const callsPerLook = 100;
 let calls = 0;
 
