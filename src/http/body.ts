@@ -36,6 +36,12 @@ const drains = createTurns(4);
 /** Bytes of a body that is parsed, and checked, in turns of the event loop of its own. */
 const largeBytes = 64 * 1024;
 
+/**
+ * Turns of the large bodies that are parsed: one of a user at one time. A user may send a dozen
+ * bodies of 1 MB at once, behind which another user's body would wait.
+ */
+const parsing = createTurns(1);
+
 /** Limit of the depth: enough for every real document, and safe for recursive code. */
 const maxDepth = 64;
 
@@ -179,9 +185,10 @@ async function parse(
   }
   const { rawBody: text = "" } = ctx.request as { readonly rawBody?: string };
   if (text === "") return {};
+  const parseText = (): unknown => valueOf(text, limitBytes);
   // Bodies that end at the same time are parsed in turn: each takes up to 40 ms.
-  const value =
-    text.length > largeBytes ? await runPart(() => valueOf(text, limitBytes)) : valueOf(text, limitBytes);
+  const isLarge = text.length > largeBytes;
+  const value = isLarge ? await parsing.run(ctx.state.caller.id, () => runPart(parseText)) : parseText();
   // The parser decodes leniently. The bytes are checked only when its text has the replacement
   // character.
   if (text.includes("\uFFFD") && !isUtf8(Buffer.concat(chunks)))

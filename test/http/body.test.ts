@@ -19,7 +19,8 @@ const nested = (depth: number): string => '{"a":'.repeat(depth) + "1" + "}".repe
 describe("readJsonBody", () => {
   let server: HttpServer;
   let turnOfLoop = 0;
-  const parsedIn: number[] = [];
+  /** Large bodies in the order in which they were parsed. */
+  const parsed: { readonly user: number; readonly turn: number }[] = [];
   const sockets: Socket[] = [];
 
   before(async () => {
@@ -30,13 +31,17 @@ describe("readJsonBody", () => {
     router.post("/large", async (ctx) => {
       sockets.push(ctx.req.socket);
       await readJsonBody(ctx, 1_000_000);
-      parsedIn.push(turnOfLoop);
+      parsed.push({ user: ctx.state.caller.id, turn: turnOfLoop });
       ctx.body = {};
     });
     const app = createApp({
       log: createMemoryLog().log,
       routePrefix: "",
-      authenticate: asAda,
+      authenticate: (ctx, next) =>
+        asAda(ctx, () => {
+          ctx.state.caller = { ...ctx.state.caller, id: Number(ctx.get("X-User") || 7) };
+          return next();
+        }),
       router,
       isUnavailable: () => false,
     });
@@ -77,27 +82,40 @@ describe("readJsonBody", () => {
     });
   }
 
-  it("parses large bodies that end at the same time in different turns of the event loop", async () => {
+  /** Sends a large body of each user; all of them end at the same time. */
+  async function endTogether(users: readonly number[]): Promise<void> {
+    [sockets.length, parsed.length] = [0, 0];
     const large = `{"list":[${"[],".repeat(50_000)}[]]}`;
-    const head = `POST /large HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${large.length}\r\n\r\n`;
-    const clients = await Promise.all(Array.from({ length: 8 }, () => openRaw(server.port)));
-    for (const client of clients) client.send(head + large.slice(0, -1));
-    const bytes = (head + large).length - 1;
+    const head = `POST /large HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: ${large.length}\r\n`;
+    const clients = await Promise.all(users.map(() => openRaw(server.port)));
+    for (const [index, client] of clients.entries())
+      client.send(`${head}X-User: ${users[index]}\r\n\r\n${large.slice(0, -1)}`);
+    const bytes = `${head}X-User: 7\r\n\r\n${large}`.length - 1;
     await until(() => sockets.filter(({ bytesRead }) => bytesRead === bytes).length === clients.length, {
       what: "the bodies",
     });
+    for (const client of clients) client.send("}");
+    await Promise.all(clients.map((client) => client.untilAnswers(1)));
+    for (const { socket } of clients) socket.destroy();
+  }
+
+  it("parses large bodies that end at the same time in different turns of the event loop", async () => {
     let isDone = false;
     const next = (): void => {
       turnOfLoop += 1;
       if (!isDone) setImmediate(next);
     };
     next();
-    for (const client of clients) client.send("}");
-    await Promise.all(clients.map((client) => client.untilAnswers(1)));
+    await endTogether(Array<number>(8).fill(7));
     isDone = true;
-    for (const { socket } of clients) socket.destroy();
 
-    expect(new Set(parsedIn).size).to.be.above(4);
+    expect(new Set(parsed.map(({ turn }) => turn)).size).to.be.above(4);
+  });
+
+  it("parses a large body of one user after at most one of another, who sends many", async () => {
+    await endTogether([...Array<number>(8).fill(7), 8]);
+
+    expect(parsed.findIndex(({ user }) => user === 8)).to.be.below(4);
   });
 
   it("reads a body of 64 levels", async () => {
