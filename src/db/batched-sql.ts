@@ -80,6 +80,8 @@ export function createBatchedSql<Holder>(options: BatchedSqlOptions<Holder>): Sq
   function outcomeOf(rows: TextRow[], { error, at }: BatchFault, index: number): Outcome {
     if (isStalePlan(error)) return "again";
     if (!isOfOneStatement(error)) return { error };
+    // The server may have committed the batch before the connection was cut.
+    if (kind === "writes" && isTooLarge(error)) return { error };
     // A write may have failed because of an earlier one.
     if (kind === "writes") return index === at && isTimeLimit(error) ? { error } : "again";
     // The result may only have been too large together with earlier results.

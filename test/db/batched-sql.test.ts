@@ -261,6 +261,28 @@ describe("createBatchedSql, for writes", () => {
     expect(await namesOf()).to.deep.equal(["a", "c"]);
   });
 
+  it("repeats no write of a batch whose results were too large together, since it may be committed", async () => {
+    const small = await openDatabase({
+      url: created.url,
+      poolSize: 1,
+      maxResultBytes: 200_000,
+      isEmbedded: false,
+    });
+    await small.pool.query("CREATE TABLE counts AS SELECT id, 0 AS count FROM generate_series(1, 4) AS id");
+    const sql = createBatchedSql<number>({
+      pool: small.pool,
+      names: createStatementNames(false),
+      keyOf: String,
+      kind: "writes",
+    })(1);
+    const count = "UPDATE counts SET count = count + 1 WHERE id = $1 RETURNING repeat('x', 100000)";
+    await settled([1, 2, 3, 4].map((id) => sql(count, [id])));
+    const { rows } = await small.pool.query<{ most: number }>("SELECT max(count) AS most FROM counts");
+    await small.close();
+
+    expect(rows[0]?.most).to.be.below(2);
+  });
+
   it("fails what a deferred constraint refuses at the commit", async () => {
     await database.pool.query(
       "CREATE TABLE late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO late VALUES (1)",
