@@ -71,8 +71,9 @@ export async function openStorage(opening: Opening): Promise<Storage> {
     url: databaseUrl,
     poolSize: config.database.poolSize,
     lists: program === "dispatcher" ? undefined : listLimitsOf(config),
-    // One user's answers have half of the budget.
-    maxResultBytes: Math.max(2 * maxMessageBytes, Math.floor(memoryBudgetOf(config) / 2)),
+    // One user's answers have half of the budget. The relay reads rows of 1 MiB as JSONB, and then
+    // one of up to 32 MiB as text (src/events/outbox.ts).
+    maxResultBytes: Math.max(4 * maxMessageBytes, Math.floor(memoryBudgetOf(config) / 2)),
     relays: program !== "dispatcher",
     dispatches: program !== "api",
     program,
