@@ -1,4 +1,5 @@
 import { queues } from "../broker/topology.ts";
+import { resultTooLargeCode } from "../db/result-limit.ts";
 import { codeOf } from "../kit/errors.ts";
 import { groupBy } from "../kit/group-by.ts";
 import { pause, type Worker } from "../kit/worker.ts";
@@ -343,12 +344,12 @@ function readScans(state: RelayState, share: Share, scans: readonly Scan[]): Pro
   });
 }
 
-/** Reads the outbox. When that takes too long, the next reads take less. */
+/** Reads the outbox. When that takes too long, or gives too much, the next reads take less. */
 async function readOutbox(state: RelayState, options: Parameters<Outbox["read"]>[0]): Promise<OutboxRead> {
   try {
     return await state.options.outbox.read(options);
   } catch (error) {
-    if (codeOf(error) === "57014") takeLess(state, options.scans);
+    if (["57014", resultTooLargeCode].includes(codeOf(error) ?? "")) takeLess(state, options.scans);
     throw error;
   }
 }

@@ -1,5 +1,6 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
+import { ResultTooLargeError } from "../../src/db/result-limit.ts";
 import type { Scan } from "../../src/events/outbox-cursor.ts";
 import type { Outbox } from "../../src/events/outbox.ts";
 import { numbers, present, useRelayScene } from "../support/relay-scene.ts";
@@ -40,6 +41,26 @@ describe("createRelay", () => {
     scene.skewMs += 60_000;
 
     await until(() => published().includes("1"), { what: "the rest" });
+  });
+
+  it("goes on with what is new beside events whose read is larger than a result may be", async () => {
+    await addEvents(1, "papers");
+    start({
+      outbox: {
+        ...scene.outbox,
+        read: (options) =>
+          options.scans.some(({ range }) => range.from.transaction < 0n)
+            ? Promise.reject(new ResultTooLargeError(1))
+            : scene.outbox.read(options),
+      },
+    });
+
+    await until(() => scene.lines.some(({ msg }) => msg === "relay turn failed; trying again"), {
+      what: "a failed turn",
+    });
+    await scene.work.addEvent({ recordId: "new" });
+    await untilPublished(1);
+    expect(published()).to.deep.equal(["new"]);
   });
 
   it("goes on with what its reads leave over while a later read of the whole outbox takes too long", async () => {
