@@ -37,8 +37,7 @@ export type PresentedAll =
  * Turns captured events of one resource into the JSON that the API would answer for the same rows.
  * Relations that the transform names are read now, and are null when they are gone.
  *
- * It throws when the related records exceed a connection's limit, and fewer events may fit. The
- * connections of the relay have no such limit.
+ * It throws when the related records exceed a connection's limit, and fewer events may fit.
  */
 export function createEventPresenter({
   definitions,

@@ -1,3 +1,4 @@
+import { messageOf } from "../kit/errors.ts";
 import type { Presented, PresentedAll } from "./event-presenter.ts";
 import type { FoundEvent, OutboxEvent } from "./outbox.ts";
 import { publishEvents, refuseTooLarge, uuidsOf, type PresentedEvent } from "./publish-events.ts";
@@ -39,9 +40,10 @@ export function startPublishing(
   const events = found.filter((event): event is OutboxEvent => event.snapshot !== null);
   if (events.length === 0) return Promise.resolve();
   busy.add(resource);
-  const presenting = (
-    isProbe ? presentAlone(options, resource, events) : options.present(resource, events)
-  ).finally(() => busy.delete(resource));
+  const alone = (): Promise<PresentedAll> => presentAlone(options, resource, events);
+  const presenting = (isProbe ? alone() : options.present(resource, events).catch(alone)).finally(() =>
+    busy.delete(resource),
+  );
   const done = presenting
     .then((presented) => publish(state, { resource, events, presented, isProbe, readAtMs }))
     .catch((error: unknown) => {
@@ -54,8 +56,8 @@ export function startPublishing(
 }
 
 /**
- * Presents events one by one. A record with too many related ones takes longer than a statement
- * may, and fails all events beside it.
+ * Presents events one by one. A record with too many related ones fails all events beside it. It
+ * takes longer, or more bytes, than a statement may.
  */
 async function presentAlone(
   { present }: Pick<RelayOptions, "present">,
@@ -63,7 +65,12 @@ async function presentAlone(
   events: readonly OutboxEvent[],
 ): Promise<PresentedAll> {
   const all: PresentedAll[] = [];
-  for (const event of events) all.push(await present(resource, [event]));
+  for (const event of events)
+    all.push(
+      await present(resource, [event]).catch((error: unknown): PresentedAll => {
+        return { kind: "each", answers: [{ kind: "refused", reason: messageOf(error) }] };
+      }),
+    );
   const answers = all.flatMap((one): readonly Presented[] =>
     one.kind === "each" ? one.answers : [{ kind: "refused", reason: one.reason }],
   );

@@ -20,7 +20,7 @@ export interface RelayOptions extends PublishOptions {
   readonly resources: readonly string[];
   /** Resources whose events may take long at the fan-out. */
   readonly costly?: readonly string[];
-  /** Presents events of one resource. Never rejects. */
+  /** Presents events of one resource. Rejects when their related records are too large. */
   readonly present: (resource: string, events: readonly OutboxEvent[]) => Promise<PresentedAll>;
   readonly pollIntervalMs: number;
   /** Most events of one read. */

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { ResultTooLargeError } from "../../src/db/result-limit.ts";
 import { present, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
@@ -43,5 +44,20 @@ describe("createRelay, of large events that failed", () => {
     await scene.untilLine("relay.too_large");
     await untilPublished(1);
     expect(scene.published()).to.deep.equal(["short"]);
+  });
+
+  it("presents each alone where they are too large together, and refuses only what is too large alone", async () => {
+    for (const recordId of ["1", "large", "2"]) await scene.work.addEvent({ recordId });
+    scene.stoppedAtMs = performance.now();
+    start({
+      present: (resource, events) =>
+        events.length > 1 || events[0]?.recordId === "large"
+          ? Promise.reject(new ResultTooLargeError(1))
+          : present(resource, events),
+    });
+
+    await untilPublished(2);
+    expect(scene.published()).to.deep.equal(["1", "2"]);
+    expect(await scene.untilLine("relay.refused")).to.include({ events: 1 });
   });
 });
