@@ -1,7 +1,7 @@
-import { DatabaseError, type ClientBase, type Pool, type QueryResultRow } from "pg";
+import type { ClientBase, Pool, QueryResultRow } from "pg";
 import { getOrSet } from "../kit/group-by.ts";
 import { databaseFaultOf } from "./database-fault.ts";
-import { failsAgain, lockLimitOf, runDescribed } from "./statement-batch.ts";
+import { isLost, lockLimitOf, runDescribed } from "./statement-batch.ts";
 import { statementName, type StatementNames } from "./statement-name.ts";
 
 /** Runs one statement and returns its rows. */
@@ -82,8 +82,7 @@ export async function inTransaction<T>(
   } catch (error) {
     // When the server did not answer, the connection may still be busy.
     const isUnavailable = databaseFaultOf(error).kind === "unavailable";
-    const isFree = !isUnavailable || (error instanceof DatabaseError && !failsAgain(error));
-    if (isFree) isDone = await isRolledBack(client);
+    if (!isUnavailable || !isLost(error)) isDone = await isRolledBack(client);
     throw error;
   } finally {
     // Ending the connection rolls back uncommitted work.

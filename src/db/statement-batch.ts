@@ -317,21 +317,15 @@ function createQuery<Row>(
  * and with it what others have prepared there. A user whose writes were refused made each cost 27
  * ms instead of 2.
  */
-function isLost(error: Error): boolean {
-  return !(error instanceof DatabaseError) || failsAgain(error) || endsConnection.test(error.code ?? "");
+export function isLost(error: unknown): boolean {
+  return !(error instanceof DatabaseError) || endsConnection.test(error.code ?? "");
 }
-
-/** Codes of errors that end a connection, such as one whose transaction took too long. */
-const endsConnection = /^(?:57P|25P|08)/;
 
 /**
- * Returns whether the connection would fail again. pg keeps a statement that no longer fits its
- * table for the connection's life. A server that allows only reads (25006) is no longer the
- * primary.
+ * Codes of errors that end a connection, such as one whose transaction took too long. A server that
+ * allows only reads (25006) is no longer the primary.
  */
-export function failsAgain(error: DatabaseError): boolean {
-  return isStalePlan(error) || error.code === "25006";
-}
+const endsConnection = /^(?:57P|25P|08|25006)/;
 
 /**
  * Returns whether a prepared statement no longer fits its table. A column has changed its type

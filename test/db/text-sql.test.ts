@@ -11,6 +11,9 @@ describe("createTextSql", () => {
   let created: TestDatabase;
   let database: Database;
 
+  const backend = async (): Promise<unknown> =>
+    (await database.pool.query("SELECT pg_backend_pid()")).rows[0];
+
   before(async () => {
     created = await createTestDatabase();
     database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
@@ -21,13 +24,15 @@ describe("createTextSql", () => {
     await created.drop();
   });
 
-  it("goes on after a column of a prepared statement has got another type", async () => {
+  it("goes on over the same connection after a column of a prepared statement has got another type", async () => {
     const sql = createTextSql(database.pool, createStatementNames(false));
     const text = "SELECT size FROM things";
+    const before = await backend();
     await sql(text, []);
     await database.pool.query("ALTER TABLE things ALTER size TYPE text USING size || ' cm'");
 
     expect([await sql(text, []), await sql(text, [])]).to.deep.equal([[["5 cm"]], [["5 cm"]]]);
+    expect(await backend()).to.deep.equal(before);
   });
 
   it("asks for another try where that happens in a transaction, which then goes on", async () => {
@@ -75,8 +80,6 @@ describe("createTextSql", () => {
 
   it("keeps the connection of a transaction that the server or the caller refuses", async () => {
     const inTransaction = createInTransaction(database.pool, createStatementNames(false));
-    const backend = async (): Promise<unknown> =>
-      (await database.pool.query("SELECT pg_backend_pid()")).rows[0];
     const before = await backend();
 
     await inTransaction(({ text }) => text("SELECT 1 / 0", [])).catch(() => undefined);
