@@ -283,12 +283,21 @@ interface Range {
 
 const everyId: Range = { from: "0", to: lastId };
 
+/**
+ * Writes the range of an index. PostgreSQL stops a scan where the first column of a row comparison
+ * is passed, and not a later one. A short range of ids would read the index of the whole
+ * subscription. An array of one value is no equality to the planner,
+ * which would then use an index without the column.
+ */
 function rangeOf(columns: readonly Column[], id: string, { from, to }: Range): string {
-  if (columns.length === 0 && from === everyId.from && to === everyId.to) return "true";
-  const names = [...columns.map(([name]) => name), id].join(", ");
+  const [first, ...rest] = columns;
+  if (first === undefined && from === everyId.from && to === everyId.to) return "true";
+  const equal = first === undefined ? [] : `${first[0]} = ANY(ARRAY[${first[1]}])`;
+  const names = [...rest.map(([name]) => name), id].join(", ");
   const valuesWith = (last: string): string =>
-    [...columns.map(([, value]) => value), `${last}::bigint`].join(", ");
-  return `(${names}) >= (${valuesWith(from)}) AND (${names}) <= (${valuesWith(to)})`;
+    [...rest.map(([, value]) => value), `${last}::bigint`].join(", ");
+  const bounds = [`(${names}) >= (${valuesWith(from)})`, `(${names}) <= (${valuesWith(to)})`];
+  return [equal, bounds].flat().join(" AND ");
 }
 
 function orderOf(columns: readonly Column[], id: string, direction: string): string {

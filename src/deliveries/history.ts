@@ -127,7 +127,7 @@ const discardText = `
   WITH ${actingCte("$4")}, own AS (
     SELECT id FROM svc.subscriptions, acting WHERE id = $1 AND user_id = $2
   ), newest AS (
-    SELECT id FROM svc.deliveries WHERE held_at IS NOT NULL AND (subscription_id, id) >= ($1::int, 0) AND (subscription_id, id) < ($1::int + 1, 0)
+    SELECT id FROM svc.deliveries WHERE held_at IS NOT NULL AND (subscription_id, id) >= ($1::int, 0) AND (subscription_id, id) <= ($1::int, 9223372036854775807)
     ORDER BY subscription_id DESC, id DESC LIMIT 1
   ), asked AS (
     INSERT INTO svc.discards AS discard (subscription_id, up_to) SELECT own.id, newest.id FROM own CROSS JOIN newest
@@ -137,7 +137,7 @@ const discardText = `
     svc.record_audit('webhook.held_discarded', 'webhook', id::text, jsonb_build_object('held', held)) END AS entry
   FROM (
     SELECT own.id, (SELECT count(*)::int FROM (
-      SELECT FROM svc.deliveries WHERE held_at IS NOT NULL AND (subscription_id, id) >= ($1::int, 0) AND (subscription_id, id) < ($1::int + 1, 0)
+      SELECT FROM svc.deliveries WHERE held_at IS NOT NULL AND (subscription_id, id) >= ($1::int, 0) AND (subscription_id, id) <= ($1::int, 9223372036854775807)
       LIMIT $3) AS counted) AS held
     FROM own OFFSET 0
   ) AS counted`;

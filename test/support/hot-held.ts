@@ -14,8 +14,14 @@ export function heldWorks(batch: number): readonly HotWork[] {
       mostRead: 15 * batch,
       run: (sql) => createHeldStore({ sql, indexSql: sql }).find({ after: 0, limit: batch, holdForMs }),
     },
-    ...[parkedSubscription, 300].map((subscriptionId): HotWork => ({
-      name: `held: take, of ${subscriptionId === parkedSubscription ? "many" : "few"}`,
+    ...(
+      [
+        ["many", parkedSubscription],
+        ["few", 300],
+        ["none, before one with many", parkedSubscription - 1],
+      ] as const
+    ).map(([what, subscriptionId]): HotWork => ({
+      name: `held: take, of ${what}`,
       pool: "dispatcher",
       mostRead: 50,
       run: (sql) =>

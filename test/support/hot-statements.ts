@@ -250,11 +250,13 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
   const bounds = [
     ["desc", { toId: middle }],
     ["asc", { fromId: middle }],
+    ["desc", { fromId: middle, toId: String(Number(middle) + 10) }],
+    ["asc", { fromId: middle, toId: String(Number(middle) + 10) }],
   ] as const;
   const byCursor = scopes.flatMap(([scope, filter]) =>
     [undefined, ...deliveryStatuses].flatMap((status) =>
       bounds.map(([order, bound]): HotWork => ({
-        name: `cursor: ${[scope, status ?? [], order].flat().join(", ")}`,
+        name: `cursor: ${[scope, status ?? [], order, Object.keys(bound)].flat().join(", ")}`,
         pool: "lists",
         isByIndex: true,
         // Those in flight too, and of one user and one webhook the pending and retrying ones
