@@ -18,7 +18,7 @@ export function addEvents(
   { database, isEmbedded, eventHorizon: horizon }: Infrastructure,
   { definitions, models }: Configuration,
   options: Omit<FeedRoutesOptions, "feed" | "streams" | "horizon"> &
-    Pick<EventFeedOptions, "judge"> &
+    Pick<EventFeedOptions, "judge" | "listSql"> &
     Pick<EventStreamsOptions, "recheck">,
 ): { readonly streams: EventStreams; readonly feed: EventFeed } & Pick<EventFeedOptions, "present"> {
   const sql = createSql({ pool: database.lists, isEmbedded });

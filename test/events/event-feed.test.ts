@@ -47,6 +47,7 @@ describe("createEventFeed", () => {
     shared = undefined;
     feed = createEventFeed({
       sql: core.sql,
+      listSql: core.sql,
       horizon: () => Promise.resolve(horizon),
       judge: (pairs, which) =>
         Promise.resolve(
@@ -181,6 +182,12 @@ describe("createEventFeed", () => {
     expect(idsOf(await readBack(undefined, 2_000, query))).to.have.length(1_002);
     expect(idsOf(await read(0n, 10, { ...query, triggers: ["on_delete"] }))).to.deep.equal([1_002]);
     expect(idsOf(await read(0n, 10, { ...notes, triggers: ["on_delete"] }))).to.deep.equal([1_002]);
+
+    await write(1, { resource: "pages", record: "r" });
+    await write(1, { record: "r" });
+    const ofBoth = { resources: ["pages", "notes"], recordId: "r" };
+    expect(idsOf(await read(1_001n, 10, ofBoth))).to.deep.equal([1_002, 1_004, 1_005]);
+    expect(idsOf(await readBack(undefined, 2, ofBoth))).to.deep.equal([1_005, 1_004]);
   });
 
   it("finds an event by the whole of its UUID, of a resource that is asked for, for who may read it", async () => {

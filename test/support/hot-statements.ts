@@ -11,6 +11,7 @@ import { createOutbox } from "../../src/events/outbox.ts";
 import { readListParameters } from "../../src/querying/list-parameters.ts";
 import { findSubscriptions, subscriptionShape } from "../../src/subscriptions/own-subscriptions.ts";
 import { createSubscriptionStore } from "../../src/subscriptions/store.ts";
+import { feedWorks } from "./hot-feed.ts";
 import { figureWorks } from "./hot-figures.ts";
 import { heldWorks } from "./hot-held.ts";
 import { insertWorks } from "./hot-inserts.ts";
@@ -301,7 +302,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     mostRead: 4 * 10_001 + 2 * inHand + 200,
     run: (sql) => list(sql, { userId: 1, statuses: ["pending", "failed", "cancelled"] }),
   };
-  return [...writing, ...lists, ...byCursor, ...narrowed, several, webhooks];
+  return [...writing, ...lists, ...byCursor, ...narrowed, several, webhooks, ...feedWorks];
 }
 
 const webhooks: HotWork = {
