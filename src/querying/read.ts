@@ -40,7 +40,7 @@ export async function readRecords(
   statement: SelectionStatement,
   reading: Reading,
 ): Promise<Raw[]> {
-  const rows: Raw[] = await sql(...selectText(statement, reading, () => []));
+  const rows: Raw[] = await readParts(sql, statement, reading, () => []);
   await readManys(sql, statement, rows);
   return rows;
 }
@@ -99,23 +99,15 @@ export async function readVersion(
   return row?.[0] ?? undefined;
 }
 
-/**
- * Reads records with the position of each in the order, in as many statements as `partsOf` returns.
- */
+/** Reads records with the position of each in the order. */
 export async function readPositions(
   sql: TextSql,
   statement: SelectionStatement,
   reading: Reading,
 ): Promise<readonly { readonly raw: Raw; readonly position: readonly (string | null)[] }[]> {
-  const { take = Infinity } = reading;
-  const positions = (_: Parameters, aliasOf: AliasOf): readonly string[] =>
-    (reading.order ?? []).map(({ links, field }) => columnText(aliasOf(links), field));
-  const rows: (string | null)[][] = [];
-  for (const part of partsOf(reading)) {
-    const left = reading.take === undefined ? {} : { take: take - rows.length };
-    if (rows.length < take)
-      rows.push(...(await sql(...selectText(statement, { ...part, ...left }, positions, reading.order))));
-  }
+  const rows = await readParts(sql, statement, reading, (_, aliasOf) =>
+    (reading.order ?? []).map(({ links, field }) => columnText(aliasOf(links), field)),
+  );
   const found = rows.map((row) => ({ position: row.splice(statement.width), raw: row as Raw }));
   await readManys(
     sql,
@@ -123,6 +115,23 @@ export async function readPositions(
     found.map(({ raw }) => raw),
   );
   return found;
+}
+
+/** Reads rows in as many statements as `partsOf` returns, until the page is full. */
+async function readParts(
+  sql: TextSql,
+  statement: SelectionStatement,
+  reading: Reading,
+  extraColumns: ExtraColumns,
+): Promise<(string | null)[][]> {
+  const { take = Infinity } = reading;
+  const rows: (string | null)[][] = [];
+  for (const part of partsOf(reading)) {
+    const left = reading.take === undefined ? {} : { take: take - rows.length };
+    if (rows.length < take)
+      rows.push(...(await sql(...selectText(statement, { ...part, ...left }, extraColumns, reading.order))));
+  }
+  return rows;
 }
 
 /**
@@ -153,11 +162,12 @@ function partsOf(reading: Reading): readonly Reading[] {
 }
 
 type AliasOf = (links: readonly Link[]) => string;
+type ExtraColumns = (parameters: Parameters, aliasOf: AliasOf) => readonly string[];
 
 function selectText(
   statement: SelectionStatement,
   { condition, order = [], skip = 0, take, after }: Reading,
-  extraColumns: (parameters: Parameters, aliasOf: AliasOf) => readonly string[],
+  extraColumns: ExtraColumns,
   joinedFor: readonly OrderItem[] = order,
   parameters: Parameters = createParameters(),
 ): [string, Parameters["values"]] {
