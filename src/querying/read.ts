@@ -11,6 +11,7 @@ import {
   type Parameters,
 } from "./condition-text.ts";
 import { allOf, isAlways, not, type Condition } from "./condition.ts";
+import { indexedLead } from "./indexed-lead.ts";
 import { afterText, type Bound } from "./keyset.ts";
 import type { RecordSql } from "./json-sql.ts";
 import type { Link } from "./links.ts";
@@ -32,6 +33,12 @@ export interface Reading {
   readonly take?: number;
   /** Only records after this position in the order. */
   readonly after?: Bound | undefined;
+}
+
+/** What one statement of a reading reads. */
+interface Part extends Reading {
+  /** See `indexedLead`. */
+  readonly lead?: OrderItem | undefined;
 }
 
 /** Reads records with their relations. */
@@ -126,7 +133,7 @@ async function readParts(
 ): Promise<(string | null)[][]> {
   const { take = Infinity } = reading;
   const rows: (string | null)[][] = [];
-  for (const part of partsOf(reading)) {
+  for (const part of partsOf(reading, statement.root.definition)) {
     const left = reading.take === undefined ? {} : { take: take - rows.length };
     if (rows.length < take)
       rows.push(...(await sql(...selectText(statement, { ...part, ...left }, extraColumns, reading.order))));
@@ -139,22 +146,23 @@ async function readParts(
  * value there, and one for records without a value. PostgreSQL finds the position of each in an
  * index, but not one position for both. A page in the middle of a million records read 500,000.
  */
-function partsOf(reading: Reading): readonly Reading[] {
+function partsOf(reading: Reading, definition: Definition): readonly Part[] {
   const { condition, order: [first, ...order] = [], skip = 0, after } = reading;
   if (first === undefined || first.links.length > 0 || !mayBeNull(first) || skip > 0) return [reading];
   const { field, nulls } = first;
   const isMissing: Condition = { kind: "null", field };
   const at = after?.values[0];
-  const there: Reading = {
+  const there: Part = {
     ...reading,
     condition: allOf([condition, not(isMissing)]),
     order: [{ ...first, field: { ...field, isOptional: false, isNullable: false } }, ...order],
     after: at === null ? undefined : after,
   };
-  const missing: Reading = {
+  const missing: Part = {
     ...reading,
     condition: allOf([condition, isMissing]),
     order,
+    lead: indexedLead(definition, condition, [first, ...order]),
     after: at === null && after !== undefined ? { ...after, values: after.values.slice(1) } : undefined,
   };
   const parts = nulls === "last" ? [there, missing] : [missing, there];
@@ -166,7 +174,7 @@ type ExtraColumns = (parameters: Parameters, aliasOf: AliasOf) => readonly strin
 
 function selectText(
   statement: SelectionStatement,
-  { condition, order = [], skip = 0, take, after }: Reading,
+  { condition, order = [], skip = 0, take, after, lead }: Part,
   extraColumns: ExtraColumns,
   joinedFor: readonly OrderItem[] = order,
   parameters: Parameters = createParameters(),
@@ -181,7 +189,7 @@ function selectText(
   const text = joined([
     `SELECT ${columns} FROM ${from}`,
     where.length === 0 ? "" : `WHERE ${where.map((one) => `(${one})`).join(" AND ")}`,
-    order.length === 0 ? "" : `ORDER BY ${orderText(order, aliasOf)}`,
+    order.length === 0 ? "" : `ORDER BY ${orderText([lead ?? [], order].flat(), aliasOf)}`,
     take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
     skip === 0 ? "" : `OFFSET ${parameters.add(skip)}`,
   ]);
