@@ -162,6 +162,21 @@ describe("the resources of the console", function () {
     expect(new URL(shown.page.url()).search).to.equal("?per_page=1");
   });
 
+  it("lead to their first page from one whose rows are gone by now", async () => {
+    for (let count = 0; count < 3; count += 1) await createOrder(ada);
+    const first = (await ada.request("GET", "/resources/orders?cursor=&per_page=2")).body;
+    const second = `per_page=2&cursor=${encodeURIComponent(first.next_cursor)}`;
+    const { data } = (await ada.request("GET", `/resources/orders?${second}`)).body;
+    await ada.request("DELETE", `/resources/orders/${data[0].id}`);
+    const shown = await scene.open(ada.token, `/resources/orders?${second}`);
+    const { page } = shown;
+    await page.getByText("There is nothing on this page").waitFor();
+    await expectSound(shown);
+    await page.getByRole("button", { name: "To the first page" }).click();
+    await page.getByRole("row", { name: first.data[0].reference }).waitFor();
+    expect(new URL(page.url()).search).to.equal("?per_page=2");
+  });
+
   it("name a resource that is not there", async () => {
     const shown = await scene.open(ada.token, "/resources/odrers");
     await shown.page.getByText("There is no resource odrers").waitFor();

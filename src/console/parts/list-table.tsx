@@ -42,7 +42,7 @@ export function ListTable<Row>({
   );
 }
 
-/** Shown instead of a list without rows: a way out of its filters, or what to do first. */
+/** Shown instead of a list without rows: a way out of its page or filters, or what to do first. */
 export function NoRows({
   url,
   filters,
@@ -52,6 +52,17 @@ export function NoRows({
   readonly filters: readonly string[];
   readonly empty: ReactNode;
 }): ReactNode {
+  if (url.search.has("cursor"))
+    return (
+      <Empty
+        title="There is nothing on this page"
+        action={
+          <Button icon="up" onPress={() => url.clear(["cursor"])}>
+            To the first page
+          </Button>
+        }
+      />
+    );
   if (!filters.some((name) => url.search.has(name))) return empty;
   return (
     <Empty title="Nothing is like that" action={<Button onPress={() => url.clear(filters)}>Show all</Button>}>
