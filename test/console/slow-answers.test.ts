@@ -180,6 +180,23 @@ describe("the console while an answer is slow", function () {
     await page.locator(".toast.bad").getByText("Too many.").waitFor();
   });
 
+  it("leads from a webhook that is deleted to the others, also when its question was closed", async () => {
+    const { id } = await subscribeOrders(ada, scene.receiver.url);
+    const shown = await scene.open(ada.token, `/webhooks/${id}`);
+    const { page } = shown;
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("menuitem", { name: "Delete the webhook" }).click();
+    const deletes = await hold(page, `**/svc-api/webhooks/${id}`, "DELETE");
+    await page.getByRole("button", { name: "Delete the webhook" }).click();
+    await deletes.came();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    deletes.letGo();
+    await page.getByText("The webhook is deleted.").waitFor();
+
+    expect(new URL(page.url()).pathname).to.equal("/console/webhooks");
+  });
+
   it("stays signed out when an answer to a sign-in comes after it", async () => {
     const { body: other } = await ada.request("POST", "/tokens", { name: "second" });
     const shown = await scene.open(other.token, "/resources/orders");

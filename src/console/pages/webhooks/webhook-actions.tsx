@@ -24,6 +24,8 @@ export function WebhookActions({
 }): JSX.Element {
   const [asked, setAsked] = useState<Asked | null>(null);
   const change = useChangeWebhook(webhook.id);
+  // Not that of the question, which may be closed before the answer comes.
+  const goOn = useWayOn();
   const replay = (
     <LinkButton href={`/webhooks/${webhook.id}/replay`} icon="refresh">
       Replay
@@ -65,7 +67,9 @@ export function WebhookActions({
       {asked === "rotate" ? (
         <RotateDialog webhook={webhook} onClose={() => setAsked(null)} />
       ) : (
-        asked !== null && <Confirm asked={asked} webhook={webhook} onClose={() => setAsked(null)} />
+        asked !== null && (
+          <Confirm asked={asked} webhook={webhook} goOn={goOn} onClose={() => setAsked(null)} />
+        )
       )}
     </>
   );
@@ -74,15 +78,16 @@ export function WebhookActions({
 function Confirm({
   asked,
   webhook,
+  goOn,
   onClose,
 }: {
   readonly asked: "pause" | "discard" | "delete";
   readonly webhook: Webhook;
+  readonly goOn: (to: string) => void;
   readonly onClose: () => void;
 }): JSX.Element {
   const client = useQueryClient();
   const change = useChangeWebhook(webhook.id);
-  const goOn = useWayOn();
   const path = `/webhooks/${webhook.id}`;
   if (asked === "pause")
     return (
