@@ -117,6 +117,21 @@ describe("unusual records in the console", function () {
     await page.getByText(/Deleted clocks/).waitFor();
   });
 
+  it("show the name of a relation as it is, once that was changed", async () => {
+    await ada.request("POST", "/resources/rooms", { code: "r1", title: "Blue" });
+    const { body } = await ada.request("POST", "/resources/guests", { title: "Mary", room_code: "r1" });
+    const { page } = await scene.open(ada.token, `/resources/guests/${body.id}`);
+    const isNamed = (name: string): Promise<unknown> =>
+      until(async () => (await page.getByLabel("room_code").inputValue()) === name, { what: name });
+    await isNamed("Blue (r1)");
+    await page.getByRole("link", { name: "Open rooms r1" }).click();
+    await page.getByLabel("title").fill("Green");
+    await save(page);
+    await page.getByText("Saved.").waitFor();
+    await page.goBack();
+    await isNamed("Green (r1)");
+  });
+
   it("show dates that no control shows as texts, and send them only when they were edited", async () => {
     const { body } = await ada.request("POST", "/resources/days", { title: "Ever" });
     const path = `/resources/days/${body.id}`;
