@@ -11,6 +11,7 @@ const resources = {
   ...shopResources,
   "orders.yaml":
     shopResources["orders.yaml"]?.replace("webhookMaxAttempts: 2", "webhookMaxAttempts: 1") ?? "",
+  "marks.yaml": "{ name: marks, model: Mark, triggers: [], fields: { id: { type: Int, id: true } } }",
 };
 
 describe("the console's pages for admins", function () {
@@ -218,6 +219,7 @@ describe("the console's pages for admins", function () {
     await on("/admin/configuration", async (shown) => {
       const { page } = shown;
       await page.getByRole("region", { name: "Settings", exact: true }).last().waitFor();
+      await page.getByRole("row", { name: /^marks marks yes none / }).waitFor();
       await page.getByLabel("Search").fill("database");
       await page.getByText("webhooks.timeout").waitFor({ state: "detached" });
       await page.getByText("set, secret").waitFor();

@@ -73,6 +73,7 @@ export function TriggerBadge({ trigger }: { readonly trigger: string }): JSX.Ele
 
 /** Shows several triggers beside each other. */
 export function TriggerBadges({ triggers }: { readonly triggers: readonly string[] }): JSX.Element {
+  if (triggers.length === 0) return <span className="muted">none</span>;
   return (
     <span className="row">
       {triggers.map((trigger) => (

@@ -9,11 +9,7 @@ import { Empty, QueryView } from "../../parts/state.tsx";
 const columns: readonly Column<ResourceEntry>[] = [
   { title: "Resource", render: ({ name }) => name },
   { title: "Model", render: ({ model }) => <code>{model}</code> },
-  {
-    title: "Webhook events",
-    render: ({ triggers }) =>
-      triggers.length === 0 ? <span className="muted">never</span> : <TriggerBadges triggers={triggers} />,
-  },
+  { title: "Webhook events", render: ({ triggers }) => <TriggerBadges triggers={triggers} /> },
 ];
 
 export function ResourceList(): JSX.Element {
