@@ -62,6 +62,15 @@ describe("the shell of the console", function () {
     expect(await layout()).to.equal(first);
   });
 
+  it("keeps what is in one cell of a table beside each other, before webhooks were opened too", async () => {
+    const admin = await scene.service.createUser({ isAdmin: true });
+    const { page } = await scene.open(admin.token, "/admin/users");
+    await page.locator(".table .row").first().waitFor();
+    expect(await page.evaluate("getComputedStyle(document.querySelector('.table .row')).flexWrap")).to.equal(
+      "nowrap",
+    );
+  });
+
   it("lets the keyboard skip the navigation", async () => {
     const shown = await scene.open(ada.token, "/resources");
     const { page } = shown;

@@ -49,7 +49,7 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
           {
             title: "Scopes",
             render: ({ scopes }) => (
-              <span className="row">
+              <span className="row wrapped">
                 {scopes.map((scope) => (
                   <Badge key={scope}>{scope === "*" ? "* everything" : scope}</Badge>
                 ))}
