@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { Page } from "playwright-core";
 import { until } from "../support/wait.ts";
 import { sceneOfSuite, userOfTest } from "./console-scene.ts";
-import { createOrder, shopResources, subscribeOrders } from "./console-shop.ts";
+import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
 
 /** Requests of one kind that are held on their way. */
 interface Held {
@@ -44,6 +44,32 @@ async function pressTwice(page: Page, name: string): Promise<void> {
   })()`);
 }
 
+/**
+ * Loses the first answer to a POST of each address that matches, after the service has given it.
+ * Returns the ids in these answers, by address.
+ */
+async function loseAnswers(page: Page, url: RegExp): Promise<ReadonlyMap<string, unknown>> {
+  const lost = new Map<string, unknown>();
+  await page.route(url, async (route) => {
+    const request = route.request();
+    const body = request.postDataJSON() as { readonly dry_run?: boolean } | null;
+    if (request.method() !== "POST" || body?.dry_run === true || lost.has(request.url()))
+      return route.fallback();
+    lost.set(request.url(), undefined);
+    const { id } = (await (await route.fetch()).json()) as { readonly id: unknown };
+    lost.set(request.url(), id);
+    return route.fulfill({ status: 504, json: {} });
+  });
+  return lost;
+}
+
+/** Presses a button until its answer comes, which is the second time. */
+async function pressUntilMade(page: Page, name: string): Promise<void> {
+  await page.getByRole("button", { name, exact: true }).click();
+  await page.getByText("whether this was done is not known").waitFor();
+  await page.getByRole("button", { name, exact: true }).click();
+}
+
 describe("the console while an answer is slow", function () {
   this.timeout(240_000);
   const scene = sceneOfSuite({ resources: shopResources });
@@ -72,39 +98,56 @@ describe("the console while an answer is slow", function () {
   it("makes one webhook and one token, and rotates a secret once, though the answers are lost", async () => {
     const shown = await scene.open(ada.token, "/webhooks/new");
     const { page } = shown;
-    const lost = new Set<string>();
-    await page.route(/\/svc-api\/(webhooks|tokens|.*rotate-secret)$/, async (route) => {
-      const url = route.request().url();
-      if (route.request().method() !== "POST" || lost.has(url)) return route.fallback();
-      lost.add(url);
-      await route.fetch();
-      return route.fulfill({ status: 504, json: {} });
-    });
-    const pressUntilMade = async (name: string): Promise<void> => {
-      await page.getByRole("button", { name, exact: true }).click();
-      await page.getByText("whether this was done is not known").waitFor();
-      await page.getByRole("button", { name, exact: true }).click();
-    };
+    const lost = await loseAnswers(page, /\/svc-api\/(webhooks|tokens|.*rotate-secret)$/);
     await page.getByLabel("Resource").selectOption("orders");
     await page.getByRole("button", { name: "Next: where" }).click();
     await page.getByLabel("URL").fill(scene.receiver.url);
-    await pressUntilMade("Make the webhook");
+    await pressUntilMade(page, "Make the webhook");
     await page.getByRole("button", { name: "I have stored it" }).click();
     await page.getByRole("button", { name: "More actions" }).click();
     await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
-    await pressUntilMade("Rotate");
+    await pressUntilMade(page, "Rotate");
     await page.getByRole("dialog", { name: "The new secret" }).waitFor();
     await page.getByRole("button", { name: "I have stored it" }).click();
     await page.goto(`${new URL(page.url()).origin}/console/admin/tokens`);
     await page.getByRole("button", { name: "New token" }).click();
     await page.getByLabel("Name").fill("of a bad line");
     await page.getByLabel("Ends").selectOption("in 30 days");
-    await pressUntilMade("Make the token");
+    await pressUntilMade(page, "Make the token");
     await page.getByRole("dialog", { name: "The new token" }).waitFor();
 
     expect(lost.size).to.equal(3);
     expect((await ada.request("GET", "/webhooks")).body.data).to.have.length(1);
     expect((await ada.request("GET", "/tokens")).body.data).to.have.length(2);
+  });
+
+  it("makes one user, one replay and one delivery of a second time, though the answers are lost", async () => {
+    const admin = await scene.service.createUser({ isAdmin: true });
+    const webhook = await subscribeOrders(admin, scene.receiver.url);
+    await createOrder(admin);
+    const { id } = await deliveryOf(admin, webhook.id, "delivered");
+    const { page } = await scene.open(admin.token, `/webhooks/${webhook.id}/replay`);
+    const lost = await loseAnswers(page, /\/svc-api\/(users|.*\/retry|.*\/replay)$/);
+    const isMadeAt = async (path: string): Promise<void> => {
+      const [, made] = [...lost].at(-1) ?? [];
+      await page.waitForURL(`**/console${path}/${String(made)}`);
+    };
+    await page.getByRole("checkbox", { name: /^delivered/ }).check();
+    await page.getByRole("button", { name: "Count them first" }).click();
+    await pressUntilMade(page, "Deliver 1 event again");
+    await isMadeAt(`/webhooks/${webhook.id}/replay`);
+
+    await page.goto(new URL(`/console/deliveries/${id}`, page.url()).href);
+    await pressUntilMade(page, "Resend");
+    await isMadeAt("/deliveries");
+
+    await page.goto(new URL("/console/admin/users", page.url()).href);
+    await page.getByRole("button", { name: "New user" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("Barbara");
+    await page.getByLabel("E-mail").fill(`barbara-${admin.id}@example.com`);
+    await pressUntilMade(page, "Make the user");
+    await isMadeAt("/admin/users");
+    expect(lost.size).to.equal(3);
   });
 
   it("makes one token, however often Enter is pressed, and shows it whatever is pressed", async () => {

@@ -1,5 +1,6 @@
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
+import { usePostOnce } from "../../api/use-post-once.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { FormDialog } from "../../parts/dialog.tsx";
 import { CheckField, TextField } from "../../parts/field.tsx";
@@ -27,10 +28,11 @@ export function UserDialog({
   const changes = Object.fromEntries(
     Object.entries(draft).filter(([name, value]) => value !== start[name as keyof typeof start]),
   );
+  const post = usePostOnce();
   const write = useWrite({
     mutationFn: () =>
       user === undefined
-        ? api<User>("/users", { method: "POST", body: draft })
+        ? post<User>("/users", draft)
         : api<User>(`/users/${user.id}`, { method: "PUT", body: changes }),
     onSuccess: (saved) => {
       onClose();

@@ -1,11 +1,11 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { JSX, ReactNode } from "react";
 import { Link } from "wouter";
-import { apiAnswer } from "../../api/client.ts";
 import { isAway } from "../../api/api-error.ts";
 import { every } from "../../api/every.ts";
 import type { Delivery } from "../../api/types.ts";
 import type { DeliveryDetail } from "../../api/webhook-types.ts";
+import { usePostOnce } from "../../api/use-post-once.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { headerLines } from "../../parts/attempt.tsx";
 import { Outcome, StatusBadge, TriggerBadge } from "../../parts/badge.tsx";
@@ -93,12 +93,13 @@ function madeFrom({ parent_delivery_id: parent }: DeliveryDetail): Readonly<Reco
 function Actions({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Element {
   const client = useQueryClient();
   const goOn = useWayOn();
+  const post = usePostOnce();
   const retry = useWrite({
-    mutationFn: () => apiAnswer<Delivery>(`/webhook-deliveries/${delivery.id}/retry`, { method: "POST" }),
-    onSuccess: async ({ data, status }) => {
-      if (status === 201) {
-        toast(`Delivery ${data.id} goes out now.`);
-        goOn(`/deliveries/${data.id}`);
+    mutationFn: () => post<Delivery>(`/webhook-deliveries/${delivery.id}/retry`, undefined),
+    onSuccess: async ({ id }) => {
+      if (id !== delivery.id) {
+        toast(`Delivery ${id} goes out now.`);
+        goOn(`/deliveries/${id}`);
       } else toast("Its next attempt is made now.");
       await client.invalidateQueries({ queryKey: ["/webhook-deliveries"] });
     },

@@ -3,6 +3,7 @@ import { Link } from "wouter";
 import { isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import type { Replay, ReplayCount, Webhook } from "../../api/webhook-types.ts";
+import { usePostOnce } from "../../api/use-post-once.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { useNamesWithEvents } from "../../api/use-resources.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
@@ -63,6 +64,7 @@ export function ReplayFormPage({ id }: { readonly id: string }): JSX.Element {
 
 function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
   const goOn = useWayOn();
+  const post = usePostOnce();
   const [asked, setAsked] = useState<Asked>(() => ({
     since: hoursAgo(24),
     until: "",
@@ -76,7 +78,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
     mutationFn: () => api<ReplayCount>(path, { method: "POST", body: { ...bodyOf(asked), dry_run: true } }),
   });
   const start = useWrite({
-    mutationFn: () => api<Replay>(path, { method: "POST", body: bodyOf(asked) }),
+    mutationFn: () => post<Replay>(path, bodyOf(asked)),
     onSuccess: (replay) => goOn(`${path}/${replay.id}`),
   });
   const change = (changes: Partial<Asked>): void => {
@@ -119,12 +121,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
             type="submit"
             kind={count.data === undefined ? "primary" : "plain"}
             isBusy={count.isPending}
-            isDisabled={
-              asked.since === "" ||
-              asked.status.length === 0 ||
-              asked.events.length === 0 ||
-              !webhook.is_active
-            }
+            isDisabled={!webhook.is_active || isIncomplete(asked)}
           >
             Count them first
           </Button>
@@ -140,6 +137,10 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
       </form>
     </Card>
   );
+}
+
+function isIncomplete({ since, status, events }: Asked): boolean {
+  return since === "" || status.length === 0 || events.length === 0;
 }
 
 function ReplayFields({ asked, error, onChange }: PartProps): JSX.Element {
