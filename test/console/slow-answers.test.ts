@@ -186,6 +186,18 @@ describe("the console while an answer is slow", function () {
     expect(posts.count()).to.equal(1);
   });
 
+  it("shows a new secret before it has read the webhook again", async () => {
+    const { id } = await subscribeOrders(ada, scene.receiver.url);
+    const { page } = await scene.open(ada.token, `/webhooks/${id}`);
+    await page.getByRole("button", { name: "More actions" }).click();
+    await page.getByRole("menuitem", { name: "Rotate the secret" }).click();
+    const reads = await hold(page, `**/svc-api/webhooks/${id}`, "GET");
+    await page.getByRole("button", { name: "Rotate" }).click();
+    await reads.came();
+    await page.getByRole("dialog", { name: "The new secret" }).waitFor();
+    reads.letGo();
+  });
+
   it("stays on the page that was gone to meanwhile", async () => {
     const shown = await scene.open(ada.token, "/resources/customers/-/new");
     const { page } = shown;

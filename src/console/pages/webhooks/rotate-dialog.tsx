@@ -33,7 +33,8 @@ export function RotateDialog({
     gcTime: 0,
     mutationFn: () =>
       post<WebhookWithSecret>(`/webhooks/${webhook.id}/rotate-secret`, { grace: Number(grace) }),
-    onSuccess: () => client.invalidateQueries({ queryKey: ["/webhooks"] }),
+    // The secret is shown at once, whether or not the webhook can be read.
+    onSuccess: () => void client.invalidateQueries({ queryKey: ["/webhooks"] }),
   });
   const made = rotate.data;
   if (made !== undefined)
