@@ -14,6 +14,13 @@ const resources = {
   "marks.yaml": "{ name: marks, model: Mark, triggers: [], fields: { id: { type: Int, id: true } } }",
 };
 
+/** Whether the middle of the alert of a group can be seen. */
+const isAlertSeen = `(() => {
+  const alert = document.querySelector("fieldset [role=alert]");
+  const { left, top, width, height } = alert.getBoundingClientRect();
+  return alert.contains(document.elementFromPoint(left + width / 2, top + height / 2));
+})()`;
+
 describe("the console's pages for admins", function () {
   this.timeout(180_000);
   const scene = sceneOfSuite({ resources });
@@ -133,6 +140,10 @@ describe("the console's pages for admins", function () {
       await page.getByText("The name field is required.").waitFor();
       await page.getByLabel("Name").fill("import");
       await page.getByLabel("Everything that your own token may do").uncheck();
+      await page.getByRole("button", { name: "Make the token" }).click();
+      await page.getByRole("group", { name: "Scopes", description: /scopes/ }).waitFor();
+      // Not beyond the edge of the scopes, which scroll.
+      expect(await page.evaluate(isAlertSeen)).to.equal(true);
       await page.getByRole("checkbox", { name: /^webhooks/ }).check();
       await page.getByLabel("orders:read").check();
       await page.getByLabel("Ends").selectOption("in 30 days");

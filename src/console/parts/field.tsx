@@ -223,21 +223,24 @@ export function ChecksField({
   /** Called with the chosen options, in the order of all. */
   readonly onChange: (chosen: readonly string[]) => void;
 }): JSX.Element {
+  const id = useId();
   const toggle = (value: string): readonly string[] =>
     options.map((option) => option.value).filter((one) => (one === value) !== chosen.includes(one));
   return (
-    <fieldset className="checks">
+    <fieldset aria-describedby={errors.length > 0 ? id : undefined}>
       <legend>{label}</legend>
-      {options.map(({ value, title = value, hint }) => (
-        <CheckField
-          key={value}
-          label={title}
-          hint={hint}
-          value={chosen.includes(value)}
-          onChange={() => onChange(toggle(value))}
-        />
-      ))}
-      <FieldErrors errors={errors} />
+      <div className="checks">
+        {options.map(({ value, title = value, hint }) => (
+          <CheckField
+            key={value}
+            label={title}
+            hint={hint}
+            value={chosen.includes(value)}
+            onChange={() => onChange(toggle(value))}
+          />
+        ))}
+      </div>
+      <FieldErrors id={id} errors={errors} />
     </fieldset>
   );
 }
