@@ -243,6 +243,10 @@ describe("the webhooks of the console", function () {
     await page.getByLabel("Grace").selectOption({ label: "an hour" });
     await page.getByRole("button", { name: "Rotate" }).click();
     await page.getByText("The old one signs beside it until").waitFor();
+    await page.setViewportSize({ width: 390, height: 900 });
+    const isWhole =
+      "[...document.querySelectorAll('.dialog pre')].every((one) => one.scrollWidth <= one.clientWidth)";
+    expect(await page.evaluate(isWhole)).to.equal(true);
     await expectSoundAtAnyWidth(shown);
     const standard = await page.getByRole("region", { name: /^Secret for libraries/ }).innerText();
     await page.getByRole("button", { name: "I have stored it" }).click();

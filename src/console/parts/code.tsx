@@ -36,10 +36,18 @@ export function CopyButton({
   );
 }
 
-/** Shows a text unchanged, with a button that copies it. */
-export function CodeBlock({ text, label }: { readonly text: string; readonly label: string }): JSX.Element {
+/** Shows a text unchanged, with a button that copies it; `isWhole` breaks its lines. */
+export function CodeBlock({
+  text,
+  label,
+  isWhole = false,
+}: {
+  readonly text: string;
+  readonly label: string;
+  readonly isWhole?: boolean;
+}): JSX.Element {
   return (
-    <div className="code">
+    <div className={`code${isWhole ? " whole" : ""}`}>
       <div className="code-copy">
         <CopyButton text={text} />
       </div>

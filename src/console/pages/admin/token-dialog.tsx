@@ -41,7 +41,7 @@ export function TokenDialog({
       <Dialog title="The new token" isRequired question={leaveQuestion} onClose={onClose}>
         <div className="stack">
           <p>Store it now: it is shown this once, and cannot be found again.</p>
-          <CodeBlock text={made} label="Token" />
+          <CodeBlock isWhole text={made} label="Token" />
         </div>
         <div className="dialog-actions">
           <Button kind="primary" onPress={onClose}>

@@ -63,10 +63,10 @@ export function Secret({
       <Note tone="warn" icon="key" role="status">
         This is shown once. Store it where the receiver finds it.
       </Note>
-      <CodeBlock label="Secret" text={secret} />
+      <CodeBlock isWhole label="Secret" text={secret} />
       <div>
         <p className="small muted">The same, for libraries of Standard Webhooks</p>
-        <CodeBlock label="Secret for libraries of Standard Webhooks" text={standard} />
+        <CodeBlock isWhole label="Secret for libraries of Standard Webhooks" text={standard} />
       </div>
     </div>
   );
