@@ -22,6 +22,8 @@ export interface ParkedWalk {
   rateAtMs: number;
   /** The subscription that got the last place, by user. */
   readonly served: Map<number, number>;
+  /** Whether the newest delivery has the turn at a single place, by subscription. */
+  readonly newestNext: Map<number, boolean>;
   /**
    * Time until which a rate-limited subscription's next attempt is kept for a manual retry, by
    * subscription.
@@ -47,6 +49,7 @@ export function createParkedWalk(): ParkedWalk {
     judgedAtMs: -Infinity,
     rateAtMs: Infinity,
     served: new Map(),
+    newestNext: new Map(),
     urgentUntilMs: new Map(),
   };
 }
@@ -107,12 +110,14 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   );
   noteRates(options, walk, limited);
   if (counts.size === 0) return hasOff || !isLast;
-  // Takes from both ends, so that new deliveries do not wait behind a backlog of hours.
-  const wanted = [...counts].map(([subscriptionId, count]) => ({
-    subscriptionId,
-    oldest: Math.ceil(count / 2),
-    newest: Math.floor(count / 2),
-  }));
+  // Takes from both ends, so that new deliveries do not wait behind a backlog of hours. At a single
+  // place, the ends take turns. A limit below 40 a second never has more at a time.
+  const wanted = [...counts].map(([subscriptionId, count]) => {
+    const isNewestNext = walk.newestNext.get(subscriptionId) === true;
+    if (count % 2 === 1) setBounded(walk.newestNext, [subscriptionId, !isNewestNext], mostServed);
+    const newest = Math.floor((count + Number(isNewestNext)) / 2);
+    return { subscriptionId, oldest: count - newest, newest };
+  });
   const taken = await store.takeParked({ wanted, flightMs });
   const started = await placeDeliveries(options, taken);
   noteRates(options, walk, limited);

@@ -60,6 +60,20 @@ describe("createSweep", () => {
       expect(new Set(startedIds()).size).to.equal(6);
     });
 
+    it("has its two ends take turns at a single slot", async () => {
+      const line = await addParked(4);
+      let slots = 1;
+      scene.admission.refuses = () => (scene.admission.held < slots ? undefined : "busy");
+      const sweep = start({ intervalMs: never });
+
+      for (; slots <= 4; slots += 1) {
+        sweep.onFree();
+        await untilStarted(slots);
+      }
+
+      expect(startedIds()).to.deep.equal([0, 3, 1, 2].map((at) => String(line[at]?.id)));
+    });
+
     it("parts the slots among the subscriptions", async () => {
       const other = await scene.work.addSubscription();
       await addParked(10);
