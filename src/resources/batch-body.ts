@@ -1,7 +1,7 @@
 import { parseEntityTags, type EntityTags } from "../http/conditional.ts";
 import type { JsonObject } from "../http/body.ts";
 import { shortened, unknownField } from "../kit/did-you-mean.ts";
-import { validationError } from "../kit/errors.ts";
+import { validationError, type FieldErrors } from "../kit/errors.ts";
 import { isObject } from "../kit/is-object.ts";
 import { refuseFields } from "../kit/refuse-fields.ts";
 import type { Definition } from "../mapping/definition.ts";
@@ -39,7 +39,6 @@ const methods = Object.keys(keysOf) as readonly Method[];
  * @throws AppError `validation.failed`, its errors by place: `operations.3.method`.
  */
 export function readBatch(body: JsonObject): readonly BatchOperation[] {
-  refuseFields(body, ["operations"]);
   const faults = new Map<string, string>();
   const { operations } = body;
   const place = "operations";
@@ -52,7 +51,7 @@ export function readBatch(body: JsonObject): readonly BatchOperation[] {
     faults.size === 0
       ? (operations as readonly unknown[]).map((given, index) => readOperation({ given, index, faults }))
       : [];
-  throwAny(faults);
+  refuseFields(body, ["operations"], errorsOf(faults));
   return read.filter((operation) => operation !== undefined);
 }
 
@@ -70,12 +69,11 @@ export function refuseUnsupported(operations: readonly BatchOperation[], definit
       ? []
       : [[`operations.${index}.method`, `The resource ${name} does not support ${method}.`]],
   );
-  throwAny(new Map(faults.slice(0, maxFaults)));
+  if (faults.length > 0) throw validationError(errorsOf(faults.slice(0, maxFaults)));
 }
 
-function throwAny(faults: ReadonlyMap<string, string>): void {
-  if (faults.size === 0) return;
-  throw validationError(Object.fromEntries([...faults].map(([at, message]) => [at, [message]])));
+function errorsOf(faults: Iterable<readonly [string, string]>): FieldErrors {
+  return Object.fromEntries([...faults].map(([at, message]) => [at, [message]]));
 }
 
 /** Reads one operation. Returns undefined after a fault, or when there are enough faults. */

@@ -1,5 +1,5 @@
-import { nearest, shortened } from "../kit/did-you-mean.ts";
 import type { FieldErrors } from "../kit/errors.ts";
+import { unknownFields } from "../kit/refuse-fields.ts";
 import type { EventKind } from "../events/event.ts";
 import { textFault } from "../mapping/storable.ts";
 import { compileRules, validate, type CompiledRules } from "../validation/validate.ts";
@@ -68,8 +68,6 @@ const fields = [
 const changeable = fields.filter((name) => name !== "resource" && name !== "secret");
 /** Fields of the answers, which a body may send back. */
 const shown = [...subscriptionShape.places.keys()];
-/** Most unknown keys that one answer names. */
-const mostUnknown = 20;
 
 const newRules = compileRules({ ...subscriptionRules, secret: secretRule });
 const changeRules = compileRules(
@@ -315,14 +313,8 @@ function addUnknown(
   known: readonly string[],
   others: readonly string[] = [],
 ): void {
-  const expected = [...known, ...shown, ...others];
-  const unknown = Object.keys(body).filter((name) => !expected.includes(name));
-  for (const name of unknown.slice(0, mostUnknown)) {
-    const meant = nearest(name, known);
-    const advice = meant === undefined ? `the fields are ${known.join(", ")}.` : `did you mean ${meant}?`;
-    const short = shortened(name);
-    errors.set(short, [`There is no field ${short}; ${advice}`]);
-  }
+  for (const [name, messages] of Object.entries(unknownFields(body, known, [...shown, ...others])))
+    errors.set(name, messages);
 }
 
 function invalid(errors: Errors): Checked<never> {

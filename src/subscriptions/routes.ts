@@ -137,13 +137,11 @@ async function rotateSecret(
  * continues to sign.
  */
 function readGrace(body: Readonly<Record<string, unknown>>): number {
-  refuseFields(body, ["grace"]);
   const { grace = usualGrace } = body;
-  if (typeof grace === "number" && Number.isInteger(grace) && grace >= 0 && grace <= longestGrace)
-    return grace;
-  throw validationError({
-    grace: [`The grace field must be a whole number of seconds between 0 and ${longestGrace}.`],
-  });
+  const isFine = Number.isInteger(grace) && Number(grace) >= 0 && Number(grace) <= longestGrace;
+  const message = `The grace field must be a whole number of seconds between 0 and ${longestGrace}.`;
+  refuseFields(body, ["grace"], isFine ? {} : { grace: [message] });
+  return Number(grace);
 }
 
 async function getOwnSubscription(
@@ -170,9 +168,14 @@ async function readPreview(
   body: Readonly<Record<string, unknown>>,
   rules: SubscriptionRules,
 ): Promise<NewSubscription> {
-  refuseFields(body, ["resource", "events", "filter"]);
+  const { resource, events, filter } = body;
   const anyUrl = { ...rules, refusalOfUrl: () => undefined };
-  return valid(await checkNewSubscription({ ...body, url: "https://example.com" }, anyUrl));
+  const checked = await checkNewSubscription(
+    { resource, events, filter, url: "https://example.com" },
+    anyUrl,
+  );
+  refuseFields(body, ["resource", "events", "filter"], checked.kind === "invalid" ? checked.errors : {});
+  return valid(checked);
 }
 
 /** Most subscriptions in an answer for all users: about 10 MB, which are built in memory. */

@@ -1,6 +1,6 @@
 import { validationError, type FieldErrors } from "../kit/errors.ts";
 import { maxScopes, scopeFault } from "../kit/scopes.ts";
-import { refuseFields } from "../kit/refuse-fields.ts";
+import { refuseFields, unknownFields } from "../kit/refuse-fields.ts";
 import { compileRules, validate, type CompiledRules } from "../validation/validate.ts";
 import type { RuleSpecs } from "../validation/syntax.ts";
 import { resolveDate } from "../validation/dates.ts";
@@ -61,7 +61,7 @@ export async function readTokenBody(body: Body, resources: Iterable<string>): Pr
   const errors: Record<string, readonly string[]> = { ...faultOf("name", nameFault(name)) };
   for (const [index, scope] of (scopes ?? []).entries())
     Object.assign(errors, faultOf(`scopes.${index}`, scopeFault(scope, resources)));
-  if (Object.keys(errors).length > 0) throw validationError(errors);
+  refuseFields(body, fieldsOf(newToken), errors);
   const date = values["expires_at"];
   return {
     name,
@@ -79,7 +79,8 @@ export async function readUserBody(
   body: Body,
   { isNew, hasSubjects }: { readonly isNew: boolean; readonly hasSubjects: boolean },
 ): Promise<UserBody> {
-  const values = await checked(isNew ? newUser : changedUser, body);
+  const rules = isNew ? newUser : changedUser;
+  const values = await checked(rules, body);
   const { name, email, subject } = values as { name?: string; email?: string; subject?: string | null };
   const errors: FieldErrors = {
     ...faultOf("name", name === undefined ? undefined : nameFault(name)),
@@ -89,7 +90,7 @@ export async function readUserBody(
       subject === undefined || subject === null ? undefined : faultOfSubject(subject, hasSubjects),
     ),
   };
-  if (Object.keys(errors).length > 0) throw validationError(errors);
+  refuseFields(body, fieldsOf(rules), errors);
   return {
     ...(name === undefined ? {} : { name }),
     ...(email === undefined ? {} : { email }),
@@ -102,11 +103,14 @@ export async function readUserBody(
 /** Lookup for these rules, none of which queries the database. */
 const exists = (): Promise<boolean> => Promise.resolve(false);
 
+function fieldsOf({ keys }: CompiledRules): readonly string[] {
+  return [...keys.children.keys()];
+}
+
 async function checked(rules: CompiledRules, body: Body): Promise<Body> {
-  refuseFields(body, [...rules.keys.children.keys()]);
   const result = await validate(rules, body, { lookup: { exists } });
-  if (result.kind === "invalid") throw validationError(result.errors);
-  return result.values;
+  if (result.kind === "valid") return result.values;
+  throw validationError({ ...result.errors, ...unknownFields(body, fieldsOf(rules)) });
 }
 
 function faultOf(field: string, fault: string | undefined): FieldErrors {

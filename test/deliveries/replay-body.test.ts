@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import { AppError } from "../../src/kit/errors.ts";
 import { readReplayBody } from "../../src/deliveries/replay/replay-body.ts";
 import type { AskedReplay } from "../../src/deliveries/replay/replay.ts";
 
@@ -21,5 +22,15 @@ describe("readReplayBody", () => {
       until: "2026-03-28T14:30:00.123000Z",
     });
     expect(() => read({ since, until: "2026-03-28T14:30:00.122455Z" })).to.throw("a date before until");
+  });
+
+  it("names unknown fields beside the other faults", () => {
+    try {
+      read({ status: ["x"], until: 5, x: 1 });
+      expect.fail("took it");
+    } catch (error) {
+      expect(error).to.be.instanceOf(AppError);
+      expect((error as AppError).errors).to.have.all.keys("since", "status", "until", "x");
+    }
   });
 });

@@ -22,7 +22,7 @@ describe("readBatch", () => {
   it("shortens long unknown keys, and fills no placeholder in them", () => {
     const long = ":attribute".repeat(90_000);
     const errors = [
-      errorsOf(() => readBatch({ [long]: 1 })),
+      errorsOf(() => readBatch({ operations: [{ method: "delete", id: 1 }], [long]: 1 })),
       errorsOf(() => read({ method: "delete", id: 1, [long]: 1 })),
     ];
 
@@ -64,7 +64,10 @@ describe("readBatch", () => {
     [
       "a field that it does not know",
       { operations: [], operation: [] },
-      { operation: ["There is no field operation; did you mean operations?"] },
+      {
+        operations: ["The operations field is required."],
+        operation: ["There is no field operation; did you mean operations?"],
+      },
     ],
   ] as const) {
     it(`refuses ${what}`, () => {

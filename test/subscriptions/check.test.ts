@@ -168,7 +168,7 @@ describe("checkNewSubscription", () => {
       errors: {
         evnts: ["There is no field evnts; did you mean events?"],
         nonsense: [
-          "There is no field nonsense; the fields are url, resource, events, filter, headers, rate_limit, secret, is_active, description.",
+          "There is no field nonsense; expected one of url, resource, events, filter, headers, rate_limit, secret, is_active, description.",
         ],
       },
     });

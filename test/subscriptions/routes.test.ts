@@ -380,6 +380,14 @@ describe("webhook subscription routes", () => {
     });
   }
 
+  it("names unknown fields of a preview and a rotation beside other faults", async () => {
+    const path = `/webhooks/${String((await create())["id"])}/rotate-secret`;
+    const preview = await send("POST", "/webhooks/preview", { resource: "x", x: 1 });
+    const rotation = await send("POST", path, { grace: "x", x: 1 });
+    expect(preview.json).to.have.property("errors").with.all.keys("resource", "events", "x");
+    expect(rotation.json).to.have.property("errors").with.all.keys("grace", "x");
+  });
+
   it("takes only a POST on the path of the preview, which is no webhook's", async () => {
     for (const path of ["/webhooks/preview", "/webhooks/preview/"])
       for (const method of ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"]) {

@@ -1,5 +1,4 @@
 import type { JsonObject } from "../../http/body.ts";
-import { validationError } from "../../kit/errors.ts";
 import { refuseFields } from "../../kit/refuse-fields.ts";
 import { everyResource } from "../../subscriptions/subscription.ts";
 import { parseDateText } from "../../validation/dates.ts";
@@ -32,7 +31,6 @@ export function readReplayBody(
     readonly now: Date;
   },
 ): { readonly asked: AskedReplay; readonly isDryRun: boolean } {
-  refuseFields(body, fields);
   const reading: Reading = { body, faults: {} };
   const { faults } = reading;
   const since = readTime(reading, "since");
@@ -45,10 +43,11 @@ export function readReplayBody(
   const resource = readResource(reading, subscription, isResource);
   const { dry_run: isDryRun = false } = body;
   if (typeof isDryRun !== "boolean") faults["dry_run"] = ["The dry run field must be true or false."];
-  if (Object.keys(faults).length > 0 || since === undefined) throw validationError(faults);
+  refuseFields(body, fields, faults);
   return {
     asked: {
-      since,
+      // Without it there is a fault.
+      since: since as string,
       until,
       status,
       events: events ?? null,
