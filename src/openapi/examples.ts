@@ -65,9 +65,9 @@ function itemsIn({ items = {}, minItems = 0 }: JsonSchema, name: string): unknow
 
 /** Returns an example of an object; undefined when a required key has no example. */
 function objectIn({ properties = {}, required = [] }: JsonSchema): unknown {
-  const entries = Object.entries(properties as Readonly<Record<string, JsonSchema>>).map(
-    ([name, schema]) => [name, exampleOf(schema, name)] as const,
-  );
+  const entries = Object.entries(properties as Readonly<Record<string, JsonSchema>>)
+    .filter(([, { readOnly }]) => readOnly !== true)
+    .map(([name, schema]) => [name, exampleOf(schema, name)] as const);
   const missing = entries.filter(
     ([name, value]) => value === undefined && (required as string[]).includes(name),
   );

@@ -115,6 +115,15 @@ describe("createDocument", () => {
     expect(wrong).to.deep.equal([]);
   });
 
+  it("takes a webhook back as it was read: what does not change is readOnly", () => {
+    const changed = "url events filter headers rate_limit is_active description".split(" ");
+
+    expect(keysIn(sample, "Webhook.create")).to.have.members([...keysIn(sample, "Webhook"), "secret"]);
+    expect(keysIn(sample, "Webhook.create", false)).to.have.members([...changed, "resource", "secret"]);
+    expect(keysIn(sample, "Webhook.update")).to.have.members(keysIn(sample, "Webhook"));
+    expect(keysIn(sample, "Webhook.update", false)).to.have.members(changed);
+  });
+
   it("has an id of its own for every operation", () => {
     const ids = Object.values(sample.paths).flatMap((methods) =>
       Object.values(methods).map(({ operationId }) => operationId),
@@ -263,6 +272,14 @@ triggers: []
     });
   });
 });
+
+/** The keys of a schema; those that are `readOnly` or are not, where it is said. */
+function keysIn({ components }: TestDocument, name: string, isReadOnly?: boolean): readonly string[] {
+  const properties = components.schemas[name]?.["properties"] as Readonly<Record<string, object>>;
+  return Object.entries(properties)
+    .filter(([, schema]) => isReadOnly === undefined || "readOnly" in schema === isReadOnly)
+    .map(([key]) => key);
+}
 
 /** Returns the routes that need no token, without the files of the page. */
 function openRoutes(): Readonly<Record<string, string>> {

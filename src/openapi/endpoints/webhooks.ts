@@ -66,6 +66,11 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     headers,
   };
   const { resource: _never, secret: _rotated, ...changed } = sent as Readonly<Record<string, JsonSchema>>;
+  // What was read may be sent back whole: the other keys are taken, and change nothing.
+  const withShown = (own: Readonly<Record<string, JsonSchema>>): typeof own => ({
+    ...Object.fromEntries(Object.entries(all).map(([name, schema]) => [name, { ...schema, readOnly: true }])),
+    ...own,
+  });
   return {
     Webhook: objectOf(all),
     "Webhook.made": objectOf({
@@ -75,14 +80,14 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     }),
     "Webhook.tested": objectOf({ delivery_id: uuid, ...attemptKeys }),
     "Webhook.listed": objectOf(all, { optional: "all" }),
-    "Webhook.create": { ...body, properties: sent, additionalProperties: false },
+    "Webhook.create": { ...body, properties: withShown(sent), additionalProperties: false },
     "Webhook.preview": {
       type: "object",
       required: ["resource", "events"],
       properties: { resource, events, filter },
       additionalProperties: false,
     },
-    "Webhook.update": { type: "object", properties: changed, additionalProperties: false },
+    "Webhook.update": { type: "object", properties: withShown(changed), additionalProperties: false },
   };
 }
 
