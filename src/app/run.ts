@@ -1,3 +1,5 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Environment } from "../config/load.ts";
 import type { ServiceName } from "../config/programs.ts";
@@ -55,6 +57,12 @@ export async function serve(options: ServeOptions): Promise<number> {
   const isPretty = isForPeople(process.stdout, env);
   const log = createLog({ level: checked.config.log.level, isPretty });
   for (const warning of unknown) log.warn(warning);
+  const settingsFile = join(checked.config.configDir, "service.yaml");
+  if (!existsSync(settingsFile))
+    log.info(
+      { path: settingsFile },
+      "there is no such file: settings come from the environment or have their defaults",
+    );
   if (name !== "dispatcher") warnOfConfiguration(checked, log);
   const metrics = createMetrics();
   metrics.describeProcess({ version, program: name });

@@ -1,4 +1,4 @@
-import { writeFileSync } from "node:fs";
+import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect } from "chai";
 import { execFile } from "node:child_process";
@@ -54,6 +54,15 @@ describe("a start on the embedded database that cannot be", function () {
       );
       expect(stderr).to.include(path);
     }
+  });
+
+  it("says before that where it has looked for a service.yaml that is not there", async () => {
+    const configDir = join(folder, "without");
+    mkdirSync(join(configDir, "resources"), { recursive: true });
+
+    const { stdout } = await start({ SVC_CONFIG_DIR: configDir, SVC_DATA_DIR: "/proc/svc-data" });
+
+    expect(stdout).to.include(`"path":"${join(configDir, "service.yaml")}","msg":"there is no such file`);
   });
 
   it("does so with a secret key that is given, and for svc-admin", async () => {
