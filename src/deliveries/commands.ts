@@ -1,5 +1,5 @@
-import { InvalidArgumentError, Option, type Command } from "commander";
-import { parseCount, parseId, parseRowId, parseTime } from "../kit/cli-arguments.ts";
+import { Option, type Command } from "commander";
+import { parseCount, parseId, parseRowId, parseTime, parseWords } from "../kit/cli-arguments.ts";
 import { printRow, printRows, withOpened, type JsonOption, type CommandOptions } from "../kit/cli-output.ts";
 import type { CommandContext } from "../db/command-context.ts";
 import type { EventKind } from "../events/event.ts";
@@ -31,7 +31,11 @@ export function addDeliveryCommands(program: Command, options: DeliveryCommandsO
   deliveries
     .command("list")
     .description("list deliveries, newest first")
-    .option("--status <status>", `${deliveryStatuses.join(", ")}; several with commas`, statusesOf)
+    .option(
+      "--status <status>",
+      `${deliveryStatuses.join(", ")}; several with commas`,
+      parseWords(deliveryStatuses),
+    )
     .option("--webhook <id>", "of one webhook", parseId)
     .option("--resource <name>", "of one resource")
     .addOption(new Option("--event <event>", "of one trigger, or operational event").choices(deliveredEvents))
@@ -187,12 +191,4 @@ function filterOf(given: Omit<ListOptions, "limit" | "json">): DeliveryFilter {
     statuses,
     narrowing: narrowingOf({ resource, event, recordId, url, createdAfter, createdBefore }),
   };
-}
-
-function statusesOf(text: string): readonly DeliveryStatus[] {
-  const given = text.split(",");
-  const unknown = given.find((one) => !deliveryStatuses.some((status) => status === one));
-  if (unknown !== undefined)
-    throw new InvalidArgumentError(`Allowed choices are ${deliveryStatuses.join(", ")}.`);
-  return deliveryStatuses.filter((status) => given.includes(status));
 }

@@ -46,6 +46,18 @@ export function parseText(faultOf: (text: string) => string | undefined): (text:
   };
 }
 
+/** Creates a parser of known words with commas between them, in the order of the known words. */
+export function parseWords<T extends string>(known: readonly T[]): (text: string) => readonly T[] {
+  return argument(
+    (text) => {
+      const given = text.split(",");
+      const areKnown = given.every((one) => known.some((word) => word === one));
+      return areKnown ? known.filter((word) => given.includes(word)) : undefined;
+    },
+    `Allowed choices are ${known.join(", ")}.`,
+  );
+}
+
 function timeOf(text: string): Date | undefined {
   const ago = durationMsOf(text);
   if (ago !== undefined) return new Date(Date.now() - ago);

@@ -82,6 +82,7 @@ describe("runAdmin", () => {
     ["users", "list", "--nonsense"],
     ["users", "list", "too", "many"],
     ["tokens", "create"],
+    ["deliveries", "replay", "1", "--since", "1h", "--status", "nonsense"],
   ]) {
     it(`ends with 2 and usage on stderr for ${args.length === 0 ? "no command" : args.join(" ")}`, async () => {
       const { status, stdout, stderr } = await run(args, {});

@@ -390,7 +390,7 @@ describe("POST /webhooks/{id}/replay", () => {
       ["--until", "2h"],
     ])
       expect(await run(String(id), "--since", "1h", ...wrong).catch(String), wrong[0]).to.match(
-        /OperatorError|Error: The/,
+        /OperatorError|CommanderError|Error: The/,
       );
   });
 });

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Command } from "commander";
-import { parseCount, parseId, parseTime } from "../../kit/cli-arguments.ts";
+import { parseCount, parseId, parseTime, parseWords } from "../../kit/cli-arguments.ts";
 import {
   printDone,
   printRow,
@@ -18,12 +18,12 @@ import { findReplayedSubscription, type ReplayedSubscription } from "./find-repl
 import { planReplay } from "./plan-replay.ts";
 import { readReplayBody } from "./replay-body.ts";
 import { createReplay, findReplay, findReplays, moveReplay } from "./replay-store.ts";
-import { presentReplay, replayMoves, type AskedReplay, type Replay } from "./replay.ts";
+import { presentReplay, replayedStatuses, replayMoves, type AskedReplay, type Replay } from "./replay.ts";
 
 interface Given extends JsonOption {
   readonly since?: Date;
   readonly until?: Date;
-  readonly status?: string;
+  readonly status?: AskedReplay["status"];
   readonly events?: string;
   readonly resource?: string;
   readonly dryRun?: boolean;
@@ -40,7 +40,11 @@ export function addReplayCommand(deliveries: Command, options: CommandOptions<Co
     .argument("<webhook>", "id of the webhook", parseId)
     .option("--since <time>", "events from a time on, or within a duration such as 24h", parseTime)
     .option("--until <time>", "events before a time; default: now", parseTime)
-    .option("--status <status>", "failed (the default), delivered, cancelled, never; several with commas")
+    .option(
+      "--status <status>",
+      "failed (the default), delivered, cancelled, never; several with commas",
+      parseWords(replayedStatuses),
+    )
     .option("--events <triggers>", "of these triggers only, with commas")
     .option("--resource <name>", "of one resource only")
     .option("--dry-run", "only count, before filter and access are judged")
@@ -138,7 +142,7 @@ async function readAsked(
   const body = {
     since: since.toISOString(),
     ...(until !== undefined && { until: until.toISOString() }),
-    ...(status !== undefined && { status: status.split(",") }),
+    ...(status !== undefined && { status }),
     ...(events !== undefined && { events: events.split(",") }),
     ...(resource !== undefined && { resource }),
   };
