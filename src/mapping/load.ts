@@ -46,9 +46,9 @@ export interface CheckOptions {
  */
 export async function checkDefinitions(
   configDir: string,
-  { folder = defaultFolder, texts = new Map(), withAnswers = false }: CheckOptions = {},
+  { folder = defaultFolder, texts, withAnswers = false }: CheckOptions = {},
 ): Promise<Check> {
-  const files = await listFiles(join(configDir, folder), [...texts.keys()]);
+  const files = await listFiles(join(configDir, folder), texts && [...texts.keys()]);
   if (typeof files === "string") {
     const why = files === "ENOENT" ? "" : `, which can be read (${files})`;
     const message = `expected a folder with mapping files at ${join(configDir, folder)}${why}; it may be empty. SVC_CONFIG_DIR names the folder around it`;
@@ -57,7 +57,7 @@ export async function checkDefinitions(
   const validate = compileMappingSchema();
   const all = files.map((name) => {
     const file = join(folder, name);
-    const text = texts.get(name);
+    const text = texts?.get(name);
     const source = text === undefined ? readYamlFile(join(configDir, file), file) : parseYaml(text, file);
     return createDraft(source, validate);
   });
@@ -111,14 +111,18 @@ export function shownFault(fault: Fault, configDir: string): string {
  * Returns the names of the mapping files, or the error code of a folder that cannot be read.
  * Ignores hidden files, which belong to editors.
  *
- * @param further Names of files that do not exist yet.
+ * @param further Names of files that do not exist yet, nor perhaps their folder.
  */
-async function listFiles(folder: string, further: readonly string[]): Promise<readonly string[] | string> {
+async function listFiles(
+  folder: string,
+  further: readonly string[] | undefined,
+): Promise<readonly string[] | string> {
   try {
     const names = await readdir(folder);
-    return [...new Set([...names.filter((name) => /^[^.].*\.ya?ml$/.test(name)), ...further])].toSorted();
+    const files = names.filter((name) => /^[^.].*\.ya?ml$/.test(name));
+    return [...new Set([...files, ...(further ?? [])])].toSorted();
   } catch (error) {
-    return further.length > 0 ? further.toSorted() : (codeOf(error) ?? "unknown error");
+    return further?.toSorted() ?? codeOf(error) ?? "unknown error";
   }
 }
 

@@ -99,8 +99,9 @@ includes: [customer]
     );
     await admin({ url: database.url, configDir: folder.configDir }, "migrate");
 
-    const { stdout } = await run("--schema", "sales", "--out", "elsewhere");
+    const { status, stdout } = await run("--schema", "sales", "--out", "elsewhere");
 
+    expect(status).to.equal(0);
     expect(stdout).to.contain("sales.lines: svc made it from a mapping file");
   });
 
