@@ -171,5 +171,14 @@ describe("checkDefinitions, of native types", () => {
       "hosts.yaml:7:45: fields.mac.unique: is for types that PostgreSQL compares only",
       "hosts.yaml:8:45: fields.next.index: is for types that PostgreSQL compares only",
     ]);
+
+    const many = "unique: [[id, mac]]\nindexes: [{ fields: [next] }]\n";
+    const plain = hosts(true)
+      .replaceAll("macaddr", "xml")
+      .replace(/, (?:unique|references).*$/gm, " }");
+    expect(await faultsOf({ "hosts.yaml": plain + many })).to.deep.equal([
+      "hosts.yaml:9:15: unique[0][1]: PostgreSQL does not compare xml",
+      "hosts.yaml:10:22: indexes[0].fields[0]: PostgreSQL does not compare xml",
+    ]);
   });
 });
