@@ -10,8 +10,8 @@ const uncastableQuery = `
   JOIN pg_attribute AS att ON att.attrelid = to_regclass(given.place) AND att.attname = given.name AND NOT att.attisdropped
   JOIN pg_type AS old ON old.oid = ${plainTypeOf("att.atttypid")}
   JOIN pg_type AS new ON new.oid = ${plainTypeOf("to_regtype(given.type)")}
-  JOIN pg_type AS source ON source.oid = CASE WHEN old.typcategory = 'A' AND new.typcategory = 'A' THEN old.typelem ELSE old.oid END
-  JOIN pg_type AS target ON target.oid = CASE WHEN old.typcategory = 'A' AND new.typcategory = 'A' THEN new.typelem ELSE new.oid END
+  JOIN pg_type AS source ON source.oid = ${plainTypeOf("CASE WHEN old.typcategory = 'A' AND new.typcategory = 'A' THEN old.typelem ELSE old.oid END")}
+  JOIN pg_type AS target ON target.oid = ${plainTypeOf("CASE WHEN old.typcategory = 'A' AND new.typcategory = 'A' THEN new.typelem ELSE new.oid END")}
   WHERE source.oid <> target.oid AND target.typcategory <> 'S' AND NOT EXISTS (
     SELECT FROM pg_cast WHERE castsource = source.oid AND casttarget = target.oid AND castcontext IN ('a', 'i'))
   ORDER BY at`;

@@ -185,4 +185,11 @@ describe("planMigration of columns whose type changes", () => {
     expect(await scene.apply(spans, true)).to.match(/do not allow the migration.*with USING only/s);
     expect(await scene.apply(noteWith(field("tag", "String", { native: "bpchar" })))).to.equal("done");
   });
+
+  it("casts a list of a domain to a list of what its type casts to", async () => {
+    await scene.client.query("CREATE DOMAIN posint AS int CHECK (VALUE > 0)");
+    await scene.apply(noteWith(field("tag", "String", { native: "posint", isList: true })));
+
+    expect(await scene.apply(noteWith(field("tag", "BigInt", { isList: true })), true)).to.equal("done");
+  });
 });
