@@ -13,6 +13,8 @@ export interface Range {
   readonly to: Position;
   /** A read of the range took too long, so it is read alone, from this time on. */
   readonly aloneFromMs?: number;
+  /** It came during reads that did not include the resource. */
+  readonly isUnread?: boolean;
 }
 
 /** The transactions that are visible at one moment (`pg_current_snapshot`). */
@@ -91,8 +93,12 @@ export interface OutboxCursor {
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
   /** Records the results of scans of what is left over, of a read that has no others. */
   take(scanned: readonly Scanned[]): void;
-  /** Returns scans of the oldest and the newest range that earlier reads left over. */
-  leftOver(resource: string): readonly Scan[];
+  /**
+   * Returns scans of the oldest range that earlier reads left over, and of others from the newest.
+   *
+   * @param most Most scans; by default two.
+   */
+  leftOver(resource: string, most?: number): readonly Scan[];
   /** Returns the scans that are to be read alone now, the first due first. */
   alone(resources: readonly string[], nowMs: number): readonly Scan[];
   /** Makes later reads take these ranges one by one, from this time on. */
@@ -131,7 +137,7 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
       }),
     advance: (snapshot, scanned) => advance(state, snapshot, scanned),
     take: (scanned) => take(state, scanned),
-    leftOver: (resource) => leftOver(state, resource),
+    leftOver: (resource, most) => leftOver(state, resource, most),
     alone: (resources, nowMs) =>
       resources
         .flatMap((resource) => alone(state, resource, nowMs))
@@ -178,7 +184,8 @@ function advance(state: State, snapshot: TransactionSnapshot, scanned: readonly 
   // The ranges of resources that this read did not include are left over.
   const read = new Set(ofNew.map(({ scan }) => scan.resource));
   for (const resource of state.rests.keys())
-    if (!read.has(resource)) leaveOver(state, resource, { from: lastBefore(first), to: visible });
+    if (!read.has(resource))
+      leaveOver(state, resource, { from: lastBefore(first), to: visible, isUnread: true });
   noteRunning(state, snapshot, { first, isBlind: scanned.length === 0 });
   state.since = snapshot.xmax;
 }
@@ -215,9 +222,9 @@ function isWhole({ from }: Range): boolean {
   return !isAfter(from, beginning);
 }
 
-function leftOver({ rests }: State, resource: string): readonly Scan[] {
+function leftOver({ rests }: State, resource: string, most = 2): readonly Scan[] {
   const ranges = (rests.get(resource) ?? []).filter(({ aloneFromMs }) => aloneFromMs === undefined);
-  return [...ranges.slice(0, 1), ...ranges.slice(1).slice(-1)].map((range) => ({
+  return [...ranges.slice(0, 1), ...ranges.slice(1).toReversed()].slice(0, most).map((range) => ({
     resource,
     range,
     isNew: false,
@@ -261,9 +268,15 @@ function noteRunning(
 function leaveOver({ rests }: State, resource: string, range: Range): void {
   const ranges = rests.get(resource);
   if (ranges === undefined) return;
-  ranges.push(range);
   // No range joins one that is read alone, or the whole outbox, whose read may take too long.
   const isApart = (one: Range): boolean => one.aloneFromMs !== undefined || isWhole(one);
+  // While the resource rests, the newest range begins with the first event that came meanwhile.
+  const last = ranges.at(-1);
+  if (range.isUnread === true && last?.isUnread === true && !isApart(last)) {
+    ranges.splice(-1, 1, { ...join(last, range), isUnread: true });
+    return;
+  }
+  ranges.push(range);
   const younger = ranges.filter((one) => !isApart(one));
   const oldest = younger.splice(0, younger.length - mostRanges + 1);
   if (oldest.length > 1)

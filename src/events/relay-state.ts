@@ -156,7 +156,8 @@ export function retryLater(
  *
  * @param isByEach Whether each event was refused by itself. The next probe then passes these, since
  *   those behind them may be well.
- * @param isProbe Whether each event was tried alone. The next probe passes these too.
+ * @param isProbe Whether each event was tried alone. The next probe passes these too. The ranges
+ *   left over still have them.
  */
 export function restResource(
   state: RelayState,
@@ -177,6 +178,7 @@ export function restResource(
   const pauseMs = state.resting.rest(resource, { isPassing });
   for (const event of events)
     if (isByEach) retryLater(state, event.id);
+    else if (isProbe) state.window.leave(event.id);
     else giveBack(state, event);
   const passed = state.resting.passed(resource);
   if (isProbe && !isByEach && passed.size < mostPassed) for (const { id } of events) passed.add(id);

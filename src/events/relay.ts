@@ -231,7 +231,7 @@ async function probe(state: RelayState, share: Share): Promise<void> {
     const [alone] = cursor.alone([resource], now());
     const passed = resting.passed(resource);
     const { events, scanned } = await readOutbox(state, {
-      scans: alone === undefined ? cursor.leftOver(resource) : [alone],
+      scans: alone === undefined ? cursor.leftOver(resource, Infinity) : [alone],
       share,
       // Events that failed by themselves say nothing about their resource.
       known: [...window.ids(), ...failed.ids(), ...passed],

@@ -123,6 +123,24 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
         expect(published().toSorted()).to.deep.equal(numbers(10).toSorted());
       });
 
+    it("goes on with what comes meanwhile, however many came before", async () => {
+      slow = new Set(numbers(60));
+      await addEvents(60);
+      start({ batchSize: 70, present: presentSlowly });
+      await until(
+        () => {
+          scene.skewMs += 100;
+          return pauses().length > 3;
+        },
+        { what: "some tries" },
+      );
+      alone = [];
+
+      await scene.work.addEvent({ recordId: "new" });
+      await untilOut(1);
+      expect(alone).to.have.length.below(20);
+    });
+
     it("rests no more once these have failed alone, and tries them ever more rarely", async () => {
       slow = new Set(["1"]);
       await addEvents(4);
