@@ -28,7 +28,8 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
       { what: `${count} events` },
     );
   beforeEach(() => {
-    scene.stoppedAtMs = performance.now();
+    // Whole, so that sums of times are exact.
+    scene.stoppedAtMs = Math.round(performance.now());
     [state, tries] = ["refusing", 0];
   });
 
