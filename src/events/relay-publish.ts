@@ -28,7 +28,7 @@ export function startPublishing(
   state: RelayState,
   resource: string,
   found: readonly FoundEvent[],
-  { isProbe } = { isProbe: false },
+  { isProbe = false, isRetry = false }: { readonly isProbe?: boolean; readonly isRetry?: boolean } = {},
 ): Promise<unknown> {
   const { window, busy, underWay, options } = state;
   const readAtMs = now();
@@ -39,11 +39,11 @@ export function startPublishing(
   }
   const events = found.filter((event): event is OutboxEvent => event.snapshot !== null);
   if (events.length === 0) return Promise.resolve();
-  busy.add(resource);
-  const alone = (): Promise<PresentedAll> => presentAlone(options, resource, events);
-  const presenting = (isProbe ? alone() : options.present(resource, events).catch(alone)).finally(() =>
-    busy.delete(resource),
-  );
+  // A slow retry must not keep the relay from what is new.
+  if (!isRetry) busy.add(resource);
+  const presenting = (
+    isProbe ? presentAlone(options, resource, events) : options.present(resource, events)
+  ).finally(() => isRetry || busy.delete(resource));
   const done = presenting
     .then((presented) => publish(state, { resource, events, presented, isProbe, readAtMs }))
     .catch((error: unknown) => {
@@ -111,6 +111,7 @@ async function publish(state: RelayState, group: Group): Promise<void> {
   }
   if (refused.length < events.length) wakeResource(state, resource);
   for (const { id } of refused) retryLater(state, id);
+  if (group.isProbe) for (const { id } of refused) retryLater(state, id, { resource });
   if (refused.length > 0)
     log.error(
       { event: "relay.refused", resource, reason, events: refused.length, eventUuids: uuidsOf(refused) },

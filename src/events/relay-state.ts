@@ -20,7 +20,7 @@ export interface RelayOptions extends PublishOptions {
   readonly resources: readonly string[];
   /** Resources whose events may take long at the fan-out. */
   readonly costly?: readonly string[];
-  /** Presents events of one resource. Rejects when their related records are too large. */
+  /** Presents events of one resource. Rejects when fewer of them may fit into an answer. */
   readonly present: (resource: string, events: readonly OutboxEvent[]) => Promise<PresentedAll>;
   readonly pollIntervalMs: number;
   /** Most events of one read. */
@@ -69,7 +69,7 @@ export interface RelayState {
 
 const longestPauseMs = 300_000;
 /** Most events of a resource that its tries leave out. */
-const mostPassed = 10_000;
+const mostTried = 10_000;
 /**
  * How often the whole outbox is read. A crash of the database frees the ids of transactions that
  * were not on disk. Later transactions get these ids, which the cursor has already passed. A new
@@ -180,8 +180,8 @@ export function restResource(
     if (isByEach) retryLater(state, event.id);
     else if (isProbe) state.window.leave(event.id);
     else giveBack(state, event);
-  const passed = state.resting.passed(resource);
-  if (isProbe && !isByEach && passed.size < mostPassed) for (const { id } of events) passed.add(id);
+  const tried = state.resting.tried(resource);
+  if (!isByEach && tried.size < mostTried) for (const { id } of events) tried.set(id, isProbe);
   state.options.log.error(
     { event: "relay.resting", resource, events: events.length, reason, retryInMs: pauseMs },
     "the events of a resource cannot be published; they wait",
@@ -189,13 +189,18 @@ export function restResource(
 }
 
 /**
- * Ends the pause of a resource of which an event could be presented. Those that failed alone
- * meanwhile are tried again by themselves.
+ * Ends the pause of a resource of which an event could be presented. Those that failed together
+ * before it, or alone meanwhile, are tried again by themselves: one may fail all beside it.
  */
 export function wakeResource(state: RelayState, resource: string): void {
-  const passed = state.resting.passed(resource);
+  const tried = state.resting.tried(resource);
   if (!state.resting.wake(resource)) return;
-  for (const id of passed) retryLater(state, id, { resource });
+  for (const [id, isAlone] of tried) {
+    if (state.window.has(id)) continue;
+    retryLater(state, id, { resource });
+    // Counts twice, as a refused one of a probe does: it must not fail the others again.
+    if (isAlone) retryLater(state, id, { resource });
+  }
   state.options.log.info(
     { event: "relay.recovered", resource },
     "the events of a resource can be published again",

@@ -43,7 +43,7 @@ const mostBytesRead = 1024 ** 2;
 const lostAfterMs = 5_000;
 const unknownEveryMs = 300_000;
 const strandedEveryMs = 60_000;
-/** From this time on, a rest follows what took it: retries of failed events. */
+/** From this time on, a rest follows the retry of a single event that took it. */
 const slowRetryMs = 200;
 /** Rest of a range left over, after a read of it alone that took longer than a statement may. */
 const slowMs = 60_000;
@@ -100,7 +100,7 @@ async function turn(state: RelayState): Promise<boolean> {
   reportStranded(state);
   if (!state.window.hasRoom()) return false;
   if (now() > state.nextWholeMs) readWhole(state);
-  const hasMoreFailed = await retryFailed(state);
+  await retryFailed(state);
   await probe(state, share);
   await reportUnknown(state);
   // Chosen before new events are read, which make their resource busy at each turn.
@@ -109,7 +109,7 @@ async function turn(state: RelayState): Promise<boolean> {
   const [alone] = isAloneDue ? state.cursor.alone(resources, now()) : [];
   const hasMore = await readNext(state, share, { resources, isCatchingUp: alone === undefined });
   const hasMoreAlone = alone !== undefined && (await readAlone(state, share, alone));
-  return hasMoreAlone || hasMore || hasMoreFailed;
+  return hasMoreAlone || hasMore;
 }
 
 /** Returns whether events may be waiting for room in the window. */
@@ -181,15 +181,15 @@ function reportStranded(state: RelayState): void {
 }
 
 /**
- * Publishes failed events whose pause is over, up to the limit of one read. Returns whether there
- * may be more.
+ * Begins to publish failed events again whose pause is over, up to the limit of one read. The end
+ * of the presenting begins the next turn.
  */
-async function retryFailed(state: RelayState): Promise<boolean> {
+async function retryFailed(state: RelayState): Promise<void> {
   const { failed, options, window } = state;
-  if (now() < state.nextRetryMs) return false;
+  if (now() < state.nextRetryMs) return;
   const { free } = window.shares();
   const ids = failed.take(Math.min(options.batchSize, free.events));
-  if (ids.length === 0) return false;
+  if (ids.length === 0) return;
   let events: readonly FoundEvent[];
   let rest: readonly string[];
   let waiting: ReadonlySet<string>;
@@ -210,16 +210,19 @@ async function retryFailed(state: RelayState): Promise<boolean> {
   // One at a time: retries that take seconds would have both connections of the relay.
   state.nextRetryMs = Infinity;
   void presentAgain(state, events);
-  return waiting.size > 0;
 }
 
 /** Begins to publish failed events again, and plans the next retry once they are presented. */
 async function presentAgain(state: RelayState, events: readonly FoundEvent[]): Promise<void> {
   const startedAt = now();
   const groups = [...groupBy(events, resourceOf)];
-  await Promise.all(groups.map(([resource, group]) => startPublishing(state, resource, group)));
+  await Promise.all(
+    groups.map(([resource, group]) => startPublishing(state, resource, group, { isRetry: true })),
+  );
   const tookMs = now() - startedAt;
-  state.nextRetryMs = now() + (tookMs < slowRetryMs ? 0 : aloneRest * tookMs);
+  // A slow group is soon divided.
+  const isSlow = events.length === 1 && tookMs >= slowRetryMs;
+  state.nextRetryMs = now() + (isSlow ? aloneRest * tookMs : 0);
   state.alarm.wake();
 }
 
@@ -229,7 +232,8 @@ async function probe(state: RelayState, share: Share): Promise<void> {
   for (const resource of resting.due()) {
     if (busy.has(resource)) continue;
     const [alone] = cursor.alone([resource], now());
-    const passed = resting.passed(resource);
+    const tried = resting.tried(resource);
+    const passed = [...tried].flatMap(([id, isAlone]) => (isAlone ? [id] : []));
     const { events, scanned } = await readOutbox(state, {
       scans: alone === undefined ? cursor.leftOver(resource, Infinity) : [alone],
       share,
@@ -240,7 +244,7 @@ async function probe(state: RelayState, share: Share): Promise<void> {
     });
     if (events.length > 0) void startPublishing(state, resource, events, { isProbe: true });
     // All of them have failed alone: the next probe begins at the ends again.
-    else if (passed.size > 0) passed.clear();
+    else if (tried.size > 0) tried.clear();
     else if (alone !== undefined) cursor.take(scanned);
     // The event that failed may be in a range whose time has not come.
     else if (cursor.alone([resource], Infinity).length === 0 && !state.isBlindDue) resting.wake(resource);

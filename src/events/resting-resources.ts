@@ -9,10 +9,10 @@ export interface RestingResources {
    */
   rest(resource: string, options: { readonly isPassing: boolean }): number;
   /**
-   * Returns the ids of the events that failed alone during the pause. The next try leaves them out.
-   * The caller may change the set.
+   * Returns the ids of the events that failed together before the pause, or alone during it, and
+   * whether alone. The next try leaves those out. The caller may change the map.
    */
-  passed(resource: string): Set<string>;
+  tried(resource: string): Map<string, boolean>;
   /** Ends the pause of a resource. Returns whether the resource was paused. */
   wake(resource: string): boolean;
 }
@@ -20,7 +20,7 @@ export interface RestingResources {
 interface Resting {
   readonly failures: number;
   readonly untilMs: number;
-  readonly passed: Set<string>;
+  readonly tried: Map<string, boolean>;
 }
 
 /** @param now Monotonic clock, in ms. */
@@ -32,17 +32,17 @@ export function createRestingResources({
   readonly now: () => number;
 }): RestingResources {
   const resting = new Map<string, Resting>();
-  const passed = (resource: string): Set<string> => resting.get(resource)?.passed ?? new Set();
+  const tried = (resource: string): Map<string, boolean> => resting.get(resource)?.tried ?? new Map();
   return {
     has: (resource) => resting.has(resource),
     due: () => [...resting].filter(([, { untilMs }]) => untilMs <= now()).map(([resource]) => resource),
     rest(resource, { isPassing }) {
       const failures = isPassing ? 0 : (resting.get(resource)?.failures ?? 0) + 1;
       const pauseMs = Math.min(1_000 * 2 ** Math.max(0, failures - 1), longestPauseMs);
-      resting.set(resource, { failures, untilMs: now() + pauseMs, passed: passed(resource) });
+      resting.set(resource, { failures, untilMs: now() + pauseMs, tried: tried(resource) });
       return pauseMs;
     },
-    passed,
+    tried,
     wake: (resource) => resting.delete(resource),
   };
 }

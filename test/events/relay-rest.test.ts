@@ -124,6 +124,27 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
         expect(published().toSorted()).to.deep.equal(numbers(10).toSorted());
       });
 
+    it("rests once for one among many, and tries those beside it in ever smaller groups", async () => {
+      slow = new Set(["20"]);
+      await addEvents(40);
+      start({
+        batchSize: 70,
+        async present(resource, events) {
+          const answer = await presentSlowly(resource, events);
+          if (answer.kind === "none") scene.skewMs += 2_000;
+          return answer;
+        },
+      });
+      await untilOut(2);
+
+      // The next 17 are well, the 17 behind them are not, and the last four follow at once.
+      scene.skewMs += 1_000;
+      await untilPublished(2 + 17 + 4);
+      slow.clear();
+      await untilOut(40);
+      expect(pauses()).to.deep.equal([1_000]);
+    });
+
     it("goes on with what comes meanwhile, however many came before", async () => {
       slow = new Set(numbers(60));
       await addEvents(60);
@@ -140,6 +161,33 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
       await scene.work.addEvent({ recordId: "new" });
       await untilOut(1);
       expect(alone).to.have.length.below(20);
+    });
+
+    it("goes on with what is new while one of these is tried again", async () => {
+      slow = new Set(["1"]);
+      await addEvents(4);
+      let isTrying = false;
+      start({
+        batchSize: 70,
+        async present(resource, events) {
+          const answer = await presentSlowly(resource, events);
+          if (answer.kind === "each" || published().length < 3) return answer;
+          isTrying = true;
+          await until(() => published().includes("new"), { what: "what is new" });
+          return answer;
+        },
+      });
+      await untilOut(3);
+      await until(
+        () => {
+          scene.skewMs += 100;
+          return isTrying;
+        },
+        { what: "another try" },
+      );
+
+      await scene.work.addEvent({ recordId: "new" });
+      await untilPublished(4);
     });
 
     it("rests no more once these have failed alone, and tries them ever more rarely", async () => {
