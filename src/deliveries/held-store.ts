@@ -79,8 +79,7 @@ const cancelText = `
     UPDATE svc.deliveries SET status = 'cancelled', held_at = NULL, last_error = $3, updated_at = now()
     WHERE ctid = ANY(ARRAY(
       SELECT ctid FROM svc.deliveries
-      WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) <= ($1, 9223372036854775807, 9223372036854775807)
-        AND id <= coalesce($2::bigint, 9223372036854775807)
+      WHERE ${heldOf("$1")} AND id <= coalesce($2::bigint, 9223372036854775807)
         AND ($5::float8 IS NULL OR EXISTS (
           SELECT FROM svc.subscriptions AS subscription JOIN svc.users AS subscriber ON subscriber.id = subscription.user_id
           WHERE subscription.id = $1 AND ${offSince} < now() - $5 * interval '1 millisecond'))
@@ -93,18 +92,14 @@ const cancelText = `
 // locked.
 const endDiscardText = `
   DELETE FROM svc.discards WHERE subscription_id = $1 AND up_to <= $2 AND NOT EXISTS (
-    SELECT FROM svc.deliveries
-    WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= ($1, 0, 0) AND (subscription_id, event_id, id) <= ($1, 9223372036854775807, 9223372036854775807)
-      AND id <= $2)`;
+    SELECT FROM svc.deliveries WHERE ${heldOf("$1")} AND id <= $2)`;
 
 // An old request would drop an older delivery that is held later. One that is being written is
 // younger than the margin. LIMIT has PostgreSQL read the index up to the first such delivery.
 const forgetDiscardsText = `
   DELETE FROM svc.discards AS discard WHERE asked_at < now() - interval '10 seconds' AND (
-    SELECT id FROM svc.deliveries
-    WHERE held_at IS NOT NULL AND (subscription_id, event_id, id) >= (discard.subscription_id, 0, 0)
-      AND (subscription_id, event_id, id) <= (discard.subscription_id, 9223372036854775807, 9223372036854775807) AND id <= discard.up_to
-    ORDER BY subscription_id, event_id, id LIMIT 1) IS NULL`;
+    SELECT id FROM svc.deliveries WHERE ${heldOf("discard.subscription_id")} AND id <= discard.up_to
+    ORDER BY ${heldOrder} LIMIT 1) IS NULL`;
 
 /**
  * @param indexSql Reads by index (`createIndexSql`) when it cancels; otherwise PostgreSQL may read

@@ -41,9 +41,10 @@ export function startPublishing(
   if (events.length === 0) return Promise.resolve();
   // A slow retry must not keep the relay from what is new.
   if (!isRetry) busy.add(resource);
-  const presenting = (
-    isProbe ? presentAlone(options, resource, events) : options.present(resource, events)
-  ).finally(() => isRetry || busy.delete(resource));
+  const alone = (): Promise<PresentedAll> => presentAlone(options, resource, events);
+  const presenting = (isProbe ? alone() : options.present(resource, events).catch(alone)).finally(
+    () => isRetry || busy.delete(resource),
+  );
   const done = presenting
     .then((presented) => publish(state, { resource, events, presented, isProbe, readAtMs }))
     .catch((error: unknown) => {
