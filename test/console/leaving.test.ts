@@ -81,7 +81,7 @@ describe("a form of the console with something typed in it", function () {
       void box[answer]();
     });
     const dialog = page.getByRole("dialog");
-    /** A key goes to the dialog once it has the focus, which a click beside it takes for a moment. */
+    // The dialog gets the key once it has the focus, which a click beside it takes for a moment.
     const pressEscape = async (): Promise<void> => {
       await page.locator('[role="dialog"]:focus-within').waitFor();
       await page.keyboard.press("Escape");
