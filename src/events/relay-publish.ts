@@ -1,4 +1,5 @@
-import { messageOf } from "../kit/errors.ts";
+import { resultTooLargeCode } from "../db/result-limit.ts";
+import { codeOf, messageOf } from "../kit/errors.ts";
 import type { Presented, PresentedAll } from "./event-presenter.ts";
 import type { FoundEvent, OutboxEvent } from "./outbox.ts";
 import { publishEvents, refuseTooLarge, uuidsOf, type PresentedEvent } from "./publish-events.ts";
@@ -42,9 +43,14 @@ export function startPublishing(
   // A slow retry must not keep the relay from what is new.
   if (!isRetry) busy.add(resource);
   const alone = (): Promise<PresentedAll> => presentAlone(options, resource, events);
-  const presenting = (isProbe ? alone() : options.present(resource, events).catch(alone)).finally(
-    () => isRetry || busy.delete(resource),
-  );
+  const presenting = (
+    isProbe
+      ? alone()
+      : options.present(resource, events).catch((error: unknown) => {
+          if (codeOf(error) === resultTooLargeCode) return alone();
+          throw error;
+        })
+  ).finally(() => isRetry || busy.delete(resource));
   const done = presenting
     .then((presented) => publish(state, { resource, events, presented, isProbe, readAtMs }))
     .catch((error: unknown) => {
