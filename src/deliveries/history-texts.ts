@@ -286,8 +286,8 @@ const everyId: Range = { from: "0", to: lastId };
 /**
  * Writes the range of an index. PostgreSQL stops a scan where the first column of a row comparison
  * is passed, and not a later one. A short range of ids would read the index of the whole
- * subscription. An array of one value is no equality to the planner,
- * which would then use an index without the column.
+ * subscription. An array of one value is no equality to the planner, which would then use an index
+ * without the column.
  */
 function rangeOf(columns: readonly Column[], id: string, { from, to }: Range): string {
   const [first, ...rest] = columns;

@@ -9,8 +9,8 @@ import { mayBeNull, type OrderItem } from "./order.ts";
  *
  * PostgreSQL does not know that the column is the same in all of these records. Without it, the
  * key's index is read. A page of few such records, all among the newest of a million, took 250 ms
- * instead of 0.1. With it and without such an index, all records
- * without a value are sorted: 980,000 took 300 ms.
+ * instead of 0.1. With it and without such an index, all records without a value are sorted:
+ * 980,000 took 300 ms.
  */
 export function indexedLead(
   { indexes }: Definition,
