@@ -213,9 +213,13 @@ describe("createRegistration", () => {
       await add("dispatcher", { age: "-60 seconds" });
       startDispatcher();
       await until(() => lists.length > 0, { what: "a list" });
+      const before = lists.length;
       await core.sql("UPDATE svc.processes SET seen_at = now() + interval '1 hour'");
 
-      await until(() => lists.at(-1)?.length === 0, { what: "the list without either" });
+      // One list at most is empty: with it, the process has set its own time.
+      await until(() => lists.slice(before).some((ids) => ids.length === 0), {
+        what: "the list without either",
+      });
       await until(() => lists.at(-1)?.join() === id, { what: "the list with it" });
     });
 
