@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import type { Channel, ConsumeMessage } from "amqplib";
 import type { Log } from "../telemetry/log.ts";
 import { createAcknowledgements, type Acknowledgements } from "./acknowledgements.ts";
@@ -8,6 +9,9 @@ import type { Link } from "./link.ts";
 
 /** Start of RabbitMQ's error for a queue that does not exist. */
 const noQueue = "NOT_FOUND - no queue '";
+/** Looks for a queue whose consumer was cancelled: half a second in all. */
+const deletionLooks = 6;
+const deletionLookMs = 100;
 
 /**
  * Returns whether an error of RabbitMQ means a missing queue. The same code may mean a missing
@@ -114,9 +118,16 @@ export function startConsumption({
   };
 }
 
-/** Logs why RabbitMQ has cancelled a consumer. Never rejects. */
+/**
+ * Logs why RabbitMQ has cancelled a consumer. Never rejects. RabbitMQ 4 tells the consumer of a
+ * deleted queue some time before the queue is gone.
+ */
 async function reportCancelled(link: Link, queue: string, log: Log): Promise<void> {
-  const isGone = await link.ask((channel) => channel.checkQueue(queue)).then(() => false, isMissingQueue);
+  let isGone = false;
+  for (let look = 0; !isGone && look < deletionLooks; look += 1) {
+    if (look > 0) await setTimeout(deletionLookMs, undefined, { ref: false });
+    isGone = await link.ask((channel) => channel.checkQueue(queue)).then(() => false, isMissingQueue);
+  }
   log.warn(
     { queue },
     isGone

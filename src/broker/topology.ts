@@ -37,10 +37,10 @@ export interface Topology {
  * - `x-dead-letter-exchange`: the service publishes to `svc.dead` itself, with the reason in
  *   headers, and acknowledges after the confirm. RabbitMQ's own dead-lettering is at most once
  *   unless four settings agree.
- * - `x-delivery-limit`: without one, RabbitMQ 3.10 puts a requeued message at the back of the
- *   queue; with one, near its head, where it would loop and then be dropped. RabbitMQ 4 has a limit
- *   of 20 by default; the relay or the sweep publishes dropped messages again, since PostgreSQL has
- *   the work.
+ * - `x-delivery-limit`: without one, RabbitMQ 3 puts a requeued message at the back of the queue;
+ *   with one, at its head, and drops it after as many deliveries. RabbitMQ 4 has a limit of 20 by
+ *   default; the relay or the sweep publishes dropped messages again, since PostgreSQL has the
+ *   work. A queue with other arguments than it was declared with is refused.
  */
 const quorum = { "x-queue-type": "quorum" } as const;
 

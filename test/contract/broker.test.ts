@@ -250,7 +250,7 @@ for (const { name, open } of implementations) {
         ]);
       });
 
-      it("hands a requeued message out again, marked, after those that wait", async () => {
+      it("hands a requeued message out again, marked", async () => {
         await broker.publish(numbered(3));
         const { received } = await collect(
           (message) =>
@@ -260,8 +260,10 @@ for (const { name, open } of implementations) {
 
         await until(() => received.length === 4, { what: "four messages" });
 
-        expect(ids(received)).to.deep.equal(["m0", "m1", "m2", "m0"]);
-        expect(received.map(({ isRedelivered }) => isRedelivered)).to.deep.equal([false, false, false, true]);
+        // Where it comes is the server's choice: behind those that wait in RabbitMQ 3, before them in 4.
+        const again = received.filter(({ isRedelivered }) => isRedelivered);
+        expect(ids(received).toSorted()).to.deep.equal(["m0", "m0", "m1", "m2"]);
+        expect(ids(again)).to.deep.equal(["m0"]);
         await depthIs(0);
       });
 

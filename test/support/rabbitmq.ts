@@ -40,8 +40,12 @@ export async function ensureRabbitMq(): Promise<string> {
   return script;
 }
 
-/** Starts a RabbitMQ node of one's own, beside any other of the machine. Up in about 5 s. */
-export async function startPrivateRabbitMq(): Promise<PrivateRabbitMq> {
+/**
+ * Starts a RabbitMQ node of one's own, beside any other of the machine. Up in about 5 s.
+ *
+ * @param moreSettings Lines of its rabbitmq.conf in addition to those that a private node needs.
+ */
+export async function startPrivateRabbitMq(moreSettings: readonly string[] = []): Promise<PrivateRabbitMq> {
   const script = await ensureRabbitMq();
   const folder = makeFolder("rabbitmq");
   const [port, distPort, epmdPort] = [await freePort(), await freePort(), await freePort()];
@@ -57,6 +61,7 @@ export async function startPrivateRabbitMq(): Promise<PrivateRabbitMq> {
     "raft.wal_max_size_bytes = 32000000",
     "log.console = true",
     "log.file = false",
+    ...moreSettings,
   ];
   writeFileSync(join(folder, "rabbitmq.conf"), `${settings.join("\n")}\n`, { mode: 0o600 });
   writeFileSync(join(folder, "enabled_plugins"), "[].\n");
