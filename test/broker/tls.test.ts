@@ -31,8 +31,9 @@ describe("connectRabbitMq over TLS", () => {
   it("says how to trust a server whose certificate it does not trust", async () => {
     const untrusted = createServer(selfSigned).on("tlsClientError", () => undefined);
 
-    expect(await reasonAt(untrusted)).to.equal(
-      "self-signed certificate; give the certificate of its authority as a file: NODE_EXTRA_CA_CERTS",
+    // Node.js 24 adds a hint of its own in the middle.
+    expect(await reasonAt(untrusted)).to.match(
+      /^self-signed certificate;.* give the certificate of its authority as a file: NODE_EXTRA_CA_CERTS$/,
     );
   });
 

@@ -145,9 +145,11 @@ describe("waitForDatabase", () => {
     );
 
     server.close();
-    expect(reasons).to.deep.equal([
-      "self-signed certificate; give the certificate of its authority as a file: NODE_EXTRA_CA_CERTS, or sslrootcert in the URL",
-    ]);
+    expect(reasons).to.have.lengthOf(1);
+    // Node.js 24 adds a hint of its own in the middle.
+    expect(reasons[0]).to.match(
+      /^self-signed certificate;.* give the certificate of its authority as a file: NODE_EXTRA_CA_CERTS, or sslrootcert in the URL$/,
+    );
   });
 
   it("throws when the signal aborts, without the password", async () => {
