@@ -8,7 +8,7 @@ import type {
   PublishOutcome,
 } from "./broker.ts";
 import { handOut } from "./hand-out.ts";
-import { type ExchangeKind, queues as names, topology } from "./topology.ts";
+import { queues as names, topology } from "./topology.ts";
 
 /**
  * Most waiting messages of a queue, because they are in memory. The database still has the work.
@@ -189,43 +189,13 @@ function toIncoming({
   };
 }
 
-/** Returns the queues that RabbitMQ's exchanges would route the message to, each once. */
-function queuesFor({ exchange, routingKey }: OutgoingMessage): readonly string[] {
-  const kind = topology.exchanges.find(({ name }) => name === exchange)?.kind;
-  if (kind === undefined) return [];
-  const bound = topology.bindings.filter(
-    (binding) => binding.exchange === exchange && matches({ kind, pattern: binding.key, key: routingKey }),
-  );
-  return [...new Set(bound.map(({ queue }) => queue))];
-}
-
 /**
- * Returns whether a binding of an exchange takes a routing key. In a topic pattern `*` stands for
- * one word and `#` for any number of words, zero included. Dots separate words.
+ * Returns the queues that RabbitMQ's exchanges would route the message to. The one binding of the
+ * topic exchange takes every key.
  */
-export function matches({
-  kind,
-  pattern,
-  key,
-}: {
-  readonly kind: ExchangeKind;
-  readonly pattern: string;
-  readonly key: string;
-}): boolean {
-  if (kind === "fanout") return true;
-  if (kind === "direct") return pattern === key;
-  return topicMatches(wordsOf(pattern), wordsOf(key));
-}
-
-function wordsOf(key: string): readonly string[] {
-  return key === "" ? [] : key.split(".");
-}
-
-function topicMatches(pattern: readonly string[], words: readonly string[]): boolean {
-  const [first, ...rest] = pattern;
-  if (first === undefined) return words.length === 0;
-  if (first === "#") {
-    return topicMatches(rest, words) || (words.length > 0 && topicMatches(pattern, words.slice(1)));
-  }
-  return words.length > 0 && (first === "*" || first === words[0]) && topicMatches(rest, words.slice(1));
+function queuesFor({ exchange, routingKey }: OutgoingMessage): readonly string[] {
+  const isDirect = topology.exchanges.some(({ name, kind }) => name === exchange && kind === "direct");
+  return topology.bindings
+    .filter((binding) => binding.exchange === exchange && (!isDirect || binding.key === routingKey))
+    .map(({ queue }) => queue);
 }

@@ -22,15 +22,6 @@ export const deadHeaders = {
   event: "x-svc-event",
 } as const;
 
-export type ExchangeKind = "topic" | "direct" | "fanout";
-
-/** Exchanges, queues and bindings. */
-export interface Topology {
-  readonly exchanges: readonly { readonly name: string; readonly kind: ExchangeKind }[];
-  readonly queues: readonly { readonly name: string; readonly arguments: Readonly<Record<string, string>> }[];
-  readonly bindings: readonly { readonly exchange: string; readonly queue: string; readonly key: string }[];
-}
-
 /**
  * Queues are quorum queues, even on a single node: their confirm means that the message is on disk,
  * unlike that of a classic queue. Two arguments are left out on purpose:
@@ -45,7 +36,7 @@ export interface Topology {
 const quorum = { "x-queue-type": "quorum" } as const;
 
 /** Every name and argument that the service declares, for both brokers. */
-export const topology: Topology = {
+export const topology = {
   exchanges: [
     { name: exchanges.events, kind: "topic" },
     { name: exchanges.deliveries, kind: "direct" },
@@ -58,7 +49,7 @@ export const topology: Topology = {
     { exchange: exchanges.deliveries, queue: queues.retry, key: lanes.retry },
     { exchange: exchanges.dead, queue: queues.dead, key: "" },
   ],
-};
+} as const;
 
 /**
  * Declares the topology, all of it durable. Existing parts stay unchanged. Rejects, and RabbitMQ

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import type { Broker, OutgoingMessage } from "../../src/broker/broker.ts";
-import { createInProcessBroker, matches } from "../../src/broker/in-process.ts";
+import { createInProcessBroker } from "../../src/broker/in-process.ts";
 import { exchanges, lanes, queues } from "../../src/broker/topology.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { until } from "../support/wait.ts";
@@ -81,33 +81,4 @@ describe("createInProcessBroker", () => {
 
     expect(failure).to.be.instanceOf(Error).with.property("message", "There is no queue svc.nowhere");
   });
-});
-
-describe("matches", () => {
-  const cases = [
-    { kind: "fanout", pattern: "", key: "anything", expected: true },
-    { kind: "direct", pattern: "first", key: "first", expected: true },
-    { kind: "direct", pattern: "first", key: "first.more", expected: false },
-    { kind: "direct", pattern: "#", key: "first", expected: false },
-    { kind: "topic", pattern: "#", key: "", expected: true },
-    { kind: "topic", pattern: "#", key: "posts.on_create", expected: true },
-    { kind: "topic", pattern: "*", key: "", expected: false },
-    { kind: "topic", pattern: "*", key: "posts", expected: true },
-    { kind: "topic", pattern: "*", key: "posts.on_create", expected: false },
-    { kind: "topic", pattern: "posts.*", key: "posts.on_create", expected: true },
-    { kind: "topic", pattern: "posts.*", key: "posts", expected: false },
-    { kind: "topic", pattern: "posts.#", key: "posts", expected: true },
-    { kind: "topic", pattern: "posts.#", key: "posts.a.b", expected: true },
-    { kind: "topic", pattern: "*.on_create", key: "posts.on_create", expected: true },
-    { kind: "topic", pattern: "*.on_create", key: "posts.on_update", expected: false },
-    { kind: "topic", pattern: "#.on_create", key: "on_create", expected: true },
-    { kind: "topic", pattern: "a.#.b.*", key: "a.b.c", expected: true },
-    { kind: "topic", pattern: "a.#.b.*", key: "a.x.b.b.c", expected: true },
-    { kind: "topic", pattern: "a.#.b.*", key: "a.x.b", expected: false },
-  ] as const;
-  for (const { kind, pattern, key, expected } of cases) {
-    it(`says ${expected} to a ${kind} binding "${pattern}" and the key "${key}"`, () => {
-      expect(matches({ kind, pattern, key })).to.equal(expected);
-    });
-  }
 });
