@@ -1,5 +1,5 @@
 import type { Caller } from "../kit/caller.ts";
-import { rowIdOf } from "../kit/ids.ts";
+import { idFault, rowIdOf } from "../kit/ids.ts";
 import { textFault } from "../mapping/storable.ts";
 import type { Condition } from "../querying/condition.ts";
 import { fixedShape, type ListedKey } from "../querying/fixed-shape.ts";
@@ -37,39 +37,26 @@ export const deliveryShape = fixedShape(
   {
     hasGroups: false,
     counts: ["estimated", "none"],
-    own: new Map<string, (text: string) => string | undefined>([
-      [
-        "webhook_id",
-        (text) => (isSubscriptionId(text) ? undefined : "The webhook id field must be an integer."),
-      ],
-      ["status", (text) => (text.split(",").every(isStatus) ? undefined : "The selected status is invalid.")],
-      [
-        "event_id",
-        (text) => (rowIdOf(text) === undefined ? "The event id field must be an integer." : undefined),
-      ],
-      ["resource", (text) => textFaultOf("resource", text)],
-      [
-        "event",
-        (text) =>
-          deliveredEvents.some((kind) => kind === text)
-            ? undefined
-            : `The event field must be one of ${deliveredEvents.join(", ")}.`,
-      ],
-      ["record_id", (text) => textFaultOf("record id", text)],
-      ["url", (text) => textFaultOf("url", text)],
-      ["created_after", (text) => dateFaultOf("created after", text)],
-      ["created_before", (text) => dateFaultOf("created before", text)],
-    ]),
+    own: {
+      webhook_id: (text) => idFault("webhook id", text),
+      status: (text) => (text.split(",").every(isStatus) ? undefined : "The selected status is invalid."),
+      event_id: (text) =>
+        rowIdOf(text) === undefined ? "The event id field must be an integer." : undefined,
+      resource: (text) => textFaultOf("resource", text),
+      event: (text) =>
+        deliveredEvents.some((kind) => kind === text)
+          ? undefined
+          : `The event field must be one of ${deliveredEvents.join(", ")}.`,
+      record_id: (text) => textFaultOf("record id", text),
+      url: (text) => textFaultOf("url", text),
+      created_after: (text) => dateFaultOf("created after", text),
+      created_before: (text) => dateFaultOf("created before", text),
+    },
   },
 );
 
 function isStatus(text: string): text is DeliveryStatus {
   return deliveryStatuses.some((status) => status === text);
-}
-
-function isSubscriptionId(text: string): boolean {
-  const id = rowIdOf(text);
-  return id !== undefined && Number(id) <= 2 ** 31 - 1;
 }
 
 /** The longest URL of a webhook. */

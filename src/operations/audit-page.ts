@@ -17,19 +17,16 @@ const longestId = 200;
 export const auditShape = fixedShape([], {
   hasGroups: false,
   counts: ["none"],
-  own: new Map<string, (text: string) => string | undefined>([
-    ["since", (text) => timeFault("since", text)],
-    ["until", (text) => timeFault("until", text)],
-    [
-      "action",
-      (text) =>
-        auditActionNames.includes(text)
-          ? undefined
-          : `The action field must be one of ${auditActionNames.join(", ")}.`,
-    ],
-    ["actor", (text) => partyFault("actor", text, actorKinds)],
-    ["subject", (text) => partyFault("subject", text, subjectKinds)],
-  ]),
+  own: {
+    since: (text) => timeFault("since", text),
+    until: (text) => timeFault("until", text),
+    action: (text) =>
+      auditActionNames.includes(text)
+        ? undefined
+        : `The action field must be one of ${auditActionNames.join(", ")}.`,
+    actor: (text) => partyFault("actor", text, actorKinds),
+    subject: (text) => partyFault("subject", text, subjectKinds),
+  },
 });
 
 function timeFault(name: string, text: string): string | undefined {

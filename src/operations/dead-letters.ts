@@ -3,7 +3,7 @@ import { presentDelivery } from "../deliveries/delivery-json.ts";
 import type { DeliveryHistory } from "../deliveries/history.ts";
 import { cursorEnvelope, type CursorEnvelope } from "../http/page.ts";
 import { formatDateTime } from "../kit/date-time.ts";
-import { idOf } from "../kit/ids.ts";
+import { idFault } from "../kit/ids.ts";
 import { cursorBinding, cursorPage, cursorsAround, openPosition } from "../querying/cursor-page.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
@@ -14,12 +14,7 @@ import { cursorPagingOf } from "./cursor-paging.ts";
 export const deadLetterShape = fixedShape([], {
   hasGroups: false,
   counts: ["none"],
-  own: new Map<string, (text: string) => string | undefined>([
-    [
-      "webhook_id",
-      (text) => (idOf(text) === undefined ? "The webhook id field must be an integer." : undefined),
-    ],
-  ]),
+  own: { webhook_id: (text) => idFault("webhook id", text) },
 });
 
 const confirmedText = `

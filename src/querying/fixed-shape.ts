@@ -22,7 +22,13 @@ export interface ListedKey {
 /** Returns the shape of a list without a mapping file, such as that of webhooks or deliveries. */
 export function fixedShape(
   keys: readonly ListedKey[],
-  rest: Partial<Pick<ListShape, "hasGroups" | "counts" | "own">> = {},
+  {
+    own = {},
+    ...rest
+  }: Partial<Pick<ListShape, "hasGroups" | "counts">> & {
+    /** Parameters that only this list has. Each function returns the fault of a text. */
+    readonly own?: Readonly<Record<string, (text: string) => string | undefined>>;
+  } = {},
 ): ListShape & { readonly places: ReadonlyMap<string, Shown> } {
   const fields = new Map(keys.map((key) => [key.name, fieldOf(key)]));
   const shownPaths = keys.map(({ name, operators }): ShownPath => ({
@@ -47,7 +53,7 @@ export function fixedShape(
     hasGroups: true,
     hasSearch: false,
     counts: countModes,
-    own: new Map(),
+    own: new Map(Object.entries(own)),
     ...rest,
   };
 }

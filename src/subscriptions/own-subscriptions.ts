@@ -37,7 +37,7 @@ export const subscriptionShape = fixedShape(
     { name: "created_at", type: "DateTime" },
     { name: "updated_at", type: "DateTime" },
   ],
-  { own: new Map([["user_id", userFault]]) },
+  { own: { user_id: userFault } },
 );
 
 function userFault(text: string): string | undefined {

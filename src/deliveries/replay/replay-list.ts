@@ -1,4 +1,4 @@
-import { idOf } from "../../kit/ids.ts";
+import { idFault } from "../../kit/ids.ts";
 import type { Caller } from "../../kit/caller.ts";
 import { fixedShape } from "../../querying/fixed-shape.ts";
 import type { OwnList } from "../../querying/own-list.ts";
@@ -25,13 +25,10 @@ export const replayShape = fixedShape(
     { name: "updated_at", type: "DateTime" },
   ],
   {
-    own: new Map<string, (text: string) => string | undefined>([
-      [
-        "webhook_id",
-        (text) => (idOf(text) === undefined ? "The webhook id field must be an integer." : undefined),
-      ],
-      ["state", (text) => (text.split(",").every(isState) ? undefined : "The selected state is invalid.")],
-    ]),
+    own: {
+      webhook_id: (text) => idFault("webhook id", text),
+      state: (text) => (text.split(",").every(isState) ? undefined : "The selected state is invalid."),
+    },
   },
 );
 
