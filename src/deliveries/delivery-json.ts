@@ -40,38 +40,23 @@ export function presentAttempt(attempt: AttemptRow): Readonly<Record<string, unk
     number: attempt.number,
     started_at: formatDateTime(attempt.startedAt),
     duration_ms: attempt.durationMs,
-    status_code: attempt.statusCode,
-    error: attempt.error,
-    response_headers: attempt.responseHeaders,
-    response_body: attempt.responseBody === null ? null : attempt.responseBody.toString("utf8"),
-    response_truncated: attempt.responseTruncated,
+    status_code: attempt.statusCode ?? null,
+    error: attempt.error ?? null,
+    response_headers: attempt.responseHeaders ?? null,
+    response_body: attempt.responseBody?.toString("utf8") ?? null,
+    response_truncated: attempt.isResponseTruncated,
     trigger: attempt.trigger,
-    address: attempt.address,
-    dns_ms: attempt.dnsMs,
-    connect_ms: attempt.connectMs,
-    tls_ms: attempt.tlsMs,
-    first_byte_ms: attempt.firstByteMs,
+    address: attempt.address ?? null,
+    dns_ms: attempt.dnsMs ?? null,
+    connect_ms: attempt.connectMs ?? null,
+    tls_ms: attempt.tlsMs ?? null,
+    first_byte_ms: attempt.firstByteMs ?? null,
   };
 }
 
 /** Returns the JSON of the attempt of a test delivery, which is not stored, in the same form. */
 export function presentResult(result: AttemptResult): Readonly<Record<string, unknown>> {
-  return presentAttempt({
-    number: 1,
-    startedAt: result.startedAt,
-    durationMs: result.durationMs,
-    statusCode: result.statusCode ?? null,
-    error: result.error ?? null,
-    responseHeaders: result.responseHeaders ?? null,
-    responseBody: result.responseBody ?? null,
-    responseTruncated: result.isResponseTruncated,
-    trigger: "test",
-    address: result.address ?? null,
-    dnsMs: result.dnsMs ?? null,
-    connectMs: result.connectMs ?? null,
-    tlsMs: result.tlsMs ?? null,
-    firstByteMs: result.firstByteMs ?? null,
-  });
+  return presentAttempt({ ...result, number: 1, trigger: "test" });
 }
 
 /**

@@ -2,7 +2,7 @@ import { actingCte, actorText } from "../db/audit.ts";
 import type { Actor } from "../kit/actor.ts";
 import type { Sql, Transact } from "../db/sql.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
-import type { AttemptTrigger } from "./delivery.ts";
+import type { AttemptResult, AttemptTrigger } from "./delivery.ts";
 import {
   countOfRecordText,
   listText,
@@ -27,24 +27,14 @@ import { retryDelivery, type RetryAnswer } from "./retry.ts";
 import type { Payload } from "./store.ts";
 import { dataText } from "./store-texts.ts";
 
-/** An attempt as it is stored. */
-export interface AttemptRow {
+type StoredResult = Omit<AttemptResult, "detail" | "retryAfterSeconds">;
+
+/** An attempt as it is stored. A part that its POST did not reach is null. */
+export type AttemptRow = { readonly [Name in keyof StoredResult]: StoredResult[Name] | null } & {
   /** Number of the attempt, from 1. */
   readonly number: number;
-  readonly startedAt: Date;
-  readonly durationMs: number;
-  readonly statusCode: number | null;
-  readonly error: string | null;
-  readonly responseHeaders: unknown;
-  readonly responseBody: Buffer | null;
-  readonly responseTruncated: boolean;
-  readonly address: string | null;
-  readonly dnsMs: number | null;
-  readonly connectMs: number | null;
-  readonly tlsMs: number | null;
-  readonly firstByteMs: number | null;
   readonly trigger: AttemptTrigger;
-}
+};
 
 /** Filter, order and page of the deliveries to read. */
 export interface DeliveryPart extends ListPart {
@@ -144,7 +134,7 @@ const discardText = `
 
 const attemptsText = `
   SELECT number, started_at AS "startedAt", duration_ms AS "durationMs", status_code AS "statusCode", error,
-    response_headers AS "responseHeaders", response_body AS "responseBody", response_truncated AS "responseTruncated",
+    response_headers AS "responseHeaders", response_body AS "responseBody", response_truncated AS "isResponseTruncated",
     address, dns_ms AS "dnsMs", connect_ms AS "connectMs", tls_ms AS "tlsMs", first_byte_ms AS "firstByteMs", trigger
   FROM svc.attempts WHERE delivery_id = $1 ORDER BY number`;
 

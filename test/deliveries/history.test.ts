@@ -214,7 +214,7 @@ describe("createDeliveryHistory", () => {
       error: null,
       responseHeaders: { a: "b" },
       responseBody: Buffer.from("text"),
-      responseTruncated: false,
+      isResponseTruncated: false,
       address: null,
       dnsMs: null,
       connectMs: null,
