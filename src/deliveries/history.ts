@@ -21,8 +21,8 @@ import {
   type DeliveryRow,
   type ExtraHeaders,
 } from "./delivery-row.ts";
-import { findFirstSince } from "./first-since.ts";
-import { boundsOf, narrowText } from "./narrow-texts.ts";
+import { findFirstSince, slackMs } from "./first-since.ts";
+import { narrowText } from "./narrow-texts.ts";
 import { retryDelivery, type RetryAnswer } from "./retry.ts";
 import type { Payload } from "./store.ts";
 import { dataText } from "./store-texts.ts";
@@ -232,15 +232,15 @@ async function readNarrow(
   most: number,
 ): Promise<DeliveryPage & { readonly count: number }> {
   const { narrowing = {}, ...indexed } = filter;
-  const { from, to } = boundsOf(narrowing);
-  const firstSince = async (date: Date | undefined): Promise<bigint | undefined> =>
-    date && findFirstSince(listSql, "deliveries", date);
-  const [fromId, toId] = [await firstSince(from), await firstSince(to)];
+  const { createdAfter, createdBefore } = narrowing;
+  const idNear = async (date: Date | undefined, ms: number): Promise<bigint | undefined> =>
+    date && findFirstSince(listSql, "deliveries", new Date(date.getTime() + ms));
+  const [fromId, toId] = [await idNear(createdAfter, -slackMs), await idNear(createdBefore, slackMs)];
   const within: DeliveryFilter = {
     ...indexed,
     record: await recordOf(listSql, narrowing),
-    fromId: latest(indexed.fromId, fromId),
-    toId: earliest(indexed.toId, toId),
+    fromId: inOrder(indexed.fromId, fromId).at(-1),
+    toId: inOrder(indexed.toId, toId)[0],
   };
   const { text, values } = narrowText(within, narrowing, order, { skip, take, most });
   type Found = { readonly ids: readonly string[]; readonly count: number; readonly lookedTo: string | null };
@@ -265,12 +265,8 @@ async function recordOf(listSql: Sql, { recordId, resource }: Narrowing): Promis
   return (row?.count ?? 0) > mostOfRecord ? undefined : { resources, recordId };
 }
 
-function latest(given: string | undefined, found: bigint | undefined): string | undefined {
-  if (given === undefined || found === undefined) return given ?? found?.toString();
-  return String(found > BigInt(given) ? found : given);
-}
-
-function earliest(given: string | undefined, found: bigint | undefined): string | undefined {
-  if (given === undefined || found === undefined) return given ?? found?.toString();
-  return String(found < BigInt(given) ? found : given);
+/** Sorts ids by their number. */
+function inOrder(...ids: readonly (string | bigint | undefined)[]): readonly string[] {
+  const known = ids.flatMap((id) => (id === undefined ? [] : [BigInt(id)]));
+  return known.toSorted((one, other) => (one < other ? -1 : 1)).map(String);
 }

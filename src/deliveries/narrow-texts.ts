@@ -1,5 +1,4 @@
 import { createParameters } from "../querying/condition-text.ts";
-import { slackMs } from "./first-since.ts";
 import {
   idsText,
   pageText,
@@ -61,16 +60,4 @@ export function narrowText(
           THEN (SELECT ${order === "asc" ? "max" : "min"}(id)::text FROM looked) END AS "lookedTo"`,
     values: parameters.values,
   };
-}
-
-/** Returns the times whose first deliveries bound the ids that can match a narrowing. */
-export function boundsOf({ createdAfter, createdBefore }: Narrowing): {
-  readonly from: Date | undefined;
-  readonly to: Date | undefined;
-} {
-  return { from: moved(createdAfter, -slackMs), to: moved(createdBefore, slackMs) };
-}
-
-function moved(date: Date | undefined, ms: number): Date | undefined {
-  return date && new Date(date.getTime() + ms);
 }
