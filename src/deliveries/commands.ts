@@ -173,22 +173,12 @@ function summaryOf(delivery: DeliveryRow): Readonly<Record<string, unknown>> {
   };
 }
 
-function filterOf(given: Omit<ListOptions, "limit" | "json">): DeliveryFilter {
-  const {
-    status: statuses,
-    webhook,
-    resource,
-    event,
-    record: recordId,
-    eventId,
-    createdAfter,
-    createdBefore,
-    url,
-  } = given;
-  return {
-    subscriptionId: webhook,
-    eventId,
-    statuses,
-    narrowing: narrowingOf({ resource, event, recordId, url, createdAfter, createdBefore }),
-  };
+function filterOf({
+  webhook: subscriptionId,
+  status: statuses,
+  eventId,
+  record: recordId,
+  ...narrowing
+}: Omit<ListOptions, "limit" | "json">): DeliveryFilter {
+  return { subscriptionId, eventId, statuses, narrowing: narrowingOf({ ...narrowing, recordId }) };
 }
