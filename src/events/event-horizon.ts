@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Sql } from "../db/sql.ts";
+import { createBatcher } from "../kit/batcher.ts";
 
 /**
  * Returns the id up to which all events are visible: no open transaction can add an event below it.
@@ -49,7 +50,6 @@ const firstWait = { tries: 40, pauseMs: 25 };
 export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon {
   let samples: readonly Sample[] = [];
   let horizon: bigint | undefined;
-  let [underway, following]: (Promise<bigint> | undefined)[] = [];
 
   /** Returns the largest id of the last look. */
   const seen = (): bigint => samples.at(-1)?.last ?? horizon ?? 0n;
@@ -75,28 +75,15 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
     }
   }
 
-  function start(): Promise<bigint> {
-    const reading = read().finally(() => {
-      if (underway === reading) underway = undefined;
-    });
-    underway = reading;
-    return reading;
-  }
-
-  const reach = (): Promise<bigint> => {
-    // The following read has not begun, so this call can share it. A parallel read could finish
-    // later with older values.
-    if (following !== undefined) return following;
-    if (underway === undefined) return start();
-    // The running read may have read the sequence before this call.
-    following = underway
-      .catch(() => undefined)
-      .then(() => {
-        following = undefined;
-        return start();
-      });
-    return following;
-  };
+  // Calls share a read that has not begun. A parallel read could finish later with older values.
+  const calls = createBatcher<undefined, bigint>({
+    maxItems: Infinity,
+    async handle(batch) {
+      const reached = await read();
+      return batch.map(() => reached);
+    },
+  });
+  const reach = (): Promise<bigint> => calls.add(undefined);
   return Object.assign(reach, {
     async start() {
       const reached = await reach();

@@ -3,6 +3,7 @@ import { Client } from "pg";
 import type { Sql } from "../../src/db/sql.ts";
 import { createEventHorizon } from "../../src/events/event-horizon.ts";
 import { openCoreDatabase, type CoreDatabase } from "../support/core-database.ts";
+import { until } from "../support/wait.ts";
 
 const insertText = `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', '1', '{}')
   RETURNING id::text`;
@@ -121,15 +122,20 @@ describe("createEventHorizon", () => {
   });
 
   it("is looked at again for a call that comes during a look that fails", async () => {
-    let isAway = true;
-    const sql: Sql = (...statement) => (isAway ? Promise.reject(new Error("away")) : core.sql(...statement));
+    const look: { fail?: () => void; hasFailed?: true } = {};
+    const sql: Sql = async (...statement) => {
+      if (look.hasFailed) return core.sql(...statement);
+      await new Promise<void>((resolve) => (look.fail = resolve));
+      look.hasFailed = true;
+      throw new Error("away");
+    };
     const horizon = createEventHorizon({ sql });
-    const first = horizon().catch((error: unknown) => {
-      isAway = false;
-      return String(error);
-    });
+    const first = horizon().catch(String);
+    await until(() => look.fail, { what: "the first look" });
+    const second = horizon();
+    look.fail?.();
 
-    expect(await Promise.all([first, horizon()])).to.deep.equal(["Error: away", 0n]);
+    expect(await Promise.all([first, second])).to.deep.equal(["Error: away", 0n]);
   });
 
   it("looks once at a time, also for a call in the moment between two looks", async () => {
