@@ -1,3 +1,5 @@
+import { parseSnapshot, type TransactionSnapshot } from "../events/outbox-cursor.ts";
+
 /**
  * Snapshot and time of a database answer. A later statement uses them to check whether the answer
  * still holds.
@@ -57,7 +59,7 @@ interface Entry<Row> {
   readonly rows: readonly Row[];
   readonly bytes: number;
   readonly knownAt: KnownAt;
-  readonly age: SnapshotAge;
+  readonly snapshot: TransactionSnapshot;
   readonly endsAtMs: number;
 }
 
@@ -101,7 +103,7 @@ export function createKnownSubscribers<Row>({
       for (const key of keys) {
         const entry = entries.get(key);
         if (entry === undefined || entry.endsAtMs <= nowMs) return undefined;
-        if (oldest === undefined || isOlder(entry.age, oldest.age)) oldest = entry;
+        if (oldest === undefined || isOlder(entry.snapshot, oldest.snapshot)) oldest = entry;
         for (const row of entry.rows) rows.set(idOf(row), row);
       }
       if (oldest === undefined) return undefined;
@@ -109,12 +111,12 @@ export function createKnownSubscribers<Row>({
       return { rows: inOrder, knownAt: oldest.knownAt };
     },
     keep(answers, { knownAt, askedAtMs }) {
-      const age = ageOf(knownAt.snapshot);
+      const snapshot = parseSnapshot(knownAt.snapshot);
       for (const [key, rows] of answers) {
         drop(key);
         if (rows.length > mostRows) continue;
         const size = rows.reduce((sum, row) => sum + bytesOf(row), entryBytes + 2 * key.length);
-        entries.set(key, { rows, bytes: size, knownAt, age, endsAtMs: askedAtMs + keepForMs });
+        entries.set(key, { rows, bytes: size, knownAt, snapshot, endsAtMs: askedAtMs + keepForMs });
         bytes += size;
       }
       dropOldest();
@@ -127,23 +129,10 @@ export function createKnownSubscribers<Row>({
   };
 }
 
-interface SnapshotAge {
-  /** The first transaction that had not begun. */
-  readonly end: bigint;
-  /** Number of earlier transactions that were running. */
-  readonly running: number;
-}
-
-/** @param snapshot Snapshot in the text format of PostgreSQL: `10:20:10,14,15`. */
-function ageOf(snapshot: string): SnapshotAge {
-  const [, end = "0", running = ""] = snapshot.split(":");
-  return { end: BigInt(end), running: running === "" ? 0 : running.split(",").length };
-}
-
 /**
  * Compares snapshots of one database. The older one sees a part of what the other sees, because
  * fewer transactions had ended. Its end is lower, or more transactions below the end were running.
  */
-function isOlder(one: SnapshotAge, other: SnapshotAge): boolean {
-  return one.end === other.end ? one.running > other.running : one.end < other.end;
+function isOlder(one: TransactionSnapshot, other: TransactionSnapshot): boolean {
+  return one.xmax === other.xmax ? one.running.size > other.running.size : one.xmax < other.xmax;
 }
