@@ -44,7 +44,6 @@ import type { BatchTurns } from "../resources/record-routes.ts";
 import type { Assembly } from "./workers.ts";
 import { createTurnsOfUsers, type Presence } from "../http/presence.ts";
 import { createTurns, type Turns } from "../kit/turns.ts";
-import { withServiceEvents } from "../subscriptions/service-events.ts";
 import { createAuthenticate, createRecheck, type Identifier } from "../users/authenticate.ts";
 import type { TokenProvider } from "../users/provider.ts";
 
@@ -137,7 +136,7 @@ function createEligibilityOf(
   access: AccessConditions,
 ): Eligibility {
   const sql = createSql({ pool: database.pool, isEmbedded, salt: typesOf(definitions) });
-  return withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
+  return createEligibility({ definitions, access, sql, log });
 }
 
 function createListener(

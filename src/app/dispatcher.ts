@@ -22,7 +22,7 @@ import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility, type Eligibility } from "../subscriptions/eligibility.ts";
 import { stepsOfDispatcher } from "../subscriptions/filter-answers.ts";
 import { createWebhookFilters } from "../subscriptions/filters.ts";
-import { isService, withServiceEvents } from "../subscriptions/service-events.ts";
+import { isService } from "../subscriptions/service-events.ts";
 import { openSigning } from "../subscriptions/signing.ts";
 import { createSubscriberFinder } from "../subscriptions/find-subscribers.ts";
 import { createTokensPruner } from "../users/prune-tokens.ts";
@@ -144,7 +144,7 @@ function createEligibilityOf(
   const access = createAccessConditions(definitions);
   const salt = typesOf(definitions);
   const sql = createSql({ pool: database.pool, isEmbedded, lockLimitMs: readerLockMs, salt });
-  return withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
+  return createEligibility({ definitions, access, sql, log });
 }
 
 /**

@@ -13,7 +13,6 @@ import { OperatorError } from "../kit/errors.ts";
 import { loadDefinitions } from "../mapping/load.ts";
 import { createAccessConditions } from "../resources/access.ts";
 import { createEligibility, type Eligibility } from "../subscriptions/eligibility.ts";
-import { withServiceEvents } from "../subscriptions/service-events.ts";
 import type { Log } from "../telemetry/log.ts";
 
 /**
@@ -66,7 +65,7 @@ export async function openAdmin({ env, cwd, log }: AdminOptions): Promise<AdminC
       async loadEligibility() {
         const definitions = await loadDefinitions(config.configDir);
         const access = createAccessConditions(definitions);
-        return withServiceEvents(definitions, createEligibility({ definitions, access, sql, log }));
+        return createEligibility({ definitions, access, sql, log });
       },
       async close() {
         await database.close();

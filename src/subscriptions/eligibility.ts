@@ -7,6 +7,7 @@ import { isAdminFor, type AccessConditions } from "../resources/access.ts";
 import { groupBy } from "../kit/group-by.ts";
 import type { EventReaders } from "./find-readers.ts";
 import { filteredReaders, judgeFilter, type ReadFilter } from "./read-filter.ts";
+import { isService } from "./service-events.ts";
 import { pairKey } from "./snapshot-judge.ts";
 import type { SnapshotColumn } from "./snapshot-row-sql.ts";
 import type { Log } from "../telemetry/log.ts";
@@ -94,8 +95,6 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
   const { definitions, access } = options;
   /** Time until which a resource's filter is not applied after a failure, by resource. */
   const resting = new Map<string, number>();
-  const ruleOf = (resource: string): AccessRule["kind"] =>
-    definitions.get(resource)?.access.read.kind ?? "owner";
   /** Returns the filter of a resource; undefined when its rule is not a filter. */
   const filterOf = (resource: string): ReadFilter | undefined => {
     const definition = definitions.get(resource);
@@ -104,7 +103,7 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
   };
   return {
     isCostly: (resource) => isCostly(definitions.get(resource)),
-    hasFilter: (resource) => ruleOf(resource) === "filter",
+    hasFilter: (resource) => ruleOf(definitions, resource) === "filter",
     async readerSelectorOf(resource, events) {
       const filter = filterOf(resource);
       const ids = events.map(({ id }) => id);
@@ -117,11 +116,11 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
         },
         choose(users) {
           const isOfAll = (user: Caller): boolean =>
-            ruleOf(resource) === "everyone" || isAdminOf(options, resource, user);
+            ruleOf(definitions, resource) === "everyone" || isAdminOf(options, resource, user);
           const ofAll = new Set(users.filter(isOfAll).map(({ id }) => id));
           const others = users.filter(({ id }) => !ofAll.has(id));
           if (ofEach !== undefined) return { ofAll, ofEach: ofEach.map((one) => keepUsers(one, others)) };
-          const isOwned = ruleOf(resource) === "owner";
+          const isOwned = ruleOf(definitions, resource) === "owner";
           return { ofAll, ofEach: isOwned ? ownersAmong(others, events) : events.map(() => []) };
         },
       };
@@ -137,7 +136,7 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
       }
       return pairs.map((pair) => {
         const { event, user } = pair;
-        const rule = ruleOf(event.resource);
+        const rule = ruleOf(definitions, event.resource);
         if (rule === "everyone" || isAdminOf(options, event.resource, user)) return true;
         if (rule === "filter") return verdicts.get(pair);
         return rule === "owner" && event.owner_id === ownerIdOf(user);
@@ -153,13 +152,19 @@ export function isCostly(definition: Definition | undefined): boolean {
   return access.read.kind === "everyone" || access.read.kind === "filter" || code.isAdmin !== undefined;
 }
 
+/** Returns who reads a resource: operational events, only users with the admin flag. */
+function ruleOf(definitions: Definitions, resource: string): AccessRule["kind"] {
+  if (isService(definitions, resource)) return "admin";
+  return definitions.get(resource)?.access.read.kind ?? "owner";
+}
+
 function groupsOf(
   { definitions }: EligibilityOptions,
   resource: string,
   events: readonly JudgedEvent[],
   ofEach: readonly EventReaders[] | undefined,
 ): readonly UserGroup[] {
-  const rule = definitions.get(resource)?.access.read.kind ?? "owner";
+  const rule = ruleOf(definitions, resource);
   const admins = adminGroupsOf(definitions, resource);
   const isForAll = rule === "everyone" || ofEach?.includes("everybody") === true;
   if (isForAll || admins.some(({ kind }) => kind === "everybody")) return [{ kind: "everybody" }];
@@ -222,6 +227,7 @@ function isAdminOf(
   resource: string,
   user: Caller,
 ): boolean {
+  if (isService(definitions, resource)) return user.isAdmin;
   const definition = definitions.get(resource);
   // A resource that left the mapping files has no admins: its pending deliveries stay with the
   // owners.
@@ -237,6 +243,7 @@ function isAdminOf(
 }
 
 function adminGroupsOf(definitions: Definitions, resource: string): readonly UserGroup[] {
+  if (isService(definitions, resource)) return [{ kind: "flag" }];
   const definition = definitions.get(resource);
   if (definition === undefined) return [];
   // Only the code module can decide, so every user may be an admin.

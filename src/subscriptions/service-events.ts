@@ -3,7 +3,6 @@ import type { Caller } from "../kit/caller.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { triggers } from "../mapping/definition.ts";
 import { fixedShape } from "../querying/fixed-shape.ts";
-import type { Eligibility } from "./eligibility.ts";
 import { everyResource } from "./subscription.ts";
 
 /** Fields that filters of operational events may name: the keys of their `data`. */
@@ -48,28 +47,4 @@ export function subscribableIn(definitions: Definitions): readonly string[] {
  */
 export function refusalOfService({ isAdmin }: Pick<Caller, "isAdmin">): string | undefined {
   return isAdmin ? undefined : "Only admins get the events of service.";
-}
-
-/** Adds the rule of operational events: users with the admin flag get them. */
-export function withServiceEvents(definitions: Definitions, own: Eligibility): Eligibility {
-  return {
-    isCostly: (resource) => !isService(definitions, resource) && own.isCostly(resource),
-    hasFilter: (resource) => !isService(definitions, resource) && own.hasFilter(resource),
-    async readerSelectorOf(resource, events) {
-      if (!isService(definitions, resource)) return own.readerSelectorOf(resource, events);
-      return {
-        groupsOf: () => [{ kind: "flag" }],
-        choose: (users) => ({
-          ofAll: new Set(users.filter(({ isAdmin }) => isAdmin).map(({ id }) => id)),
-          ofEach: events.map(() => []),
-        }),
-      };
-    },
-    async judge(pairs, which) {
-      const others = pairs.filter(({ event }) => !isService(definitions, event.resource));
-      const judged = await own.judge(others, which);
-      const verdicts = new Map(others.map((pair, index) => [pair, judged[index]]));
-      return pairs.map((pair) => (verdicts.has(pair) ? verdicts.get(pair) : pair.user.isAdmin));
-    },
-  };
 }
