@@ -59,10 +59,10 @@ export function startConsumption({
   const end = (): Promise<void> => {
     active?.acknowledgements.flush();
     onEnd();
-    return kept.stop();
+    return stopChannel();
   };
 
-  const kept = link.keepChannel({
+  const stopChannel = link.keepChannel({
     open: (connection) => connection.createChannel(),
     async setUp(channel) {
       if (isStopped) throw new Error("stopped");

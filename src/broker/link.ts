@@ -20,12 +20,6 @@ const plainAnswer = "wrong version number";
 /** amqplib's errors for no answer in AMQP, as from a port for TLS, or of another program. */
 const noAmqp = /^Socket closed abruptly|^Frame size \d+ exceeds|^Invalid frame/;
 
-/** A channel that is opened again after each loss. */
-export interface KeptChannel {
-  /** Closes the channel after sending all pending data, and opens no other channel. */
-  stop(): Promise<void>;
-}
-
 /** A connection to RabbitMQ that reconnects until it is closed. */
 export interface Link {
   isUp(): boolean;
@@ -41,12 +35,13 @@ export interface Link {
    * on it and passes it to `setUp`. A rejection of `setUp` counts as a loss.
    *
    * @param onFailed Called with the reason when a channel could not be set up.
+   * @returns A function that closes the channel after sending all pending data, and opens no other.
    */
   keepChannel<C extends Channel>(options: {
     readonly open: (connection: RecoveringChannelModel) => Promise<C>;
     readonly setUp: (channel: C) => Promise<void>;
     readonly onFailed?: (reason: string) => void;
-  }): KeptChannel;
+  }): () => Promise<void>;
   close(): Promise<void>;
 }
 
@@ -177,7 +172,7 @@ function keepChannel<C extends Channel>({
   readonly onFailed?: (reason: string) => void;
   readonly log: Log;
   readonly facts: object;
-}): KeptChannel {
+}): () => Promise<void> {
   const stopping = new AbortController();
   let closeCurrent: (() => Promise<void>) | undefined;
 
@@ -219,11 +214,9 @@ function keepChannel<C extends Channel>({
   }
 
   void run();
-  return {
-    async stop() {
-      stopping.abort();
-      await closeCurrent?.();
-    },
+  return async () => {
+    stopping.abort();
+    await closeCurrent?.();
   };
 }
 

@@ -56,7 +56,7 @@ export function createPublisher({
   let learned = Number.POSITIVE_INFINITY;
   const inFlight = new Set<Promise<unknown>>();
 
-  const kept = link.keepChannel({
+  const stopChannel = link.keepChannel({
     open: (connection) => connection.createConfirmChannel(),
     onFailed,
     async setUp(channel) {
@@ -108,7 +108,7 @@ export function createPublisher({
     async close() {
       isClosed = true;
       await Promise.all(inFlight);
-      await kept.stop();
+      await stopChannel();
     },
   };
 }

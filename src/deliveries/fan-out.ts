@@ -82,9 +82,9 @@ export function createFanOut(options: FanOutOptions): Worker {
         mostWaiting: mostCostly,
         now: () => performance.now(),
       });
-      const unsettled = createUnsettled();
+      const enter = createUnsettled();
       const onMessage = (received: IncomingMessage): void => {
-        const message = unsettled.enter(received);
+        const message = enter(received);
         if (message === undefined) return;
         const resource = resourceOf(message.routingKey);
         if (!options.eligibility.isCostly(resource)) queue.add(message);

@@ -4,7 +4,7 @@ import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { SnapshotColumn } from "../subscriptions/snapshot-row-sql.ts";
 import { noClaims } from "../kit/caller.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
-import { grantsFor, type Grants, type Rates } from "./admission/rates.ts";
+import { grantsFor, type UseGrant, type Rates } from "./admission/rates.ts";
 import type { Attempts } from "./attempt/attempts.ts";
 import { longestPostponementMs, type ScheduleOf } from "./attempt/schedule.ts";
 import type { Flight } from "./flights.ts";
@@ -73,10 +73,10 @@ export async function placeDeliveries(
     if (subscription?.isActive !== true || judged(delivery) !== true) return [];
     return [{ subscriptionId, rateLimit: subscription.rateLimit }];
   });
-  const grants = await grantsFor(options, wanted);
+  const useGrant = await grantsFor(options, wanted);
   const ordered = options.admission.inTurn(deliveries, ({ subscription }) => subscription?.user.id);
   const urgent = new Map<number, number>();
-  return ordered.filter((delivery) => place(options, { delivery, flight, judged, grants, urgent })).length;
+  return ordered.filter((delivery) => place(options, { delivery, flight, judged, useGrant, urgent })).length;
 }
 
 /** A delivery that was taken, and the flight that it was taken with. */
@@ -148,7 +148,7 @@ type Judged = (delivery: TakenDelivery) => boolean | undefined;
 
 interface Placed extends Taken {
   readonly judged: Judged;
-  readonly grants: Grants | undefined;
+  readonly useGrant: UseGrant | undefined;
   /** Number of refused manual retries, by subscription. */
   readonly urgent: Map<number, number>;
 }
@@ -158,7 +158,7 @@ interface Placed extends Taken {
  * started.
  */
 function place(options: PlaceOptions, placed: Placed): boolean {
-  const { delivery, flight, judged, grants } = placed;
+  const { delivery, flight, judged, useGrant } = placed;
   const { admission, attempts } = options;
   const { attempt, subscription } = delivery;
   const cancel = (lastError: string): false => settle(options, placed, { status: "cancelled", lastError });
@@ -183,8 +183,8 @@ function place(options: PlaceOptions, placed: Placed): boolean {
     bytes: delivery.bytes,
     isUrgent: delivery.trigger === "manual",
   };
-  if (grants === undefined && subscription.rateLimit !== null) return putBack(options, placed, faultMs);
-  if (grants?.use(delivery.subscriptionId, subscription.rateLimit) === false) {
+  if (useGrant === undefined && subscription.rateLimit !== null) return putBack(options, placed, faultMs);
+  if (useGrant?.(delivery.subscriptionId, subscription.rateLimit) === false) {
     options.metrics.postponed("rate");
     return putBack(options, placed, urgentDelayMs(options, placed));
   }

@@ -168,10 +168,10 @@ async function holdToRates(options: WriteOptions, planned: readonly Planned[]): 
     place !== undefined && subscriber.rateLimit !== null;
   if (!planned.some(isLimited)) return planned;
   const subscribers = planned.filter(isLimited).map(({ subscriber }) => subscriber);
-  const grants = await grantsFor(options, subscribers);
+  const useGrant = await grantsFor(options, subscribers);
   return planned.map((one) => {
     const { place, subscriber } = one;
-    if (!isLimited(one) || grants?.use(subscriber.subscriptionId, subscriber.rateLimit) === true) return one;
+    if (!isLimited(one) || useGrant?.(subscriber.subscriptionId, subscriber.rateLimit) === true) return one;
     place?.leave();
     return { ...one, place: undefined };
   });

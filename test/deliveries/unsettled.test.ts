@@ -20,26 +20,26 @@ describe("createUnsettled", () => {
   });
 
   it("acknowledges a repeat of a message that is not settled", () => {
-    const unsettled = createUnsettled();
+    const enter = createUnsettled();
 
-    expect(unsettled.enter(message("1", "s"))).to.include({ messageId: "1", routingKey: "notes.on_create" });
-    expect(unsettled.enter(message("1", "s"))).to.equal(undefined);
+    expect(enter(message("1", "s"))).to.include({ messageId: "1", routingKey: "notes.on_create" });
+    expect(enter(message("1", "s"))).to.equal(undefined);
     expect(settled).to.deep.equal(["ack 1"]);
   });
 
   for (const act of ["ack", "requeue"] as const)
     it(`takes a message again after its ${act}`, () => {
-      const unsettled = createUnsettled();
-      unsettled.enter(message("1", "s"))?.[act]();
+      const enter = createUnsettled();
+      enter(message("1", "s"))?.[act]();
 
-      expect(unsettled.enter(message("1", "s"))).not.to.equal(undefined);
+      expect(enter(message("1", "s"))).not.to.equal(undefined);
       expect(settled).to.deep.equal([`${act} 1`]);
     });
 
   it("does not take a message with another seal, or with none, for a repeat", () => {
-    const unsettled = createUnsettled();
+    const enter = createUnsettled();
     const taken = [message("1", "s"), message("1", "t"), message(""), message(""), message("2", "s")].map(
-      (one) => unsettled.enter(one) !== undefined,
+      (one) => enter(one) !== undefined,
     );
 
     expect([taken, settled]).to.deep.equal([[true, true, true, true, true], []]);

@@ -115,13 +115,11 @@ export function burstOf(rateLimit: number): number {
   return Math.max(1, Math.floor(rateLimit / 20));
 }
 
-/** Attempts that `take` has granted, which are used up one at a time. */
-export interface Grants {
-  /**
-   * Returns whether one more attempt of the subscription may begin; always true without a limit.
-   */
-  use(subscriptionId: number, rateLimit: number | null): boolean;
-}
+/**
+ * Uses up an attempt that `take` has granted. Returns whether one more attempt of the subscription
+ * may begin; always true without a limit.
+ */
+export type UseGrant = (subscriptionId: number, rateLimit: number | null) => boolean;
 
 /**
  * Requests one attempt for each delivery that has a rate limit. Runs no statement when none has a
@@ -131,7 +129,7 @@ export interface Grants {
 export async function grantsFor(
   { rates, log }: { readonly rates: Pick<Rates, "take">; readonly log: Pick<Log, "error"> },
   deliveries: Iterable<{ readonly subscriptionId: number; readonly rateLimit: number | null }>,
-): Promise<Grants | undefined> {
+): Promise<UseGrant | undefined> {
   const requests = new Map<number, RateRequest>();
   for (const { subscriptionId, rateLimit } of deliveries) {
     if (rateLimit === null) continue;
@@ -145,12 +143,10 @@ export async function grantsFor(
   if (granted === undefined) return undefined;
   // Without its row of state, which only a damaged database lacks, a subscription has no limit.
   const left = new Map([...requests].map(([id, { count }]) => [id, granted.get(id) ?? count]));
-  return {
-    use(subscriptionId, rateLimit) {
-      if (rateLimit === null) return true;
-      const count = left.get(subscriptionId) ?? 0;
-      left.set(subscriptionId, count - 1);
-      return count > 0;
-    },
+  return (subscriptionId, rateLimit) => {
+    if (rateLimit === null) return true;
+    const count = left.get(subscriptionId) ?? 0;
+    left.set(subscriptionId, count - 1);
+    return count > 0;
   };
 }

@@ -2,7 +2,7 @@ import type { SealedSigning, Signing } from "../../subscriptions/signing.ts";
 import { createBatcher, type Batcher } from "../../kit/batcher.ts";
 import { createCountedReport } from "../../kit/counted-report.ts";
 import { messageOf } from "../../kit/errors.ts";
-import { createFairTurns, type FairTurns } from "./fair-turns.ts";
+import { createFairTurns } from "./fair-turns.ts";
 import type { Broker } from "../../broker/broker.ts";
 import type { DeliveryMetrics } from "../../telemetry/metrics/deliveries.ts";
 import { noTracing, type Tracing } from "../../telemetry/tracing.ts";
@@ -101,8 +101,8 @@ interface State {
   readonly options: AttemptsOptions;
   readonly writer: OutcomeWriter;
   readonly data: Batcher<string, PayloadBytes | undefined>;
-  /** Turns of users to begin attempts. */
-  readonly turns: FairTurns;
+  /** Gives users turns to begin attempts. */
+  readonly nextTurn: ReturnType<typeof createFairTurns>;
   readonly reportUnsigned: (one: Unsigned) => void;
   isStopping: boolean;
 }
@@ -123,9 +123,9 @@ export function createAttempts(options: AttemptsOptions): Attempts {
     maxItems: mostAtOnce,
     handle: (eventIds) => readData(options.store, eventIds),
   });
-  const turns = createFairTurns(begunPerTurn);
+  const nextTurn = createFairTurns(begunPerTurn);
   const reportUnsigned = createUnsignedReport(options.log);
-  const state: State = { options, writer, data, turns, reportUnsigned, isStopping: false };
+  const state: State = { options, writer, data, nextTurn, reportUnsigned, isStopping: false };
   return {
     name: "deliver",
     start: (delivery, place, putBack = intoQueue(state, delivery)) =>
@@ -318,14 +318,14 @@ type Unmade = "unmade" | "erased" | "stopped";
 
 /** Signs and POSTs a delivery when it is the user's turn. */
 async function post(state: State, { delivery, signing }: Signed): Promise<MadeAttempt | Unmade> {
-  const { options, data, turns } = state;
+  const { options, data, nextTurn } = state;
   const { event, resource, timestamp, uuid, eventUuid, subscription } = delivery;
   const found = delivery.payload ?? (await data.add(delivery.eventId));
   if (found === undefined) return "erased";
   const payload = { data: found.data, previous: delivery.hasPrevious ? found.previous : undefined };
   const body = deliveryBody({ event, resource, eventUuid, deliveryUuid: uuid, ...payload, timestamp });
   // After the read, which returns the records of up to 200 attempts in one turn of the event loop.
-  const turn = turns.next(String(subscription.user.id), Math.max(1, sizeOf(body) / bytesOfAttempt));
+  const turn = nextTurn(String(subscription.user.id), Math.max(1, sizeOf(body) / bytesOfAttempt));
   if (turn !== undefined) await turn;
   if (state.isStopping) return "stopped";
   const headers = signedHeaders({ signing, body, eventUuid, deliveryUuid: uuid, sentAt: new Date() });

@@ -1,14 +1,5 @@
 import { createFairQueue } from "../fair-queue.ts";
 
-/** Schedules the beginning of short tasks. */
-export interface FairTurns {
-  /**
-   * Returns a promise for which a task waits before it begins. Undefined: the task may begin at
-   * once.
-   */
-  next(holder: string, cost: number): Promise<void> | undefined;
-}
-
 interface Waiting {
   readonly cost: number;
   readonly begin: () => void;
@@ -19,8 +10,12 @@ interface Waiting {
  * between them. Holders whose tasks wait take turns.
  *
  * @param perTurn Cost of the tasks of one turn. A single task may cost more.
+ * @returns A function that returns a promise for which a task waits before it begins. Undefined:
+ *   the task may begin at once.
  */
-export function createFairTurns(perTurn: number): FairTurns {
+export function createFairTurns(
+  perTurn: number,
+): (holder: string, cost: number) => Promise<void> | undefined {
   const waiting = createFairQueue<Waiting>(({ cost }) => cost);
   /** Cost of the tasks that began in this turn of the event loop. */
   let spent = 0;
@@ -40,13 +35,11 @@ export function createFairTurns(perTurn: number): FairTurns {
     setImmediate(begin);
   }
 
-  return {
-    next(holder, cost) {
-      plan();
-      const isFree = waiting.size === 0 && (spent === 0 || spent + cost <= perTurn);
-      if (!isFree) return new Promise((resolve) => waiting.add(holder, { cost, begin: resolve }));
-      spent += cost;
-      return undefined;
-    },
+  return (holder, cost) => {
+    plan();
+    const isFree = waiting.size === 0 && (spent === 0 || spent + cost <= perTurn);
+    if (!isFree) return new Promise((resolve) => waiting.add(holder, { cost, begin: resolve }));
+    spent += cost;
+    return undefined;
   };
 }

@@ -83,14 +83,14 @@ describe("createRates", () => {
   it("asks the database for nothing where no subscription has a limit", async () => {
     const rates = createRates({ sql: () => expect.fail("asked"), now: () => 0, onWait: () => undefined });
 
-    const grants = await grantsFor({ rates, log }, [{ subscriptionId: 1, rateLimit: null }]);
+    const useGrant = await grantsFor({ rates, log }, [{ subscriptionId: 1, rateLimit: null }]);
 
-    expect(grants?.use(1, null)).to.equal(true);
+    expect(useGrant?.(1, null)).to.equal(true);
   });
 
   it("lets a subscription without its row of state go on", async () => {
-    const grants = await grantsFor({ rates: open(), log }, [{ subscriptionId: 999, rateLimit: 1 }]);
+    const useGrant = await grantsFor({ rates: open(), log }, [{ subscriptionId: 999, rateLimit: 1 }]);
 
-    expect([grants?.use(999, 1), grants?.use(999, 1)]).to.deep.equal([true, false]);
+    expect([useGrant?.(999, 1), useGrant?.(999, 1)]).to.deep.equal([true, false]);
   });
 });

@@ -9,10 +9,10 @@ interface Scene {
 }
 
 function makeScene(perTurn: number): Scene {
-  const turns = createFairTurns(perTurn);
+  const nextTurnOf = createFairTurns(perTurn);
   const begun: string[] = [];
   const work = async (holder: string, cost: number): Promise<void> => {
-    const turn = turns.next(holder, cost);
+    const turn = nextTurnOf(holder, cost);
     if (turn !== undefined) await turn;
     begun.push(holder);
   };
