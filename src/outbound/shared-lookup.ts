@@ -1,6 +1,7 @@
 import type { LookupAddress } from "node:dns";
 import { performance } from "node:perf_hooks";
 import { setBounded } from "../kit/bounded-map.ts";
+import { createTurns, type Turns } from "../kit/turns.ts";
 import { NoTurnError } from "./outbound-errors.ts";
 import { createNameResolver, type ResolveName } from "./resolve-name.ts";
 
@@ -45,22 +46,16 @@ interface Known {
   readonly untilMs: number;
 }
 
-interface User {
-  underway: number;
-  /** In the order of arrival; each function begins a look-up. */
-  readonly waiting: Set<() => void>;
-}
-
 interface State {
   readonly resolve: ResolveName;
-  readonly perUser: number;
   readonly patienceMs: number;
   readonly maxNames: number;
   readonly now: () => number;
   /** Answers by name. The most recently used name is at the end. */
   readonly kept: Map<string, Known>;
   readonly underway: Map<string, Answer[]>;
-  readonly users: Map<number, User>;
+  /** Turns of the users to look up names. */
+  readonly turns: Turns;
 }
 
 /**
@@ -81,33 +76,34 @@ export function createSharedLookup({
   patienceMs = 2_000,
   maxNames = 10_000,
   now = () => performance.now(),
-}: Partial<Omit<State, "kept" | "underway" | "users">> = {}): AddressLookup {
+}: Partial<Omit<State, "kept" | "underway" | "turns">> & { readonly perUser?: number } = {}): AddressLookup {
   const state: State = {
     resolve,
-    perUser,
     patienceMs,
     maxNames,
     now,
     kept: new Map(),
     underway: new Map(),
-    users: new Map(),
+    turns: createTurns(perUser),
   };
   return (name, asker, answer) => lookUp(state, name, asker, answer);
 }
 
 function lookUp(state: State, name: string, asker: Asker, answer: Answer): void {
-  const { underway, users, perUser } = state;
+  const { turns } = state;
+  if (isAnswered(state, name, answer)) return;
+  if (!turns.isFree(asker.userId)) return void waitForTurn(state, name, asker, answer);
+  void turns.take(asker.userId);
+  void begin(state, name, asker.userId, answer);
+}
+
+/** Answers by what is known, or by a look-up that is under way. Returns whether there is either. */
+function isAnswered(state: State, name: string, answer: Answer): boolean {
   const known = knownOf(state, name);
-  const others = underway.get(name);
+  const others = state.underway.get(name);
   if (known !== undefined) process.nextTick(answer, known.error, known.addresses);
-  else if (others !== undefined) others.push(answer);
-  else {
-    const user = users.get(asker.userId) ?? { underway: 0, waiting: new Set() };
-    users.set(asker.userId, user);
-    if (user.underway >= perUser) return waitForTurn({ state, name, asker, answer, user });
-    underway.set(name, [answer]);
-    void begin(state, name, asker.userId, user);
-  }
+  else others?.push(answer);
+  return known !== undefined || others !== undefined;
 }
 
 function knownOf({ kept, now }: State, name: string): Known | undefined {
@@ -119,40 +115,20 @@ function knownOf({ kept, now }: State, name: string): Known | undefined {
   return known;
 }
 
-function waitForTurn({
-  state,
-  name,
-  asker,
-  answer,
-  user,
-}: {
-  readonly state: State;
-  readonly name: string;
-  readonly asker: Asker;
-  readonly answer: Answer;
-  readonly user: User;
-}): void {
-  const leave = (): void => {
-    clearTimeout(timer);
-    user.waiting.delete(enter);
-    asker.isWaiting = false;
-  };
-  const enter = (): void => {
-    leave();
-    // Another request may have begun to look up the same name by now.
-    if (!asker.isGone) lookUp(state, name, asker, answer);
-  };
-  const timer = setTimeout(() => {
-    leave();
-    answer(new NoTurnError(), []);
-  }, state.patienceMs);
+async function waitForTurn(state: State, name: string, asker: Asker, answer: Answer): Promise<void> {
+  const { turns, patienceMs } = state;
   asker.isWaiting = true;
-  user.waiting.add(enter);
+  const hasTurn = await turns.takeWithin(asker.userId, patienceMs);
+  asker.isWaiting = false;
+  if (!hasTurn) answer(new NoTurnError(), []);
+  // Another request may have begun to look up the same name by now.
+  else if (asker.isGone || isAnswered(state, name, answer)) turns.leave(asker.userId);
+  else await begin(state, name, asker.userId, answer);
 }
 
-async function begin(state: State, name: string, userId: number, user: User): Promise<void> {
-  const { resolve, now, perUser, users } = state;
-  user.underway += 1;
+async function begin(state: State, name: string, userId: number, answer: Answer): Promise<void> {
+  const { resolve, now, underway, turns } = state;
+  underway.set(name, [answer]);
   try {
     const { addresses, ttlMs } = await resolve(name);
     const keptMs = Math.min(Math.max(ttlMs, shortestMs), longestMs);
@@ -160,9 +136,7 @@ async function begin(state: State, name: string, userId: number, user: User): Pr
   } catch (error) {
     settle(state, name, { error: error as Error, addresses: [], untilMs: now() + failureMs });
   }
-  user.underway -= 1;
-  for (const enter of user.waiting) if (user.underway < perUser) enter();
-  if (user.underway === 0) users.delete(userId);
+  turns.leave(userId);
 }
 
 function settle({ kept, underway, maxNames }: State, name: string, known: Known): void {
