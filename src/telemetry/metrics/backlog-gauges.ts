@@ -33,15 +33,8 @@ export const countLimit = 10_001;
 
 const bound = `Counted up to ${countLimit}. The same for every process on the database: take the maximum, not the sum.`;
 
-/** The gauges of the backlog in the database. */
-export interface BacklogMetrics {
-  show(backlog: OutboxBacklog & DeliveryBacklog): void;
-  /** Removes the values, because an unknown value is not zero. */
-  forget(): void;
-}
-
 /** Creates the gauges of the backlog, without values. */
-export function createBacklogMetrics(registry: Registry): BacklogMetrics {
+export function createBacklogMetrics(registry: Registry) {
   const registers = [registry];
   const captured = new Counter({
     name: "svc_events_captured_total",
@@ -75,6 +68,7 @@ export function createBacklogMetrics(registry: Registry): BacklogMetrics {
     registers,
   });
 
+  /** Removes the values, because an unknown value is not zero. */
   function forget(): void {
     captured.remove();
     outbox.remove();
@@ -87,7 +81,7 @@ export function createBacklogMetrics(registry: Registry): BacklogMetrics {
   forget();
 
   return {
-    show(backlog) {
+    show(backlog: OutboxBacklog & DeliveryBacklog): void {
       captured.reset();
       captured.inc(backlog.captured);
       outbox.set(backlog.waiting);

@@ -1,17 +1,8 @@
 import { Gauge, type Registry } from "prom-client";
 import { addLiveGauge } from "./live-gauge.ts";
 
-/** The gauges of the broker. */
-export interface BrokerMetrics {
-  showDepth(queue: string, messages: number): void;
-  /** Removes the values, because an unknown value is not zero. */
-  forget(): void;
-  /** Sets the function that returns the state of the connection at each scrape. */
-  watch(isConnected: () => boolean): void;
-}
-
 /** Creates the gauges of the broker. */
-export function createBrokerMetrics(registry: Registry): BrokerMetrics {
+export function createBrokerMetrics(registry: Registry) {
   const depths = new Gauge({
     name: "svc_queue_messages",
     help: "Messages ready in a queue, those handed out not counted. The same for every process on the broker: take the maximum, not the sum.",
@@ -26,9 +17,11 @@ export function createBrokerMetrics(registry: Registry): BrokerMetrics {
     read: () => (isConnected?.() === true ? 1 : 0),
   });
   return {
-    showDepth: (queue, messages) => depths.set({ queue }, messages),
+    showDepth: (queue: string, messages: number) => depths.set({ queue }, messages),
+    /** Removes the values, because an unknown value is not zero. */
     forget: () => depths.reset(),
-    watch(ask) {
+    /** Sets the function that returns the state of the connection at each scrape. */
+    watch(ask: () => boolean): void {
       isConnected = ask;
     },
   };

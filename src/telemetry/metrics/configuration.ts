@@ -1,16 +1,10 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
-/** Shows which configuration is in use. */
-export interface ConfigurationMetrics {
-  /** Counts a reload: applied, or refused while the previous configuration stays in use. */
-  reloaded(isApplied: boolean): void;
-}
-
 /**
  * Creates the gauges. The configuration of the start counts as in use, because there is no process
  * without it.
  */
-export function createConfigurationMetrics(registry: Registry): ConfigurationMetrics {
+export function createConfigurationMetrics(registry: Registry) {
   const registers = [registry];
   const isGood = new Gauge({
     name: "svc_configuration_reload_success",
@@ -32,7 +26,8 @@ export function createConfigurationMetrics(registry: Registry): ConfigurationMet
   readAt.setToCurrentTime();
   for (const outcome of ["applied", "refused"]) reloads.inc({ outcome }, 0);
   return {
-    reloaded(isApplied) {
+    /** Counts a reload: applied, or refused while the previous configuration stays in use. */
+    reloaded(isApplied: boolean): void {
       isGood.set(isApplied ? 1 : 0);
       if (isApplied) readAt.setToCurrentTime();
       reloads.inc({ outcome: isApplied ? "applied" : "refused" });

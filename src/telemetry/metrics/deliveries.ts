@@ -17,26 +17,8 @@ interface EndedAttempt {
   readonly lagMs: number | undefined;
 }
 
-/** Counts attempts and outcomes of deliveries. */
-export interface DeliveryMetrics {
-  /** Counts a POST that starts. Returns the function to call at its end. */
-  attemptStarted(): () => void;
-  attempted(attempt: EndedAttempt): void;
-  /**
-   * Counts a due delivery that has to wait. Its receiver is `busy` with others, or `silent`, or the
-   * subscription has reached its `rate`, or it is `unsigned`: this process has no key for it.
-   */
-  postponed(reason: "busy" | "silent" | "rate" | "unsigned"): void;
-  /** Counts a delivery without further attempts, once that is stored. */
-  failed(): void;
-  /**
-   * Counts dead letters that the broker confirmed: `spent` deliveries, or messages `foreign` to the
-   * consumers.
-   */
-  deadLettered(reason: "spent" | "foreign", count: number): void;
-  /** Counts due deliveries that the sweep took from the queue. */
-  swept(count: number): void;
-}
+/** Metrics of deliveries and attempts. */
+export type DeliveryMetrics = ReturnType<typeof createDeliveryMetrics>;
 
 /** Buckets in seconds, from a receiver nearby to one that was down for days. */
 const lagBuckets = [
@@ -44,8 +26,7 @@ const lagBuckets = [
   259_200, 604_800,
 ];
 
-/** Creates the metrics of deliveries and attempts. */
-export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
+export function createDeliveryMetrics(registry: Registry) {
   const registers = [registry];
   const attempts = new Counter({
     name: "svc_delivery_attempts_total",
@@ -67,13 +48,7 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
     buckets: lagBuckets,
     registers,
   });
-  let inFlight = 0;
-  addLiveGauge({
-    registry,
-    name: "svc_delivery_attempts_in_flight",
-    help: "POSTs begun and not ended yet.",
-    read: () => inFlight,
-  });
+  const attemptStarted = countInFlight(registry);
   const failed = new Counter({
     name: "svc_deliveries_failed_total",
     help: "Deliveries whose attempts are spent.",
@@ -100,23 +75,45 @@ export function createDeliveryMetrics(registry: Registry): DeliveryMetrics {
   for (const reason of ["busy", "silent", "rate", "unsigned"]) postponed.inc({ reason }, 0);
   for (const reason of ["spent", "foreign"]) deadLettered.inc({ reason }, 0);
   for (const attempt of ["first", "later"]) lags.zero({ attempt });
-  const endAttempt = (): void => {
-    inFlight -= 1;
-  };
   return {
-    attemptStarted() {
-      inFlight += 1;
-      return endAttempt;
-    },
-    attempted({ outcome, error, durationMs, attempt, lagMs }) {
+    /** Counts a POST that starts. Returns the function to call at its end. */
+    attemptStarted,
+    attempted({ outcome, error, durationMs, attempt, lagMs }: EndedAttempt): void {
       attempts.inc({ outcome, error });
       durations.observe({ outcome }, durationMs / 1_000);
       if (outcome === "delivered" && lagMs !== undefined)
         lags.observe({ attempt: attempt === 1 ? "first" : "later" }, Math.max(0, lagMs) / 1_000);
     },
-    postponed: (reason) => postponed.inc({ reason }),
+    /**
+     * Counts a due delivery that has to wait. Its receiver is `busy` with others, or `silent`, or
+     * the subscription has reached its `rate`. An `unsigned` one has no key in this process.
+     */
+    postponed: (reason: "busy" | "silent" | "rate" | "unsigned") => postponed.inc({ reason }),
+    /** Counts a delivery without further attempts, once that is stored. */
     failed: () => failed.inc(),
-    deadLettered: (reason, count) => deadLettered.inc({ reason }, count),
-    swept: (count) => swept.inc(count),
+    /**
+     * Counts dead letters that the broker confirmed: `spent` deliveries, or messages `foreign` to
+     * the consumers.
+     */
+    deadLettered: (reason: "spent" | "foreign", count: number) => deadLettered.inc({ reason }, count),
+    /** Counts due deliveries that the sweep took from the queue. */
+    swept: (count: number) => swept.inc(count),
+  };
+}
+
+function countInFlight(registry: Registry): () => () => void {
+  let inFlight = 0;
+  addLiveGauge({
+    registry,
+    name: "svc_delivery_attempts_in_flight",
+    help: "POSTs begun and not ended yet.",
+    read: () => inFlight,
+  });
+  const end = (): void => {
+    inFlight -= 1;
+  };
+  return () => {
+    inFlight += 1;
+    return end;
   };
 }

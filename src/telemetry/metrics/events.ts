@@ -1,24 +1,9 @@
 import { Counter, type Registry } from "prom-client";
 
 /** Metrics of events from the outbox to the deliveries. */
-export interface EventMetrics {
-  /**
-   * Counts an event that the broker confirmed. Its resource is in the mapping files, because others
-   * cannot be presented.
-   */
-  published(event: { readonly resource: string; readonly trigger: string }): void;
-  /**
-   * Counts events that stay in the outbox for now: `refused` by the transform, or `unconfirmed` by
-   * the broker.
-   */
-  postponed(reason: "refused" | "unconfirmed", count: number): void;
-  /** Counts events that the broker confirmed and that no dispatcher fanned out in time. */
-  republished(count: number): void;
-  fannedOut(counts: { readonly events: number; readonly deliveries: number }): void;
-}
+export type EventMetrics = ReturnType<typeof createEventMetrics>;
 
-/** Creates the metrics of events. */
-export function createEventMetrics(registry: Registry): EventMetrics {
+export function createEventMetrics(registry: Registry) {
   const registers = [registry];
   const published = new Counter({
     name: "svc_events_published_total",
@@ -49,10 +34,20 @@ export function createEventMetrics(registry: Registry): EventMetrics {
   });
   for (const reason of ["refused", "unconfirmed"]) postponed.inc({ reason }, 0);
   return {
-    published: ({ resource, trigger }) => published.inc({ resource, trigger }),
-    postponed: (reason, count) => postponed.inc({ reason }, count),
-    republished: (count) => republished.inc(count),
-    fannedOut({ events, deliveries }) {
+    /**
+     * Counts an event that the broker confirmed. Its resource is in the mapping files, because
+     * others cannot be presented.
+     */
+    published: ({ resource, trigger }: { readonly resource: string; readonly trigger: string }) =>
+      published.inc({ resource, trigger }),
+    /**
+     * Counts events that stay in the outbox for now: `refused` by the transform, or `unconfirmed`
+     * by the broker.
+     */
+    postponed: (reason: "refused" | "unconfirmed", count: number) => postponed.inc({ reason }, count),
+    /** Counts events that the broker confirmed and that no dispatcher fanned out in time. */
+    republished: (count: number) => republished.inc(count),
+    fannedOut({ events, deliveries }: { readonly events: number; readonly deliveries: number }): void {
       fannedOut.inc(events);
       created.inc(deliveries);
     },

@@ -3,28 +3,25 @@ import { getOrSet } from "../../kit/group-by.ts";
 import { addLiveGauge } from "./live-gauge.ts";
 
 /** Metrics of requests. Looks each series up once, because it is on the hot path. */
-export interface HttpMetrics {
-  started(): void;
+export type HttpMetrics = ReturnType<typeof createHttpMetrics>;
+
+/** A request that was answered. */
+interface EndedRequest {
+  readonly method: string;
   /**
-   * @param route The matched pattern, never the path: clients must not decide how many series there
-   *   are. Undefined when the request was refused before a route was found.
+   * The matched pattern, never the path: clients must not decide how many series there are.
+   * Undefined when the request was refused before a route was found.
    */
-  ended(request: {
-    readonly method: string;
-    readonly route: string | undefined;
-    readonly status: number;
-    readonly durationMs: number;
-    /** Whether its user had as many others open as a user may. */
-    readonly isOverLimit?: boolean | undefined;
-  }): void;
-  /** Counts an answer to a request that did not reach the application. */
-  refused(status: number): void;
+  readonly route: string | undefined;
+  readonly status: number;
+  readonly durationMs: number;
+  /** Whether its user had as many others open as a user may. */
+  readonly isOverLimit?: boolean | undefined;
 }
 
 const knownMethods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
-/** Creates the metrics of requests. */
-export function createHttpMetrics(registry: Registry): HttpMetrics {
+export function createHttpMetrics(registry: Registry) {
   const registers = [registry];
   const requests = new Counter({
     name: "svc_http_requests_total",
@@ -55,10 +52,10 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
   const durationOf = new Map<string, Histogram.Internal<string>>();
 
   return {
-    started() {
+    started(): void {
       inFlight += 1;
     },
-    ended({ method: given, route = "unmatched", status, durationMs, isOverLimit }) {
+    ended({ method: given, route = "unmatched", status, durationMs, isOverLimit }: EndedRequest): void {
       inFlight -= 1;
       if (isOverLimit === true && status === 503) overLimit.inc();
       const method = knownMethods.has(given) ? given : "other";
@@ -68,7 +65,8 @@ export function createHttpMetrics(registry: Registry): HttpMetrics {
       ).inc();
       getOrSet(durationOf, series, () => durations.labels({ method, route })).observe(durationMs / 1_000);
     },
-    refused(status) {
+    /** Counts an answer to a request that did not reach the application. */
+    refused(status: number): void {
       requests.labels({ method: "other", route: "unmatched", status: String(status) }).inc();
     },
   };

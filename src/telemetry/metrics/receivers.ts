@@ -10,14 +10,8 @@ export interface BreakerCounts {
   readonly halfOpen: number;
 }
 
-/** The gauges of the receivers. */
-export interface ReceiverMetrics {
-  /** Sets the function that returns the counts at each scrape. A reload replaces it. */
-  watchBreakers(counts: () => BreakerCounts): void;
-}
-
 /** Creates the gauges of the receivers. */
-export function createReceiverMetrics(registry: Registry): ReceiverMetrics {
+export function createReceiverMetrics(registry: Registry) {
   let counts: (() => BreakerCounts) | undefined;
   addLiveGauges({
     registry,
@@ -31,7 +25,8 @@ export function createReceiverMetrics(registry: Registry): ReceiverMetrics {
     },
   });
   return {
-    watchBreakers(ask) {
+    /** Sets the function that returns the counts at each scrape. A reload replaces it. */
+    watchBreakers(ask: () => BreakerCounts): void {
       counts = ask;
     },
   };
