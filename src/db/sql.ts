@@ -99,6 +99,17 @@ async function isRolledBack(client: ClientBase): Promise<boolean> {
   }
 }
 
+/** Runs a statement that always returns a row, such as a count, and returns this row. */
+export async function getRow<R extends QueryResultRow>(
+  sql: Sql,
+  text: string,
+  values?: readonly unknown[],
+): Promise<R> {
+  const [row] = await sql<R>(text, values);
+  if (row === undefined) throw new Error("The statement returned no row.");
+  return row;
+}
+
 /**
  * Returns the conditions that find one row by its key, and by no other index. For `column = value`,
  * a plan of a nearly empty table may take any index that has the column. It then reads all of that

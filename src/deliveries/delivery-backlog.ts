@@ -1,4 +1,4 @@
-import type { Sql } from "../db/sql.ts";
+import { getRow, type Sql } from "../db/sql.ts";
 import { countLimit, type DeliveryBacklog } from "../telemetry/metrics/backlog-gauges.ts";
 
 // No part reads more rows than the limit. A delivery without a due time waits for a slot, or for
@@ -31,9 +31,5 @@ const backlogText = `
 
 /** Counts the unfinished deliveries by the reason for their wait. The cost is bounded. */
 export async function readDeliveryBacklog(sql: Sql): Promise<DeliveryBacklog> {
-  const [row] = await sql<BacklogRow>(backlogText, [countLimit]);
-  if (row === undefined) throw new Error("The statement returned no row.");
-  return { ...row, oldestDueMs: row.oldestDueMs ?? undefined };
+  return getRow<DeliveryBacklog>(sql, backlogText, [countLimit]);
 }
-
-type BacklogRow = Omit<DeliveryBacklog, "oldestDueMs"> & { readonly oldestDueMs: number | null };

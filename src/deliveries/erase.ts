@@ -1,5 +1,5 @@
 import { handOverIn } from "../db/audit.ts";
-import type { Sql, Transact } from "../db/sql.ts";
+import { getRow, type Sql, type Transact } from "../db/sql.ts";
 import type { Actor } from "../kit/actor.ts";
 import { erasedReason } from "./delivery.ts";
 import { blockPruning } from "./prune.ts";
@@ -103,7 +103,7 @@ const keptAnswer = Buffer.from(JSON.stringify({ message: erasedReason, code: "re
 
 /** Returns how many events the record has. */
 export async function countEvents(sql: Sql, { resource, recordId }: ErasedRecord): Promise<number> {
-  return (await sql<{ events: number }>(countText, [resource, recordId]))[0]?.events ?? 0;
+  return (await getRow<{ events: number }>(sql, countText, [resource, recordId])).events;
 }
 
 /**
@@ -134,8 +134,8 @@ export async function eraseRecord({
     kept_answers: 0,
   };
   const run = async (sql: Sql, text: string, values: readonly unknown[]): Promise<void> => {
-    const [row] = await sql<Partial<Erased>>(text, values);
-    for (const name of Object.keys(row ?? {}) as (keyof Erased)[]) erased[name] += row?.[name] ?? 0;
+    const row = await getRow<Partial<Erased>>(sql, text, values);
+    for (const name of Object.keys(row) as (keyof Erased)[]) erased[name] += row[name] ?? 0;
   };
 
   await transact(async (sql) => {

@@ -1,4 +1,4 @@
-import type { Sql } from "../db/sql.ts";
+import { getRow, type Sql } from "../db/sql.ts";
 import { offSince } from "../subscriptions/find-off.ts";
 import type { WaitingSubscription } from "./store.ts";
 import { heldOf, heldOrder, takeHeldText, waitingColumns, waitingSources } from "./store-texts.ts";
@@ -121,8 +121,7 @@ export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly
     },
     async cancel({ subscriptionId, upTo, offForMs, reason, limit }) {
       const values = [subscriptionId, upTo ?? null, reason, limit, offForMs ?? null];
-      const [row] = await indexSql<{ count: number }>(cancelText, values);
-      return row?.count ?? 0;
+      return (await getRow<{ count: number }>(indexSql, cancelText, values)).count;
     },
     async endDiscard({ subscriptionId, upTo }) {
       await sql(endDiscardText, [subscriptionId, upTo]);

@@ -1,6 +1,6 @@
 import { actingCte, actorText } from "../db/audit.ts";
 import type { Actor } from "../kit/actor.ts";
-import type { Sql, Transact } from "../db/sql.ts";
+import { getRow, type Sql, type Transact } from "../db/sql.ts";
 import { noTracing, type Tracing } from "../telemetry/tracing.ts";
 import type { AttemptResult, AttemptTrigger } from "./delivery.ts";
 import {
@@ -189,8 +189,7 @@ export function createDeliveryHistory({
       if (isEnd && (skip === 0 || found.length > 0)) return { rows, total: atLeast, isEstimate: false };
       // A page behind the end has gone through all deliveries, so an exact count costs no more.
       const { text, values } = countText(filter, isEnd ? skip : mostCounted + 1);
-      const [counted] = await listSql<{ count: number }>(text, values);
-      const total = counted?.count ?? 0;
+      const { count: total } = await getRow<{ count: number }>(listSql, text, values);
       if (isEnd) return { rows, total, isEstimate: false };
       if (total <= mostCounted) return { rows, total: Math.max(total, atLeast), isEstimate: false };
       return { rows, total: Math.max(await estimate(filter), atLeast), isEstimate: true };
@@ -244,8 +243,7 @@ async function readNarrow(
   };
   const { text, values } = narrowText(within, narrowing, order, { skip, take, most });
   type Found = { readonly ids: readonly string[]; readonly count: number; readonly lookedTo: string | null };
-  const [found] = await listSql<Found>(text, values);
-  const { ids = [], count = 0, lookedTo } = found ?? {};
+  const { ids, count, lookedTo } = await getRow<Found>(listSql, text, values);
   const rows = await listSql<DeliveryRow>(`${selectDeliveries} WHERE delivery.id = ANY($1::bigint[])`, [ids]);
   return { rows: sorted(rows, order), count, lookedTo: lookedTo ?? undefined };
 }
@@ -261,8 +259,9 @@ async function recordOf(listSql: Sql, { recordId, resource }: Narrowing): Promis
     resource === undefined
       ? (await listSql<{ resource: string }>(resourcesText)).map((row) => row.resource)
       : [resource];
-  const [row] = await listSql<{ count: number }>(countOfRecordText, [resources, recordId, mostOfRecord + 1]);
-  return (row?.count ?? 0) > mostOfRecord ? undefined : { resources, recordId };
+  const values = [resources, recordId, mostOfRecord + 1];
+  const { count } = await getRow<{ count: number }>(listSql, countOfRecordText, values);
+  return count > mostOfRecord ? undefined : { resources, recordId };
 }
 
 /** Sorts ids by their number. */

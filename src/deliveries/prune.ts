@@ -1,5 +1,5 @@
 import type { QueryResultRow } from "pg";
-import type { Sql, Transact } from "../db/sql.ts";
+import { getRow, type Sql, type Transact } from "../db/sql.ts";
 
 /** Number of deleted events and deliveries; in a plan, of those that would be deleted. */
 export interface Pruned {
@@ -142,9 +142,7 @@ export async function pruneEvents({
     return transact(async (sql) => {
       if (mayGoOn !== undefined && !(await mayGoOn(sql))) return undefined;
       if (!isPlan) await sql("SELECT pg_advisory_xact_lock($1)", [pruneLock]);
-      const [row] = await sql<R>(text, [event, olderThanMs]);
-      if (row === undefined) throw new Error("The statement returned no row.");
-      return row;
+      return getRow<R>(sql, text, [event, olderThanMs]);
     });
   }
 

@@ -1,4 +1,4 @@
-import type { Sql } from "../db/sql.ts";
+import { getRow, type Sql } from "../db/sql.ts";
 import type { EventKind } from "../events/event.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { insertDeliveries, type Inserted, type Insertion } from "./insert-deliveries.ts";
@@ -179,27 +179,22 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       ]);
     },
     async endOverdueFlights({ limit, flightMs }) {
-      const [row] = await sql<{ count: number }>(endFlightsText, [limit, 0, flightMs]);
-      return row?.count ?? 0;
+      return (await getRow<{ count: number }>(sql, endFlightsText, [limit, 0, flightMs])).count;
     },
     async endAllFlights() {
       await sql(endFlightsText, [2 ** 31 - 1, 10 * 365 * 24 * 3600 * 1000, 0]);
     },
     async returnStrays({ after, limit, olderThanMs }) {
-      const [row] = await sql<{ last: string | null; count: number }>(returnStraysText, [
-        after ?? null,
-        limit,
-        olderThanMs,
-      ]);
-      return { last: row?.last ?? undefined, count: row?.count ?? 0 };
+      const values = [after ?? null, limit, olderThanMs];
+      const { last, count } = await getRow<{ last: string | null; count: number }>(sql, returnStraysText, values);
+      return { last: last ?? undefined, count };
     },
     async nextDueInMs() {
       const [next] = await sql<{ ms: number }>(nextDueText);
       return next?.ms;
     },
     async cancelOrphans({ subscriptionId, limit }) {
-      const [row] = await sql<{ count: number }>(cancelText, [subscriptionId, limit]);
-      return row?.count ?? 0;
+      return (await getRow<{ count: number }>(sql, cancelText, [subscriptionId, limit])).count;
     },
     async findOrphaned(limit) {
       return (await sql<{ id: number }>(findOrphanedText, [limit])).map(({ id }) => id);

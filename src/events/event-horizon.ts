@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Sql } from "../db/sql.ts";
+import { getRow, type Sql } from "../db/sql.ts";
 import { createBatcher } from "../kit/batcher.ts";
 
 /**
@@ -55,11 +55,9 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
   const seen = (): bigint => samples.at(-1)?.last ?? horizon ?? 0n;
 
   async function look(): Promise<void> {
-    const [sample] = await sql<{ last: string; transaction: string }>(sampleText);
-    const [answer] = await sql<{ oldest: string }>(oldestText);
-    if (sample === undefined || answer === undefined) throw new Error("The statement returned no row.");
+    const sample = await getRow<{ last: string; transaction: string }>(sql, sampleText);
+    const oldest = BigInt((await getRow<{ oldest: string }>(sql, oldestText)).oldest);
     const taken: Sample = { last: BigInt(sample.last), transaction: BigInt(sample.transaction) };
-    const oldest = BigInt(answer.oldest);
     // Another server has taken over, which does not have all events of the former one.
     if (taken.last < seen()) [samples, horizon] = [[], undefined];
     const passed = [...samples, taken].filter(({ transaction }) => transaction <= oldest);

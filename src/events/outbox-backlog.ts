@@ -1,4 +1,4 @@
-import type { Sql } from "../db/sql.ts";
+import { getRow, type Sql } from "../db/sql.ts";
 import { countLimit, type OutboxBacklog } from "../telemetry/metrics/backlog-gauges.ts";
 
 // An index or the sequence answers every part, and no part reads more rows than the limit. The
@@ -12,9 +12,5 @@ const backlogText = `
 
 /** Reads the number of events in the outbox, and the age of the oldest. The cost is bounded. */
 export async function readOutboxBacklog(sql: Sql): Promise<OutboxBacklog> {
-  const [row] = await sql<BacklogRow>(backlogText, [countLimit]);
-  if (row === undefined) throw new Error("The statement returned no row.");
-  return { ...row, oldestMs: row.oldestMs ?? undefined };
+  return getRow<OutboxBacklog>(sql, backlogText, [countLimit]);
 }
-
-type BacklogRow = Omit<OutboxBacklog, "oldestMs"> & { readonly oldestMs: number | null };

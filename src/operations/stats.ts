@@ -1,4 +1,4 @@
-import type { Sql } from "../db/sql.ts";
+import { getRow, type Sql } from "../db/sql.ts";
 import { allUsersId } from "../deliveries/figures.ts";
 import { formatDateTime } from "../kit/date-time.ts";
 import { parseUrl } from "../kit/parse-url.ts";
@@ -63,8 +63,8 @@ export async function readStats(
 ): Promise<Stats> {
   const ofUser = caller.isAdmin ? [] : [caller.id];
   const figures = await sql<FigureRow>(figuresText, [caller.isAdmin ? allUsersId : caller.id]);
-  const [backlog] = await sql<BacklogRow>(caller.isAdmin ? backlogOfAllText : backlogOfUserText, ofUser);
-  if (backlog === undefined) throw new Error("The statement returned no row.");
+  const text = caller.isAdmin ? backlogOfAllText : backlogOfUserText;
+  const backlog = await getRow<BacklogRow>(sql, text, ofUser);
   const receivers = showsWebhooks
     ? await sql<ReceiverRow>(caller.isAdmin ? receiversOfAllText : receiversOfUserText, ofUser)
     : undefined;

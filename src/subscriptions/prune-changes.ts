@@ -1,4 +1,4 @@
-import type { Sql } from "../db/sql.ts";
+import { getRow, type Sql } from "../db/sql.ts";
 import { createPeriodicWorker, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { KnownAt } from "./known-subscribers.ts";
@@ -68,9 +68,9 @@ async function prune(
   let first: KnownAt | undefined;
   const values = [seen?.snapshot ?? null, seen?.readAtMs ?? null, portion];
   for (let count = portion; count === portion && !signal.aborted;) {
-    const [row] = await sql<KnownAt & { readonly count: number }>(pruneChangesText, values);
+    const row = await getRow<KnownAt & { readonly count: number }>(sql, pruneChangesText, values);
     first ??= row;
-    count = row?.count ?? 0;
+    ({ count } = row);
   }
   return first;
 }

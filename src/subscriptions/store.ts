@@ -1,6 +1,6 @@
 import type { Actor } from "../kit/actor.ts";
 import { actingCte, actorText } from "../db/audit.ts";
-import type { Sql, Transact } from "../db/sql.ts";
+import { getRow, type Sql, type Transact } from "../db/sql.ts";
 import { counted } from "../kit/counted.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
@@ -234,11 +234,11 @@ async function refuseBeyondLimit(
   { userId, maxPerUser }: { readonly userId: number; readonly maxPerUser: number },
 ): Promise<void> {
   await sql("SELECT FROM svc.users WHERE id = $1 FOR NO KEY UPDATE", [userId]);
-  const [row] = await sql<{ count: number }>(
+  const { count } = await getRow<{ count: number }>(
+    sql,
     "SELECT count(*)::int AS count FROM svc.subscriptions WHERE user_id = $1",
     [userId],
   );
-  const count = row?.count ?? 0;
   if (count < maxPerUser) return;
   const message =
     `You have ${counted(count, "webhook")}, and one user may have ${maxPerUser} (setting webhooks.maxPerUser). ` +

@@ -20,7 +20,7 @@ describe("readDeliveryBacklog", () => {
     await scene.work.addDelivery(fine, { due: "parked", updatedAt: new Date(Date.now() - 60_000) });
     const ofBoth = await readDeliveryBacklog(scene.core.sql);
 
-    expect(ofFailing).to.include({ due: 1, oldestDueMs: undefined });
+    expect(ofFailing).to.include({ due: 1, oldestDueMs: null });
     expect(ofBoth.due).to.equal(2);
     expect(ofBoth.oldestDueMs).to.be.within(59_000, 600_000);
   });
@@ -39,6 +39,6 @@ describe("readDeliveryBacklog", () => {
     const limited = await scene.work.addSubscription({ rateLimit: 0.1 });
     await scene.work.addDelivery(limited, { due: "parked", updatedAt: hourAgo });
 
-    expect(await readDeliveryBacklog(scene.core.sql)).to.include({ due: 1, oldestDueMs: undefined });
+    expect(await readDeliveryBacklog(scene.core.sql)).to.include({ due: 1, oldestDueMs: null });
   });
 });

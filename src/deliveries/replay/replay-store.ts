@@ -1,5 +1,5 @@
 import { actingCte, actorText } from "../../db/audit.ts";
-import type { Sql, Transact } from "../../db/sql.ts";
+import { getRow, type Sql, type Transact } from "../../db/sql.ts";
 import type { Actor } from "../../kit/actor.ts";
 import { blockPruning } from "../prune.ts";
 import type { ReplayedSubscription } from "./find-replayed.ts";
@@ -171,7 +171,7 @@ async function make(sql: Sql, id: string, events: readonly NewReplayed[]): Promi
   // Waits for a running erasure of the events, which the next statement then sees. A later erasure
   // sees these deliveries.
   await sql("SELECT FROM svc.events WHERE id = ANY($1::bigint[]) ORDER BY id FOR SHARE", [eventIds]);
-  const [row] = await sql<{ count: number }>(makeText, [
+  const { count } = await getRow<{ count: number }>(sql, makeText, [
     id,
     eventIds,
     events.map(({ parentId }) => parentId),
@@ -180,7 +180,7 @@ async function make(sql: Sql, id: string, events: readonly NewReplayed[]): Promi
     events.map(({ previous }) => previous),
     events.map(({ mayReadOld }) => mayReadOld),
   ]);
-  return row?.count ?? 0;
+  return count;
 }
 
 /** Returns the newest replays, of one subscription or of all. */

@@ -6,8 +6,8 @@ export interface OutboxBacklog {
   readonly captured: number;
   /** Events that are not fanned out. */
   readonly waiting: number;
-  /** Age of the oldest of these events; undefined without any. */
-  readonly oldestMs: number | undefined;
+  /** Age of the oldest of these events; null without any. */
+  readonly oldestMs: number | null;
 }
 
 /** The unfinished deliveries, read from the database. Counts stop at `countLimit`. */
@@ -20,8 +20,8 @@ export interface DeliveryBacklog {
   readonly scheduled: number;
   /** Deliveries of paused subscriptions and of disabled users. */
   readonly held: number;
-  /** Time for which the oldest delivery has been due; undefined without any. */
-  readonly oldestDueMs: number | undefined;
+  /** Time for which the oldest delivery has been due; null without any. */
+  readonly oldestDueMs: number | null;
   /** Failed deliveries whose dead letter the broker has not confirmed. */
   readonly awaitingDeadLetter: number;
 }
