@@ -1,12 +1,18 @@
 import type { Broker, OutgoingMessage } from "../broker/broker.ts";
 import { maxMessageBytes } from "../broker/message-limit.ts";
 import type { Seal } from "../broker/seal.ts";
+import { exchanges } from "../broker/topology.ts";
 import { idsForLog, type Log } from "../telemetry/log.ts";
 import type { EventMetrics } from "../telemetry/metrics/events.ts";
-import { noTracing, type Span, type Tracing } from "../telemetry/tracing.ts";
+import {
+  noTracing,
+  traceparentOf,
+  unsampledTraceparent,
+  type Span,
+  type Tracing,
+} from "../telemetry/tracing.ts";
 import { eventMessage } from "./event-message.ts";
 import type { OutboxEvent } from "./outbox.ts";
-import { beginPublish } from "./publish-span.ts";
 
 export interface PublishOptions {
   readonly broker: Pick<Broker, "publish">;
@@ -69,6 +75,25 @@ export async function publishEvents(
   });
   if (unconfirmed.length > 0) reportUnconfirmed(options, resource, unconfirmed, reason);
   return { tooLarge: tooLarge.map(({ event }) => event.id), unconfirmed: unconfirmed.map(({ id }) => id) };
+}
+
+/** Begins the span of an event's publish, in the writer's trace or in a new one. */
+function beginPublish(tracing: Tracing, { uuid, resource, trigger, traceparent }: OutboxEvent): Span {
+  return tracing.begin({
+    name: `publish ${exchanges.events}`,
+    kind: "producer",
+    ...(traceparent === unsampledTraceparent
+      ? { isSampled: false }
+      : { parent: traceparentOf({ traceparent }) }),
+    attributes: {
+      "messaging.system": "rabbitmq",
+      "messaging.operation.name": "publish",
+      "messaging.operation.type": "send",
+      "messaging.destination.name": exchanges.events,
+      "messaging.rabbitmq.destination.routing_key": `${resource}.${trigger}`,
+      "messaging.message.id": uuid,
+    },
+  });
 }
 
 function toReady(
