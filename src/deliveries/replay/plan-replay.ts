@@ -52,23 +52,12 @@ export async function planReplay(
     looks += 1;
     ({ last: after, isEnd } = found);
   }
+  const [looked, whole] = [BigInt(after) - BigInt(range.after), BigInt(untilId) - BigInt(range.after)];
   return {
     ...range,
-    total: isEnd ? total : estimateOf(total, { ...range, lookedTo: after }),
+    // Extrapolates from the scanned ids to the whole range.
+    total: isEnd || looked <= 0n ? total : Math.round((total * Number(whole)) / Number(looked)),
     isEstimate: !isEnd || subscription.filter !== null || isUnjudged,
     eventIds,
   };
-}
-
-/** Extrapolates the total from the scanned ids to the whole range. */
-function estimateOf(
-  total: number,
-  {
-    after,
-    untilId,
-    lookedTo,
-  }: { readonly after: string; readonly untilId: string; readonly lookedTo: string },
-): number {
-  const [from, to, at] = [after, untilId, lookedTo].map(Number) as [number, number, number];
-  return at <= from ? total : Math.round((total * (to - from)) / (at - from));
 }
