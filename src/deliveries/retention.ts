@@ -1,4 +1,4 @@
-import type { Sql, Transact } from "../db/sql.ts";
+import { getRow, type Sql, type Transact } from "../db/sql.ts";
 import { createPeriodicWorker, pause, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
 import { pruneEvents } from "./prune.ts";
@@ -22,19 +22,16 @@ const retentionLock = 7_002;
  * not delayed. When a process dies, the next turn of any process continues. This worker also ends
  * replays whose subscription is gone.
  */
-export function createRetention({ transact, keepForMs, log, intervalMs = 60_000 }: RetentionOptions): Worker {
+export function createRetention(options: RetentionOptions): Worker {
   return createPeriodicWorker({
     name: "retention",
-    intervalMs,
-    turn: (signal) => turn({ transact, keepForMs, log }, signal),
-    onError: (error) => log.error({ err: error }, "old events not removed; trying again"),
+    intervalMs: options.intervalMs ?? 60_000,
+    turn: (signal) => turn(options, signal),
+    onError: (error) => options.log.error({ err: error }, "old events not removed; trying again"),
   });
 }
 
-async function turn(
-  { transact, keepForMs, log }: Pick<RetentionOptions, "transact" | "keepForMs" | "log">,
-  signal: AbortSignal,
-): Promise<void> {
+async function turn({ transact, keepForMs, log }: RetentionOptions, signal: AbortSignal): Promise<void> {
   let startedAt = 0;
   const mayGoOn = async (sql: Sql): Promise<boolean> => {
     startedAt = performance.now();
@@ -53,8 +50,6 @@ async function turn(
 }
 
 async function isAlone(sql: Sql): Promise<boolean> {
-  const [row] = await sql<{ isAlone: boolean }>(`SELECT pg_try_advisory_xact_lock($1) AS "isAlone"`, [
-    retentionLock,
-  ]);
-  return row?.isAlone === true;
+  const text = `SELECT pg_try_advisory_xact_lock(${retentionLock}) AS "isAlone"`;
+  return (await getRow<{ isAlone: boolean }>(sql, text)).isAlone;
 }
