@@ -91,7 +91,12 @@ export function createFigures({
     for (let at = 0; at < taken.length; at += mostAtOnce) {
       const part = taken.slice(at, at + mostAtOnce);
       try {
-        await addCounts(sql, part);
+        await sql(addText, [
+          part.map(([userId]) => userId),
+          part.map(([, { changes }]) => changes),
+          part.map(([, { deliveries }]) => deliveries),
+          part.map(([, { failures }]) => failures),
+        ]);
       } catch (error) {
         // Adds these to the next counts. The map has one entry per user, however long the database
         // is away.
@@ -130,16 +135,6 @@ export function createFigures({
       await write();
     },
   };
-}
-
-/** Writes the counts of users, sorted by their ids. */
-async function addCounts(sql: Sql, part: readonly (readonly [number, Counts])[]): Promise<void> {
-  await sql(addText, [
-    part.map(([userId]) => userId),
-    part.map(([, { changes }]) => changes),
-    part.map(([, { deliveries }]) => deliveries),
-    part.map(([, { failures }]) => failures),
-  ]);
 }
 
 /** Deletes the counts that are no longer shown, a bounded number of rows at a time. */
