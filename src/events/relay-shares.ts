@@ -69,11 +69,3 @@ export function createRelayShares({
     },
   };
 }
-
-export function isSameShare(one: Share, other: Share): boolean {
-  return textOf(one) === textOf(other);
-}
-
-function textOf({ others }: Share): string {
-  return JSON.stringify(others.map(({ name, resources }) => [name, resources && [...resources]]));
-}

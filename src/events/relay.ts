@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { queues } from "../broker/topology.ts";
 import { resultTooLargeCode } from "../db/result-limit.ts";
 import { codeOf } from "../kit/errors.ts";
@@ -6,7 +7,6 @@ import { pause, type Worker } from "../kit/worker.ts";
 import type { Scan } from "./outbox-cursor.ts";
 import type { FoundEvent, Outbox, OutboxRead, Share } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
-import { isSameShare } from "./relay-shares.ts";
 import {
   createRelayState,
   giveBack,
@@ -129,7 +129,7 @@ async function beat(state: RelayState): Promise<Share> {
   state.nextBeatMs = now() + beatMs;
   const share = await state.options.shares.beat();
   state.share = share;
-  if (before !== undefined && !isSameShare(before, share)) readWhole(state);
+  if (before !== undefined && !isDeepStrictEqual(before, share)) readWhole(state);
   return share;
 }
 

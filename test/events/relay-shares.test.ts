@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { createRelayShares, isSameShare } from "../../src/events/relay-shares.ts";
+import { createRelayShares } from "../../src/events/relay-shares.ts";
 import { coreOfSuite } from "../support/core-database.ts";
 
 describe("createRelayShares", () => {
@@ -46,11 +46,11 @@ describe("createRelayShares", () => {
   it("is another share when another relay knows another resource", async () => {
     await sharesOf("b").beat();
     const before = await sharesOf("a").beat();
-    expect(isSameShare(before, await sharesOf("a").beat())).to.equal(true);
+    expect(await sharesOf("a").beat()).to.deep.equal(before);
 
     await sharesOf("b", ["notes", "papers"]).beat();
 
-    expect(isSameShare(before, await sharesOf("a").beat())).to.equal(false);
+    expect(await sharesOf("a").beat()).not.to.deep.equal(before);
   });
 
   it("leaves out one that has left, and one that says nothing for four seconds, until it does", async () => {
