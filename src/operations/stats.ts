@@ -74,9 +74,9 @@ export async function readStats(
     now: formatDateTime(now),
     of: caller.isAdmin ? "all" : "own",
     rates: {
-      hour: seriesOf(figures, now, { width: "minute", stepSeconds: 60, points: 60 }),
-      day: seriesOf(figures, now, { width: "hour", stepSeconds: 3600, points: 24 }),
-      week: seriesOf(figures, now, { width: "hour", stepSeconds: 3600, points: 168 }),
+      hour: seriesOf(figures, now, "minute", 60),
+      day: seriesOf(figures, now, "hour", 24),
+      week: seriesOf(figures, now, "hour", 168),
     },
     backlog: presentBacklog(backlog),
     receivers: receivers?.map(presentReceiver) ?? null,
@@ -88,12 +88,10 @@ export async function readStats(
 function seriesOf(
   rows: readonly FigureRow[],
   now: Date,
-  {
-    width,
-    stepSeconds,
-    points,
-  }: { readonly width: string; readonly stepSeconds: number; readonly points: number },
+  width: FigureRow["width"],
+  points: number,
 ): Readonly<Record<string, unknown>> {
+  const stepSeconds = { minute: 60, hour: 3600 }[width];
   const stepMs = stepSeconds * 1_000;
   const last = Math.floor(now.getTime() / stepMs);
   const series = (name: "changes" | "deliveries" | "failures"): readonly number[] => {
