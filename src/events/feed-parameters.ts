@@ -2,7 +2,7 @@ import { pageOf } from "../http/page.ts";
 import { readingFault, readQuery } from "../http/query-string.ts";
 import { requireScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
-import { AppError, validationError } from "../kit/errors.ts";
+import { validationError } from "../kit/errors.ts";
 import { nearest, shortened } from "../kit/did-you-mean.ts";
 import { isUuid } from "../kit/ids.ts";
 import { includesScope } from "../kit/scopes.ts";
@@ -134,16 +134,6 @@ function recordIdFault(recordId: string): string | undefined {
   if (recordId.length > longestKey) return `be greater than ${longestKey} characters`;
   const fault = textFault(recordId);
   return fault && `contain ${fault}`;
-}
-
-/** @throws AppError `event.not_found` for a text that is no UUID. */
-export function uuidOf(text: string | undefined): string {
-  if (text !== undefined && isUuid(text)) return text;
-  throw unknownEvent();
-}
-
-export function unknownEvent(): AppError {
-  return new AppError("event.not_found", "The event could not be found.");
 }
 
 function unknownParameter(name: string, names: readonly string[]): string {

@@ -1,16 +1,12 @@
 import { setParameter } from "../http/url-of.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
+import { AppError } from "../kit/errors.ts";
+import { isUuid } from "../kit/ids.ts";
 import type { ListsOptions } from "../querying/own-list.ts";
 import type { EventFeed } from "./event-feed.ts";
 import type { EventHorizon } from "./event-horizon.ts";
 import type { EventStreams } from "./event-streams.ts";
-import {
-  readableResources,
-  readFeedParameters,
-  refuseAhead,
-  unknownEvent,
-  uuidOf,
-} from "./feed-parameters.ts";
+import { readableResources, readFeedParameters, refuseAhead } from "./feed-parameters.ts";
 
 export interface FeedRoutesOptions extends Omit<ListsOptions, "cursors"> {
   readonly feed: EventFeed;
@@ -61,13 +57,18 @@ export function addEventRoutes(router: ApiRouter, options: FeedRoutesOptions): v
   });
 
   router.get("/events/:uuid", async (ctx) => {
-    const uuid = uuidOf(ctx.params["uuid"]);
+    const { uuid = "" } = ctx.params;
+    if (!isUuid(uuid)) throw unknownEvent();
     const resources = readableResources(ctx, undefined, registered);
     const event = await feed.find(uuid, ctx.state.caller, resources);
     if (event === undefined) throw unknownEvent();
     ctx.type = "json";
     ctx.body = event.json;
   });
+}
+
+function unknownEvent(): AppError {
+  return new AppError("event.not_found", "The event could not be found.");
 }
 
 function nextUrl({ urlOf }: FeedRoutesOptions, ctx: ApiContext, name: string, next: bigint): string {
