@@ -105,7 +105,7 @@ export function createSender({
       if (done.ending.kind === "unmade")
         return { kind: "unmade", reason: unmadeReasons[done.ending.waitedFor] };
       const durationMs = Math.round(performance.now() - start);
-      const failure = failureIn({ done, url: post.url, timeoutMs });
+      const failure = failureIn(done, post.url, timeoutMs);
       return {
         kind: "made",
         result: { startedAt, durationMs, ...failure, ...responseIn(done), ...done.timings },
@@ -124,15 +124,7 @@ export function createSender({
  * Returns the failure of an exchange; undefined for a 2xx answer, even when its body was cut at the
  * limit.
  */
-function failureIn({
-  done: { ending, head },
-  url,
-  timeoutMs,
-}: {
-  readonly done: Exchange;
-  readonly url: string;
-  readonly timeoutMs: number;
-}): Failure | undefined {
+function failureIn({ ending, head }: Exchange, url: string, timeoutMs: number): Failure | undefined {
   const isAnswered = ending.kind === "complete" || ending.kind === "cut";
   if (isAnswered && head !== undefined && isSuccess(head.statusCode)) return undefined;
   const { host } = new URL(url);
