@@ -59,7 +59,7 @@ export function createAgents({
   };
   // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn verification off for webhooks.
   const https = new HttpsAgent({ ...options, rejectUnauthorized: true });
-  const vet = (asker: Asker): LookupFunction => createVettedLookup({ policy, lookup, asker });
+  const vet = (asker: Asker): LookupFunction => vettedLookup(policy, lookup, asker);
   return { http: withLookup(new HttpAgent(options), vet), https: withLookup(https, vet) };
 }
 
@@ -97,28 +97,19 @@ function recordTimes(socket: Duplex, asker: Asker): void {
 }
 
 /**
- * Looks up a name, and returns only the addresses that the policy allows. Node connects to these
- * without another look-up, so a second answer cannot differ.
+ * Creates the look-up of a request, which returns only the addresses that the policy allows. Node
+ * connects to these without another look-up, so a second answer cannot differ.
  */
-function createVettedLookup({
-  policy,
-  lookup,
-  asker,
-}: {
-  readonly policy: TargetPolicy;
-  readonly lookup: AddressLookup;
-  readonly asker: Asker;
-}): LookupFunction {
-  return (hostname, options, callback) => {
+function vettedLookup(policy: TargetPolicy, lookup: AddressLookup, asker: Asker): LookupFunction {
+  return (hostname, options, callback) =>
     lookup(hostname, asker, (error, addresses) => {
       if (error !== null) return callback(error, []);
       const allowed = addresses.filter(({ address }) => policy.refusalOf(address) === undefined);
-      const first = allowed[0];
+      const [first] = allowed;
       if (first === undefined) return callback(refusal(hostname, addresses, policy), []);
       if (options.all === true) callback(null, allowed);
       else callback(null, first.address, first.family);
     });
-  };
 }
 
 /**
