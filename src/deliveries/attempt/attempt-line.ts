@@ -1,5 +1,4 @@
 import { hostOf } from "../admission/admission.ts";
-import type { AttemptResult } from "../delivery.ts";
 import type { DeliveryInFlight } from "./delivery-in-flight.ts";
 import type { Outcome } from "../outcome.ts";
 import { recordedTraceOf } from "../../telemetry/tracing.ts";
@@ -8,24 +7,14 @@ import { recordedTraceOf } from "../../telemetry/tracing.ts";
  * Returns the log line of one attempt. Pure. Shows only the receiver's host, because its path, its
  * query and its answer may hold secrets.
  *
- * @param isWritten False when another process has recorded the attempt.
- * @param lagMs Time from the event to the end of the attempt.
+ * @param facts `isWritten` is false when another process has recorded the attempt. `lagMs` is the
+ *   time from the event to the end of the attempt.
  */
-export function attemptLine({
-  delivery,
-  outcome,
-  result,
-  isWritten,
-  lagMs,
-  bytesOut,
-}: {
-  readonly delivery: DeliveryInFlight;
-  readonly outcome: Outcome;
-  readonly result: AttemptResult;
-  readonly isWritten: boolean;
-  readonly lagMs: number;
-  readonly bytesOut: number;
-}): Readonly<Record<string, unknown>> {
+export function attemptLine(
+  delivery: DeliveryInFlight,
+  { status, delayMs, result }: Outcome,
+  facts: { readonly isWritten: boolean; readonly lagMs: number; readonly bytesOut: number },
+): Readonly<Record<string, unknown>> {
   return {
     event: "delivery.attempt",
     delivery: delivery.uuid,
@@ -37,13 +26,13 @@ export function attemptLine({
     receiver: hostOf(delivery.subscription.url),
     attempt: delivery.attempt + 1,
     maxAttempts: delivery.maxAttempts,
-    status: outcome.status,
-    statusCode: result.statusCode,
-    error: result.error,
-    bytesOut,
-    durationMs: result.durationMs,
-    lagMs: Math.round(lagMs),
-    retryInMs: outcome.delayMs === undefined ? undefined : Math.round(outcome.delayMs),
-    isWritten,
+    status,
+    statusCode: result?.statusCode,
+    error: result?.error,
+    bytesOut: facts.bytesOut,
+    durationMs: result?.durationMs,
+    lagMs: Math.round(facts.lagMs),
+    retryInMs: delayMs === undefined ? undefined : Math.round(delayMs),
+    isWritten: facts.isWritten,
   };
 }

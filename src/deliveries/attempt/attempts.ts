@@ -276,7 +276,6 @@ async function recordAttempt(
   { result, body, payload }: MadeAttempt,
 ): Promise<void> {
   const { metrics, log, onQueued } = options;
-  const bytesOut = sizeOf(body);
   const lagMs = performance.now() - delivery.happenedAtMs;
   const step = decideStep(options, delivery, result);
   const outcome = toOutcome(delivery, result, step);
@@ -289,7 +288,7 @@ async function recordAttempt(
   });
   const status = await writer.record(delivery.flight, outcome);
   const isWritten = status !== undefined;
-  const line = attemptLine({ delivery, outcome, result, isWritten, lagMs, bytesOut });
+  const line = attemptLine(delivery, outcome, { isWritten, lagMs, bytesOut: sizeOf(body) });
   if (result.error === undefined) log.info(line, "delivery attempt");
   else log.warn(line, "delivery attempt failed");
   if (!isWritten) return;

@@ -45,9 +45,9 @@ const result: AttemptResult = {
 };
 
 describe("attemptLine", () => {
-  const line = attemptLine({
+  const line = attemptLine(
     delivery,
-    outcome: {
+    {
       id: delivery.id,
       uuid: delivery.uuid,
       status: "retrying",
@@ -56,11 +56,8 @@ describe("attemptLine", () => {
       lastError: "canary",
       result,
     },
-    result,
-    isWritten: true,
-    lagMs: 321.4,
-    bytesOut: 6,
-  });
+    { isWritten: true, lagMs: 321.4, bytesOut: 6 },
+  );
 
   it("names the delivery, its event, its receiver's host and what came of it", () => {
     expect(line).to.include({
