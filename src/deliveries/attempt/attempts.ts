@@ -330,7 +330,7 @@ async function post(state: State, { delivery, signing }: Signed): Promise<MadeAt
   const headers = signedHeaders({ signing, body, eventUuid, deliveryUuid: uuid, sentAt: new Date() });
   const sent = await sendInSpan({
     tracing: options.tracing ?? noTracing,
-    delivery: { ...delivery, url: subscription.url },
+    delivery,
     post: { url: subscription.url, headers, body },
     send: (request) => options.send(request, subscription.user),
   });

@@ -39,7 +39,7 @@ export async function sendInSpan({
   /** Never rejects. */
   readonly send: (post: Post) => Promise<SendResult>;
 }): Promise<SendResult> {
-  const span = beginAttempt(tracing, delivery);
+  const span = beginAttempt(tracing, delivery, post.url);
   const { traceparent } = span;
   const sent = await send(
     traceparent === undefined ? post : { ...post, headers: { ...post.headers, traceparent } },
@@ -58,16 +58,14 @@ export async function sendInSpan({
 type TracedDelivery = Pick<
   DeliveryInFlight,
   "uuid" | "eventUuid" | "resource" | "attempt" | "traceparent"
-> & {
-  readonly url: string;
-};
+>;
 
 /**
  * Begins the span of a POST. It names only host, port and scheme of the URL: path and query are
  * often secret.
  */
-function beginAttempt(tracing: Tracing, delivery: TracedDelivery): Span {
-  const { uuid, eventUuid, resource, attempt, url, traceparent } = delivery;
+function beginAttempt(tracing: Tracing, delivery: TracedDelivery, url: string): Span {
+  const { uuid, eventUuid, resource, attempt, traceparent } = delivery;
   const start = { name: "POST webhook", kind: "client", parent: traceparentOf({ traceparent }) } as const;
   if (!tracing.isOn) return tracing.begin(start);
   const { protocol, hostname, port } = new URL(url);
