@@ -95,7 +95,7 @@ export function startConsumption({
         } else {
           inFlight += 1;
           acknowledgements.open(delivery);
-          handOut({ message: toIncoming({ acknowledgements, delivery, settle }), options, log });
+          handOut(toIncoming(delivery, acknowledgements, settle), options, log);
         }
       });
       active = { channel, acknowledgements, consumerTag };
@@ -136,15 +136,11 @@ async function reportCancelled(link: Link, queue: string, log: Log): Promise<voi
   );
 }
 
-function toIncoming({
-  acknowledgements,
-  delivery,
-  settle,
-}: {
-  readonly acknowledgements: Acknowledgements;
-  readonly delivery: ConsumeMessage;
-  readonly settle: (act: () => void) => void;
-}): IncomingMessage {
+function toIncoming(
+  delivery: ConsumeMessage,
+  acknowledgements: Acknowledgements,
+  settle: (act: () => void) => void,
+): IncomingMessage {
   let isSettled = false;
   const once = (act: () => void): void => {
     if (isSettled) return;

@@ -8,15 +8,7 @@ const restMs = 1_000;
  * Calls the handler, which must not throw. If it does, the message is requeued after a pause: it is
  * not lost, and a faulty handler does not loop.
  */
-export function handOut({
-  message,
-  options: { queue, onMessage },
-  log,
-}: {
-  readonly message: IncomingMessage;
-  readonly options: ConsumeOptions;
-  readonly log: Log;
-}): void {
+export function handOut(message: IncomingMessage, { queue, onMessage }: ConsumeOptions, log: Log): void {
   try {
     onMessage(message);
   } catch (error) {

@@ -151,22 +151,15 @@ function handOutReady(state: State, queue: Queue): void {
     queue.consumers.push(...queue.consumers.splice(queue.consumers.indexOf(consumer), 1));
     queue.ready.delete(stored);
     consumer.inFlight += 1;
-    const message = toIncoming({ state, stored, queue, consumer });
-    handOut({ message, options: consumer.options, log: state.log });
+    handOut(toIncoming(state, stored, { queue, consumer }), consumer.options, state.log);
   }
 }
 
-function toIncoming({
-  state,
-  stored: { message, isRedelivered },
-  queue,
-  consumer,
-}: {
-  readonly state: State;
-  readonly stored: Stored;
-  readonly queue: Queue;
-  readonly consumer: Consumer;
-}): IncomingMessage {
+function toIncoming(
+  state: State,
+  { message, isRedelivered }: Stored,
+  { queue, consumer }: { readonly queue: Queue; readonly consumer: Consumer },
+): IncomingMessage {
   let isSettled = false;
   const settle = (): boolean => {
     if (isSettled || !state.isOpen) return false;

@@ -97,7 +97,7 @@ export function createPublisher({
       if (messages.length === 0) return [];
       const channel = usableChannel();
       if (typeof channel === "string") return messages.map(() => unconfirmed(channel));
-      const batch = publishBatch({ open: channel, messages, timeoutMs });
+      const batch = publishBatch(channel, messages, timeoutMs);
       inFlight.add(batch);
       try {
         return await batch;
@@ -113,15 +113,11 @@ export function createPublisher({
   };
 }
 
-function publishBatch({
-  open: { channel, returned, largest },
-  messages,
-  timeoutMs,
-}: {
-  readonly open: OpenChannel;
-  readonly messages: readonly OutgoingMessage[];
-  readonly timeoutMs: number;
-}): Promise<readonly PublishOutcome[]> {
+function publishBatch(
+  { channel, returned, largest }: OpenChannel,
+  messages: readonly OutgoingMessage[],
+  timeoutMs: number,
+): Promise<readonly PublishOutcome[]> {
   return new Promise((resolve) => {
     const outcomes = messages.map(() => unconfirmed(`no confirm within ${timeoutMs} ms`));
     let left = messages.length;
