@@ -92,7 +92,7 @@ export async function openInfrastructure({
     closers,
   };
   try {
-    const tracing = await startTracing({ settings: config.tracing, log });
+    const tracing = await startTracing(config.tracing, log);
     // Closed last, so that the spans of all other parts are sent.
     closers.push(() => tracing.close());
     const servers = [

@@ -48,7 +48,7 @@ export function addAuditCommand(program: Command, { open, terminal }: CommandOpt
     .option("--limit <count>", `most rows to list, up to ${mostRows}`, countOf, 100)
     .option("--json", "print JSON")
     .action(async ({ limit, json = false, ...filter }: Options) => {
-      const rows = await withOpened(open, ({ sql }) => listAudit({ sql, filter, limit }));
+      const rows = await withOpened(open, ({ sql }) => listAudit(sql, filter, limit));
       printRows(terminal, rows.map(json ? presentAudit : summaryOf), {
         json,
         empty: "No row of the audit trail matches.",

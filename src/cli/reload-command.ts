@@ -33,9 +33,7 @@ export function addReloadCommand(
     .option("--json", "print JSON")
     .action(async ({ json = false, timeout }: Options) => {
       await read();
-      const answers = await withOpened(open, ({ sql, actor }) =>
-        reloadAll({ sql, actor, limitMs: timeout * 1_000 }),
-      );
+      const answers = await withOpened(open, ({ sql, actor }) => reloadAll(sql, actor, timeout * 1_000));
       if (answers.length === 0)
         throw new OperatorError(
           "No process of svc runs on this database. The files have no fault; the next start loads them.",

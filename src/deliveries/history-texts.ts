@@ -74,14 +74,8 @@ export function countText(filter: DeliveryFilter, most: number): ListStatement {
 }
 
 /** Asks the planner for its estimate of the matching deliveries. */
-export function estimateText({
-  userId,
-  subscriptionId,
-  statuses,
-  eventId,
-  fromId,
-  toId,
-}: DeliveryFilter): ListStatement {
+export function estimateText(filter: DeliveryFilter): ListStatement {
+  const { userId, subscriptionId, statuses, eventId, fromId, toId } = filter;
   const parameters = createParameters();
   const conditions = [
     fromId === undefined ? [] : `id >= ${parameters.add(fromId)}::bigint`,

@@ -46,15 +46,7 @@ export interface AuditRow {
 const pageSize = 500;
 
 /** Returns the rows that match, newest first. */
-export async function listAudit({
-  sql,
-  filter,
-  limit,
-}: {
-  readonly sql: Sql;
-  readonly filter: AuditFilter;
-  readonly limit: number;
-}): Promise<readonly AuditRow[]> {
+export async function listAudit(sql: Sql, filter: AuditFilter, limit: number): Promise<readonly AuditRow[]> {
   const rows: AuditRow[] = [];
   for (;;) {
     const last = rows.at(-1);

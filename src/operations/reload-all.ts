@@ -19,15 +19,7 @@ const lookEveryMs = 200;
  *
  * @param limitMs Time to wait. Processes without an answer then have the outcome `no answer`.
  */
-export async function reloadAll({
-  sql,
-  actor,
-  limitMs,
-}: {
-  readonly sql: Sql;
-  readonly actor: Actor;
-  readonly limitMs: number;
-}): Promise<readonly Answer[]> {
+export async function reloadAll(sql: Sql, actor: Actor, limitMs: number): Promise<readonly Answer[]> {
   const asked = await askForReload(sql, actor);
   const ids = asked.map(({ id }) => id);
   const deadline = performance.now() + limitMs;

@@ -97,8 +97,7 @@ export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOp
       longestMs: 2 * reloadLimitMs,
       async act() {
         const faults = await ownFaults(options, actorOf(ctx));
-        const answers =
-          faults.length > 0 ? [] : await reloadAll({ sql, actor: actorOf(ctx), limitMs: reloadLimitMs });
+        const answers = faults.length > 0 ? [] : await reloadAll(sql, actorOf(ctx), reloadLimitMs);
         const processes = answers.map(presentAnswer);
         const json = JSON.stringify({ is_reloaded: haveAllReloaded(answers), faults, processes });
         return { status: 200, headers: {}, json };

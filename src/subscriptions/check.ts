@@ -170,7 +170,7 @@ async function errorsIn({
     ))
       found.set(name, messages);
 
-  for (const [name, message] of filterErrors({ body, resource, stored, filterFaults })) {
+  for (const [name, message] of filterErrors(body, resource, stored, filterFaults)) {
     if (!found.has("resource") && !found.has("events")) found.set(name, [message]);
   }
   if (isFine("secret")) {
@@ -232,17 +232,12 @@ function eventsOf(resource: string, allowed: readonly string[] | undefined): str
 const longestFilter = 16_384;
 
 /** Checks the filter together with the events, when the body has either. */
-function filterErrors({
-  body,
-  resource,
-  stored,
-  filterFaults,
-}: {
-  readonly body: Body;
-  readonly resource: unknown;
-  readonly stored: Stored;
-  readonly filterFaults: SubscriptionRules["filterFaults"];
-}): ReadonlyMap<string, string> {
+function filterErrors(
+  body: Body,
+  resource: unknown,
+  stored: Stored,
+  filterFaults: SubscriptionRules["filterFaults"],
+): ReadonlyMap<string, string> {
   if (!Object.hasOwn(body, "filter") && !Object.hasOwn(body, "events")) return new Map();
   const filter = Object.hasOwn(body, "filter") ? body["filter"] : stored.filter;
   if (filter === null || filter === undefined) return new Map();

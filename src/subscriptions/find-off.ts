@@ -50,15 +50,11 @@ const mostPairs = 10_000;
  * Returns the subscriptions that would get each event if they were on, in the events' order. Each
  * pair is judged separately, because a `ReaderSelector` only knows active subscriptions.
  */
-export async function matchOff<C extends Candidate>({
-  events,
-  off,
-  eligibility,
-}: {
-  readonly events: readonly MatchedEvent[];
-  readonly off: readonly C[];
-  readonly eligibility: Pick<Eligibility, "judge">;
-}): Promise<readonly (readonly C[])[]> {
+export async function matchOff<C extends Candidate>(
+  events: readonly MatchedEvent[],
+  off: readonly C[],
+  eligibility: Pick<Eligibility, "judge">,
+): Promise<readonly (readonly C[])[]> {
   const answers: C[][] = events.map(() => []);
   const pairs = events.flatMap((event, index) =>
     off

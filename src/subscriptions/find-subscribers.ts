@@ -195,7 +195,7 @@ async function match(
   const offNow = found.filter(({ isActive }) => !isActive);
   const off = new Map([...before, ...offNow].map((one) => [one.subscriptionId, one]));
   if (off.size === 0) return active;
-  const held = await matchOff({ events, off: [...off.values()], eligibility });
+  const held = await matchOff(events, [...off.values()], eligibility);
   return active.map((own, index) => {
     const ids = new Set(own.map(({ subscriptionId }) => subscriptionId));
     return [...own, ...(held[index] ?? []).filter(({ subscriptionId }) => !ids.has(subscriptionId))];

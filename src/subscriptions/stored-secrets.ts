@@ -158,7 +158,7 @@ export async function reencryptSecrets({
     for (const { stored, reason, opened: parts } of opened)
       if (reason !== undefined) unreadable.push({ ...stored, reason, opened: parts });
     const fresh = readable.map(({ stored, opened: parts }) => reencrypt(secretBox, stored, parts));
-    reencrypted += (await replace({ sql, secrets: fresh, actor })).size;
+    reencrypted += (await replace(sql, fresh, actor)).size;
     onProgress({ reencrypted, of });
   }
 }
@@ -246,20 +246,16 @@ export async function replaceUnreadable({
       ...(secret !== undefined && { hint: secretHint(secret) }),
     };
   });
-  const replaced = await replace({ sql, secrets: minted, actor });
+  const replaced = await replace(sql, minted, actor);
   return minted.filter(({ id }) => replaced.has(id));
 }
 
 /** Returns the ids of the secrets that were replaced. */
-async function replace({
-  sql,
-  secrets,
-  actor,
-}: {
-  readonly sql: Sql;
-  readonly secrets: readonly ReencryptedSecret[];
-  readonly actor: Actor;
-}): Promise<ReadonlySet<number>> {
+async function replace(
+  sql: Sql,
+  secrets: readonly ReencryptedSecret[],
+  actor: Actor,
+): Promise<ReadonlySet<number>> {
   const rows = await sql<{ id: number }>(replaceText, [
     secrets.map(({ id }) => id),
     secrets.map(({ sealed }) => sealed),

@@ -84,7 +84,7 @@ describe("noTracing", () => {
 
 describe("startTracing", () => {
   it("is noTracing without settings", async () => {
-    const tracing = await startTracing({ settings: undefined, log: createLog({ level: "silent" }) });
+    const tracing = await startTracing(undefined, createLog({ level: "silent" }));
 
     expect(tracing).to.equal(noTracing);
   });
@@ -99,7 +99,7 @@ describe("startTracing", () => {
         // Everything that the programs are made of.
         await import(${JSON.stringify(new URL("../../src/app/service.ts", import.meta.url).href)});
         const { tracing: settings } = loadConfig({ env: ${JSON.stringify(env)}, cwd: process.cwd(), program: "all" });
-        await startTracing({ settings, log: undefined });
+        await startTracing(settings, undefined);
         const { cache } = createRequire(import.meta.url);
         console.log(Object.keys(cache).join("\\n"));
         process.exit();`;

@@ -41,7 +41,7 @@ export function createLaneSlots({ concurrency, perReceiver, sharedSlots, now }: 
       slots: shares[lane],
       perUser: userShares[lane],
       perReceiver:
-        perReceiver === undefined ? receiverShares[lane] : sharedLimit({ sharedSlots, perReceiver, lane }),
+        perReceiver === undefined ? receiverShares[lane] : sharedLimit(sharedSlots, perReceiver, lane),
       livelyLimit: perReceiver === undefined ? livelyLimits[lane] : 0,
       now,
     });
@@ -52,15 +52,11 @@ export function createLaneSlots({ concurrency, perReceiver, sharedSlots, now }: 
  * Returns the limit of a lane for each receiver. Retries get at most a quarter of a receiver's
  * slots. New deliveries may use all of them, so that a receiver with few slots leaves none empty.
  */
-function sharedLimit({
-  sharedSlots,
-  perReceiver,
-  lane,
-}: {
-  readonly sharedSlots: LaneSlotsOptions["sharedSlots"];
-  readonly perReceiver: number;
-  readonly lane: Lane;
-}): SharedLimit {
+function sharedLimit(
+  sharedSlots: LaneSlotsOptions["sharedSlots"],
+  perReceiver: number,
+  lane: Lane,
+): SharedLimit {
   return {
     waiting: sharedSlots.waiting,
     usedOf: (origin) => sharedSlots.usedOf(origin),
