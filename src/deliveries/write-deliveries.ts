@@ -92,19 +92,9 @@ export async function writeDeliveries(
   let eventCount = 0;
   let isStale = false;
   for (let start = 0; start === 0 || start < planned.length; start += portionSize) {
-    const portion = planned.slice(start, start + portionSize);
-    const isComplete = start + portionSize >= planned.length;
-    const isOnly = planned.length <= portionSize;
     try {
       // The count of the last portion covers all events.
-      ({ eventCount, isStale } = await writePortion(options, {
-        batch,
-        portion,
-        isComplete,
-        isOnly,
-        written,
-        knownAt,
-      }));
+      ({ eventCount, isStale } = await writePortion(options, { batch, planned, knownAt, written }, start));
     } catch (error) {
       for (const { place } of planned.slice(start)) place?.leave();
       throw error;
@@ -177,28 +167,23 @@ async function holdToRates(options: WriteOptions, planned: readonly Planned[]): 
   });
 }
 
-/** Writes one portion, starts its attempts, and adds the new deliveries to `written`. */
+/** The events of a batch, their deliveries, and those that are written already. */
+interface Writing extends Pick<Recipients, "knownAt"> {
+  readonly batch: readonly Received[];
+  readonly planned: readonly Planned[];
+  readonly written: Written[];
+}
+
+/** Writes the portion from `start` on, starts its attempts, and adds the new ones to `written`. */
 async function writePortion(
   options: WriteOptions,
-  {
-    batch,
-    portion,
-    isComplete,
-    isOnly,
-    written,
-    knownAt,
-  }: {
-    readonly batch: readonly Received[];
-    readonly portion: readonly Planned[];
-    /** Whether this is the last portion, which takes the events out of the outbox. */
-    readonly isComplete: boolean;
-    /** Whether there is no other portion. */
-    readonly isOnly: boolean;
-    readonly written: Written[];
-    readonly knownAt: KnownAt | undefined;
-  },
+  { batch, planned, knownAt, written }: Writing,
+  start: number,
 ): Promise<{ readonly eventCount: number; readonly isStale: boolean }> {
   const { store, attempts, flightMs } = options;
+  const portion = planned.slice(start, start + portionSize);
+  // The last portion takes the events out of the outbox.
+  const isComplete = start + portionSize >= planned.length;
   const withDeliveries = new Set(portion.map(({ received }) => received));
   const { flightId, ids, databaseTimeMs, eventCount, isStale } = await store.insert({
     events: (isComplete ? batch : [...withDeliveries]).map((received) => ({
@@ -218,7 +203,7 @@ async function writePortion(
   };
   // Another fan-out may have written a portion, and its record, from an earlier message. That
   // record is sent to all: it may show other related records than this message.
-  const isFirst = isOnly && portion.every(({ shared }) => ids.has(shared.uuid));
+  const isFirst = planned.length <= portionSize && portion.every(({ shared }) => ids.has(shared.uuid));
   for (const one of portion) {
     const { uuid } = one.shared;
     const id = ids.get(uuid);
