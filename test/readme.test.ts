@@ -159,7 +159,7 @@ describe("docs/webhooks.md", () => {
         signing: { secrets: ["new", "old"], headers: {} },
         body: [],
         eventUuid: "e",
-        deliveryUuid: "d",
+        uuid: "d",
         sentAt: new Date(),
       }),
     );

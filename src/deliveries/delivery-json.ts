@@ -72,19 +72,14 @@ export function presentRequest(
   payload: Payload | undefined,
   { headerNames, traceparent }: ExtraHeaders,
 ): Readonly<Record<string, unknown>> {
-  const { uuid, eventUuid, event, resource, occurredAt } = delivery;
   const body = deliveryBody({
-    event,
-    resource,
-    eventUuid,
-    deliveryUuid: uuid,
+    ...delivery,
     data: Buffer.from(payload?.data ?? ""),
     previous: delivery.hasPrevious && payload?.previous ? Buffer.from(payload.previous) : undefined,
-    timestamp: occurredAt,
+    timestamp: delivery.occurredAt,
   });
   const signing = { secrets: [""], headers: {} };
-  const sentAt = new Date(0);
-  const headers = signedHeaders({ signing, body: [], eventUuid, deliveryUuid: uuid, sentAt });
+  const headers = signedHeaders({ ...delivery, signing, body: [], sentAt: new Date(0) });
   const shown = Object.entries(headers).map(([name, value]) => [name, isCut(name) ? cut(value) : value]);
   const trace = parseTraceparent(traceparent);
   return {

@@ -64,26 +64,19 @@ export function isDeliveryMessage({ body }: IncomingMessage): boolean {
  * consumers of `svc.dead`.
  */
 export function deadDeliveryMessage({
-  uuid,
-  eventUuid,
   lastError,
-  event,
-  resource,
   data,
   previous,
-  timestamp,
+  ...delivery
 }: Omit<DeadDelivery, "data" | "previous"> & {
   readonly data: string | Uint8Array;
   readonly previous?: string | Uint8Array | null | undefined;
 }): OutgoingMessage {
+  const { uuid, eventUuid } = delivery;
   const body = deliveryBody({
-    event,
-    resource,
-    eventUuid,
-    deliveryUuid: uuid,
+    ...delivery,
     data: Buffer.from(data),
     previous: previous === undefined || previous === null ? undefined : Buffer.from(previous),
-    timestamp,
   });
   return {
     exchange: exchanges.dead,

@@ -137,9 +137,9 @@ async function ping(
   const sentAt = new Date();
   const timestamp = sentAt.toISOString().replace("Z", "000Z");
   const data = Buffer.from("{}");
-  const body = deliveryBody({ event: "ping", resource, eventUuid, deliveryUuid: uuid, data, timestamp });
+  const body = deliveryBody({ event: "ping", resource, eventUuid, uuid, data, timestamp });
   const signing = openSigning(target);
-  const headers = signedHeaders({ signing, body, eventUuid, deliveryUuid: uuid, sentAt });
+  const headers = signedHeaders({ signing, body, eventUuid, uuid, sentAt });
   const sent = await send({ url, headers, body }, { id: userId, isAdmin });
   return sent.kind === "made" ? { kind: "made", uuid, result: sent.result } : sent;
 }

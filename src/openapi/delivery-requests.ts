@@ -155,6 +155,6 @@ function requestOf({
  */
 function headerNames(): readonly string[] {
   const signing = { secrets: ["", ""], headers: {} };
-  const sent = signedHeaders({ signing, body: [], eventUuid: "", deliveryUuid: "", sentAt: new Date(0) });
+  const sent = signedHeaders({ signing, body: [], eventUuid: "", uuid: "", sentAt: new Date(0) });
   return Object.keys(sent).filter((name) => name !== "Content-Type");
 }

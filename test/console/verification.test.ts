@@ -11,7 +11,7 @@ import { ensureLanguages, folder, languages, verdicts, type Case } from "./verif
 function signedAt(secret: string, body: Buffer, secondsAgo: number): Case {
   const sentAt = new Date(Date.now() - secondsAgo * 1000);
   const signing = { secrets: [secret], headers: {} };
-  const headers = signedHeaders({ signing, body: [body], eventUuid: "e", deliveryUuid: "d", sentAt });
+  const headers = signedHeaders({ signing, body: [body], eventUuid: "e", uuid: "d", sentAt });
   return { secret, headers, body: body.toString("base64") };
 }
 

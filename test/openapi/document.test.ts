@@ -144,7 +144,7 @@ describe("createDocument", () => {
         signing: { secrets: ["new", "old"], headers: {} },
         body: [],
         eventUuid: "e",
-        deliveryUuid: "d",
+        uuid: "d",
         sentAt: new Date(),
       }),
     );

@@ -322,12 +322,12 @@ async function post(state: State, { delivery, signing }: Signed): Promise<MadeAt
   const found = delivery.payload ?? (await data.add(delivery.eventId));
   if (found === undefined) return "erased";
   const payload = { data: found.data, previous: delivery.hasPrevious ? found.previous : undefined };
-  const body = deliveryBody({ event, resource, eventUuid, deliveryUuid: uuid, ...payload, timestamp });
+  const body = deliveryBody({ event, resource, eventUuid, uuid, ...payload, timestamp });
   // After the read, which returns the records of up to 200 attempts in one turn of the event loop.
   const turn = nextTurn(String(subscription.user.id), Math.max(1, sizeOf(body) / bytesOfAttempt));
   if (turn !== undefined) await turn;
   if (state.isStopping) return "stopped";
-  const headers = signedHeaders({ signing, body, eventUuid, deliveryUuid: uuid, sentAt: new Date() });
+  const headers = signedHeaders({ signing, body, eventUuid, uuid, sentAt: new Date() });
   const sent = await sendInSpan({
     tracing: options.tracing ?? noTracing,
     delivery,

@@ -13,7 +13,7 @@ export function deliveryBody({
   event,
   resource,
   eventUuid,
-  deliveryUuid,
+  uuid,
   data,
   previous,
   timestamp,
@@ -21,12 +21,12 @@ export function deliveryBody({
   readonly event: EventKind | "ping";
   readonly resource: string;
   readonly eventUuid: string;
-  readonly deliveryUuid: string;
+  readonly uuid: string;
   readonly data: Uint8Array;
   readonly previous?: Uint8Array | undefined;
   readonly timestamp: string;
 }): readonly Uint8Array[] {
-  const head = { event, resource, event_id: eventUuid, delivery_id: deliveryUuid };
+  const head = { event, resource, event_id: eventUuid, delivery_id: uuid };
   const start = Buffer.from(`${JSON.stringify(head).slice(0, -1)},"data":`);
   const time = `,"timestamp":${JSON.stringify(timestamp)}`;
   if (previous === undefined) return [start, data, Buffer.from(`${time}}`)];

@@ -13,18 +13,18 @@ export function signedHeaders({
   signing: { secrets, headers },
   body,
   eventUuid,
-  deliveryUuid,
+  uuid,
   sentAt,
 }: {
   readonly signing: Signing;
   readonly body: readonly Uint8Array[];
   readonly eventUuid: string;
-  readonly deliveryUuid: string;
+  readonly uuid: string;
   readonly sentAt: Date;
 }): Record<string, string> {
   const [newest = "", previous] = secrets;
   const timestamp = String(Math.floor(sentAt.getTime() / 1000));
-  const head = Buffer.from(`${deliveryUuid}.${timestamp}.`);
+  const head = Buffer.from(`${uuid}.${timestamp}.`);
   const versions = secrets.map((secret) => `v1,${hmac(secret, [head, ...body], "base64")}`);
   return {
     ...headers,
@@ -34,9 +34,9 @@ export function signedHeaders({
       "X-Service-Signature-Previous": `sha256=${hmac(previous, body, "hex")}`,
     }),
     "X-Service-Event": eventUuid,
-    "X-Service-Delivery": deliveryUuid,
+    "X-Service-Delivery": uuid,
     "User-Agent": "Service-Webhook/1.0",
-    "webhook-id": deliveryUuid,
+    "webhook-id": uuid,
     "webhook-timestamp": timestamp,
     "webhook-signature": versions.join(" "),
   };

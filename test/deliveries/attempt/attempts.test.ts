@@ -33,7 +33,7 @@ describe("createAttempts", () => {
       event_id: scene.delivery.eventUuid,
       delivery_id: scene.delivery.uuid,
     });
-    const uuids = { eventUuid: scene.delivery.eventUuid, deliveryUuid: scene.delivery.uuid };
+    const uuids = { eventUuid: scene.delivery.eventUuid, uuid: scene.delivery.uuid };
     expect(post?.headers).to.deep.equal(
       signedHeaders({
         signing: { secrets: ["sec_test"], headers: {} },

@@ -5,7 +5,7 @@ const parts = {
   event: "on_update",
   resource: "orders",
   eventUuid: "0b8f7a52-6f0e-4c43-9f0e-2f7f4a5f0001",
-  deliveryUuid: "0b8f7a52-6f0e-4c43-9f0e-2f7f4a5f0002",
+  uuid: "0b8f7a52-6f0e-4c43-9f0e-2f7f4a5f0002",
   data: Buffer.from('{"id":7,"note":"Zoë ☃"}'),
   timestamp: "2026-03-28T14:30:00.123456Z",
 } as const;
@@ -23,8 +23,8 @@ describe("deliveryBody", () => {
     const data = Buffer.from(
       '{"2":[],"1":1.50,"text":"\\u2028 \\ud800 \\\\ \\" </script>","delivery_id":"x","__proto__":{"a":1e999}}',
     );
-    const [one, other] = ["0b8f7a52-6f0e-4c43-9f0e-2f7f4a5f0003", parts.deliveryUuid].map((deliveryUuid) =>
-      deliveryBody({ ...parts, data, deliveryUuid }),
+    const [one, other] = ["0b8f7a52-6f0e-4c43-9f0e-2f7f4a5f0003", parts.uuid].map((uuid) =>
+      deliveryBody({ ...parts, data, uuid }),
     );
 
     expect(one?.[1]).to.equal(data);
@@ -32,7 +32,7 @@ describe("deliveryBody", () => {
     expect(Buffer.concat(one ?? []).toString()).to.equal(
       Buffer.concat(other ?? [])
         .toString()
-        .replace(parts.deliveryUuid, "0b8f7a52-6f0e-4c43-9f0e-2f7f4a5f0003"),
+        .replace(parts.uuid, "0b8f7a52-6f0e-4c43-9f0e-2f7f4a5f0003"),
     );
   });
 });

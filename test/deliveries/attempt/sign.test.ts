@@ -10,7 +10,7 @@ const post = {
   signing: { secrets: ["sec_test"], headers: {} },
   body: [body],
   eventUuid: "e-1",
-  deliveryUuid: "d-1",
+  uuid: "d-1",
   sentAt: new Date("2026-03-28T14:30:00.999Z"),
 };
 
