@@ -28,6 +28,7 @@ export function awaitPlaces({
   let attempted = 0;
   return {
     attempts: {
+      ...attempts,
       start: (delivery, place, putBack) =>
         attempts.start(
           delivery,
@@ -38,7 +39,6 @@ export function awaitPlaces({
               putBack(delayMs);
             }),
         ),
-      putBack: (delivery, back) => attempts.putBack(delivery, back),
       settle(delivery, outcome) {
         const written = attempts.settle(delivery, outcome);
         open.push(written);
@@ -46,9 +46,7 @@ export function awaitPlaces({
       },
     },
     admission: {
-      refusalOf: (request) => admission.refusalOf(request),
-      hasShareOf: (url) => admission.hasShareOf(url),
-      inTurn: (items, userOf) => admission.inTurn(items, userOf),
+      ...admission,
       reserve(request) {
         const place = admission.reserve(request);
         if (place === undefined) {
