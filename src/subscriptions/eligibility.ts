@@ -139,7 +139,7 @@ export function createEligibility(options: EligibilityOptions): Eligibility {
         const rule = ruleOf(definitions, event.resource);
         if (rule === "everyone" || isAdminOf(options, event.resource, user)) return true;
         if (rule === "filter") return verdicts.get(pair);
-        return rule === "owner" && event.owner_id === ownerIdOf(user);
+        return rule === "owner" && event.owner_id === String(user.id);
       });
     },
   };
@@ -178,7 +178,7 @@ function ownersAmong(
   users: readonly Caller[],
   events: readonly JudgedEvent[],
 ): readonly (readonly number[])[] {
-  const byOwner = new Map(users.map((user) => [ownerIdOf(user), user.id]));
+  const byOwner = new Map(users.map(({ id }) => [String(id), id]));
   return events.map(({ owner_id: owner }) => {
     const id = owner === null ? undefined : byOwner.get(owner);
     return id === undefined ? [] : [id];
@@ -215,11 +215,6 @@ async function withOwnersBefore<P extends { readonly event: JudgedEvent }>(
     ...pair,
     event: { ...pair.event, owner_id: owners.get(pair.event.id) ?? null },
   }));
-}
-
-/** Returns the `owner_id` of the events of a user's records. */
-function ownerIdOf({ id }: Caller): string {
-  return String(id);
 }
 
 function isAdminOf(
