@@ -45,21 +45,19 @@ function userFault(text: string): string | undefined {
   return isUser ? undefined : "The user id field must be an integer, or * for all users.";
 }
 
-const columns = `
-  own.id, own.user_id, own.url, own.resource, own.events, own.filter, own.header_names, own.rate_limit,
-  state.failing_since, state.last_success_at, state.last_attempt_at, own.description, own.secret_hint,
-  CASE WHEN own.previous_until > now() THEN own.previous_until END AS previous_secret_until, own.created_at, own.updated_at`;
-const sources = `svc.subscriptions AS own LEFT JOIN svc.subscription_state AS state ON state.subscription_id = own.id`;
-
 /**
  * Selects all subscriptions. A subscription of a disabled user is off for the reason `user`, which
  * its own row lacks.
  */
-const all = `SELECT ${columns},
+const all = `SELECT
+    own.id, own.user_id, own.url, own.resource, own.events, own.filter, own.header_names, own.rate_limit,
+    state.failing_since, state.last_success_at, state.last_attempt_at, own.description, own.secret_hint,
+    CASE WHEN own.previous_until > now() THEN own.previous_until END AS previous_secret_until, own.created_at, own.updated_at,
     own.is_active AND subscriber.disabled_at IS NULL AS is_active,
     coalesce(own.disabled_at, subscriber.disabled_at) AS disabled_at,
     coalesce(own.disabled_reason, CASE WHEN subscriber.disabled_at IS NOT NULL THEN 'user' END) AS disabled_reason
-  FROM ${sources} JOIN svc.users AS subscriber ON subscriber.id = own.user_id`;
+  FROM svc.subscriptions AS own LEFT JOIN svc.subscription_state AS state ON state.subscription_id = own.id
+    JOIN svc.users AS subscriber ON subscriber.id = own.user_id`;
 
 /** Columns of `t`, renamed to the keys of `OwnSubscription`. */
 const named = `
