@@ -2,7 +2,6 @@ import type { Log } from "../telemetry/log.ts";
 import type { DeliveryMetrics } from "../telemetry/metrics/deliveries.ts";
 import type { Eligibility } from "../subscriptions/eligibility.ts";
 import type { SnapshotColumn } from "../subscriptions/snapshot-row-sql.ts";
-import { noClaims } from "../kit/caller.ts";
 import { hostOf, type Admission, type SlotRequest } from "./admission/admission.ts";
 import { grantsFor, type UseGrant, type Rates } from "./admission/rates.ts";
 import type { Attempts } from "./attempt/attempts.ts";
@@ -128,7 +127,7 @@ async function eligibleOf(
     const verdicts = await eligibility.judge(
       subscribed.map(({ eventId, resource, ownerId, subscription }) => ({
         event: { id: eventId, resource, owner_id: ownerId },
-        user: { ...(subscription as TakenSubscription).user, claims: noClaims },
+        user: (subscription as TakenSubscription).user,
       })),
       which,
     );

@@ -1,4 +1,5 @@
 import type { EventKind } from "../events/event.ts";
+import { noClaims, type Caller } from "../kit/caller.ts";
 import type { SealedSigning } from "../subscriptions/signing.ts";
 import type { AttemptTrigger } from "./delivery.ts";
 
@@ -46,12 +47,7 @@ export interface TakenDelivery {
     readonly rateLimit: number | null;
     /** False also when the subscription's user is disabled. */
     readonly isActive: boolean;
-    readonly user: {
-      readonly id: number;
-      readonly name: string;
-      readonly email: string;
-      readonly isAdmin: boolean;
-    };
+    readonly user: Caller;
   } | null;
 }
 
@@ -65,7 +61,8 @@ export interface TakenDeliveries {
 }
 
 /** A result row of a statement that takes deliveries. */
-export interface TakenRow extends Omit<TakenDelivery, "subscription">, SealedSigning {
+export interface TakenRow
+  extends Omit<TakenDelivery, "subscription">, SealedSigning, Omit<Caller, "id" | "claims"> {
   readonly removed: number;
   /** Null, like all later columns, when nothing was taken: the row then only carries `removed`. */
   readonly flightId: string | null;
@@ -73,9 +70,6 @@ export interface TakenRow extends Omit<TakenDelivery, "subscription">, SealedSig
   readonly rateLimit: number | null;
   readonly isActive: boolean;
   readonly userId: number;
-  readonly name: string;
-  readonly email: string;
-  readonly isAdmin: boolean;
 }
 
 /** Converts the rows of a statement to the deliveries that it has taken. */
@@ -97,7 +91,7 @@ export function toTaken(rows: readonly TakenRow[]): TakenDeliveries {
       isAdmin,
       ...delivery
     } = row;
-    const user = { id: userId, name, email, isAdmin };
+    const user = { id: userId, name, email, isAdmin, claims: noClaims };
     const signing = { encryptedSecret, encryptedPrevious, encryptedHeaders };
     return {
       ...delivery,

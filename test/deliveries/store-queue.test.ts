@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import type { DeliveryStore } from "../../src/deliveries/store.ts";
 import type { TakenDeliveries } from "../../src/deliveries/taken.ts";
+import { noClaims } from "../../src/kit/caller.ts";
 import type { DeliveryModel } from "../support/generated/models.ts";
 import { stateSql } from "../support/delivery-states.ts";
 import { flightMs, useStoreScene } from "../support/store-scene.ts";
@@ -77,6 +78,7 @@ describe("createDeliveryStore", () => {
             name: "Ada L.",
             email: (await scene.core.prisma.user.findFirstOrThrow()).email,
             isAdmin: true,
+            claims: noClaims,
           },
         },
       });

@@ -25,7 +25,7 @@ const delivery: DeliveryInFlight = {
       encryptedHeaders: Buffer.from("canary"),
     },
     rateLimit: null,
-    user: { id: 7, name: "canary", email: "canary@example.com", isAdmin: false },
+    user: { id: 7, name: "canary", email: "canary@example.com", isAdmin: false, claims: {} },
   },
   happenedAtMs: 0,
   payload: { data: Buffer.from("canary"), previous: Buffer.from("canary") },
