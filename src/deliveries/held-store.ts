@@ -107,15 +107,10 @@ const forgetDiscardsText = `
  */
 export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly indexSql: Sql }): HeldStore {
   return {
-    async find({ after, limit, holdForMs }) {
-      return sql<HeldSubscription>(findText, [after, limit, holdForMs]);
-    },
-    async takeOldest({ subscriptionId, holder, flightMs, limit }) {
-      return toTaken(await sql<TakenRow>(takeHeldText, [subscriptionId, holder, flightMs, limit]));
-    },
-    async isPassed(subscriptionId) {
-      return (await sql(parkedText, [subscriptionId])).length > 0;
-    },
+    find: ({ after, limit, holdForMs }) => sql<HeldSubscription>(findText, [after, limit, holdForMs]),
+    takeOldest: async ({ subscriptionId, holder, flightMs, limit }) =>
+      toTaken(await sql<TakenRow>(takeHeldText, [subscriptionId, holder, flightMs, limit])),
+    isPassed: async (subscriptionId) => (await sql(parkedText, [subscriptionId])).length > 0,
     async leave({ subscriptionId, holder }) {
       await sql("DELETE FROM svc.lanes WHERE subscription_id = $1 AND holder = $2", [subscriptionId, holder]);
     },

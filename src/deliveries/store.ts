@@ -145,9 +145,8 @@ export interface DeliveryStore {
 export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliveryStore {
   return {
     insert: (insertion) => insertDeliveries(sql, insertion),
-    async takeDue({ limit, flightMs, sinceMs, except = [] }) {
-      return toTaken(await sql<TakenRow>(takeDueText, [limit, flightMs, sinceMs ?? null, [...except]]));
-    },
+    takeDue: async ({ limit, flightMs, sinceMs, except = [] }) =>
+      toTaken(await sql<TakenRow>(takeDueText, [limit, flightMs, sinceMs ?? null, [...except]])),
     async takeParked({ wanted, flightMs }) {
       const rows = await sql<TakenRow>(takeParkedText, [
         wanted.map(({ subscriptionId }) => subscriptionId),
@@ -157,9 +156,7 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       ]);
       return toTaken(rows);
     },
-    async findParked({ after, limit }) {
-      return sql<WaitingSubscription>(findParkedText, [after, limit]);
-    },
+    findParked: ({ after, limit }) => sql<WaitingSubscription>(findParkedText, [after, limit]),
     async dataOf(eventIds) {
       const rows = await sql<{ id: string } & Payload>(dataText, [eventIds]);
       return new Map(rows.map(({ id, data, previous }) => [id, { data, previous }]));
@@ -186,7 +183,11 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     },
     async returnStrays({ after, limit, olderThanMs }) {
       const values = [after ?? null, limit, olderThanMs];
-      const { last, count } = await getRow<{ last: string | null; count: number }>(sql, returnStraysText, values);
+      const { last, count } = await getRow<{ last: string | null; count: number }>(
+        sql,
+        returnStraysText,
+        values,
+      );
       return { last: last ?? undefined, count };
     },
     async nextDueInMs() {
@@ -196,12 +197,9 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     async cancelOrphans({ subscriptionId, limit }) {
       return (await getRow<{ count: number }>(sql, cancelText, [subscriptionId, limit])).count;
     },
-    async findOrphaned(limit) {
-      return (await sql<{ id: number }>(findOrphanedText, [limit])).map(({ id }) => id);
-    },
-    async findUndeadLettered({ after, limit, olderThanMs }) {
-      return sql<DeadDelivery>(findUndeadLetteredText, [limit, olderThanMs, after]);
-    },
+    findOrphaned: async (limit) => (await sql<{ id: number }>(findOrphanedText, [limit])).map(({ id }) => id),
+    findUndeadLettered: ({ after, limit, olderThanMs }) =>
+      sql<DeadDelivery>(findUndeadLetteredText, [limit, olderThanMs, after]),
     async markDeadLettered(ids) {
       if (ids.length > 0) await sql(markDeadLetteredText, [ids]);
     },
