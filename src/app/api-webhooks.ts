@@ -3,7 +3,7 @@ import { createSender, type Sender } from "../deliveries/attempt/send.ts";
 import { createDeliveryHistory } from "../deliveries/history.ts";
 import { createReadRight } from "../deliveries/read-right.ts";
 import { addDeliveryRoutes, type DeliveryRoutesOptions } from "../deliveries/routes.ts";
-import { createTestDeliveries } from "../deliveries/test-delivery.ts";
+import { createTestWebhook } from "../deliveries/test-delivery.ts";
 import { addTestRoute } from "../deliveries/test-route.ts";
 import type { EventFeed } from "../events/event-feed.ts";
 import type { ApiRouter } from "../http/state.ts";
@@ -59,7 +59,7 @@ export function addWebhooks(
   const sender = createSender({ ...config.webhooks, maxSockets: config.webhooks.concurrency });
   addTestRoute(router, {
     ...options,
-    tests: createTestDeliveries({
+    testWebhook: createTestWebhook({
       sql,
       transact,
       send: (post, user) => sender.send(post, user),

@@ -16,11 +16,11 @@ export type TestAnswer =
   | { readonly kind: "unmade"; readonly reason: string }
   | { readonly kind: "unknown" };
 
-/** Sends pings to the receivers of subscriptions. Pings count in no statistics. */
-export interface TestDeliveries {
-  /** Makes one attempt, whatever the state of the subscription. */
-  send(subscriptionId: number): Promise<TestAnswer>;
-}
+/**
+ * Sends a ping to the receiver of a subscription: one attempt, whatever the state of the
+ * subscription. Pings count in no statistics.
+ */
+export type TestWebhook = (subscriptionId: number) => Promise<TestAnswer>;
 
 const gapMs = 1_000;
 /** Most pings in flight: of one user over all processes, and of all users in this process. */
@@ -69,7 +69,7 @@ const endText = "UPDATE svc.tests SET ends_at = now() WHERE id = $1";
  * rows of `svc.tests`: a user whose receivers hang has two tests at a time. `mostOfAll` bounds the
  * connections of this process.
  */
-export function createTestDeliveries({
+export function createTestWebhook({
   sql,
   transact,
   send,
@@ -82,32 +82,30 @@ export function createTestDeliveries({
   readonly openSigning: (sealed: SealedSigning) => Signing;
   /** Limit of an attempt. */
   readonly timeoutMs: number;
-}): TestDeliveries {
+}): TestWebhook {
   let count = 0;
-  return {
-    async send(subscriptionId) {
-      const [target] = await sql<Target>(findText, [subscriptionId]);
-      if (target === undefined) return { kind: "unknown" };
-      if (count >= mostOfAll) return tooMany("Too many webhooks are being tested.", 1);
-      const id = randomUUID();
-      count += 1;
+  return async (subscriptionId) => {
+    const [target] = await sql<Target>(findText, [subscriptionId]);
+    if (target === undefined) return { kind: "unknown" };
+    if (count >= mostOfAll) return tooMany("Too many webhooks are being tested.", 1);
+    const id = randomUUID();
+    count += 1;
+    try {
+      const begun = await transact(async (own) => {
+        await own(lockText, [target.userId]);
+        const values = [id, subscriptionId, target.userId, flightMsOf(timeoutMs)];
+        return (await own(beginText, values)).length > 0 || refusal(own, target.userId);
+      });
+      if (begun !== true) return begun;
       try {
-        const begun = await transact(async (own) => {
-          await own(lockText, [target.userId]);
-          const values = [id, subscriptionId, target.userId, flightMsOf(timeoutMs)];
-          return (await own(beginText, values)).length > 0 || refusal(own, target.userId);
-        });
-        if (begun !== true) return begun;
-        try {
-          return await ping(target, send, openSigning);
-        } finally {
-          // If this fails, the row ends at its `ends_at`.
-          await sql(endText, [id]).catch(() => undefined);
-        }
+        return await ping(target, send, openSigning);
       } finally {
-        count -= 1;
+        // If this fails, the row ends at its `ends_at`.
+        await sql(endText, [id]).catch(() => undefined);
       }
-    },
+    } finally {
+      count -= 1;
+    }
   };
 }
 

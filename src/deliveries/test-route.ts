@@ -7,19 +7,19 @@ import { refuseFields } from "../kit/refuse-fields.ts";
 import { unknownSubscription } from "../subscriptions/subscription.ts";
 import { flightMsOf } from "./attempt/attempts.ts";
 import { presentResult } from "./delivery-json.ts";
-import type { TestAnswer, TestDeliveries } from "./test-delivery.ts";
+import type { TestAnswer, TestWebhook } from "./test-delivery.ts";
 
 /** Adds `POST /webhooks/{id}/test` (docs/webhooks.md, "Test deliveries"). */
 export function addTestRoute(
   router: ApiRouter,
   {
-    tests,
+    testWebhook,
     isOwn,
     bodyLimitBytes,
     answerPost,
     timeoutMs,
   }: PostOptions & {
-    readonly tests: TestDeliveries;
+    readonly testWebhook: TestWebhook;
     /** Returns whether the user has a subscription with this id. */
     readonly isOwn: (id: number, userId: number) => Promise<boolean>;
     /** Limit of an attempt. */
@@ -34,7 +34,7 @@ export function addTestRoute(
       longestMs: flightMsOf(timeoutMs),
       async act() {
         // Gives up the user's place for requests meanwhile, because the receiver may be slow.
-        const answer = await ctx.state.turn.pause(() => tests.send(id));
+        const answer = await ctx.state.turn.pause(() => testWebhook(id));
         return { status: 200, headers: {}, json: JSON.stringify(shown(answer)) };
       },
     });

@@ -25,7 +25,7 @@ import { presentSubscription, type OwnSubscription } from "../subscriptions/subs
 import { hostOf } from "./admission/admission.ts";
 import { createSender } from "./attempt/send.ts";
 import { presentResult } from "./delivery-json.ts";
-import { createTestDeliveries } from "./test-delivery.ts";
+import { createTestWebhook } from "./test-delivery.ts";
 
 type WebhookCommandsOptions = CommandOptions<
   CommandContext & { readonly config: KeyConfig & Pick<Config, "webhooks"> }
@@ -122,14 +122,14 @@ function addTest(group: Command, { open, terminal }: WebhookCommandsOptions): vo
         const secretBox = await openSecretBox(config);
         const sender = createSender({ ...config.webhooks, maxSockets: config.webhooks.concurrency });
         try {
-          const tests = createTestDeliveries({
+          const testWebhook = createTestWebhook({
             sql,
             transact,
             send: (post, user) => sender.send(post, user),
             openSigning: (sealed) => openSigning(secretBox, sealed, Date.now()),
             timeoutMs: config.webhooks.timeoutMs,
           });
-          const answer = await tests.send(id);
+          const answer = await testWebhook(id);
           if (answer.kind === "tooMany") throw new OperatorError(answer.reason);
           if (answer.kind !== "made") throw new OperatorError("The ping could not be sent now; try again.");
           const row = { delivery_id: answer.uuid, ...presentResult(answer.result) };

@@ -74,7 +74,7 @@ export function createWebhookFilters({
   readonly budget?: FairBudget;
 }): WebhookFilters {
   const shapes = new Map<string, ListShape | undefined>();
-  const compiled = createCache<Compiled>(mostCompiled);
+  const compiledOf = createCache<Compiled>(mostCompiled);
   const shapeOf = (resource: string): ListShape | undefined => {
     if (isService(definitions, resource)) return serviceShape;
     const definition = definitions.get(resource);
@@ -100,7 +100,7 @@ export function createWebhookFilters({
   };
   const judge: FilterAnswersOptions["judge"] = ({ resource, record }, text, steps) => {
     try {
-      const evaluate = compiled.get(`${resource} ${text}`, () => {
+      const evaluate = compiledOf(`${resource} ${text}`, () => {
         spend(steps, stepsOfCharacter * text.length);
         return compile(resource, text);
       });
@@ -141,25 +141,21 @@ function shownShape(definition: Definition, definitions: Definitions): ListShape
  *
  * @param mostCharacters Most characters of all texts together; a single text may be longer.
  */
-function createCache<Value>(mostCharacters: number): {
-  readonly get: (text: string, make: () => Value) => Value;
-} {
+function createCache<Value>(mostCharacters: number): (text: string, make: () => Value) => Value {
   const kept = new Map<string, Value>();
   let characters = 0;
   const forget = (text: string): void => {
     if (kept.delete(text)) characters -= text.length + charactersOfEach;
   };
-  return {
-    get(text, make) {
-      const value = kept.get(text) ?? make();
-      forget(text);
-      kept.set(text, value);
-      characters += text.length + charactersOfEach;
-      for (const oldest of kept.keys()) {
-        if (characters <= mostCharacters || oldest === text) break;
-        forget(oldest);
-      }
-      return value;
-    },
+  return (text, make) => {
+    const value = kept.get(text) ?? make();
+    forget(text);
+    kept.set(text, value);
+    characters += text.length + charactersOfEach;
+    for (const oldest of kept.keys()) {
+      if (characters <= mostCharacters || oldest === text) break;
+      forget(oldest);
+    }
+    return value;
   };
 }

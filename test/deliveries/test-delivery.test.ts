@@ -1,10 +1,6 @@
 import { expect } from "chai";
 import type { Sender } from "../../src/deliveries/attempt/send.ts";
-import {
-  createTestDeliveries,
-  type TestAnswer,
-  type TestDeliveries,
-} from "../../src/deliveries/test-delivery.ts";
+import { createTestWebhook, type TestAnswer, type TestWebhook } from "../../src/deliveries/test-delivery.ts";
 import { openSigning } from "../../src/subscriptions/signing.ts";
 import { useCoreScene } from "../support/core-scene.ts";
 import { until } from "../support/wait.ts";
@@ -14,9 +10,9 @@ const result = { startedAt: new Date(), durationMs: 1, statusCode: 200, isRespon
 
 const kindOf = async (answer: Promise<TestAnswer>): Promise<string> => (await answer).kind;
 
-describe("createTestDeliveries", () => {
+describe("createTestWebhook", () => {
   const scene = useCoreScene();
-  let processes: readonly [TestDeliveries, TestDeliveries];
+  let processes: readonly [TestWebhook, TestWebhook];
   let hanging: (() => void)[];
   let doesHang: boolean;
 
@@ -27,8 +23,8 @@ describe("createTestDeliveries", () => {
   beforeEach(() => {
     [hanging, doesHang] = [[], false];
     const { sql, transact } = scene.core;
-    const create = (): TestDeliveries =>
-      createTestDeliveries({
+    const create = (): TestWebhook =>
+      createTestWebhook({
         sql,
         transact,
         send,
@@ -50,32 +46,32 @@ describe("createTestDeliveries", () => {
     const [id = 0] = await webhooksOf(1);
     const [one, other] = processes;
 
-    expect(await kindOf(one.send(id))).to.equal("made");
-    expect(await other.send(id)).to.deep.equal({
+    expect(await kindOf(one(id))).to.equal("made");
+    expect(await other(id)).to.deep.equal({
       kind: "tooMany",
       reason: "A webhook is tested at most once a second. Try again in 1 second.",
       retryAfterSeconds: 1,
     });
     await scene.core.sql("UPDATE svc.tests SET started_at = started_at - interval '1 second'");
-    expect(await kindOf(other.send(id))).to.equal("made");
+    expect(await kindOf(other(id))).to.equal("made");
   });
 
   it("forgets tests of the future: the database's clock has gone back", async () => {
     const [id = 0] = await webhooksOf(1);
-    expect(await kindOf(processes[0].send(id))).to.equal("made");
+    expect(await kindOf(processes[0](id))).to.equal("made");
     await scene.core.sql(
       "UPDATE svc.tests SET started_at = started_at + interval '1 hour', ends_at = ends_at + interval '1 hour'",
     );
 
-    expect(await kindOf(processes[1].send(id))).to.equal("tooMany");
-    expect(await kindOf(processes[1].send(id))).to.equal("made");
+    expect(await kindOf(processes[1](id))).to.equal("tooMany");
+    expect(await kindOf(processes[1](id))).to.equal("made");
   });
 
   it("has two tests of a user at a time over all processes, and others beside them", async () => {
     doesHang = true;
     const ids = await webhooksOf(6);
     const [other = 0] = await webhooksOf(1);
-    const asked = ids.map((id, index) => kindOf((processes[index % 2] as TestDeliveries).send(id)));
+    const asked = ids.map((id, index) => kindOf((processes[index % 2] as TestWebhook)(id)));
     await until(() => hanging.length === 2, { what: "two tests under way" });
     const kinds: string[] = [];
     for (const one of asked) void one.then((kind) => kinds.push(kind));
@@ -83,22 +79,22 @@ describe("createTestDeliveries", () => {
 
     expect(kinds).to.deep.equal(["tooMany", "tooMany", "tooMany", "tooMany"]);
     doesHang = false;
-    expect(await kindOf(processes[0].send(other))).to.equal("made");
+    expect(await kindOf(processes[0](other))).to.equal("made");
     for (const end of hanging) end();
     expect((await Promise.all(asked)).filter((kind) => kind === "made")).to.have.length(2);
     await scene.core.sql("UPDATE svc.tests SET started_at = started_at - interval '1 second'");
-    expect(await kindOf(processes[1].send(ids[5] ?? 0))).to.equal("made");
+    expect(await kindOf(processes[1](ids[5] ?? 0))).to.equal("made");
   });
 
   it("counts no test of a process that has died", async () => {
     doesHang = true;
     const [first = 0, second = 0, third = 0] = await webhooksOf(3);
-    void processes[0].send(first);
-    void processes[0].send(second);
+    void processes[0](first);
+    void processes[0](second);
     await until(() => hanging.length === 2, { what: "two tests under way" });
     doesHang = false;
 
-    const refused = await processes[1].send(third);
+    const refused = await processes[1](third);
     const seconds = refused.kind === "tooMany" ? refused.retryAfterSeconds : 0;
     // What a process leaves that was stopped: for the time-out, and 15 s.
     expect(seconds).to.be.within(40, 45);
@@ -107,18 +103,18 @@ describe("createTestDeliveries", () => {
       `A user has at most 2 tests at a time, and so many are still going on. Try again in ${seconds} seconds.`,
     );
     await scene.core.sql("UPDATE svc.tests SET ends_at = ends_at - interval '45 seconds'");
-    expect(await kindOf(processes[1].send(third))).to.equal("made");
+    expect(await kindOf(processes[1](third))).to.equal("made");
     for (const end of hanging) end();
   });
 
   it("keeps no row of tests that are over for long", async () => {
     const ids = await webhooksOf(2);
-    await processes[0].send(ids[0] ?? 0);
+    await processes[0](ids[0] ?? 0);
     await scene.core.sql(
       "UPDATE svc.tests SET ends_at = ends_at - interval '2 minutes', started_at = started_at - interval '2 minutes'",
     );
 
-    await processes[0].send(ids[1] ?? 0);
+    await processes[0](ids[1] ?? 0);
 
     expect(await scene.core.sql("SELECT subscription_id AS id FROM svc.tests")).to.deep.equal([
       { id: ids[1] },
