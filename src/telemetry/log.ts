@@ -34,7 +34,7 @@ export function createLog({
       base: null,
       timestamp: pino.stdTimeFunctions.isoTime,
       formatters: { level: (label) => ({ level: label }), log: withoutNestedSecrets },
-      serializers: { err: loggedError },
+      serializers: { err: (error: unknown) => loggedError(error) },
       // The keys are a second line of defence: no part of the service logs them.
       redact: { paths: secretKeys, censor },
     },

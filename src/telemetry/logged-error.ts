@@ -22,11 +22,7 @@ const facts = ["code", "severity", "schema", "table", "column", "constraint", "r
 const deepest = 5;
 
 /** Returns the loggable parts of a thrown value; for a value that is not an error, its text. */
-export function loggedError(thrown: unknown): LoggedError {
-  return toLogged(thrown, 1);
-}
-
-function toLogged(thrown: unknown, depth: number): LoggedError {
+export function loggedError(thrown: unknown, depth = 1): LoggedError {
   if (!(thrown instanceof Error)) return { type: typeof thrown, message: messageOf(thrown) };
   const { cause } = thrown;
   const errors: readonly unknown[] = thrown instanceof AggregateError ? thrown.errors : [];
@@ -36,10 +32,10 @@ function toLogged(thrown: unknown, depth: number): LoggedError {
     message: messageOf(thrown),
     ...factsOf(thrown),
     stack: framesOf(thrown),
-    ...(cause === undefined || isDeep ? {} : { cause: toLogged(cause, depth + 1) }),
+    ...(cause === undefined || isDeep ? {} : { cause: loggedError(cause, depth + 1) }),
     ...(errors.length === 0 || isDeep
       ? {}
-      : { errors: errors.slice(0, deepest).map((error) => toLogged(error, depth + 1)) }),
+      : { errors: errors.slice(0, deepest).map((error) => loggedError(error, depth + 1)) }),
   };
 }
 
