@@ -65,23 +65,20 @@ export interface AuditPosition {
   readonly isBackwards: boolean;
 }
 
-/** Reads rows from a position on, newest first; backwards the oldest first. */
-export async function readAudit(sql: Sql, page: AuditPage): Promise<readonly AuditRow[]> {
-  const { text, values } = queryOf(page);
-  return sql<AuditRow>(text, values);
-}
-
 interface AuditPage {
   readonly filter: AuditFilter;
   readonly position: AuditPosition | undefined;
   readonly take: number;
 }
 
-/** Builds a query with only the given conditions, so that the planner sees them. */
-function queryOf({ filter: { since, until, action, actor, subject }, position, take }: AuditPage): {
-  readonly text: string;
-  readonly values: readonly unknown[];
-} {
+/**
+ * Reads rows from a position on, newest first; backwards the oldest first. The statement has only
+ * the given conditions, so that the planner sees them.
+ */
+export async function readAudit(
+  sql: Sql,
+  { filter: { since, until, action, actor, subject }, position, take }: AuditPage,
+): Promise<readonly AuditRow[]> {
   const [comparison, direction] = position?.isBackwards === true ? [">", "ASC"] : ["<", "DESC"];
   const values: unknown[] = [];
   const place = (value: unknown): string => `$${values.push(value)}`;
@@ -104,7 +101,7 @@ function queryOf({ filter: { since, until, action, actor, subject }, position, t
     ${conditions.length === 0 ? "" : `WHERE ${conditions.join(" AND ")}`}
     ORDER BY occurred_at ${direction}, id ${direction}
     LIMIT ${place(take)}`;
-  return { text, values };
+  return sql<AuditRow>(text, values);
 }
 
 /** Presents the whole row, for machines. */
