@@ -34,7 +34,7 @@ export async function sendInSpan({
   send,
 }: {
   readonly tracing: Tracing;
-  readonly delivery: TracedDelivery;
+  readonly delivery: DeliveryInFlight;
   readonly post: Post;
   /** Never rejects. */
   readonly send: (post: Post) => Promise<SendResult>;
@@ -55,16 +55,11 @@ export async function sendInSpan({
   return sent;
 }
 
-type TracedDelivery = Pick<
-  DeliveryInFlight,
-  "uuid" | "eventUuid" | "resource" | "attempt" | "traceparent"
->;
-
 /**
  * Begins the span of a POST. It names only host, port and scheme of the URL: path and query are
  * often secret.
  */
-function beginAttempt(tracing: Tracing, delivery: TracedDelivery, url: string): Span {
+function beginAttempt(tracing: Tracing, delivery: DeliveryInFlight, url: string): Span {
   const { uuid, eventUuid, resource, attempt, traceparent } = delivery;
   const start = { name: "POST webhook", kind: "client", parent: traceparentOf({ traceparent }) } as const;
   if (!tracing.isOn) return tracing.begin(start);
