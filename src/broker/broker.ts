@@ -32,7 +32,6 @@ export interface IncomingMessage {
   requeue(): void;
 }
 
-/** Options of a consumer. */
 export interface ConsumeOptions {
   readonly queue: string;
   /** Most messages that are handed out and not settled. */
@@ -40,7 +39,6 @@ export interface ConsumeOptions {
   readonly onMessage: (message: IncomingMessage) => void;
 }
 
-/** A running consumer. */
 export interface Consumption {
   /** Stops the hand-out of messages. Those in flight can still be settled. */
   stop(): Promise<void>;

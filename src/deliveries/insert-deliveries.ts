@@ -51,7 +51,6 @@ export interface Insertion {
   readonly knownAt?: KnownAt | undefined;
 }
 
-/** Result of `insertDeliveries`. */
 export interface Inserted {
   /** Whether nothing was written, because the subscribers may have changed. */
   readonly isStale: boolean;

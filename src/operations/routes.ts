@@ -24,7 +24,6 @@ import { haveAllReloaded, reloadAll, type Answer } from "./reload-all.ts";
 import { faultInFile, faultOf, type ShownFault } from "./shown-fault.ts";
 import { readStats } from "./stats.ts";
 
-/** Dependencies of the routes of operators. */
 export interface OperationRoutesOptions extends PostOptions, ListsOptions {
   /** The configuration in use. */
   readonly configuration: {

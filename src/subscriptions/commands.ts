@@ -15,7 +15,6 @@ import { loadSecretKey } from "../config/secret-key.ts";
 import { createSecretBox, keyIdOf, type SecretBox } from "./secret.ts";
 import { reencryptSecrets, replaceUnreadable, type UnreadableSecret } from "./stored-secrets.ts";
 
-/** Dependencies of the commands: the opening of the database, and the terminal. */
 export type SubscriptionCommandsOptions = CommandOptions<CommandContext & { readonly config: KeyConfig }>;
 
 /** The settings of the key that encrypts webhook secrets. */

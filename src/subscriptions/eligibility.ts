@@ -81,7 +81,6 @@ export interface Eligibility {
   ): Promise<readonly (boolean | undefined)[]>;
 }
 
-/** Options of `createEligibility`. */
 export interface EligibilityOptions {
   readonly definitions: Definitions;
   readonly access: Pick<AccessConditions, "readFilter">;
@@ -90,7 +89,6 @@ export interface EligibilityOptions {
   readonly log: Log;
 }
 
-/** Creates the decision of one configuration. */
 export function createEligibility(options: EligibilityOptions): Eligibility {
   const { definitions, access } = options;
   /** Time until which a resource's filter is not applied after a failure, by resource. */

@@ -75,7 +75,6 @@ export interface SubscriberFinder {
   forget(): void;
 }
 
-/** Options of `createSubscriberFinder`. */
 export interface SubscriberFinderOptions {
   readonly sql: Sql;
   readonly eligibility: Pick<Eligibility, "isCostly" | "hasFilter" | "readerSelectorOf" | "judge">;

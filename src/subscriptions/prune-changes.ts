@@ -22,7 +22,6 @@ export const pruneChangesText = `
   SELECT pg_current_snapshot()::text AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs",
     (SELECT count(*)::int FROM gone) AS count`;
 
-/** Options of `createChangesPruner`. */
 export interface ChangesPrunerOptions {
   readonly sql: Sql;
   readonly log: Log;

@@ -28,7 +28,6 @@ import {
   type OwnSubscription,
 } from "./subscription.ts";
 
-/** Dependencies of the routes of webhooks. */
 export interface SubscriptionRoutesOptions extends PostOptions, Omit<ListsOptions, "listTurns"> {
   /** Returns the rules for the subscriptions of a user. */
   readonly rulesFor: (caller: Caller) => SubscriptionRules;

@@ -100,7 +100,6 @@ const deleteText = `
   )
   SELECT id FROM gone`;
 
-/** Creates the store of subscriptions. */
 export function createSubscriptionStore({
   sql: ownSql,
   transact,

@@ -30,7 +30,6 @@ export function laneShares(slots: number): Readonly<Record<Lane, number>> {
   return { first: Math.max(1, slots - retry), retry };
 }
 
-/** Creates the slots of both lanes. */
 export function createLaneSlots({ concurrency, perReceiver, sharedSlots, now }: LaneSlotsOptions): LaneSlots {
   const shares = laneShares(concurrency);
   const userShares = laneShares(Math.floor(concurrency / 2));

@@ -31,7 +31,6 @@ export interface Post {
   readonly body: readonly Uint8Array[];
 }
 
-/** Result of an exchange. */
 export type ExchangeResult =
   /** The whole response was read; the connection can be used again. */
   | { readonly kind: "complete" }

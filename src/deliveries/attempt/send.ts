@@ -23,7 +23,6 @@ const unmadeReasons = {
   "look-up": "Other names of the same user were being looked up.",
 } as const;
 
-/** Result of `send`. */
 export type SendResult =
   | { readonly kind: "made"; readonly result: AttemptResult }
   /**

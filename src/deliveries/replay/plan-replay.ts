@@ -3,7 +3,6 @@ import type { Eligibility } from "../../subscriptions/eligibility.ts";
 import { findReplayed, rangeOf, type ReplayedSubscription } from "./find-replayed.ts";
 import type { AskedReplay } from "./replay.ts";
 
-/** Plan of a replay. */
 export interface ReplayPlan {
   /** Ids of the event after which the replay begins, and of the last event that it reads. */
   readonly after: string;

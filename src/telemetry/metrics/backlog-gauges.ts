@@ -33,7 +33,6 @@ export const countLimit = 10_001;
 
 const bound = `Counted up to ${countLimit}. The same for every process on the database: take the maximum, not the sum.`;
 
-/** Creates the gauges of the backlog, without values. */
 export function createBacklogMetrics(registry: Registry) {
   const registers = [registry];
   const captured = new Counter({

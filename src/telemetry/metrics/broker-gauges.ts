@@ -1,7 +1,6 @@
 import { Gauge, type Registry } from "prom-client";
 import { addLiveGauge } from "./live-gauge.ts";
 
-/** Creates the gauges of the broker. */
 export function createBrokerMetrics(registry: Registry) {
   const depths = new Gauge({
     name: "svc_queue_messages",

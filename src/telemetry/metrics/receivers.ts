@@ -10,7 +10,6 @@ export interface BreakerCounts {
   readonly halfOpen: number;
 }
 
-/** Creates the gauges of the receivers. */
 export function createReceiverMetrics(registry: Registry) {
   let counts: (() => BreakerCounts) | undefined;
   addLiveGauges({
