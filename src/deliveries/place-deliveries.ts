@@ -46,8 +46,6 @@ const faultMs = 2_000;
 /** Gap between manual retries of one subscription that were refused together. */
 const urgentGapMs = 100;
 
-type TakenSubscription = NonNullable<TakenDelivery["subscription"]>;
-
 /**
  * Starts the attempts of deliveries that were taken from the queue, or cancels, fails or puts them
  * back. Rejects when no user can be judged now: all deliveries are then due again in a moment.
@@ -123,15 +121,12 @@ async function eligibleOf(
     some: readonly TakenDelivery[],
     which: SnapshotColumn,
   ): Promise<ReadonlyMap<TakenDelivery, boolean | undefined>> => {
-    const subscribed = some.filter(({ subscription }) => subscription !== null);
-    const verdicts = await eligibility.judge(
-      subscribed.map(({ eventId, resource, ownerId, subscription }) => ({
-        event: { id: eventId, resource, owner_id: ownerId },
-        user: (subscription as TakenSubscription).user,
-      })),
-      which,
-    );
-    return new Map(subscribed.map((delivery, index) => [delivery, verdicts[index]]));
+    const pairs = some.flatMap((delivery) => {
+      const { eventId: id, resource, ownerId: owner_id, subscription } = delivery;
+      return subscription ? [{ delivery, event: { id, resource, owner_id }, user: subscription.user }] : [];
+    });
+    const verdicts = await eligibility.judge(pairs, which);
+    return new Map(pairs.map(({ delivery }, index) => [delivery, verdicts[index]]));
   };
   const verdicts = await verdictsOf(deliveries, "snapshot");
   const showing = deliveries.filter(({ hasPrevious }) => hasPrevious);
