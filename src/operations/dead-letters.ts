@@ -17,8 +17,7 @@ export const deadLetterShape = fixedShape([], {
   own: { webhook_id: (text) => idFault("webhook id", text) },
 });
 
-const confirmedText = `
-  SELECT id, user_id AS "userId", dead_lettered_at AS "at" FROM svc.deliveries WHERE id = ANY($1::bigint[])`;
+const confirmedText = `SELECT id, dead_lettered_at AS at FROM svc.deliveries WHERE id = ANY($1::bigint[])`;
 
 /**
  * Reads a page of deliveries without attempts left, the newest first. Each is a message on
@@ -58,12 +57,12 @@ export async function readDeadLetters(
   });
   const page = cursorPage(rows, { position, take: perPage, valuesOf: ({ id }) => [id] });
   const ids = page.rows.map(({ id }) => id);
-  const confirmed = await sql<{ id: string; userId: number; at: Date | null }>(confirmedText, [ids]);
-  const byId = new Map(confirmed.map((one) => [one.id, one]));
-  const data = page.rows.map((row) => {
-    const { userId: owner, at } = byId.get(row.id) ?? {};
-    const deadLetteredAt = formatDateTime(at ?? null);
-    return { ...presentDelivery(row), user_id: owner ?? null, dead_lettered_at: deadLetteredAt };
-  });
+  const confirmed = await sql<{ id: string; at: Date | null }>(confirmedText, [ids]);
+  const times = new Map(confirmed.map(({ id, at }) => [id, at]));
+  const data = page.rows.map((row) => ({
+    ...presentDelivery(row),
+    user_id: row.userId,
+    dead_lettered_at: formatDateTime(times.get(row.id) ?? null),
+  }));
   return cursorEnvelope({ data, ...cursorsAround(page, cursors, binding), perPage, url });
 }
