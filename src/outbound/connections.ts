@@ -5,7 +5,7 @@ import type { LookupFunction } from "node:net";
 import { performance } from "node:perf_hooks";
 import type { Duplex } from "node:stream";
 import { TargetRefusedError } from "./outbound-errors.ts";
-import { createSharedLookup, type Asker, type AddressLookup, type ConnectionTimes } from "./shared-lookup.ts";
+import type { Asker, AddressLookup, ConnectionTimes } from "./shared-lookup.ts";
 import type { TargetPolicy } from "./targets.ts";
 
 /** Agents for requests that name their `asker` in the options. The default asker is user 0. */
@@ -43,12 +43,12 @@ export function createAgents({
   policy,
   keepAlive,
   maxSockets,
-  lookup = createSharedLookup(),
+  lookup,
 }: {
   readonly policy: TargetPolicy;
   readonly keepAlive: boolean;
   readonly maxSockets: number;
-  readonly lookup?: AddressLookup;
+  readonly lookup: AddressLookup;
 }): Agents {
   const options = {
     keepAlive,

@@ -3,6 +3,7 @@ import { request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { expect } from "chai";
 import { createAgents, type Agents } from "../../src/outbound/connections.ts";
+import { createSharedLookup } from "../../src/outbound/shared-lookup.ts";
 import { TargetRefusedError } from "../../src/outbound/outbound-errors.ts";
 import { createTargetPolicy } from "../../src/outbound/targets.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
@@ -13,7 +14,12 @@ describe("createAgents", () => {
 
   beforeEach(async () => {
     receiver = await startReceiver();
-    agents = createAgents({ policy: createTargetPolicy([]), keepAlive: true, maxSockets: 1 });
+    agents = createAgents({
+      policy: createTargetPolicy([]),
+      keepAlive: true,
+      maxSockets: 1,
+      lookup: createSharedLookup(),
+    });
   });
   afterEach(async () => {
     agents.http.destroy();
@@ -42,7 +48,12 @@ describe("createAgents", () => {
   for (const autoSelectFamily of [true, false]) {
     it(`connects to the allowed address of a name, asked for ${autoSelectFamily ? "all" : "one"}`, async () => {
       const policy = createTargetPolicy(["127.0.0.0/8"]);
-      const { http: agent } = createAgents({ policy, keepAlive: false, maxSockets: 1 });
+      const { http: agent } = createAgents({
+        policy,
+        keepAlive: false,
+        maxSockets: 1,
+        lookup: createSharedLookup(),
+      });
       setFamilies(agent, autoSelectFamily);
 
       const sent = httpRequest({ host: "localhost", port: receiver.port, agent }).end();
