@@ -69,11 +69,6 @@ export function requireScope(ctx: ApiContext, needed: string): void {
   });
 }
 
-/** Throws 403 `user.forbidden` unless the user is an admin. */
-export function requireAdmin(ctx: ApiContext): void {
-  if (!ctx.state.caller.isAdmin) throw unauthorizedError("user.forbidden");
-}
-
 /** Throws 403 `token.scope` unless the token allows the request's method on the resource. */
 export function requireResourceScope(ctx: ApiContext, resource: string): void {
   if (ctx.method === "OPTIONS") return;
@@ -82,7 +77,8 @@ export function requireResourceScope(ctx: ApiContext, resource: string): void {
 }
 
 /**
- * Checks the scope on every route of a router, by `scopeTable`. Call it when all routes are added.
+ * Checks the scope on every route of a router, by `scopeTable`. Where that is `admin`, the user
+ * must be an admin too. Call it when all routes are added.
  *
  * @param isAdminSomewhere Whether the user is an admin, of at least one resource, when the token is
  *   not limited.
@@ -106,6 +102,7 @@ export function guardRoutes(
     const makesSubscription = path.startsWith("/webhooks") && ["POST", "PUT", "PATCH"].includes(method);
     const check: ApiMiddleware = (ctx, next) => {
       requireScope(ctx, needed);
+      if (needed === "admin" && !ctx.state.caller.isAdmin) throw unauthorizedError("user.forbidden");
       if (makesSubscription && ctx.state.caller.isLimited === true && isAdminSomewhere(ctx))
         requireScope(ctx, "admin");
       return next();

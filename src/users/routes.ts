@@ -1,6 +1,6 @@
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
-import { requireAdmin, requireScope } from "../http/scope-check.ts";
+import { requireScope } from "../http/scope-check.ts";
 import { paramOf, type ApiContext, type ApiRouter } from "../http/state.ts";
 import type { PostOptions } from "../http/idempotency.ts";
 import { urlBelow } from "../http/url-of.ts";
@@ -70,17 +70,15 @@ export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): v
   });
 }
 
-/** Adds `users` (docs/authentication.md, "Users"), for admins. */
+/** Adds `users` (docs/authentication.md, "Users"), for admins only: see `guardRoutes`. */
 export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): void {
   const { users, issuer, bodyLimitBytes } = options;
 
   router.get("/users", async (ctx) => {
-    requireAdmin(ctx);
     ctx.body = await answerOwnList(ctx, allUsers, options);
   });
 
   router.post("/users", async (ctx) => {
-    requireAdmin(ctx);
     const body = await readJsonBody(ctx, bodyLimitBytes);
     if (body["subject"] !== undefined) requireScope(ctx, subjectScope);
     await options.answerPost(ctx, {
@@ -98,12 +96,10 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
   });
 
   router.get("/users/:id", async (ctx) => {
-    requireAdmin(ctx);
     ctx.body = presentUser(await getUser(ctx, users));
   });
 
   const change = async (ctx: ApiContext): Promise<void> => {
-    requireAdmin(ctx);
     const { id } = await getUser(ctx, users);
     const body = await readJsonBody(ctx, bodyLimitBytes);
     const given = await readUserBody(body, { isNew: false, hasSubjects: issuer !== undefined });
@@ -119,7 +115,6 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
   router.patch("/users/:id", change);
 
   router.get("/users/:id/tokens", async (ctx) => {
-    requireAdmin(ctx);
     const { id } = await getUser(ctx, users);
     ctx.body = await answerOwnList(ctx, tokensOf(id), options);
   });
@@ -136,15 +131,13 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
   });
 
   router.post("/users/:id/tokens", async (ctx) => {
-    requireAdmin(ctx);
     const { id } = await getUser(ctx, users);
     await answerNewToken(ctx, id, options);
   });
 }
 
-/** Finds the token of the user in the path, for an admin. */
+/** Finds the token of the user in the path. */
 async function findTokenOf(ctx: ApiContext, tokens: TokenProvider): Promise<TokenInfo> {
-  requireAdmin(ctx);
   return findToken(tokens, userIdOf(ctx), idOf(paramOf(ctx, "tokenId")));
 }
 
