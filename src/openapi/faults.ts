@@ -1,5 +1,6 @@
 import { errorStatus, type ErrorCode } from "../kit/errors.ts";
 import { schemaNamed, type JsonSchema } from "./json-schema.ts";
+import type { Operation } from "./operation.ts";
 
 /** Error codes of every request. */
 const ofEvery: readonly ErrorCode[] = [
@@ -36,17 +37,18 @@ const ofKey: readonly ErrorCode[] = [
   "record.too_large",
 ];
 
-/** Returns every error code of a request. */
+/** Returns every error code of an operation. */
 export function faultsOf(
-  own: readonly ErrorCode[],
-  has: Readonly<Record<"token" | "scope" | "jwts" | "body" | "key", boolean>>,
+  { scope, body, errors = [] }: Operation,
+  { takesJwts, takesKey }: { readonly takesJwts: boolean; readonly takesKey: boolean },
 ): readonly ErrorCode[] {
-  const scope: readonly ErrorCode[] = has.scope ? ["token.scope"] : [];
-  const token = has.token ? [...ofToken, ...(has.jwts ? ofJwt : []), ...scope] : [];
+  const ofScope: readonly ErrorCode[] = scope === "any" ? [] : ["token.scope"];
+  const ofAdmin: readonly ErrorCode[] = scope === "admin" ? ["user.forbidden"] : [];
   // Every operation refuses parameters of lists that it does not take.
-  const parameters: readonly ErrorCode[] = has.token ? ["validation.failed"] : [];
-  const sent = [...(has.body ? ofBody : []), ...(has.key ? ofKey : [])];
-  return [...new Set([...ofEvery, ...token, ...parameters, ...sent, ...own])];
+  const parameters: readonly ErrorCode[] = ["validation.failed"];
+  const token = [...ofToken, ...(takesJwts ? ofJwt : []), ...ofScope, ...ofAdmin, ...parameters];
+  const sent = [...(body === undefined ? [] : ofBody), ...(takesKey ? ofKey : [])];
+  return [...new Set([...ofEvery, ...(scope === "none" ? [] : token), ...sent, ...errors])];
 }
 
 const message: JsonSchema = { type: "string", description: "A sentence that says what was wrong." };

@@ -1,4 +1,3 @@
-import { includesScope } from "../kit/scopes.ts";
 import { exampleOf } from "./examples.ts";
 import { faultResponses, faultsOf } from "./faults.ts";
 import type { JsonSchema } from "./json-schema.ts";
@@ -24,15 +23,9 @@ export function renderPaths(
   const paths: Record<string, Record<string, JsonSchema>> = {};
   const shared: Record<string, JsonSchema> = {};
   for (const operation of operations) {
-    const { errors = [], scope, method, path, body } = operation;
-    const codes = faultsOf(errors, {
-      token: scope !== "none",
-      scope: !includesScope([], scope) && scope !== "any" && scope !== "none",
-      jwts: rendering.takesJwts,
-      body: body !== undefined,
-      key: takesKey(operation),
-    });
-    const faults = faultResponses(codes);
+    const { method, path } = operation;
+    const { takesJwts } = rendering;
+    const faults = faultResponses(faultsOf(operation, { takesJwts, takesKey: takesKey(operation) }));
     for (const { name, response } of faults) shared[name] = response;
     const responses = {
       ...answersOf(operation, rendering),

@@ -171,7 +171,6 @@ export function operationOperations({ maxPerPage }: { readonly maxPerPage: numbe
         },
       }),
       answers: { 200: { description: "A page.", schema: cursorPageSchema(schemaNamed("AuditEntry")) } },
-      errors: ["user.forbidden"],
     },
     {
       ...admin,
@@ -194,7 +193,6 @@ export function operationOperations({ maxPerPage }: { readonly maxPerPage: numbe
           },
         },
       },
-      errors: ["user.forbidden"],
     },
     {
       ...admin,
@@ -203,7 +201,6 @@ export function operationOperations({ maxPerPage }: { readonly maxPerPage: numbe
       id: "svc.configuration.show",
       summary: "Shows the configuration in effect, without secrets",
       answers: { 200: { description: "Of the process that answers.", schema: schemaNamed("Configuration") } },
-      errors: ["user.forbidden"],
     },
     reloadOperation,
   ];
@@ -218,5 +215,4 @@ const reloadOperation: Operation = {
   body: { schema: emptyObject, isOptional: true },
   parameters: idempotencyKey,
   answers: { 200: { description: "What became of it.", schema: schemaNamed("Reload") } },
-  errors: ["user.forbidden"],
 };

@@ -112,7 +112,7 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
     parameters: [idParameter],
     body: { schema: schemaNamed("User.update"), example: { name: "Ada" }, isOptional: true },
     answers: { 200: user },
-    errors: ["user.forbidden", "user.not_found", "user.last_admin"],
+    errors: ["user.not_found", "user.last_admin"],
   } as const;
   return [
     {
@@ -124,7 +124,6 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
       description: listRemarks(userShape),
       parameters: listParameters(userShape, { maxPerPage, count: "exact" }),
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("User.listed")) } },
-      errors: ["user.forbidden"],
     },
     {
       ...common,
@@ -138,7 +137,6 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
       },
       parameters: idempotencyKey,
       answers: { 201: { ...user, headers: ["Location"] } },
-      errors: ["user.forbidden"],
     },
     {
       ...common,
@@ -148,7 +146,7 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
       summary: "Shows a user",
       parameters: [idParameter],
       answers: { 200: user },
-      errors: ["user.forbidden", "user.not_found"],
+      errors: ["user.not_found"],
     },
     { ...update, method: "put", id: "svc.users.update" },
     { ...update, method: "patch", id: "svc.users.patch" },
@@ -169,7 +167,7 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       description: listRemarks(tokenShape),
       parameters: [idParameter, ...listParameters(tokenShape, { maxPerPage, count: "exact" })],
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Token.listed")) } },
-      errors: ["user.forbidden", "user.not_found"],
+      errors: ["user.not_found"],
     },
     {
       ...common,
@@ -179,7 +177,7 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       id: "svc.users.createToken",
       summary: "Makes a token of a user's",
       parameters: [idParameter, ...idempotencyKey],
-      errors: ["user.forbidden", "user.not_found"],
+      errors: ["user.not_found"],
     },
     {
       ...common,
@@ -189,7 +187,7 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       summary: "Shows a user's token, without its text",
       parameters: [idParameter, pathParameter("tokenId", idParameter.schema, 1)],
       answers: { 200: { description: "The token.", schema: schemaNamed("Token") } },
-      errors: ["user.forbidden", "user.not_found", "token.not_found"],
+      errors: ["user.not_found", "token.not_found"],
     },
     {
       ...common,
@@ -199,7 +197,7 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       summary: "Revokes a user's token, and those that were made with it",
       parameters: [idParameter, pathParameter("tokenId", idParameter.schema, 1)],
       answers: { 204: { description: "It is revoked." } },
-      errors: ["user.forbidden", "user.not_found", "token.not_found"],
+      errors: ["user.not_found", "token.not_found"],
     },
   ];
 }
