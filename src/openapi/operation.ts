@@ -43,6 +43,17 @@ export interface Operation {
   readonly errors?: readonly ErrorCode[];
 }
 
+/** The parts that the operations of a section share. */
+type Shared = Pick<Operation, "tag" | "scope">;
+
+/** An operation without what its section shares. */
+export type SectionOperation = Omit<Operation, keyof Shared> & Partial<Shared>;
+
+/** Returns the operations of a section. An operation may have a scope of its own. */
+export function sectionOf(shared: Shared, operations: readonly SectionOperation[]): readonly Operation[] {
+  return operations.map((operation) => ({ ...shared, ...operation }));
+}
+
 /** Returns the parameter `{name}` of a path. */
 export function pathParameter(name: string, schema: JsonSchema, example: unknown): Parameter {
   return { name, in: "path", required: true, schema, example };

@@ -3,7 +3,7 @@ import { deliveryShape } from "../../deliveries/list-filter.ts";
 import { listSchema } from "../envelopes.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks, ofWebhook, type OwnParameters } from "../list-parameters.ts";
-import { idParameter, pathParameter, type Operation } from "../operation.ts";
+import { idParameter, pathParameter, sectionOf, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime, rowId, text, uuid, whole } from "../value-schemas.ts";
 
@@ -112,11 +112,9 @@ export function deliverySchemas(): Readonly<Record<string, JsonSchema>> {
 
 /** The operations of `webhook-deliveries`. */
 export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
-  const common = { tag: "Deliveries", scope: "webhooks" } as const;
   const id = pathParameter("id", rowId, 1);
-  return [
+  return sectionOf({ tag: "Deliveries", scope: "webhooks" }, [
     {
-      ...common,
       method: "get",
       path,
       id: "svc.deliveries.list",
@@ -126,7 +124,6 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Delivery.listed")) } },
     },
     {
-      ...common,
       method: "get",
       path: `${path}/{id}`,
       id: "svc.deliveries.show",
@@ -136,7 +133,6 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
       errors: ["delivery.not_found"],
     },
     {
-      ...common,
       method: "post",
       path: `${path}/{id}/retry`,
       id: "svc.deliveries.retry",
@@ -150,7 +146,6 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
       errors: ["delivery.not_found", "delivery.forbidden", "retry.refused"],
     },
     {
-      ...common,
       method: "post",
       path: "/webhooks/{id}/discard-held",
       id: "svc.webhooks.discardHeld",
@@ -165,5 +160,5 @@ export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number
       },
       errors: ["webhook.not_found"],
     },
-  ];
+  ]);
 }

@@ -3,7 +3,7 @@ import { triggers } from "../../mapping/definition.ts";
 import { cursorPageSchema } from "../envelopes.ts";
 import { objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { pageParameters } from "../list-parameters.ts";
-import { pathParameter, type Operation, type Parameter } from "../operation.ts";
+import { pathParameter, sectionOf, type Operation, type Parameter } from "../operation.ts";
 import { dateTime, text, uuid, whole } from "../value-schemas.ts";
 
 const trigger: JsonSchema = { type: "string", enum: triggers };
@@ -72,10 +72,8 @@ export function eventOperations({
   readonly maxPerPage: number;
   readonly resources: readonly string[];
 }): readonly Operation[] {
-  const common = { tag: "Events", scope: "any" } as const;
-  return [
+  return sectionOf({ tag: "Events", scope: "any" }, [
     {
-      ...common,
       method: "get",
       path: "/events",
       id: "svc.events.list",
@@ -97,7 +95,6 @@ export function eventOperations({
       errors: scope,
     },
     {
-      ...common,
       method: "get",
       path: "/events/stream",
       id: "svc.events.stream",
@@ -117,7 +114,6 @@ export function eventOperations({
       errors: scope,
     },
     {
-      ...common,
       method: "get",
       path: "/events/{uuid}",
       id: "svc.events.show",
@@ -126,5 +122,5 @@ export function eventOperations({
       answers: { 200: { description: "The event.", schema: schemaNamed("Event") } },
       errors: ["event.not_found", ...scope],
     },
-  ];
+  ]);
 }

@@ -3,7 +3,7 @@ import { deadLetterShape } from "../../operations/dead-letters.ts";
 import { cursorPageSchema } from "../envelopes.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { cursorParameters, ofWebhook } from "../list-parameters.ts";
-import type { Operation } from "../operation.ts";
+import { sectionOf, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime, text, whole } from "../value-schemas.ts";
 import { listedKeys } from "./deliveries.ts";
@@ -140,22 +140,18 @@ const action = {
 };
 const party = { schema: { ...text, examples: ["user"] }, description: "A kind, or one with an id: user:7." };
 
-const admin = { tag: "Operations", scope: "admin" } as const;
-
 /** Returns the operations for operators. */
 export function operationOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
-  return [
+  return sectionOf({ tag: "Operations", scope: "admin" }, [
     {
       method: "get",
       path: "/stats",
       id: "svc.stats",
-      tag: "Operations",
       summary: "Shows how it goes: the caller's own figures, for admins those of all",
       scope: "any",
       answers: { 200: { description: "The figures.", schema: schemaNamed("Stats") } },
     },
     {
-      ...admin,
       method: "get",
       path: "/audit",
       id: "svc.audit.list",
@@ -173,7 +169,6 @@ export function operationOperations({ maxPerPage }: { readonly maxPerPage: numbe
       answers: { 200: { description: "A page.", schema: cursorPageSchema(schemaNamed("AuditEntry")) } },
     },
     {
-      ...admin,
       method: "get",
       path: "/dead-letters",
       id: "svc.deadLetters.list",
@@ -195,24 +190,20 @@ export function operationOperations({ maxPerPage }: { readonly maxPerPage: numbe
       },
     },
     {
-      ...admin,
       method: "get",
       path: "/configuration",
       id: "svc.configuration.show",
       summary: "Shows the configuration in effect, without secrets",
       answers: { 200: { description: "Of the process that answers.", schema: schemaNamed("Configuration") } },
     },
-    reloadOperation,
-  ];
+    {
+      method: "post",
+      path: "/configuration/reload",
+      id: "svc.configuration.reload",
+      summary: "Checks the files, and has every process load them",
+      body: { schema: emptyObject, isOptional: true },
+      parameters: idempotencyKey,
+      answers: { 200: { description: "What became of it.", schema: schemaNamed("Reload") } },
+    },
+  ]);
 }
-
-const reloadOperation: Operation = {
-  ...admin,
-  method: "post",
-  path: "/configuration/reload",
-  id: "svc.configuration.reload",
-  summary: "Checks the files, and has every process load them",
-  body: { schema: emptyObject, isOptional: true },
-  parameters: idempotencyKey,
-  answers: { 200: { description: "What became of it.", schema: schemaNamed("Reload") } },
-};

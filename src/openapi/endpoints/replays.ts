@@ -4,7 +4,13 @@ import { replayShape } from "../../deliveries/replay/replay-list.ts";
 import { listSchema } from "../envelopes.ts";
 import { listParameters, listRemarks, ofWebhook, type OwnParameters } from "../list-parameters.ts";
 import { emptyObject, listOf, nullable, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
-import { idParameter, pathParameter, type Operation } from "../operation.ts";
+import {
+  idParameter,
+  pathParameter,
+  sectionOf,
+  type Operation,
+  type SectionOperation,
+} from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { dateTime, rowId, text, whole } from "../value-schemas.ts";
 
@@ -65,11 +71,9 @@ const asked: JsonSchema = {
 
 /** The operations of replays. */
 export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
-  const common = { tag: "Deliveries", scope: "webhooks" } as const;
   const id = pathParameter("id", rowId, 1);
   const replay = { description: "The replay.", schema: schemaNamed("Replay") };
-  const move = (name: string, summary: string): Operation => ({
-    ...common,
+  const move = (name: string, summary: string): SectionOperation => ({
     method: "post",
     path: `/webhook-replays/{id}/${name}`,
     id: `svc.replays.${name}`,
@@ -79,9 +83,8 @@ export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }
     answers: { 200: replay },
     errors: ["replay.not_found", "replay.conflict"],
   });
-  return [
+  return sectionOf({ tag: "Deliveries", scope: "webhooks" }, [
     {
-      ...common,
       method: "post",
       path: "/webhooks/{id}/replay",
       id: "svc.webhooks.replay",
@@ -98,7 +101,6 @@ export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }
       errors: ["webhook.not_found", "replay.conflict", "replay.refused"],
     },
     {
-      ...common,
       method: "get",
       path: "/webhook-replays",
       id: "svc.replays.list",
@@ -108,7 +110,6 @@ export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Replay.listed")) } },
     },
     {
-      ...common,
       method: "get",
       path: "/webhook-replays/{id}",
       id: "svc.replays.show",
@@ -120,5 +121,5 @@ export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }
     move("pause", "Pauses a replay"),
     move("resume", "Resumes a paused replay"),
     move("cancel", "Cancels a replay, and its deliveries that wait"),
-  ];
+  ]);
 }

@@ -10,7 +10,14 @@ import { exampleOf } from "../examples.ts";
 import { withHints } from "../hints.ts";
 import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks } from "../list-parameters.ts";
-import { pathParameter, type Operation, type OperationAnswer, type Parameter } from "../operation.ts";
+import {
+  pathParameter,
+  sectionOf,
+  type Operation,
+  type OperationAnswer,
+  type Parameter,
+  type SectionOperation,
+} from "../operation.ts";
 import { listedName } from "../record-schemas.ts";
 import { idempotencyKey, readConditions, writeConditions } from "../shared-parameters.ts";
 import type { RuleSpecs } from "../../validation/syntax.ts";
@@ -75,21 +82,21 @@ export function resourceOperations(
     id: pathParameter("id", schema, exampleOf(schema, "id")),
     record: { description: "The record.", schema: schemaNamed(name), headers: ["ETag"] },
   };
-  return [
+  return sectionOf({ tag: name, scope: `${name}:write` }, [
     listOperation(resource, definitions, maxPerPage),
     ...(supportsCreate ? [createOperation(resource)] : []),
     showOperation(resource),
     ...(supportsUpdate ? [updateOperation(resource, "put"), updateOperation(resource, "patch")] : []),
     ...(supportsDelete ? [deleteOperation(resource)] : []),
     ...(supportsCreate || supportsUpdate || supportsDelete ? [batchOperation(resource)] : []),
-  ];
+  ]);
 }
 
 function listOperation(
   { definition, path }: Resource,
   definitions: Definitions,
   maxPerPage: number,
-): Operation {
+): SectionOperation {
   const { name, count, code, searchableColumns } = definition;
   const all = listShapeOf(definition, definitions, includedBy(definition));
   // Otherwise a search is accepted, and finds every record.
@@ -98,7 +105,6 @@ function listOperation(
     method: "get",
     path,
     id: `${name}.list`,
-    tag: name,
     summary: `Lists the ${name} that the caller may read`,
     description: listRemarks(shape),
     scope: `${name}:read`,
@@ -107,14 +113,12 @@ function listOperation(
   };
 }
 
-function createOperation({ definition: { name }, path, record }: Resource): Operation {
+function createOperation({ definition: { name }, path, record }: Resource): SectionOperation {
   return {
     method: "post",
     path,
     id: `${name}.create`,
-    tag: name,
     summary: `Creates one of ${name}`,
-    scope: `${name}:write`,
     parameters: idempotencyKey,
     body: { schema: schemaNamed(`${name}.create`) },
     answers: { 201: { ...record, headers: ["ETag", "Location"] } },
@@ -122,12 +126,11 @@ function createOperation({ definition: { name }, path, record }: Resource): Oper
   };
 }
 
-function showOperation({ definition: { name }, path, id, record }: Resource): Operation {
+function showOperation({ definition: { name }, path, id, record }: Resource): SectionOperation {
   return {
     method: "get",
     path: `${path}/{id}`,
     id: `${name}.show`,
-    tag: name,
     summary: `Shows one of ${name}`,
     scope: `${name}:read`,
     parameters: [id, ...readConditions],
@@ -139,14 +142,12 @@ function showOperation({ definition: { name }, path, id, record }: Resource): Op
 function updateOperation(
   { definition: { name }, path, id, record }: Resource,
   method: "put" | "patch",
-): Operation {
+): SectionOperation {
   return {
     method,
     path: `${path}/{id}`,
     id: `${name}.${method === "put" ? "update" : "patch"}`,
-    tag: name,
     summary: `Changes the fields of one of ${name} that are sent`,
-    scope: `${name}:write`,
     parameters: [id, ...writeConditions],
     body: { schema: schemaNamed(`${name}.update`) },
     answers: { 200: record },
@@ -154,29 +155,25 @@ function updateOperation(
   };
 }
 
-function deleteOperation({ definition: { name }, path, id }: Resource): Operation {
+function deleteOperation({ definition: { name }, path, id }: Resource): SectionOperation {
   return {
     method: "delete",
     path: `${path}/{id}`,
     id: `${name}.delete`,
-    tag: name,
     summary: `Deletes one of ${name}`,
-    scope: `${name}:write`,
     parameters: [id, ...writeConditions],
     answers: { 204: { description: "It is gone." } },
     errors: [...missing, ...others, "record.referenced", "record.changed"],
   };
 }
 
-function batchOperation({ definition, path }: Resource): Operation {
+function batchOperation({ definition, path }: Resource): SectionOperation {
   const { name } = definition;
   return {
     method: "post",
     path: `${path}/batch`,
     id: `${name}.batch`,
-    tag: name,
     summary: `Makes up to ${maxOperations} writes to ${name}, all or none`,
-    scope: `${name}:write`,
     parameters: idempotencyKey,
     body: { schema: batchSchema(definition) },
     answers: { 200: { description: "One result for each.", schema: batchAnswer(name) } },

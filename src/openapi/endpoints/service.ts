@@ -1,7 +1,7 @@
 import { triggers } from "../../mapping/definition.ts";
 import { listOf, objectOf } from "../json-schema.ts";
 import { text } from "../value-schemas.ts";
-import type { Operation } from "../operation.ts";
+import { sectionOf, type Operation } from "../operation.ts";
 import { readConditions } from "../shared-parameters.ts";
 
 /**
@@ -10,12 +10,11 @@ import { readConditions } from "../shared-parameters.ts";
  * @param isPublic Whether this document needs no token.
  */
 export function serviceOperations({ isPublic }: { readonly isPublic: boolean }): readonly Operation[] {
-  return [
+  return sectionOf({ tag: "Service", scope: "none" }, [
     {
       method: "get",
       path: "/resources",
       id: "svc.resources.list",
-      tag: "Service",
       summary: "Lists the resources",
       scope: "any",
       answers: {
@@ -33,7 +32,6 @@ export function serviceOperations({ isPublic }: { readonly isPublic: boolean }):
       method: "get",
       path: "/openapi.json",
       id: "svc.openapi",
-      tag: "Service",
       summary: "Shows this document, which is the same for every token",
       scope: isPublic ? "none" : "any",
       parameters: readConditions,
@@ -50,14 +48,12 @@ export function serviceOperations({ isPublic }: { readonly isPublic: boolean }):
       method: "get",
       path: "/docs",
       id: "svc.docs",
-      tag: "Service",
       summary: "Shows a page over this document, for people",
-      scope: "none",
       parameters: readConditions,
       answers: {
         200: { description: "The page.", schema: text, mediaType: "text/html", headers: ["ETag"] },
         304: { description: "If-None-Match names it.", headers: ["ETag"] },
       },
     },
-  ];
+  ]);
 }

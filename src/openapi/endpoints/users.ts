@@ -4,7 +4,13 @@ import { bodySchema } from "../body-schemas.ts";
 import { listSchema } from "../envelopes.ts";
 import { objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks } from "../list-parameters.ts";
-import { idParameter, pathParameter, type Operation } from "../operation.ts";
+import {
+  idParameter,
+  pathParameter,
+  sectionOf,
+  type Operation,
+  type SectionOperation,
+} from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { keySchemas, text } from "../value-schemas.ts";
 
@@ -31,17 +37,8 @@ function closed(schema: JsonSchema): JsonSchema {
 /** The operations of `whoami`, `tokens` and `users`. */
 export function userOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
   return [
-    {
-      method: "get",
-      path: "/whoami",
-      id: "svc.whoami",
-      tag: "Tokens",
-      summary: "Shows the token's user",
-      scope: "any",
-      answers: { 200: { description: "The user.", schema: schemaNamed("Caller") } },
-    },
-    ...tokenOperations(maxPerPage),
-    ...adminOperations(maxPerPage),
+    ...sectionOf({ tag: "Tokens", scope: "any" }, tokenOperations(maxPerPage)),
+    ...sectionOf({ tag: "Users", scope: "admin" }, adminOperations(maxPerPage)),
   ];
 }
 
@@ -56,11 +53,16 @@ const newToken = {
   },
 } as const;
 
-function tokenOperations(maxPerPage: number): readonly Operation[] {
-  const common = { tag: "Tokens", scope: "any" } as const;
+function tokenOperations(maxPerPage: number): readonly SectionOperation[] {
   return [
     {
-      ...common,
+      method: "get",
+      path: "/whoami",
+      id: "svc.whoami",
+      summary: "Shows the token's user",
+      answers: { 200: { description: "The user.", schema: schemaNamed("Caller") } },
+    },
+    {
       method: "get",
       path: "/tokens",
       id: "svc.tokens.list",
@@ -70,7 +72,6 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("Token.listed")) } },
     },
     {
-      ...common,
       ...newToken,
       method: "post",
       path: "/tokens",
@@ -80,7 +81,6 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
       errors: ["token.scope", "token.refused"],
     },
     {
-      ...common,
       method: "get",
       path: "/tokens/{id}",
       id: "svc.tokens.show",
@@ -90,7 +90,6 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
       errors: ["token.not_found"],
     },
     {
-      ...common,
       method: "delete",
       path: "/tokens/{id}",
       id: "svc.tokens.delete",
@@ -102,11 +101,9 @@ function tokenOperations(maxPerPage: number): readonly Operation[] {
   ];
 }
 
-function adminOperations(maxPerPage: number): readonly Operation[] {
-  const common = { tag: "Users", scope: "admin" } as const;
+function adminOperations(maxPerPage: number): readonly SectionOperation[] {
   const user = { description: "The user.", schema: schemaNamed("User") };
   const update = {
-    ...common,
     path: "/users/{id}",
     summary: "Changes the fields of a user that are sent",
     parameters: [idParameter],
@@ -116,7 +113,6 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
   } as const;
   return [
     {
-      ...common,
       method: "get",
       path: "/users",
       id: "svc.users.list",
@@ -126,7 +122,6 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
       answers: { 200: { description: "A page.", schema: listSchema(schemaNamed("User.listed")) } },
     },
     {
-      ...common,
       method: "post",
       path: "/users",
       id: "svc.users.create",
@@ -139,7 +134,6 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
       answers: { 201: { ...user, headers: ["Location"] } },
     },
     {
-      ...common,
       method: "get",
       path: "/users/{id}",
       id: "svc.users.show",
@@ -154,12 +148,10 @@ function adminOperations(maxPerPage: number): readonly Operation[] {
   ];
 }
 
-function tokensOfUsers(maxPerPage: number): readonly Operation[] {
-  const common = { tag: "Users", scope: "admin" } as const;
+function tokensOfUsers(maxPerPage: number): readonly SectionOperation[] {
   const path = "/users/{id}/tokens";
   return [
     {
-      ...common,
       method: "get",
       path,
       id: "svc.users.listTokens",
@@ -170,7 +162,6 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       errors: ["user.not_found"],
     },
     {
-      ...common,
       ...newToken,
       method: "post",
       path,
@@ -180,7 +171,6 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       errors: ["user.not_found"],
     },
     {
-      ...common,
       method: "get",
       path: `${path}/{tokenId}`,
       id: "svc.users.showToken",
@@ -190,7 +180,6 @@ function tokensOfUsers(maxPerPage: number): readonly Operation[] {
       errors: ["user.not_found", "token.not_found"],
     },
     {
-      ...common,
       method: "delete",
       path: `${path}/{tokenId}`,
       id: "svc.users.deleteToken",

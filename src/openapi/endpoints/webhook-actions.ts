@@ -1,6 +1,6 @@
 import { longestGrace, usualGrace } from "../../subscriptions/rotate-secret.ts";
 import { emptyObject, listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
-import { idParameter, type Operation } from "../operation.ts";
+import { idParameter, type SectionOperation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 
 const rotation: JsonSchema = {
@@ -18,11 +18,9 @@ const rotation: JsonSchema = {
 };
 
 /** Returns the operations on a subscription, apart from reading and changing it. */
-export function webhookActions(): readonly Operation[] {
-  const common = { tag: "Webhooks", scope: "webhooks" } as const;
+export function webhookActions(): readonly SectionOperation[] {
   return [
     {
-      ...common,
       method: "post",
       path: "/webhooks/{id}/rotate-secret",
       id: "svc.webhooks.rotateSecret",
@@ -38,7 +36,6 @@ export function webhookActions(): readonly Operation[] {
       errors: ["webhook.not_found"],
     },
     {
-      ...common,
       method: "post",
       path: "/webhooks/{id}/test",
       id: "svc.webhooks.test",
@@ -54,7 +51,6 @@ export function webhookActions(): readonly Operation[] {
       errors: ["webhook.not_found", "rate.exceeded", "server.overloaded"],
     },
     {
-      ...common,
       method: "post",
       path: "/webhooks/preview",
       id: "svc.webhooks.preview",

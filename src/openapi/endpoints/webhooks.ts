@@ -7,13 +7,12 @@ import { bodySchema } from "../body-schemas.ts";
 import { cursorPageSchema, pageSchema } from "../envelopes.ts";
 import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
-import { idParameter, type Operation } from "../operation.ts";
+import { idParameter, sectionOf, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
 import { attemptKeys } from "./deliveries.ts";
 import { keySchemas, uuid } from "../value-schemas.ts";
 import { webhookActions } from "./webhook-actions.ts";
 
-const tag = "Webhooks";
 const path = "/webhooks";
 
 const ownParameters: OwnParameters = {
@@ -93,11 +92,9 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
 
 /** The operations of `webhooks`. */
 export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
-  const common = { tag, scope: "webhooks" } as const;
   const one = { description: "The subscription.", schema: schemaNamed("Webhook") };
   const listed = schemaNamed("Webhook.listed");
   const update = {
-    ...common,
     path: `${path}/{id}`,
     summary: "Changes the fields of a subscription that are sent",
     parameters: [idParameter],
@@ -105,9 +102,8 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
     answers: { 200: one },
     errors: ["webhook.not_found"],
   } as const;
-  return [
+  return sectionOf({ tag: "Webhooks", scope: "webhooks" }, [
     {
-      ...common,
       method: "get",
       path,
       id: "svc.webhooks.list",
@@ -125,7 +121,6 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
       errors: ["user.forbidden"],
     },
     {
-      ...common,
       method: "post",
       path,
       id: "svc.webhooks.create",
@@ -142,7 +137,6 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
       errors: ["webhook.refused"],
     },
     {
-      ...common,
       method: "get",
       path: `${path}/{id}`,
       id: "svc.webhooks.show",
@@ -155,7 +149,6 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
     { ...update, method: "patch", id: "svc.webhooks.patch" },
     ...webhookActions(),
     {
-      ...common,
       method: "delete",
       path: `${path}/{id}`,
       id: "svc.webhooks.delete",
@@ -164,5 +157,5 @@ export function webhookOperations({ maxPerPage }: { readonly maxPerPage: number 
       answers: { 204: { description: "It is gone." } },
       errors: ["webhook.not_found"],
     },
-  ];
+  ]);
 }
