@@ -1,7 +1,5 @@
 import type { TextSql } from "../db/text-sql.ts";
-import type { Definition } from "../mapping/definition.ts";
-import { createParameters, fromText, type Parameters } from "./condition-text.ts";
-import type { Condition } from "./condition.ts";
+import type { Parameters } from "./condition-text.ts";
 
 /** The number of records. */
 export interface Total {
@@ -24,45 +22,34 @@ export function correctedTotal(
   return size === 0 ? { total: Math.min(total, end), isEstimate } : { total: end, isEstimate: false };
 }
 
-/** Counts the records that meet the condition. */
-export async function countRecords(
-  sql: TextSql,
-  definition: Definition,
-  condition: Condition,
-): Promise<number> {
-  const parameters = createParameters();
-  const text = `SELECT count(*) ${fromText(definition, condition, parameters)}`;
-  const [row] = await sql(text, parameters.values);
-  return Number(row?.[0]);
+/** Returns an exact total. */
+export function exactTotal(total: number): Total {
+  return { total, isEstimate: false };
 }
 
 /** Limit up to which an estimated count is exact (docs/lists.md). */
 const exactUpTo = 10_000;
 
 /**
- * Counts exactly up to 10,000. Beyond that, returns the planner's estimate, whose cost does not
- * depend on the size of the table.
- */
-export async function estimateRecords(
-  sql: TextSql,
-  definition: Definition,
-  condition: Condition,
-): Promise<Total> {
-  const parameters = createParameters();
-  return estimateCount(sql, fromText(definition, condition, parameters), parameters);
-}
-
-/**
- * Does the same for the rows of a FROM and a WHERE.
+ * Counts the rows of a FROM and a WHERE. An estimate is exact up to 10,000. Beyond that, it is the
+ * planner's, whose cost does not depend on the size of the table.
  *
  * @param parameters Parameters of the text.
  */
-export async function estimateCount(sql: TextSql, from: string, parameters: Parameters): Promise<Total> {
+export async function countRows(
+  sql: TextSql,
+  mode: "exact" | "estimated",
+  { from, parameters }: { readonly from: string; readonly parameters: Parameters },
+): Promise<Total> {
+  if (mode === "exact") {
+    const [all] = await sql(`SELECT count(*) ${from}`, parameters.values);
+    return exactTotal(Number(all?.[0]));
+  }
   const limit = parameters.add(exactUpTo + 1);
   const text = `SELECT count(*) FROM (SELECT 1 ${from} LIMIT ${limit}) AS few`;
   const [row] = await sql(text, parameters.values);
   const counted = Number(row?.[0]);
-  if (counted <= exactUpTo) return { total: counted, isEstimate: false };
+  if (counted <= exactUpTo) return exactTotal(counted);
   const [plan] = await sql(`EXPLAIN (FORMAT JSON) SELECT 1 ${from}`, parameters.values.slice(0, -1));
   const [
     {

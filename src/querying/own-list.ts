@@ -4,7 +4,7 @@ import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
 import type { Turns } from "../kit/turns.ts";
 import { conditionText, createParameters, type Parameters } from "./condition-text.ts";
-import { correctedTotal, estimateCount, type Total } from "./count.ts";
+import { correctedTotal, countRows, type Total } from "./count.ts";
 import { cursorBinding, cursorPage, cursorsAround, openPosition } from "./cursor-page.ts";
 import type { Cursors } from "./cursor.ts";
 import { afterText, type Bound } from "./keyset.ts";
@@ -67,11 +67,11 @@ async function readPage(reading: Reading): Promise<Page> {
     const { page, perPage, skip } = paging;
     const [rows, first] = await Promise.all([
       readRows(reading, { skip, take: perPage + 1 }),
-      countRows(reading),
+      totalOf(reading),
     ]);
     // An estimate does not tell where the list ends, before an empty page.
     const isBehind = rows.length === 0 && first?.isEstimate === true;
-    const counted = isBehind ? await countRows({ ...reading, asked: { ...asked, count: "exact" } }) : first;
+    const counted = isBehind ? await totalOf({ ...reading, asked: { ...asked, count: "exact" } }) : first;
     const data = rows.slice(0, perPage).map(({ record }) => record);
     const hasMore = rows.length > perPage;
     const total = counted && correctedTotal(counted, { end: skip + data.length, size: data.length, hasMore });
@@ -120,7 +120,7 @@ async function readRows(
   });
 }
 
-async function countRows({
+async function totalOf({
   listText,
   list,
   asked: { filter, count = "exact", given },
@@ -128,9 +128,7 @@ async function countRows({
   if (count === "none") return undefined;
   const parameters = createParameters();
   const from = `FROM (${list.source(parameters, given)}) AS t WHERE ${conditionText(filter, "t", parameters)}`;
-  if (count === "estimated") return estimateCount(listText, from, parameters);
-  const [row] = await listText(`SELECT count(*) ${from}`, parameters.values);
-  return { total: Number(row?.[0]), isEstimate: false };
+  return countRows(listText, count, { from, parameters });
 }
 
 /** Format of times, the same as that of `formatDateTime`. */

@@ -1,7 +1,7 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { readFitting } from "../db/read-fitting.ts";
 import type { CountMode } from "../mapping/definition.ts";
-import { correctedTotal, type Total } from "../querying/count.ts";
+import { correctedTotal, exactTotal, type Total } from "../querying/count.ts";
 import type { Position } from "../querying/cursor.ts";
 
 /** The requested part of a list. */
@@ -50,11 +50,6 @@ export interface CountedRecords {
   readonly records: readonly string[];
   /** Undefined without a count. */
   readonly total?: number | undefined;
-}
-
-/** Returns an exact total. */
-export function exactTotal(total: number): Total {
-  return { total, isEstimate: false };
 }
 
 /**

@@ -1,8 +1,9 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
 import type { TextSql } from "../db/text-sql.ts";
 import { validationError } from "../kit/errors.ts";
+import { createParameters, fromText } from "../querying/condition-text.ts";
 import { allOf, type Condition } from "../querying/condition.ts";
-import { countRecords, estimateRecords } from "../querying/count.ts";
+import { countRows } from "../querying/count.ts";
 import { reversed, type OrderItem } from "../querying/order.ts";
 import { orderOf } from "../querying/prisma-include.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
@@ -10,7 +11,6 @@ import { readCountedPage, readPositions, readRecords, totalOrder, type Reading }
 import type { Raw } from "../querying/selection.ts";
 import type { ListHolder } from "./list-database.ts";
 import {
-  exactTotal,
   readCursorPage,
   readPage,
   type CursorPage,
@@ -47,10 +47,10 @@ export async function listByPage(
       const found = await readCountedPage(sql, view.statement, { reading: readingOf(take), countAt });
       return { records: await jsonOf(compiled, found.rows), total: found.total };
     },
-    count: async (mode) =>
-      mode === "estimated"
-        ? estimateRecords(sql, definition, condition)
-        : exactTotal(await countRecords(sql, definition, condition)),
+    async count(mode) {
+      const parameters = createParameters();
+      return countRows(sql, mode, { from: fromText(definition, condition, parameters), parameters });
+    },
   }).catch((error: unknown) => refuseList(query.asked, error));
 }
 

@@ -3,13 +3,13 @@ import { databaseFaultOf } from "../db/database-fault.ts";
 import { validationError, type AppError } from "../kit/errors.ts";
 import type { Definition, Definitions, Row } from "../mapping/definition.ts";
 import { isAlways, type Condition } from "../querying/condition.ts";
-import type { Total } from "../querying/count.ts";
+import { exactTotal, type Total } from "../querying/count.ts";
 import { prismaData, prismaValue, prismaWhereOf } from "../querying/to-prisma.ts";
 import { createTransform } from "../querying/transform.ts";
 import type { Where } from "./access.ts";
 import { whereAll } from "./query.ts";
 import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
-import { exactTotal, readPage, type ListPart, type RecordPage } from "./list-page.ts";
+import { readPage, type ListPart, type RecordPage } from "./list-page.ts";
 import type {
   Found,
   WriteConditions,
