@@ -1,8 +1,5 @@
 import { columnText, typeText, type Parameters } from "./condition-text.ts";
-import type { Link } from "./links.ts";
-import { mayBeNull, type OrderItem } from "./order.ts";
-
-type AliasOf = (links: readonly Link[]) => string;
+import { mayBeNull, type AliasOf, type OrderItem } from "./order.ts";
 
 /** A position in an order: the values of its columns there, as PostgreSQL's texts. */
 export interface Bound {

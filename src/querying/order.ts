@@ -13,11 +13,14 @@ export interface OrderItem {
   readonly nulls: "first" | "last";
 }
 
+/** Returns the alias of the table at the end of the links. */
+export type AliasOf = (links: readonly Link[]) => string;
+
 /**
  * Writes an ORDER BY. Leaves out the positions of nulls that are PostgreSQL's defaults, so that
  * plain indexes serve it.
  */
-export function orderText(order: readonly OrderItem[], aliasOf: (links: readonly Link[]) => string): string {
+export function orderText(order: readonly OrderItem[], aliasOf: AliasOf): string {
   return order
     .map(({ links, field, direction, nulls }) => {
       const column = columnText(aliasOf(links), field);

@@ -15,15 +15,8 @@ import { indexedLead } from "./indexed-lead.ts";
 import { afterText, type Bound } from "./keyset.ts";
 import type { RecordSql } from "./json-sql.ts";
 import type { Link } from "./links.ts";
-import { mayBeNull, orderText, type OrderItem } from "./order.ts";
-import {
-  pathOf,
-  type ManySelection,
-  type Raw,
-  type RelatedPage,
-  type Selection,
-  type SelectionStatement,
-} from "./selection.ts";
+import { mayBeNull, orderText, type AliasOf, type OrderItem } from "./order.ts";
+import type { ManySelection, Raw, RelatedPage, Selection, SelectionStatement } from "./selection.ts";
 
 /** The selection and order of the records to read. */
 export interface Reading {
@@ -169,7 +162,6 @@ function partsOf(reading: Reading, definition: Definition): readonly Part[] {
   return at === undefined ? parts : parts.slice(parts.indexOf(at === null ? missing : there));
 }
 
-type AliasOf = (links: readonly Link[]) => string;
 type ExtraColumns = (parameters: Parameters, aliasOf: AliasOf) => readonly string[];
 
 function selectText(
@@ -179,8 +171,7 @@ function selectText(
   joinedFor: readonly OrderItem[] = order,
   parameters: Parameters = createParameters(),
 ): [string, Parameters["values"]] {
-  const { from, aliases } = statement.withOrder(joinedFor);
-  const aliasOf: AliasOf = (links) => aliases.get(pathOf(links)) as string;
+  const { from, aliasOf } = statement.withOrder(joinedFor);
   const columns = [statement.columns, ...extraColumns(parameters, aliasOf)].join(", ");
   const where = [
     ...(isAlways(condition) ? [] : [conditionText(condition, "t", parameters)]),
@@ -246,14 +237,14 @@ async function readLinked(
   const parameters = createParameters();
   const [near, far] = [columnText("p", link.from), columnText("t", link.to)];
   const total = totalOrder(order, link.target);
-  const { from, aliases } = statement.withOrder(total);
+  const { from, aliasOf } = statement.withOrder(total);
   const condition = isAlways(where) ? "" : `AND (${conditionText(where, "t", parameters)})`;
   const all = parameters.add([...lists.keys()]);
   const text = joined([
     `SELECT ${near}, r.* FROM ${quoteTable(definition.table)} AS p CROSS JOIN LATERAL (`,
     `SELECT ${statement.columns} FROM ${from} WHERE ${far} = ${near}`,
     condition,
-    `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}`,
+    `ORDER BY ${orderText(total, aliasOf)}`,
     take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
     skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
     `) AS r WHERE ${near} = ANY(${all})`,
@@ -351,7 +342,7 @@ function linkedTo(
   const parameters = createParameters();
   const [near, far] = [columnText("n", link.from), columnText("t", link.to)];
   const total = totalOrder(order, link.target);
-  const { from, aliases } = statement.withOrder(total);
+  const { from, aliasOf } = statement.withOrder(total);
   // The empty array gives the values the type of their own column. The column at the other end may
   // be narrower, such as a smallint or a domain.
   const none = `ARRAY(SELECT ${near} FROM ${quoteTable(definition.table)} AS n LIMIT 0)`;
@@ -360,7 +351,7 @@ function linkedTo(
     linked: joined([
       `${from} WHERE ${far} = p.value`,
       isAlways(where) ? "" : `AND (${conditionText(where, "t", parameters)})`,
-      link.isMany ? `ORDER BY ${orderText(total, (links) => aliases.get(pathOf(links)) as string)}` : "",
+      link.isMany ? `ORDER BY ${orderText(total, aliasOf)}` : "",
     ]),
     limit: joined([
       take === undefined ? "" : `LIMIT ${parameters.add(take)}`,

@@ -3,7 +3,7 @@ import type { Definition, Definitions, Field, Row } from "../mapping/definition.
 import { columnText } from "./condition-text.ts";
 import type { Condition } from "./condition.ts";
 import { linkOf, type Link } from "./links.ts";
-import type { OrderItem } from "./order.ts";
+import type { AliasOf, OrderItem } from "./order.ts";
 import { valueOf } from "./values.ts";
 
 /**
@@ -68,18 +68,17 @@ export interface SelectionStatement {
   readonly width: number;
   /** `"public"."orders" AS t LEFT JOIN …`. */
   readonly from: string;
-  /** Aliases of joined tables by the path of relations that leads to them. */
-  readonly aliases: ReadonlyMap<string, string>;
   /** Selections with relations to many, the root or joined ones. */
   readonly withManys: readonly Selection[];
   /** Returns the same FROM with the further joins that an order through relations needs. */
-  withOrder(order: readonly OrderItem[]): Pick<SelectionStatement, "from" | "aliases">;
+  withOrder(order: readonly OrderItem[]): { readonly from: string; readonly aliasOf: AliasOf };
 }
 
 interface Building {
   readonly definitions: Definitions;
   readonly columns: string[];
   readonly joins: string[];
+  /** Aliases of joined tables by the path of relations that leads to them. */
   readonly aliases: Map<string, string>;
   readonly withManys: Selection[];
   /** Number of assigned positions, including those of to-many relations. */
@@ -108,15 +107,13 @@ export function selectionOf(
   const root = select(definition, need, "t", "", building);
   for (const place of building.later) place();
   const from = [`${quoteTable(definition.table)} AS t`, ...building.joins].join(" ");
-  const { aliases } = building;
   return {
     root,
     columns: building.columns.join(", "),
     width: building.columns.length,
     from,
-    aliases,
     withManys: building.withManys,
-    withOrder: (order) => joinedFor(order, { from, aliases }),
+    withOrder: (order) => joinedFor(order, from, building.aliases),
   };
 }
 
@@ -184,25 +181,26 @@ function addColumn(text: string, building: Building): number {
 
 function joinedFor(
   order: readonly OrderItem[],
-  { from, aliases }: { readonly from: string; readonly aliases: ReadonlyMap<string, string> },
-): { readonly from: string; readonly aliases: ReadonlyMap<string, string> } {
-  if (order.every(({ links }) => aliases.has(pathOf(links)))) return { from, aliases };
+  from: string,
+  aliases: ReadonlyMap<string, string>,
+): ReturnType<SelectionStatement["withOrder"]> {
   const all = new Map(aliases);
+  const aliasOf: AliasOf = (links) => all.get(pathOf(links)) as string;
   const joins = [from];
   for (const { links } of order) {
     links.forEach((link, index) => {
       const path = pathOf(links.slice(0, index + 1));
       if (all.has(path)) return;
       const alias = `j${all.size}`;
-      joins.push(joinText(link, all.get(pathOf(links.slice(0, index))) as string, alias));
+      joins.push(joinText(link, aliasOf(links.slice(0, index)), alias));
       all.set(path, alias);
     });
   }
-  return { from: joins.join(" "), aliases: all };
+  return { from: joins.join(" "), aliasOf };
 }
 
 /** Returns the key of a joined table in `aliases`. */
-export function pathOf(links: readonly Link[]): string {
+function pathOf(links: readonly Link[]): string {
   return links.map(({ name }) => name).join(".");
 }
 
