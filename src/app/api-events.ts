@@ -24,7 +24,7 @@ export function addEvents(
   const sql = createSql({ pool: database.lists, isEmbedded });
   const present = createEventPresenter({
     definitions,
-    delegateOf: (model) => models.listDelegate(model),
+    delegateOf: async (model) => (await models.get()).listDelegate(model),
     sql: createTextSql(database.lists, namesOf(isEmbedded, definitions)),
   });
   const feed = createEventFeed({ ...options, sql, horizon, present });

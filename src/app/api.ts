@@ -190,7 +190,7 @@ function createRecordDatabase(
       resources: createTurns(threeQuartersOf(lists)),
     }),
     transact: inTransaction,
-    models,
+    models: models.get,
     onFallback: (resource) => metrics.querying.leftToPrisma(resource),
     comment: () => traceComment(tracing),
   };
@@ -210,7 +210,7 @@ function createRelayOf(
     costly: [...definitions.values()].filter(isCostly).map(({ name }) => name),
     present: createEventPresenter({
       definitions,
-      delegateOf: (model) => models.relayDelegate(model),
+      delegateOf: async (model) => (await models.get()).relayDelegate(model),
       sql: createTextSql(database.relay, namesOf(isEmbedded, definitions)),
       log,
     }),

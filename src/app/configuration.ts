@@ -3,7 +3,7 @@ import type { Actor } from "../kit/actor.ts";
 import { configDirOf, loadConfig, settingIn, type Config, type Environment } from "../config/load.ts";
 import { fixedSettings, placeOf, settingKeys } from "../config/settings.ts";
 import type { ProgramName } from "../config/programs.ts";
-import { createLazyModelsClient, type ModelsClient } from "../db/models-client.ts";
+import { createLazyModels, type LazyModels } from "../db/models-client.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { codeOf, OperatorError } from "../kit/errors.ts";
 import type { Storage } from "./storage.ts";
@@ -26,7 +26,7 @@ export interface CheckedConfiguration {
 
 /** A checked configuration with its client of the tables. A reload replaces it as a whole. */
 export interface Configuration extends CheckedConfiguration {
-  readonly models: ModelsClient;
+  readonly models: LazyModels;
   readonly loadedAt: Date;
   close(): Promise<void>;
 }
@@ -115,7 +115,7 @@ export async function openConfiguration({
   readonly checked: CheckedConfiguration;
   readonly infrastructure: Pick<Storage, "database" | "isEmbedded"> & { readonly tracing: Tracing };
 }): Promise<Configuration> {
-  const open = async (): Promise<ModelsClient> => {
+  const models = createLazyModels(async () => {
     const { openModelsClient } = await import("../db/prisma-internals/models-client.ts");
     return openModelsClient({
       schemaText: prismaSchemaOf(checked.definitions),
@@ -125,11 +125,11 @@ export async function openConfiguration({
       isEmbedded,
       tracing,
     });
-  };
+  });
   // Opens at once for code modules: a fault of the models shows at the start, and no first request
   // waits.
   const hasCode = [...checked.definitions.values()].some(({ codeHash }) => codeHash !== undefined);
-  const models = hasCode ? await open() : createLazyModelsClient(open);
+  if (hasCode) await models.get();
   return { ...checked, models, loadedAt: new Date(), close: () => models.close() };
 }
 

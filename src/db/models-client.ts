@@ -31,35 +31,25 @@ export interface ModelsClient {
   close(): Promise<void>;
 }
 
+/** The client of the tables, which is opened when it is first used. */
+export interface LazyModels {
+  /** Opens the client once, and again after a failure. */
+  readonly get: () => Promise<ModelsClient>;
+  close(): Promise<void>;
+}
+
 /**
- * Returns a client that is opened when it is first used. Loading Prisma takes 95 ms of CPU and 18
- * MB, and reading the models takes a process of 100 MB. Few services ever use it.
- *
- * @param open Opens the client. Called once, and again after a failure.
+ * Creates the client without opening it. Loading Prisma takes 95 ms of CPU and 18 MB, and reading
+ * the models takes a process of 100 MB. Few services ever use it.
  */
-export function createLazyModelsClient(open: () => Promise<ModelsClient>): ModelsClient {
+export function createLazyModels(open: () => Promise<ModelsClient>): LazyModels {
   let opening: Promise<ModelsClient> | undefined;
-  const opened = (): Promise<ModelsClient> =>
-    (opening ??= open().catch((error: unknown) => {
-      opening = undefined;
-      throw error;
-    }));
-  const delegateOf = (which: "delegate" | "listDelegate" | "relayDelegate", model: string): Delegate => {
-    const delegate = async (): Promise<Delegate> => (await opened())[which](model);
-    return {
-      findMany: async (args) => (await delegate()).findMany(args),
-      findFirst: async (args) => (await delegate()).findFirst(args),
-      count: async (args) => (await delegate()).count(args),
-      create: async (args) => (await delegate()).create(args),
-      update: async (args) => (await delegate()).update(args),
-      delete: async (args) => (await delegate()).delete(args),
-    };
-  };
   return {
-    delegate: (model) => delegateOf("delegate", model),
-    listDelegate: (model) => delegateOf("listDelegate", model),
-    relayDelegate: (model) => delegateOf("relayDelegate", model),
-    transaction: async (work) => (await opened()).transaction(work),
+    get: () =>
+      (opening ??= open().catch((error: unknown) => {
+        opening = undefined;
+        throw error;
+      })),
     async close() {
       const client = await opening?.catch(() => undefined);
       await client?.close();

@@ -6,7 +6,7 @@ import type { TextSql } from "../db/text-sql.ts";
 import { findRelatedRecords } from "./related-records.ts";
 import { messageOf } from "../kit/errors.ts";
 import { Decimal } from "../kit/prisma-values.ts";
-import type { ModelsClient } from "../db/models-client.ts";
+import type { Delegate } from "../db/models-client.ts";
 import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "../mapping/definition.ts";
 import { isUniqueAlone } from "../mapping/keys.ts";
 import { baseQueryOf } from "../resources/query.ts";
@@ -33,6 +33,9 @@ export type PresentedAll =
    */
   | { readonly kind: "none"; readonly reason: string; readonly isPassing: boolean };
 
+/** Returns the Prisma delegate of a model. */
+type DelegateOf = (model: string) => Promise<Delegate>;
+
 /**
  * Turns captured events of one resource into the JSON that the API would answer for the same rows.
  * Relations that the transform names are read now, and are null when they are gone.
@@ -49,7 +52,7 @@ export function createEventPresenter({
   /** Reads related records: over connections of the relay or of requests. */
   readonly sql: TextSql;
   /** Reads related records whose `include` has arguments that only Prisma supports. */
-  readonly delegateOf: ModelsClient["delegate"];
+  readonly delegateOf: DelegateOf;
   /** Logs the old rows that were left out, once for events presented together. */
   readonly log?: Pick<Log, "warn">;
 }): (resource: string, events: readonly Captured[]) => Promise<PresentedAll> {
@@ -124,7 +127,7 @@ function createPresenter({
 }: {
   readonly definition: Definition;
   readonly definitions: Definitions;
-  readonly delegateOf: ModelsClient["delegate"];
+  readonly delegateOf: DelegateOf;
   readonly sql: TextSql;
 }): PresentEvents {
   const transform = createTransform(definition, definitions);
@@ -220,10 +223,11 @@ async function findRelated({
   readonly args: unknown;
   readonly rows: readonly Row[];
   readonly definitions: Definitions;
-  readonly delegateOf: ModelsClient["delegate"];
+  readonly delegateOf: DelegateOf;
 }): Promise<readonly unknown[]> {
   const target = definitions.get(resource) as Definition;
-  const delegate = delegateOf(target.model);
+  const find = async (wanted: Args): Promise<readonly Row[]> =>
+    (await delegateOf(target.model)).findMany(wanted);
   const args = (typeof given === "object" && given !== null ? given : {}) as Args;
   const whereOf = (value: unknown): Args => ({
     AND: [...(args["where"] === undefined ? [] : [args["where"]]), { [foreignField]: value }],
@@ -233,12 +237,12 @@ async function findRelated({
   if (kind === "many" && !isUniqueAlone(foreign, target)) {
     // Runs one statement per row, because `take` and `orderBy` of the include apply to each record.
     const findOf = async (value: unknown): Promise<readonly Row[]> =>
-      value === null ? [] : delegate.findMany({ ...args, where: whereOf(value) });
+      value === null ? [] : find({ ...args, where: whereOf(value) });
     return Promise.all(rows.map((row) => findOf(row[localField])));
   }
   const values = [...new Set(rows.map((row) => row[localField]).filter((value) => value !== null))];
   if (values.length === 0) return rows.map(() => null);
-  const found = await delegate.findMany({ ...withField(args, foreignField), where: whereOf({ in: values }) });
+  const found = await find({ ...withField(args, foreignField), where: whereOf({ in: values }) });
   const byValue = new Map(found.map((row) => [comparable(row[foreignField]), row]));
   return rows.map((row) => {
     const record = byValue.get(comparable(row[localField]));

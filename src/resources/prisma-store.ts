@@ -23,12 +23,12 @@ import type {
 export interface PrismaStoreOptions {
   readonly definition: Definition;
   readonly definitions: Definitions;
-  readonly models: ModelsClient;
+  readonly models: () => Promise<ModelsClient>;
 }
 
 interface Context {
   readonly definition: Definition;
-  readonly models: ModelsClient;
+  readonly models: () => Promise<ModelsClient>;
   readonly transform: (row: Row) => unknown;
 }
 
@@ -55,7 +55,7 @@ async function list(
   part: ListPart,
 ): Promise<RecordPage> {
   refuseAsked(definition, asked);
-  const delegate = models.listDelegate(definition.model);
+  const delegate = (await models()).listDelegate(definition.model);
   const where = guardedBy(access, filter);
   const read = async (size: number): Promise<readonly string[]> => {
     const args = { where, orderBy, skip: part.skip, take: size, include };
@@ -76,7 +76,7 @@ async function find(
   }: { readonly where: Where | undefined; readonly shape: Shape; readonly access: Condition },
 ): Promise<Found | undefined> {
   const { definition, models } = context;
-  const delegate = models.delegate(definition.model);
+  const delegate = (await models()).delegate(definition.model);
   const filter = whereAll([keyIs(definition, key), where]);
   try {
     const row = await delegate.findFirst({
@@ -135,7 +135,8 @@ async function remove(
 ): Promise<boolean> {
   if (version !== undefined) throw noVersions(definition);
   try {
-    await models.delegate(definition.model).delete({
+    const delegate = (await models()).delegate(definition.model);
+    await delegate.delete({
       where: guardedKey(definition, key, guardedBy(access, where)),
       select: Object.fromEntries(definition.keys.map(({ name }) => [name, true])),
     });
@@ -154,7 +155,8 @@ async function written<T>(
   write: (by: Delegate) => Promise<Row>,
   { include, present, isUndone }: Omit<RecordWrite<T>, "data">,
 ): Promise<T> {
-  const { definition, models } = context;
+  const { definition } = context;
+  const models = await context.models();
   const act = async (by: Delegate): Promise<T> =>
     present(foundOf(context, await withRelations(by, { definition, row: await write(by), include })));
   // The read after the write, with arguments of a code module, can fail too.

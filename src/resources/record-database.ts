@@ -16,8 +16,8 @@ export interface RecordDatabase {
   readonly writes: SqlOf<number>;
   readonly lists: ListDatabase;
   readonly transact: InTransaction;
-  /** Prisma client, for arguments of code modules that only Prisma knows. */
-  readonly models: ModelsClient;
+  /** Returns the Prisma client, for arguments of code modules that only Prisma knows. */
+  readonly models: () => Promise<ModelsClient>;
   /** Called with the resource's name when the Prisma client has to answer. */
   readonly onFallback: (resource: string) => void;
   /** SQL for several rows; only within a transaction. */

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { createEventPresenter } from "../../src/events/event-presenter.ts";
-import type { ModelsClient } from "../../src/db/models-client.ts";
+import type { Delegate } from "../../src/db/models-client.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 
 interface Shop {
@@ -55,7 +55,7 @@ describe("createEventPresenter, of events that refer to one record", () => {
     const present = createEventPresenter({
       definitions: definitionsOf(shops, sales),
       sql: () => expect.fail("Prisma reads what is related"),
-      delegateOf: () => delegate as unknown as ReturnType<ModelsClient["delegate"]>,
+      delegateOf: async () => delegate as unknown as Delegate,
     });
     const snapshot = { id: 1, shop_id: 1 };
 

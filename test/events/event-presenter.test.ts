@@ -88,7 +88,7 @@ describe("createEventPresenter", () => {
   let models: ModelsClient;
   let asked: string[];
   const log = createLog({ level: "silent" });
-  const delegateOf: ModelsClient["delegate"] = (model) => (asked.push(model), models.relayDelegate(model));
+  const delegateOf = async (model: string) => (asked.push(model), models.relayDelegate(model));
   const presenterOf = (
     definitions: Definitions,
     { pool } = database,

@@ -130,7 +130,7 @@ async function openSide(kind: "compiled" | "prisma"): Promise<Side> {
     models,
     store(name) {
       const found = definitions.get(name) as Definition;
-      if (kind === "prisma") return createPrismaStore({ definition: found, definitions, models });
+      if (kind === "prisma") return createPrismaStore({ definition: found, definitions, models: async () => models });
       const views = createViews(found, definitions);
       return createStore({
         definition: found,

@@ -94,7 +94,7 @@ describe(`the compiler of queries and the Prisma client, with seed ${seed}`, fun
         views: createViews(definition, definitions),
         database: recordDatabaseOf({ database, models, onFallback }),
       }),
-      prisma: createPrismaStore({ definition, definitions, models }),
+      prisma: createPrismaStore({ definition, definitions, models: async () => models }),
     };
   }
 

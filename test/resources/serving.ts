@@ -199,7 +199,7 @@ export function recordDatabaseOf({
       resources: createTurns(10),
     }),
     transact: createInTransaction(database.pool, names),
-    models,
+    models: async () => models,
     onFallback,
     comment: () => "",
   };

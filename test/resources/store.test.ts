@@ -46,7 +46,7 @@ const makers = {
     });
   },
   createPrismaStore: (name: string, { models }: ServedDatabase): RecordStore =>
-    createPrismaStore({ definition: variant(name, {}), definitions, models }),
+    createPrismaStore({ definition: variant(name, {}), definitions, models: async () => models }),
 };
 
 for (const [maker, make] of Object.entries(makers))
