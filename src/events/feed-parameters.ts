@@ -2,8 +2,8 @@ import { pageOf } from "../http/page.ts";
 import { readingFault, readQuery } from "../http/query-string.ts";
 import { requireScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
-import { validationError } from "../kit/errors.ts";
-import { nearest, shortened } from "../kit/did-you-mean.ts";
+import { AppError, validationError } from "../kit/errors.ts";
+import { questionOf, shortened, suggestionFor } from "../kit/did-you-mean.ts";
 import { isUuid } from "../kit/ids.ts";
 import { includesScope } from "../kit/scopes.ts";
 import { triggers } from "../mapping/definition.ts";
@@ -58,7 +58,9 @@ export function readFeedParameters(
   }
   const resource = given.get("resource");
   if (resource !== undefined && !registered.includes(resource))
-    faults.set("resource", [`The selected resource is invalid${questionOf(resource, registered)}`]);
+    faults.set("resource", [
+      `The selected resource is invalid${questionOf(resource, registered, "") || "."}`,
+    ]);
   const event = given.get("event");
   const trigger = triggers.find((one) => one === event);
   if (event !== undefined && trigger === undefined)
@@ -137,11 +139,5 @@ function recordIdFault(recordId: string): string | undefined {
 }
 
 function unknownParameter(name: string, names: readonly string[]): string {
-  const question = questionOf(name, names);
-  return `There is no parameter ${shortened(name)}${question === "." ? `; expected one of ${names.join(", ")}.` : question}`;
-}
-
-function questionOf(word: string, known: readonly string[]): string {
-  const meant = nearest(word, known);
-  return meant === undefined ? "." : `; did you mean ${meant}?`;
+  return `There is no parameter ${shortened(name)}${suggestionFor(name, names)}`;
 }

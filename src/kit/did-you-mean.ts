@@ -10,7 +10,7 @@ const mostEdits = 5;
 /**
  * Returns the known word nearest to a mistyped one. Undefined when no known word is near enough.
  */
-export function nearest(word: string, known: Iterable<string>): string | undefined {
+function nearest(word: string, known: Iterable<string>): string | undefined {
   const typed = word.toLowerCase();
   if (typed.length > longestWord) return undefined;
   let best: string | undefined;
@@ -35,12 +35,22 @@ export function questionOf(word: string, known: Iterable<string>, mark = '"'): s
 /**
  * Returns the end of a message about an unknown word: the nearest known word, else up to 30 known
  * words. Empty when there are more.
+ *
+ * @param end End of a message without a question.
  */
-export function hint(word: string, known: Iterable<string>): string {
+export function hint(word: string, known: Iterable<string>, mark = '"', end = ""): string {
   const words = [...known];
-  const question = questionOf(word, words);
+  const question = questionOf(word, words, mark);
   if (question !== "") return question;
-  return words.length > 0 && words.length <= 30 ? `; expected one of ${words.join(", ")}` : "";
+  return words.length > 0 && words.length <= 30 ? `; expected one of ${words.join(", ")}${end}` : end;
+}
+
+/** Limit of the names to compare with. More would take too long, for 50 names in one request. */
+const mostCompared = 200;
+
+/** Returns the end of a sentence about an unknown name in a request. */
+export function suggestionFor(name: string, known: readonly string[]): string {
+  return hint(name, known.slice(0, mostCompared), "", ".");
 }
 
 /**
@@ -76,10 +86,7 @@ function distanceBetween(a: string, b: string, limit: number): number {
 
 /** Returns the message about an unknown field of a request. */
 export function unknownField(name: string, known: readonly string[]): string {
-  const shown = shortened(name);
-  const question = questionOf(name, known, "");
-  if (question !== "") return `There is no field ${shown}${question}`;
-  return `There is no field ${shown}${known.length === 0 ? "" : `; expected one of ${known.join(", ")}`}.`;
+  return `There is no field ${shortened(name)}${suggestionFor(name, known)}`;
 }
 
 /** Returns a name for a message, shortened because requests may have any names. */

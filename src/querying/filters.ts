@@ -1,10 +1,10 @@
-import { shortened } from "../kit/did-you-mean.ts";
+import { shortened, suggestionFor } from "../kit/did-you-mean.ts";
 import { getOrSet } from "../kit/group-by.ts";
 import type { Condition, Parameter } from "./condition.ts";
 import { filterCondition } from "./filter-condition.ts";
 import { mostValues, readValue, splitValues } from "./filter-values.ts";
 import { countFault, isOperator, operators, operatorsOf, type Operator } from "./operators.ts";
-import { findPath, suggestionFor, pathFault, type ListShape, type ShownPath } from "./shown-paths.ts";
+import { findPath, pathFault, type ListShape, type ShownPath } from "./shown-paths.ts";
 
 /** Limit of the conditions of one filter, in all of its groups. */
 export const mostConditions = 50;

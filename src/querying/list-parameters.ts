@@ -1,13 +1,13 @@
 import { pageOf, searchFault, type Page } from "../http/page.ts";
 import { readingFault, readQuery, type QueryParameter } from "../http/query-string.ts";
-import { shortened } from "../kit/did-you-mean.ts";
+import { shortened, suggestionFor } from "../kit/did-you-mean.ts";
 import { validationError } from "../kit/errors.ts";
 import type { CountMode } from "../mapping/definition.ts";
 import type { Condition } from "./condition.ts";
 import { conditionOf, createGroup, isFilter, mostConditions, readFilter } from "./filters.ts";
 import type { OrderItem } from "./order.ts";
 import { fieldFault } from "./projection.ts";
-import { findPath, suggestionFor, pathFault, type ListShape } from "./shown-paths.ts";
+import { findPath, pathFault, type ListShape } from "./shown-paths.ts";
 
 /** The requested part of a list. */
 export type Paging =

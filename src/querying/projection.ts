@@ -1,7 +1,7 @@
-import { shortened } from "../kit/did-you-mean.ts";
+import { unknownField } from "../kit/did-you-mean.ts";
 import type { Shown } from "../mapping/shown.ts";
 import { isContainer } from "../validation/body-paths.ts";
-import { keysOf, suggestionFor } from "./shown-paths.ts";
+import { keysOf } from "./shown-paths.ts";
 
 /** The selected places of a record; "all" for everything below. */
 type Kept = "all" | Part;
@@ -20,7 +20,7 @@ interface Part {
  */
 export function fieldFault(path: string, places: ReadonlyMap<string, Shown> | undefined): string | undefined {
   if (places === undefined || keysOf(places, path) !== undefined) return undefined;
-  return `There is no field ${shortened(path)}${suggestionFor(path, [...places.keys()])}`;
+  return unknownField(path, [...places.keys()]);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { nearest, shortened } from "../kit/did-you-mean.ts";
+import { unknownField } from "../kit/did-you-mean.ts";
 import { countModes, type CountMode, type Definition, type Definitions } from "../mapping/definition.ts";
 import {
   filterFault,
@@ -131,19 +131,7 @@ export function pathFault(table: PathTable, path: string, verb: "filtered" | "so
   if (fault !== undefined)
     return `The field ${path} cannot be ${verb}${fault === "" ? "" : `: it is ${fault}`}.`;
   const names = [...table.paths.keys()].filter((name) => !table.faults.has(name));
-  return `There is no field ${shortened(path)}${suggestionFor(path, names)}`;
-}
-
-/** Limit of the names to compare with. More would take too long, for 50 names in one request. */
-const mostCompared = 200;
-
-/**
- * Returns the end of a message about an unknown name: the probably intended name, else all names.
- */
-export function suggestionFor(name: string, known: readonly string[]): string {
-  const near = nearest(name, known.slice(0, mostCompared));
-  if (near !== undefined) return `; did you mean ${near}?`;
-  return known.length > 0 && known.length <= 30 ? `; expected one of ${known.join(", ")}.` : ".";
+  return unknownField(path, names);
 }
 
 /**
