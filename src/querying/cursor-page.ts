@@ -44,30 +44,31 @@ export interface CursorPage<T> {
 /**
  * Returns a page of rows that were read from a position on, in its direction.
  *
- * @param read The rows; one more than `take` where there are more.
+ * @param read The rows. By default, one more than `take` tells that there are more.
  */
 export function cursorPage<T>(
   read: readonly T[],
   {
     position,
     take,
+    hasMore = read.length > take,
     valuesOf,
   }: {
     readonly position: Position | undefined;
     readonly take: number;
+    readonly hasMore?: boolean;
     readonly valuesOf: (row: T) => Position["values"];
   },
 ): CursorPage<T> {
   const isBackwards = position?.isBackwards === true;
-  const isCut = read.length > take;
   const rows = isBackwards ? read.slice(0, take).toReversed() : read.slice(0, take);
   const [first] = rows;
   const last = rows.at(-1);
   const positionOf = (row: T | undefined, goesBack: boolean): Position | undefined =>
     row === undefined ? undefined : { values: valuesOf(row), isBackwards: goesBack, isInclusive: false };
   // The page from which this page was requested.
-  const hasNext = isBackwards || isCut;
-  const hasPrevious = isBackwards ? isCut : position !== undefined;
+  const hasNext = isBackwards || hasMore;
+  const hasPrevious = isBackwards ? hasMore : position !== undefined;
   return {
     rows,
     next: hasNext ? positionOf(last, false) : undefined,

@@ -2,6 +2,7 @@ import { databaseFaultOf } from "../db/database-fault.ts";
 import { readFitting } from "../db/read-fitting.ts";
 import type { CountMode } from "../mapping/definition.ts";
 import { correctedTotal, exactTotal, type Total } from "../querying/count.ts";
+import { cursorPage, type CursorPage as PageOfRows } from "../querying/cursor-page.ts";
 import type { Position } from "../querying/cursor.ts";
 
 /** The requested part of a list. */
@@ -38,11 +39,9 @@ export interface CursorPart {
 }
 
 /** A page from a position on, with the positions of its neighbours. */
-export interface CursorPage {
+export interface CursorPage extends Omit<PageOfRows<never>, "rows"> {
   readonly records: readonly string[];
   readonly size: number;
-  readonly next: Position | undefined;
-  readonly previous: Position | undefined;
 }
 
 /** Records, with their number from the same statement. */
@@ -119,22 +118,17 @@ export async function readCursorPage(
   ) => Promise<readonly { readonly json: string; readonly position: Position["values"] }[]>,
 ): Promise<CursorPage> {
   const { records: found, size, hasMore } = await readWithNext(Math.min(take, likely), read);
-  const isBackwards = from?.isBackwards === true;
-  const page = isBackwards ? found.slice(0, size).toReversed() : found.slice(0, size);
-  const positionOf = (at: number, goesBack: boolean): Position | undefined => {
-    const values = page.at(at)?.position;
-    if (values !== undefined) return { values, isBackwards: goesBack, isInclusive: false };
-    // A page that became empty leads back to its first record.
-    return from && { values: from.values, isBackwards: goesBack, isInclusive: !from.isInclusive };
-  };
-  const hasPrevious = isBackwards ? hasMore : from !== undefined;
-  const hasNext = isBackwards ? from !== undefined : hasMore;
-  return {
-    records: page.map(({ json }) => json),
-    size,
-    next: hasNext ? positionOf(-1, false) : undefined,
-    previous: hasPrevious ? positionOf(0, true) : undefined,
-  };
+  const { rows, ...around } = cursorPage(found, {
+    position: from,
+    take: size,
+    hasMore,
+    valuesOf: ({ position }) => position,
+  });
+  if (from === undefined || rows.length > 0)
+    return { records: rows.map(({ json }) => json), size, ...around };
+  // A page that became empty leads back to its first record.
+  const back = { ...from, isBackwards: !from.isBackwards, isInclusive: !from.isInclusive };
+  return { records: [], size, ...around, [from.isBackwards ? "next" : "previous"]: back };
 }
 
 /** Reads one further record, which tells whether more follow. */
