@@ -42,41 +42,26 @@ function alternativeOf(when: Condition): Alternative {
 
 /** Splits a condition at its ORs; undefined for too many parts. */
 function split(condition: Condition): readonly Condition[] | undefined {
-  switch (condition.kind) {
-    case "any":
-      return limited(condition.of.map(split));
-    case "all": {
-      let rows: readonly (readonly Condition[])[] = [[]];
-      for (const one of condition.of) {
-        const parts = split(one);
-        if (parts === undefined || parts.length * rows.length > mostAlternatives) return undefined;
-        rows = rows.flatMap((row) => parts.map((part) => [...row, part]));
-      }
-      return rows.map(allOf);
+  if (condition.kind === "any") return limited(condition.of.map(split));
+  if (condition.kind === "all") {
+    let rows: readonly (readonly Condition[])[] = [[]];
+    for (const one of condition.of) {
+      const parts = split(one);
+      if (parts === undefined || parts.length * rows.length > mostAlternatives) return undefined;
+      rows = rows.flatMap((row) => parts.map((part) => [...row, part]));
     }
-    case "related":
-      // "A related record meets A or B" is equivalent to "one meets A, or one meets B".
-      return split(condition.of)?.map((of) => ({ ...condition, of }));
-    case "in": {
-      const { field, values } = condition;
-      const own = values.filter(isUserValue);
-      if (own.length === 0) return [condition];
-      const rest = values.filter((value) => !isUserValue(value));
-      return [
-        ...own.map((value): Condition => ({ kind: "compare", field, operator: "=", value })),
-        ...(rest.length === 0 ? [] : [{ ...condition, values: rest }]),
-      ];
-    }
-    case "not":
-    case "notFalse":
-    case "compare":
-    case "null":
-    case "like":
-    case "list":
-    case "json":
-    case "version":
-      return [condition];
+    return rows.map(allOf);
   }
+  // "A related record meets A or B" is equivalent to "one meets A, or one meets B".
+  if (condition.kind === "related") return split(condition.of)?.map((of) => ({ ...condition, of }));
+  if (condition.kind !== "in") return [condition];
+  const { field, values } = condition;
+  const own = values.filter(isUserValue);
+  const rest = values.filter((value) => !isUserValue(value));
+  return [
+    ...own.map((value): Condition => ({ kind: "compare", field, operator: "=", value })),
+    ...(rest.length === 0 && own.length > 0 ? [] : [{ ...condition, values: rest }]),
+  ];
 }
 
 function limited(parts: readonly (readonly Condition[] | undefined)[]): readonly Condition[] | undefined {
@@ -89,58 +74,31 @@ function limited(parts: readonly (readonly Condition[] | undefined)[]): readonly
  * claim.
  */
 function isImpossible(condition: Condition): boolean {
-  switch (condition.kind) {
-    case "all":
-      return condition.of.some(isImpossible);
-    case "any":
-      return condition.of.every(isImpossible);
-    case "related":
-      return isImpossible(condition.of);
-    case "compare":
-      return comparesWithNull(bindToUsers(condition, "u"));
-    case "list": {
-      const bound = bindToUsers(condition, "u");
-      // `&&` is true with one value that the record has.
-      if (condition.operator !== "&&") return comparesWithNull(bound);
-      return bound.kind === "list" && bound.values.every((value) => value === null);
-    }
-    case "not":
-    case "notFalse":
-      return isNever(bindToUsers(condition, "u"));
-    case "in":
-    case "null":
-    case "like":
-    case "json":
-    case "version":
-      return false;
-  }
+  if (condition.kind === "all") return condition.of.some(isImpossible);
+  if (condition.kind === "any") return condition.of.every(isImpossible);
+  if (condition.kind === "related") return isImpossible(condition.of);
+  const bound = bindToUsers(condition, "u");
+  // `&&` is true with one value that the record has.
+  if (bound.kind === "list" && bound.operator === "&&") return bound.values.every((value) => value === null);
+  if (bound.kind === "compare" || bound.kind === "list") return comparesWithNull(bound);
+  return isNever(bound);
 }
 
 /** Returns the place with the fewest links among the places that must contain every reader. */
 function placeOf(condition: Condition): UserPlace | undefined {
-  switch (condition.kind) {
-    case "all":
-      return condition.of
-        .flatMap((one) => placeOf(one) ?? [])
-        .toSorted((one, other) => one.links.length - other.links.length)[0];
-    case "related": {
-      const place = placeOf(condition.of);
-      return place && { ...place, links: [condition.link, ...place.links] };
-    }
-    case "compare":
-      return condition.operator === "=" ? placeAt(condition.field, condition.value) : undefined;
-    case "list":
-      return condition.operator === "@>" ? placeAt(condition.field, condition.values[0] ?? null) : undefined;
-    case "any":
-    case "not":
-    case "notFalse":
-    case "in":
-    case "null":
-    case "like":
-    case "json":
-    case "version":
-      return undefined;
+  if (condition.kind === "all")
+    return condition.of
+      .flatMap((one) => placeOf(one) ?? [])
+      .toSorted((one, other) => one.links.length - other.links.length)[0];
+  if (condition.kind === "related") {
+    const place = placeOf(condition.of);
+    return place && { ...place, links: [condition.link, ...place.links] };
   }
+  if (condition.kind === "compare" && condition.operator === "=")
+    return placeAt(condition.field, condition.value);
+  if (condition.kind === "list" && condition.operator === "@>")
+    return placeAt(condition.field, condition.values[0] ?? null);
+  return undefined;
 }
 
 function placeAt(field: Field, value: Parameter): UserPlace | undefined {
