@@ -7,7 +7,7 @@ import {
   type Configuration,
 } from "./configuration.ts";
 import { recordConfiguration, recordRefusal } from "./configuration-audit.ts";
-import { messageOf, OperatorError } from "../kit/errors.ts";
+import { messageOf, messageWithCause, OperatorError } from "../kit/errors.ts";
 import type { Infrastructure } from "./infrastructure.ts";
 import type { ReloadOutcome } from "../operations/processes.ts";
 import type { Program } from "./generations.ts";
@@ -158,12 +158,11 @@ async function noteRefusal(
 
 /**
  * Returns the faults of a refused reload. An error that is not an OperatorError is a fault of the
- * service or of a code module; its cause is more precise than its message.
+ * service or of a code module.
  */
 function faultsOf(error: unknown): readonly string[] {
   if (error instanceof OperatorError) return error.faults;
-  const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : "";
-  return [`${messageOf(error)}${cause}`];
+  return [messageWithCause(error)];
 }
 
 function assertRestartSettingsUnchanged(current: Config, given: Config): void {

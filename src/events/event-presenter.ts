@@ -4,7 +4,7 @@ import type { OutboxEvent } from "./outbox.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
 import type { TextSql } from "../db/text-sql.ts";
 import { findRelatedRecords } from "./related-records.ts";
-import { messageOf } from "../kit/errors.ts";
+import { messageWithCause } from "../kit/errors.ts";
 import { Decimal } from "../kit/prisma-values.ts";
 import type { Delegate } from "../db/models-client.ts";
 import type { Definition, Definitions, Field, Relation, Row, TransformNode } from "../mapping/definition.ts";
@@ -84,7 +84,7 @@ export function createEventPresenter({
     } catch (error) {
       const { kind } = databaseFaultOf(error);
       if (kind === "too_large") throw error;
-      return { kind: "none", reason: reasonOf(error), isPassing: kind === "unavailable" };
+      return { kind: "none", reason: messageWithCause(error), isPassing: kind === "unavailable" };
     }
   };
 }
@@ -175,14 +175,8 @@ function tryTo<T>(act: () => T): Attempted<T> {
   try {
     return { kind: "done", value: act() };
   } catch (error) {
-    return { kind: "failed", reason: reasonOf(error) };
+    return { kind: "failed", reason: messageWithCause(error) };
   }
-}
-
-/** Returns the message; the cause holds the code module's own message. */
-function reasonOf(error: unknown): string {
-  const { cause } = error instanceof Error ? error : {};
-  return cause === undefined ? messageOf(error) : `${messageOf(error)}: ${messageOf(cause)}`;
 }
 
 function refused(reason: string): Presented {

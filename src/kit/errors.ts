@@ -147,3 +147,9 @@ export function codeOf(error: unknown): string | undefined {
 export function messageOf(error: unknown): string {
   return error instanceof Error ? safeMessage(error) : String(error);
 }
+
+/** Returns the message with that of its cause, which tells more for an error of a code module. */
+export function messageWithCause(error: unknown): string {
+  const { cause } = error instanceof Error ? error : {};
+  return cause === undefined ? messageOf(error) : `${messageOf(error)}: ${messageOf(cause)}`;
+}

@@ -1,5 +1,5 @@
 import { settings } from "../../config/settings.ts";
-import { messageOf } from "../../kit/errors.ts";
+import { messageWithCause } from "../../kit/errors.ts";
 import { rulesAnswer, scheduleAnswer } from "../code-module.ts";
 import { checkSpecs } from "./check-rules.ts";
 import type { Draft, Drafts } from "./draft.ts";
@@ -28,7 +28,6 @@ function attempt(report: Draft["report"], work: () => unknown): void {
   try {
     work();
   } catch (error) {
-    const cause = error instanceof Error && error.cause !== undefined ? `: ${messageOf(error.cause)}` : "";
-    report([], `${messageOf(error)}${cause}`);
+    report([], messageWithCause(error));
   }
 }
