@@ -199,7 +199,7 @@ async function runTurn(state: State, db: PGlite, { connection, bytes, isWhole }:
 
 function closeWhenIdle({ socket }: Connection, limitMs: number): NodeJS.Timeout {
   const timer = setTimeout(() => {
-    socket.end(errorResponse({ code: "25P03", message: "the transaction was idle for too long" }));
+    socket.end(errorResponse("25P03", "the transaction was idle for too long"));
     socket.destroySoon();
   }, limitMs);
   return timer.unref();

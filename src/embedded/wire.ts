@@ -68,13 +68,7 @@ function startupKind(bytes: Buffer): Message["kind"] {
 }
 
 /** Returns a fatal ErrorResponse, after which the connection ends. */
-export function errorResponse({
-  code,
-  message,
-}: {
-  readonly code: string;
-  readonly message: string;
-}): Buffer {
+export function errorResponse(code: string, message: string): Buffer {
   const fields = Buffer.from(`SFATAL\0VFATAL\0C${code}\0M${message}\0\0`);
   const head = Buffer.from("E\0\0\0\0");
   head.writeInt32BE(fields.length + 4, 1);

@@ -84,13 +84,7 @@ export function limitConnections(
  * Answers 503 to requests beyond `limit` of one forwarded address. The connections do not
  * distinguish such clients, because trusted proxies open them.
  */
-export function createForwardedLimit({
-  limit,
-  addresses,
-}: {
-  readonly limit: number;
-  readonly addresses: ClientAddresses;
-}): ApiMiddleware {
+export function createForwardedLimit(limit: number, addresses: ClientAddresses): ApiMiddleware {
   /** Number of the requests in flight of each address. */
   const counts = new Map<string, number>();
   return async (ctx, next) => {

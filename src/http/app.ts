@@ -84,15 +84,15 @@ export function createApp({
   app.on("error", (error: unknown, ctx: ApiContext) => {
     if (!isOfLeaving(error, ctx)) ctx.state.log().warn({ err: error }, "answer not sent");
   });
-  if (tracing.isOn) app.use(createRequestTrace({ tracing }));
+  if (tracing.isOn) app.use(createRequestTrace(tracing));
   const addresses = createClientAddresses(trustedProxies);
   app.use(createRequestLog({ log, addresses, metrics }));
-  app.use(createErrorRenderer({ isUnavailable }));
+  app.use(createErrorRenderer(isUnavailable));
   app.use(createHeaders(publicUrl));
   // A preflight carries no token.
   if (corsOrigins.length > 0) app.use(createCors(corsOrigins));
   if (trustedProxies.length > 0 && maxConnectionsPerAddress !== undefined)
-    app.use(createForwardedLimit({ limit: maxConnectionsPerAddress, addresses }));
+    app.use(createForwardedLimit(maxConnectionsPerAddress, addresses));
   if (concurrency !== undefined) app.use(concurrency);
   app.use(guard({ routePrefix, authenticate, openRouter, consolePages }));
   if (rateLimit !== undefined) app.use(createRateLimit(rateLimit));

@@ -24,11 +24,7 @@ export function errorBodyOf({ status, message, code, errors }: AppError): ErrorB
  * @param isUnavailable Distinguishes an unreachable database or broker (503) from a fault of the
  *   service (500).
  */
-export function createErrorRenderer({
-  isUnavailable,
-}: {
-  readonly isUnavailable: (error: unknown) => boolean;
-}): ApiMiddleware {
+export function createErrorRenderer(isUnavailable: (error: unknown) => boolean): ApiMiddleware {
   return async (ctx, next) => {
     try {
       await next();

@@ -7,7 +7,7 @@ import type { ApiMiddleware } from "./state.ts";
  * the answer has been sent or the client has left. It has the same data as the log: no headers, no
  * body, no query string.
  */
-export function createRequestTrace({ tracing }: { readonly tracing: Tracing }): ApiMiddleware {
+export function createRequestTrace(tracing: Tracing): ApiMiddleware {
   return (ctx, next) => {
     const span = tracing.begin({
       name: ctx.method,

@@ -49,7 +49,7 @@ export function readBatch(body: JsonObject): readonly BatchOperation[] {
     faults.set(place, fill(`The :attribute field must not have more than ${maxOperations} items.`, place));
   const read =
     faults.size === 0
-      ? (operations as readonly unknown[]).map((given, index) => readOperation({ given, index, faults }))
+      ? (operations as readonly unknown[]).map((given, index) => readOperation(given, index, faults))
       : [];
   refuseFields(body, ["operations"], errorsOf(faults));
   return read.filter((operation) => operation !== undefined);
@@ -77,15 +77,11 @@ function errorsOf(faults: Iterable<readonly [string, string]>): FieldErrors {
 }
 
 /** Reads one operation. Returns undefined after a fault, or when there are enough faults. */
-function readOperation({
-  given,
-  index,
-  faults,
-}: {
-  readonly given: unknown;
-  readonly index: number;
-  readonly faults: Map<string, string>;
-}): BatchOperation | undefined {
+function readOperation(
+  given: unknown,
+  index: number,
+  faults: Map<string, string>,
+): BatchOperation | undefined {
   if (faults.size >= maxFaults) return undefined;
   const place = `operations.${index}`;
   const refuse = (key: string, message: string): undefined => {

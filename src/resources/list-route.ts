@@ -147,7 +147,7 @@ function queryOf(
   const related = asked.include.map((name) => relatedList(name, caller));
   for (const { link } of related) requireResourceScope(ctx, link.target.name);
   const readable = access.of(definition, ["read"], caller);
-  const query = isNever(readable) ? "nothing" : listQuery({ definition, search: asked.search });
+  const query = isNever(readable) ? "nothing" : listQuery(definition, asked.search);
   if (query === "nothing") return query;
   const { filter, sort, fields } = asked;
   return {

@@ -20,15 +20,9 @@ export interface PrismaQuery {
  * @param search Search term of the client; undefined and empty terms match everything.
  * @returns "nothing" when no record can match.
  */
-export function listQuery({
-  definition,
-  search,
-}: {
-  readonly definition: Definition;
-  readonly search: string | undefined;
-}): PrismaQuery | "nothing" {
+export function listQuery(definition: Definition, search?: string): PrismaQuery | "nothing" {
   const base = baseQueryOf(definition);
-  const searched = search === undefined || search === "" ? base : searchedQuery({ definition, base, search });
+  const searched = search === undefined || search === "" ? base : searchedQuery(definition, base, search);
   if (searched === "nothing") return "nothing";
   return {
     where: searched.where ?? {},
@@ -64,15 +58,7 @@ export function whereAll(filters: readonly (Where | undefined)[]): Where {
   return present.length === 1 ? (present[0] as Where) : present.length === 0 ? {} : { AND: present };
 }
 
-function searchedQuery({
-  definition,
-  base,
-  search,
-}: {
-  readonly definition: Definition;
-  readonly base: BaseQuery;
-  readonly search: string;
-}): BaseQuery | "nothing" {
+function searchedQuery(definition: Definition, base: BaseQuery, search: string): BaseQuery | "nothing" {
   // No text in PostgreSQL contains a NUL, and a query with one is an error there.
   if (search.includes("\0")) return "nothing";
   const { applySearch } = definition.code;

@@ -20,7 +20,7 @@ const unasked = {
 };
 
 const queryOf = (search: string | undefined): ListQuery => {
-  const query = listQuery({ definition: variant("orders", {}), search });
+  const query = listQuery(variant("orders", {}), search);
   if (query === "nothing") throw new Error("nothing to ask");
   return { ...query, ...unasked };
 };
