@@ -81,7 +81,7 @@ export function readFeedParameters(
     after,
     afterText: given.get("after"),
     before,
-    perPage: pageOf({ per_page: given.get("per_page") }, { maxPerPage }).perPage,
+    perPage: pageOf(given, maxPerPage).perPage,
   };
 }
 

@@ -1,4 +1,3 @@
-import type { ParsedUrlQuery } from "node:querystring";
 import { setParameter } from "./url-of.ts";
 
 /**
@@ -45,9 +44,9 @@ const maxInteger = 2 ** 31 - 1;
  * the default (1 and 15). A larger `per_page` counts as `maxPerPage`, a larger `page` as
  * 2147483647.
  */
-export function pageOf(query: ParsedUrlQuery, { maxPerPage }: { readonly maxPerPage: number }): Page {
-  const perPage = Math.min(positiveInteger(lastOf(query["per_page"])) ?? defaultPerPage, maxPerPage);
-  const page = Math.min(positiveInteger(lastOf(query["page"])) ?? 1, maxInteger);
+export function pageOf(given: ReadonlyMap<string, string>, maxPerPage: number): Page {
+  const perPage = Math.min(positiveInteger(given.get("per_page")) ?? defaultPerPage, maxPerPage);
+  const page = Math.min(positiveInteger(given.get("page")) ?? 1, maxInteger);
   return { page, perPage, skip: Math.min((page - 1) * perPage, maxInteger) };
 }
 
@@ -73,14 +72,6 @@ export function searchFault(search: string): string | undefined {
   // Counts code points, since a character outside the basic plane has two units.
   const isLong = Array.from(search.slice(0, 2 * longestSearch + 1)).length > longestSearch;
   return isLong ? `The search field must not be greater than ${longestSearch} characters.` : undefined;
-}
-
-/**
- * Returns the value of a query parameter: the last one of a repeated parameter, undefined for a
- * missing one.
- */
-export function lastOf(value: string | string[] | undefined): string | undefined {
-  return Array.isArray(value) ? value.at(-1) : value;
 }
 
 function positiveInteger(text: string | undefined): number | undefined {

@@ -69,7 +69,7 @@ export function readListParameters(
   addFault(faults, "search", search === undefined ? undefined : searchFault(search));
   checkCursor(given, faults);
   if (faults.size > 0) throw validationError(Object.fromEntries(faults));
-  const page = pageOf({ page: given.get("page"), per_page: given.get("per_page") }, { maxPerPage });
+  const page = pageOf(given, maxPerPage);
   const cursor = given.get("cursor");
   const paging: Paging =
     cursor === undefined ? { kind: "page", ...page } : { kind: "cursor", cursor, perPage: page.perPage };
