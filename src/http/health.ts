@@ -26,7 +26,9 @@ export function createHealthListener({
   readonly metrics: Pick<Metrics, "scrape" | "contentType">;
   readonly timeoutMs?: number;
 }): RequestListener {
-  const shared = Object.entries(checks).map(([name, check]) => shareOutcome(name, check, timeoutMs));
+  const shared = Object.entries(checks).map(
+    ([name, check]) => [name, shareRun(() => outcomeOf(name, check, timeoutMs))] as const,
+  );
   return (request, response) => {
     const [pathname, query] = (request.url ?? "").split("?", 2);
     const parameters = new URLSearchParams(query);
@@ -38,8 +40,8 @@ export function createHealthListener({
       answer(response, { status: 200, text: "ok" });
     } else if (pathname === "/readyz") {
       const excluded = parameters.getAll("exclude");
-      const asked = shared.filter(({ name }) => !excluded.includes(name));
-      void Promise.all(asked.map(({ read }) => read())).then((outcomes) =>
+      const asked = shared.filter(([name]) => !excluded.includes(name));
+      void Promise.all(asked.map(([, read]) => read())).then((outcomes) =>
         answer(response, readiness(outcomes, isVerbose)),
       );
     } else if (pathname === "/metrics") {
@@ -69,33 +71,23 @@ interface Outcome {
   readonly remark: string | undefined;
 }
 
-interface SharedOutcome {
-  readonly name: string;
-  readonly read: () => Promise<Outcome>;
-}
-
 /**
  * Shares one run of a check between all requests that arrive during it. Anyone may ask, and each
  * check takes a connection of the database.
  */
-function shareOutcome(name: string, check: HealthCheck, timeoutMs: number): SharedOutcome {
+function shareRun(run: () => Promise<Outcome>): () => Promise<Outcome> {
   let underWay: Promise<Outcome> | undefined;
-  const run = async (): Promise<Outcome> => {
-    const outcome = await outcomeOf(check, timeoutMs);
-    underWay = undefined;
-    return { name, ...outcome };
-  };
-  return { name, read: () => (underWay ??= run()) };
+  return () => (underWay ??= run().finally(() => (underWay = undefined)));
 }
 
-async function outcomeOf(check: HealthCheck, timeoutMs: number): Promise<Omit<Outcome, "name">> {
+async function outcomeOf(name: string, check: HealthCheck, timeoutMs: number): Promise<Outcome> {
   try {
     const answering = check();
     const isInTime = await endsWithin(timeoutMs, answering);
-    if (!isInTime) return { isPassed: false, remark: `no answer within ${timeoutMs} ms` };
-    return { isPassed: true, remark: (await answering) ?? undefined };
+    if (!isInTime) return { name, isPassed: false, remark: `no answer within ${timeoutMs} ms` };
+    return { name, isPassed: true, remark: (await answering) ?? undefined };
   } catch (error) {
-    return { isPassed: false, remark: messageOf(error) };
+    return { name, isPassed: false, remark: messageOf(error) };
   }
 }
 
