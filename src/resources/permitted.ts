@@ -6,7 +6,7 @@ import type { Definition } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
 import { baseQueryOf } from "./query.ts";
 import { parseId } from "./record-id.ts";
-import type { Found, RecordStore, Shape } from "./record-store.ts";
+import type { Found, RecordRead, RecordStore } from "./record-store.ts";
 import { forbidden, leftOut } from "./refusals.ts";
 
 /** The id of a record, and the check of its entity tag. */
@@ -39,14 +39,10 @@ export async function permitted(
   definition: Definition,
   { database }: ReadRequest,
   { id, allowed }: Permission,
-  shape: Shape,
+  shape: RecordRead["shape"],
 ): Promise<Found> {
-  const found = await database.store.find(
-    keyOf(definition, id),
-    baseQueryOf(definition).where,
-    shape,
-    allowed,
-  );
+  const { where } = baseQueryOf(definition);
+  const found = await database.store.find(keyOf(definition, id), { where, shape, access: allowed });
   if (found === undefined) throw unknownRecord(definition, id);
   if (!found.isAllowed) throw forbidden();
   return found;

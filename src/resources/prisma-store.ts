@@ -15,8 +15,8 @@ import type {
   WriteConditions,
   Include,
   ListQuery,
+  RecordRead,
   RecordStore,
-  Shape,
   RecordWrite,
 } from "./record-store.ts";
 
@@ -41,11 +41,11 @@ export function createPrismaStore({ definition, definitions, models }: PrismaSto
   return {
     list: (query, part) => list(context, query, part),
     listByCursor: async ({ asked }) => refuseAsked(definition, [...asked, "cursor"]) as never,
-    find: (key, where, shape, access) => find(context, key, { where, shape, access }),
+    find: (key, read) => find(context, key, read),
     create: (options) => create(context, options),
     version: () => Promise.reject(noVersions(definition)),
     update: (key, options) => update(context, key, options),
-    remove: (key, where, access, version) => remove(context, key, { where, access, version }),
+    remove: (key, conditions) => remove(context, key, conditions),
   };
 }
 
@@ -69,11 +69,7 @@ async function list(
 async function find(
   context: Context,
   key: unknown,
-  {
-    where,
-    shape,
-    access,
-  }: { readonly where: Where | undefined; readonly shape: Shape; readonly access: Condition },
+  { where, shape, access }: RecordRead,
 ): Promise<Found | undefined> {
   const { definition, models } = context;
   const delegate = (await models()).delegate(definition.model);
@@ -131,7 +127,7 @@ async function update<T>(
 async function remove(
   { definition, models }: Context,
   key: unknown,
-  { where, access, version }: { readonly access: Condition } & WriteConditions,
+  { where, access, version }: WriteConditions,
 ): Promise<boolean> {
   if (version !== undefined) throw noVersions(definition);
   try {

@@ -169,7 +169,8 @@ export function createRecordOperations(resource: Resource): RecordOperations {
       const key = keyOf(definition, id);
       const version = await versionToDelete(definition, request, { id, check, allowed });
       const { where = {} } = baseQueryOf(definition);
-      const isRemoved = !isNever(allowed) && (await database.store.remove(key, where, allowed, version));
+      const conditions = { where, access: allowed, version };
+      const isRemoved = !isNever(allowed) && (await database.store.remove(key, conditions));
       if (!isRemoved) await refuseWritten(definition, request, { id, version, allowed, done: "delete" });
     },
   };
@@ -234,7 +235,8 @@ async function removeTogether(
   const done = await together.attempt(async () => {
     const keys = ids.map((id) => keyOf(definition, id));
     const { where = {} } = baseQueryOf(definition);
-    if (!(await together.removeMany(keys, where, allowed))) throw new Error("Not all of them are there");
+    const areRemoved = await together.removeMany(keys, { where, access: allowed });
+    if (!areRemoved) throw new Error("Not all of them are there");
     return true;
   });
   return done === true;

@@ -55,15 +55,22 @@ export interface RecordWrite<T> {
   readonly access: Condition;
 }
 
-/** Conditions of the update statement, in addition to `access`. */
+/** Conditions of the statement of an update or a delete. */
 export interface WriteConditions {
+  readonly access: Condition;
   readonly where: Where;
   /** Version from `RecordStore.version`. Undefined when each version will do. */
   readonly version?: string | undefined;
 }
 
-/** The part of a record to read: its shown part, or only the fields that decide on access. */
-export type Shape = { readonly include: Include } | "access";
+/** A read of one record. */
+export interface RecordRead {
+  readonly where: Where | undefined;
+  /** The part to read: the shown one, or only the fields that decide on access. */
+  readonly shape: { readonly include: Include } | "access";
+  /** Condition under which the caller may perform the operation. */
+  readonly access: Condition;
+}
 
 /**
  * Reads and writes the records of one resource. A refusal of the database becomes an AppError that
@@ -73,7 +80,7 @@ export interface RecordStore {
   list(query: ListQuery, part: ListPart): Promise<RecordPage>;
   listByCursor(query: ListQuery, part: CursorPart): Promise<CursorPage>;
   /** Returns the record with the key, if it passes the filter. */
-  find(key: unknown, where: Where | undefined, shape: Shape, access: Condition): Promise<Found | undefined>;
+  find(key: unknown, read: RecordRead): Promise<Found | undefined>;
   /**
    * Creates a record.
    *
@@ -91,7 +98,7 @@ export interface RecordStore {
   /**
    * Deletes a record. Returns false when there was nothing to delete, or no record of that version.
    */
-  remove(key: unknown, where: Where, access: Condition, version?: string): Promise<boolean>;
+  remove(key: unknown, conditions: WriteConditions): Promise<boolean>;
 }
 
 /**
@@ -105,5 +112,5 @@ export interface ManyStore {
     options: Omit<RecordWrite<T>, "data" | "isUndone" | "userId">,
   ): Promise<readonly T[] | undefined>;
   /** Returns whether all records existed. Otherwise, the existing ones are deleted. */
-  removeMany(keys: readonly unknown[], where: Where, access: Condition): Promise<boolean>;
+  removeMany(keys: readonly unknown[], conditions: Omit<WriteConditions, "version">): Promise<boolean>;
 }

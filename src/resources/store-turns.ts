@@ -10,11 +10,10 @@ import type { RecordStore } from "./record-store.ts";
 export function takingTurns(store: RecordStore, name: string, records: Turns<string>): RecordStore {
   return {
     ...store,
-    find: (key, where, shape, access) => records.run(name, () => store.find(key, where, shape, access)),
+    find: (key, read) => records.run(name, () => store.find(key, read)),
     version: (key) => records.run(name, () => store.version(key)),
     create: (options) => records.run(name, () => store.create(options)),
     update: (key, options) => records.run(name, () => store.update(key, options)),
-    remove: (key, where, access, version) =>
-      records.run(name, () => store.remove(key, where, access, version)),
+    remove: (key, conditions) => records.run(name, () => store.remove(key, conditions)),
   };
 }

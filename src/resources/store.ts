@@ -14,11 +14,17 @@ import {
   isReadTogether,
   updateRecord,
 } from "../querying/write.ts";
-import type { Where } from "./access.ts";
 import { listByCursor, listByPage } from "./list-records.ts";
 import { createPrismaStore } from "./prisma-store.ts";
 import type { StoreContext, StoreOptions } from "./record-database.ts";
-import type { Found, WriteConditions, ManyStore, RecordStore, Shape, RecordWrite } from "./record-store.ts";
+import type {
+  Found,
+  WriteConditions,
+  ManyStore,
+  RecordRead,
+  RecordStore,
+  RecordWrite,
+} from "./record-store.ts";
 import { forbidden, leftOut, refuseDelete, refuseUnsupported, refuseWrite } from "./refusals.ts";
 import { accessOf, type View } from "./view.ts";
 
@@ -39,28 +45,24 @@ export function createStore(options: StoreOptions): RecordStore & ManyStore {
   return {
     list: (query, part) => listByPage(context, query, part),
     listByCursor: (query, part) => listByCursor(context, query, part),
-    find: (key, where, shape, access) => find(context, key, { where, shape, access }),
+    find: (key, read) => find(context, key, read),
     create: (written) => create(context, written),
     createMany: (many, written) => createMany(context, many, written),
-    removeMany: (keys, where, access) => removeMany(context, keys, { where, access }),
+    removeMany: (keys, conditions) => removeMany(context, keys, conditions),
     version: async (key) => readVersion(database.records, definition, keyCondition(definition, key)),
     update: (key, written) => update(context, key, written),
-    remove: (key, where, access, version) => remove(context, key, { where, access, version }),
+    remove: (key, conditions) => remove(context, key, conditions),
   };
 }
 
 async function find(
   { definition, definitions, views, database, fallback }: StoreContext,
   key: unknown,
-  {
-    where,
-    shape,
-    access,
-  }: { readonly where: Where | undefined; readonly shape: Shape; readonly access: Condition },
+  { where, shape, access }: RecordRead,
 ): Promise<Found | undefined> {
   const view = shape === "access" ? views.access : views.of(shape.include);
   const filter = conditionOf(definition, definitions, where);
-  if (view === undefined || filter === undefined) return fallback().find(key, where, shape, access);
+  if (view === undefined || filter === undefined) return fallback().find(key, { where, shape, access });
   const condition = allOf([keyCondition(definition, key), filter]);
   try {
     const found = await readJudged(database.reads, view.statement, { condition, judge: access });
@@ -126,10 +128,10 @@ async function update<T>(
 async function remove(
   { definition, definitions, database, fallback }: StoreContext,
   key: unknown,
-  { where, access, version }: { readonly access: Condition } & WriteConditions,
+  { where, access, version }: WriteConditions,
 ): Promise<boolean> {
   const filter = conditionOf(definition, definitions, where);
-  if (filter === undefined) return fallback().remove(key, where, access, version);
+  if (filter === undefined) return fallback().remove(key, { where, access, version });
   const condition = allOf([keyCondition(definition, key), filter, access, versionIs(definition, version)]);
   try {
     const { records: sql, comment } = database;
@@ -142,7 +144,7 @@ async function remove(
 async function removeMany(
   { definition, definitions, database: { many, comment } }: StoreContext,
   keys: readonly unknown[],
-  { where, access }: { readonly where: Where; readonly access: Condition },
+  { where, access }: Omit<WriteConditions, "version">,
 ): Promise<boolean> {
   const filter = conditionOf(definition, definitions, where);
   if (filter === undefined || many === undefined) return false;

@@ -130,7 +130,8 @@ async function openSide(kind: "compiled" | "prisma"): Promise<Side> {
     models,
     store(name) {
       const found = definitions.get(name) as Definition;
-      if (kind === "prisma") return createPrismaStore({ definition: found, definitions, models: async () => models });
+      if (kind === "prisma")
+        return createPrismaStore({ definition: found, definitions, models: async () => models });
       const views = createViews(found, definitions);
       return createStore({
         definition: found,
@@ -216,7 +217,8 @@ function actOf(random: Random, most: number): readonly [string, Act] {
   if (kind < 0.9)
     return [
       `find ${key}`,
-      async (store) => (await store("items").find(key, where, { include }, always))?.json(),
+      async (store) =>
+        (await store("items").find(key, { where, shape: { include }, access: always }))?.json(),
     ];
   if (kind < 0.94)
     return [
@@ -224,11 +226,10 @@ function actOf(random: Random, most: number): readonly [string, Act] {
       (store) =>
         store("owners").remove(
           upTo(() => kind, 2),
-          {},
-          always,
+          { where: {}, access: always },
         ),
     ];
-  return [`remove ${key}`, (store) => store("items").remove(key, where, always)];
+  return [`remove ${key}`, (store) => store("items").remove(key, { where, access: always })];
 }
 
 describe(`writes by the compiler of queries and by the Prisma client, with seed ${seed}`, function () {

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { always } from "../../src/querying/condition.ts";
 import { takingTurns } from "../../src/resources/store-turns.ts";
-import type { RecordStore } from "../../src/resources/record-store.ts";
+import type { RecordRead, RecordStore } from "../../src/resources/record-store.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 
 describe("takingTurns", () => {
@@ -19,13 +19,13 @@ describe("takingTurns", () => {
     const turns = createTurns<string>(2);
     const locked = takingTurns(store, "locked", turns);
     const other = takingTurns(store, "other", turns);
-    const shape = "access";
+    const read: RecordRead = { where: undefined, shape: "access", access: always };
 
     const asked = [
-      locked.find(1, undefined, shape, always),
-      locked.remove(1, {}, always),
-      locked.find(2, undefined, shape, always),
-      other.find(3, undefined, shape, always),
+      locked.find(1, read),
+      locked.remove(1, { where: {}, access: always }),
+      locked.find(2, read),
+      other.find(3, read),
     ];
     await new Promise((resolve) => setImmediate(resolve));
     expect(begun).to.have.members(["find", "remove", "find"]);

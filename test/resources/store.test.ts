@@ -134,17 +134,25 @@ for (const [maker, make] of Object.entries(makers))
 
     describe("find", () => {
       it("answers the record with its relations", async () => {
-        const record = await orders.find(1, undefined, { include: { customer: true } }, always);
+        const record = await orders.find(1, {
+          where: undefined,
+          shape: { include: { customer: true } },
+          access: always,
+        });
 
         expect(record?.access).to.include({ id: 1, user_id: 7 });
         expect(shown(record?.json() ?? "")).to.include({ id: 1, reference: "A-1", customer: "Ada" });
       });
 
       it("answers undefined outside the filter, and for a key that no text column can hold", async () => {
-        expect(await orders.find(1, { user_id: 8 }, { include: undefined }, always)).to.equal(undefined);
+        expect(
+          await orders.find(1, { where: { user_id: 8 }, shape: { include: undefined }, access: always }),
+        ).to.equal(undefined);
 
         const pages = make("pages", served);
-        expect(await pages.find("a\0b", undefined, { include: undefined }, always)).to.equal(undefined);
+        expect(
+          await pages.find("a\0b", { where: undefined, shape: { include: undefined }, access: always }),
+        ).to.equal(undefined);
       });
     });
 
@@ -247,17 +255,17 @@ for (const [maker, make] of Object.entries(makers))
 
     describe("remove", () => {
       it("deletes what the filter leaves and nothing else", async () => {
-        expect(await orders.remove(1, { user_id: 8 }, always)).to.equal(false);
-        expect(await orders.remove(1, { user_id: 7 }, always)).to.equal(true);
-        expect(await orders.remove(1, {}, always)).to.equal(false);
+        expect(await orders.remove(1, { where: { user_id: 8 }, access: always })).to.equal(false);
+        expect(await orders.remove(1, { where: { user_id: 7 }, access: always })).to.equal(true);
+        expect(await orders.remove(1, { where: {}, access: always })).to.equal(false);
         expect(await served.sql("SELECT id FROM orders ORDER BY id")).to.deep.equal([{ id: 2 }, { id: 3 }]);
       });
 
       it("refuses with 409 while other records refer to it", async () => {
-        const refusal = await refusalOf(customers.remove(1, {}, always));
+        const refusal = await refusalOf(customers.remove(1, { where: {}, access: always }));
 
         expect([refusal.status, refusal.code]).to.deep.equal([409, "record.referenced"]);
-        expect(await customers.remove(2, {}, always)).to.equal(true);
+        expect(await customers.remove(2, { where: {}, access: always })).to.equal(true);
       });
 
       for (const [action, column] of [
@@ -273,7 +281,7 @@ for (const [maker, make] of Object.entries(makers))
           await served.sql("INSERT INTO referring VALUES (1)");
           if (column.endsWith("UNIQUE")) await served.sql("INSERT INTO referring VALUES (2)");
 
-          const refusal = await refusalOf(customers.remove(1, {}, always));
+          const refusal = await refusalOf(customers.remove(1, { where: {}, access: always }));
           await served.sql("DROP TABLE referring");
 
           expect([refusal.status, refusal.code]).to.deep.equal([409, "record.referenced"]);
