@@ -1,7 +1,8 @@
 import type { ModelsClient } from "../db/models-client.ts";
 import type { SqlOf } from "../db/batched-sql.ts";
 import type { ManySql, TextSql } from "../db/text-sql.ts";
-import type { InTransaction } from "../db/transaction.ts";
+import type { InTransaction, Transaction } from "../db/transaction.ts";
+import { AppError } from "../kit/errors.ts";
 import type { Definition, Definitions } from "../mapping/definition.ts";
 import type { ListDatabase } from "./list-database.ts";
 import type { RecordStore } from "./record-store.ts";
@@ -24,6 +25,26 @@ export interface RecordDatabase {
   readonly many?: ManySql;
   /** Returns the comment behind every statement that writes, see `traceComment`. */
   readonly comment: () => string;
+}
+
+/**
+ * Returns the database access of stores within a transaction. Prisma has connections of its own.
+ * Where it would have to answer, the store throws AppError `validation.failed`.
+ */
+export function databaseWithin(database: RecordDatabase, transaction: Transaction): RecordDatabase {
+  const { text, many } = transaction;
+  return {
+    ...database,
+    many,
+    records: text,
+    reads: text,
+    writes: () => text,
+    transact: (work) => work(transaction),
+    onFallback(resource) {
+      const message = `${resource} takes neither batches nor Idempotency-Key: its code module gives arguments that only Prisma knows.`;
+      throw new AppError("validation.failed", message, { errors: {} });
+    },
+  };
 }
 
 export interface StoreOptions {

@@ -8,14 +8,12 @@ import type { Turns } from "../kit/turns.ts";
 import type { Definition } from "../mapping/definition.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { parseKey } from "./coerce.ts";
-import { databaseWithin } from "./database-within.ts";
 import { createListOperation } from "./list-route.ts";
 import { createLookup } from "./lookup.ts";
 import type { Together } from "./record-operations.ts";
 import { createRecordHandlers, type Handler, type RecordRoutesOptions } from "./record-routes.ts";
-import { takingTurns } from "./store-turns.ts";
-import type { RecordDatabase } from "./record-database.ts";
-import { createStore } from "./store.ts";
+import { databaseWithin, type RecordDatabase } from "./record-database.ts";
+import { createStore, takingTurns } from "./store.ts";
 import { createViews } from "./view.ts";
 
 export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "definition" | "databaseFor"> {

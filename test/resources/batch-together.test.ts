@@ -6,7 +6,7 @@ import type { AccessRule, Definition } from "../../src/mapping/definition.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";
 import type { BatchOperation } from "../../src/resources/batch-body.ts";
 import { runBatch } from "../../src/resources/batch.ts";
-import { databaseWithin } from "../../src/resources/database-within.ts";
+import { databaseWithin } from "../../src/resources/record-database.ts";
 import { createLookup } from "../../src/resources/lookup.ts";
 import { createRecordOperations } from "../../src/resources/record-operations.ts";
 import { createStore } from "../../src/resources/store.ts";

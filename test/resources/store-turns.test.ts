@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { always } from "../../src/querying/condition.ts";
-import { takingTurns } from "../../src/resources/store-turns.ts";
+import { takingTurns } from "../../src/resources/store.ts";
 import type { RecordRead, RecordStore } from "../../src/resources/record-store.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 
