@@ -72,17 +72,17 @@ export function createJwtVerifier({
   readonly keys: KeySource;
   readonly now?: () => number;
 }): JwtVerifier {
-  const verified = createVerifiedTokens(now);
+  /** Verified tokens by hash, the most recently used one at the end. */
+  const verified = new Map<string, VerifiedJwt>();
   let version: string | undefined;
   let getKey: JWTVerifyGetKey;
 
   /** Forgets the tokens that other keys have verified. */
   function useKeySet(set: KeySet): JWTVerifyGetKey {
-    if (set.version !== version) {
-      verified.clear();
-      version = set.version;
-      getKey = createLocalJWKSet({ keys: set.keys } as unknown as JSONWebKeySet);
-    }
+    if (set.version === version) return getKey;
+    verified.clear();
+    version = set.version;
+    getKey = createLocalJWKSet({ keys: set.keys } as unknown as JSONWebKeySet);
     return getKey;
   }
 
@@ -104,6 +104,8 @@ export function createJwtVerifier({
     }
   }
 
+  const find = (hash: string): VerifiedJwt | undefined => inForce(verified.get(hash), now());
+
   return {
     async verify(token) {
       // Runs before the keys are looked up, so that garbage costs only a few microseconds.
@@ -111,8 +113,12 @@ export function createJwtVerifier({
       let set = await keys.get();
       if (set === undefined) return { kind: "no_keys" };
       useKeySet(set);
-      const known = verified.recall(token);
-      if (known !== undefined) return known;
+      const hash = hashOf(token);
+      const known = find(hash);
+      if (known !== undefined) {
+        setBounded(verified, [hash, known], maxVerified);
+        return known;
+      }
       let result = await check(token, set);
       if (result === "unknown key") {
         const renewed = await keys.renew();
@@ -123,47 +129,18 @@ export function createJwtVerifier({
       }
       if (result === "unknown key") return { kind: "invalid" };
       // During the check, another request may have fetched a set without the key.
-      if (result.kind === "verified" && set.version === version) verified.remember(token, result);
+      if (result.kind === "verified" && set.version === version)
+        setBounded(verified, [hash, result], maxVerified);
       return result;
     },
-    forget: (token) => verified.forget(token),
-    wasVerified: (token) => verified.has(token),
-  };
-}
-
-/** Cache of tokens whose signature was checked, so that each is checked once. */
-interface VerifiedTokens {
-  recall(token: string): VerifiedJwt | undefined;
-  remember(token: string, one: VerifiedJwt): void;
-  has(token: string): boolean;
-  forget(token: string): void;
-  clear(): void;
-}
-
-function createVerifiedTokens(now: () => number): VerifiedTokens {
-  /** Verified tokens by hash, the most recently used one at the end. */
-  const verified = new Map<string, VerifiedJwt>();
-  const isInForce = ({ expiresAt }: VerifiedJwt): boolean =>
-    expiresAt.getTime() + clockToleranceSeconds * 1000 > now();
-  const find = (hash: string): VerifiedJwt | undefined => {
-    const one = verified.get(hash);
-    return one !== undefined && isInForce(one) ? one : undefined;
-  };
-  return {
-    recall(token) {
-      const hash = hashOf(token);
-      const one = find(hash);
-      if (one === undefined) verified.delete(hash);
-      else setBounded(verified, [hash, one], maxVerified);
-      return one;
-    },
-    remember(token, one) {
-      setBounded(verified, [hashOf(token), one], maxVerified);
-    },
-    has: (token) => find(hashOf(token)) !== undefined,
     forget: (token) => void verified.delete(hashOf(token)),
-    clear: () => verified.clear(),
+    wasVerified: (token) => find(hashOf(token)) !== undefined,
   };
+}
+
+function inForce(jwt: VerifiedJwt | undefined, nowMs: number): VerifiedJwt | undefined {
+  const endMs = (jwt?.expiresAt.getTime() ?? 0) + clockToleranceSeconds * 1000;
+  return endMs > nowMs ? jwt : undefined;
 }
 
 function hashOf(token: string): string {
