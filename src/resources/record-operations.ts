@@ -99,8 +99,10 @@ interface Resource {
 /** Creates the operations. Compiles everything that does not depend on the request, once. */
 export function createRecordOperations(resource: Resource): RecordOperations {
   const { definition, access } = resource;
-  const { createRules, updateRules } = lazyRules(definition);
-  const { settable, changeable } = writtenFields(definition);
+  const createRules = lazyRules(definition, "createRules", createRulesOf);
+  const updateRules = lazyRules(definition, "updateRules", updateRulesOf);
+  const settable = definition.fields.filter(({ isGenerated }) => isGenerated !== true);
+  const changeable = settable.filter(({ isKey }) => !isKey);
 
   return {
     show: (request, id) => show(resource, request, id),
@@ -216,14 +218,6 @@ async function createTogether(
   });
 }
 
-/** Returns the fields that a create may set, and the fields that an update may change. */
-function writtenFields({
-  fields,
-}: Definition): Readonly<Record<"settable" | "changeable", readonly Field[]>> {
-  const settable = fields.filter(({ isGenerated }) => isGenerated !== true);
-  return { settable, changeable: settable.filter(({ isKey }) => !isKey) };
-}
-
 /** Implements `RecordOperations.removeMany`. */
 async function removeTogether(
   { definition, access }: Resource,
@@ -248,17 +242,15 @@ async function removeTogether(
  */
 function lazyRules(
   definition: Definition,
-): Readonly<Record<"createRules" | "updateRules", () => CompiledRules>> {
-  const rulesOf = { createRules: createRulesOf, updateRules: updateRulesOf };
-  const compiled = (name: keyof typeof rulesOf): (() => CompiledRules) => {
-    const compile = (): CompiledRules => {
-      const rules = rulesOf[name](definition);
-      return callCode({ definition, name, call: () => compileRules(rules) });
-    };
-    let known: CompiledRules | undefined;
-    return () => (known ??= compile());
+  name: "createRules" | "updateRules",
+  rulesOf: typeof createRulesOf,
+): () => CompiledRules {
+  const compile = (): CompiledRules => {
+    const rules = rulesOf(definition);
+    return callCode({ definition, name, call: () => compileRules(rules) });
   };
-  return { createRules: compiled("createRules"), updateRules: compiled("updateRules") };
+  let known: CompiledRules | undefined;
+  return () => (known ??= compile());
 }
 
 /** Validates a body, and returns its values to write. */
