@@ -169,12 +169,17 @@ async function written(
   { sql, statement, comment }: WriteOptions,
   count = 1,
 ): Promise<readonly Raw[]> {
-  const { root, columns, from } = statement;
-  if (leadsBack(statement)) return writtenAndRead(write, parameters, { sql, statement, comment });
-  const table = `${quoteTable(root.definition.table)} AS t`;
+  const { columns, from } = statement;
+  const { definition } = statement.root;
+  if (leadsBack(statement)) {
+    const keys = columnsText("t", definition.keys);
+    const [key] = await sql(`${write} RETURNING ${keys}${comment}`, parameters.values);
+    return key === undefined ? [] : readRecords(sql, statement, { condition: keyIs(definition, key) });
+  }
+  const table = `${quoteTable(definition.table)} AS t`;
   const joins = from.slice(table.length);
   // Not `t.*`: svc need not be allowed to read the columns that no field has.
-  const own = columnsText("t", root.definition.fields);
+  const own = columnsText("t", definition.fields);
   const returned = `WITH t AS (${write} RETURNING ${own}) SELECT ${columns} FROM`;
   const text =
     from === table
@@ -186,17 +191,6 @@ async function written(
   const rows: Raw[] = await sql(text, parameters.values);
   await readManys(sql, statement, rows);
   return rows;
-}
-
-async function writtenAndRead(
-  write: string,
-  parameters: Parameters,
-  { sql, statement, comment }: WriteOptions,
-): Promise<readonly Raw[]> {
-  const { definition } = statement.root;
-  const columns = columnsText("t", definition.keys);
-  const [key] = await sql(`${write} RETURNING ${columns}${comment}`, parameters.values);
-  return key === undefined ? [] : readRecords(sql, statement, { condition: keyIs(definition, key) });
 }
 
 /**
