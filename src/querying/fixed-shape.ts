@@ -30,25 +30,18 @@ export function fixedShape(
     readonly own?: Readonly<Record<string, (text: string) => string | undefined>>;
   } = {},
 ): ListShape & { readonly places: ReadonlyMap<string, Shown> } {
-  const fields = new Map(keys.map((key) => [key.name, fieldOf(key)]));
-  const shownPaths = keys.map(({ name, operators }): ShownPath => ({
-    path: name,
-    links: [],
-    field: fields.get(name) as Field,
-    ...(operators !== undefined && { operators }),
-  }));
+  const shown = keys.map(({ operators, ...key }): readonly [ListedKey, ShownPath] => [
+    key,
+    { path: key.name, links: [], field: fieldOf(key), ...(operators !== undefined && { operators }) },
+  ]);
   const tableOf = (isIn: (key: ListedKey) => boolean): PathTable => ({
-    paths: new Map(
-      shownPaths.filter((_, index) => isIn(keys[index] as ListedKey)).map((one) => [one.path, one]),
-    ),
+    paths: new Map(shown.flatMap(([key, path]) => (isIn(key) ? [[key.name, path]] : []))),
     faults: new Map(keys.flatMap((key) => (isIn(key) ? [] : [[key.name, key.fault ?? ""]]))),
   });
   return {
     filterable: tableOf(({ fault }) => fault === undefined),
     sortable: tableOf(({ fault, isSorted, isList }) => fault === undefined && (isSorted ?? isList !== true)),
-    places: new Map(
-      keys.map(({ name }) => [name, { keys: [name], steps: [], field: fields.get(name) as Field }]),
-    ),
+    places: new Map(shown.map(([{ name }, { field }]) => [name, { keys: [name], steps: [], field }])),
     includes: [],
     hasGroups: true,
     hasSearch: false,
