@@ -183,14 +183,10 @@ function toBoolean(value: unknown): Converted {
   return boolean === undefined ? refuse("must be true or false.") : ok(boolean);
 }
 
-function toDate(value: unknown): Converted {
+function toDate(value: unknown, { type }: Field): Converted {
   const date = typeof value === "string" ? parseDateText(value) : undefined;
-  return date === undefined ? refuse("must be a valid date.") : ok(date);
-}
-
-function toInstant(value: unknown): Converted {
-  const date = typeof value === "string" ? parseDateText(value) : undefined;
-  return date === undefined ? refuse("must be a valid date.") : ok(instantOf(date, String(value)));
+  if (date === undefined) return refuse("must be a valid date.");
+  return ok(type === "Instant" ? instantOf(date, String(value)) : date);
 }
 
 function toTemporal(fault: string, isFine: (text: string) => boolean): Convert {
@@ -223,7 +219,7 @@ const converters: Readonly<Record<Exclude<FieldType, "Json">, Convert>> = {
   String: toText,
   Boolean: toBoolean,
   DateTime: toDate,
-  Instant: toInstant,
+  Instant: toDate,
   Date: toTemporal("must match the format Y-m-d.", isDateText),
   Time: toTemporal("must be a time, such as 14:30:00.", isTimeText),
   Interval: toTemporal("must be a duration of ISO 8601, such as P1DT12H.", isIntervalText),
