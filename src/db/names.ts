@@ -11,14 +11,10 @@ export const tablesSchema = "public";
 export const maxNameBytes = 63;
 
 /** Returns an identifier, quoted for SQL. */
-export function quoteName(name: string): string {
-  return escapeIdentifier(name);
-}
+export const quoteName: (name: string) => string = escapeIdentifier;
 
 /** Returns a string constant, quoted for SQL. */
-export function quoteText(text: string): string {
-  return escapeLiteral(text);
-}
+export const quoteText: (text: string) => string = escapeLiteral;
 
 /** Returns a resource's table with its schema, quoted for SQL. */
 export function quoteTable(table: string): string {
