@@ -109,7 +109,8 @@ export function createAnswerPost({
           // Unlike the first answer, this one may be refused, because nothing is written now.
           ctx.state.memory.settle(bytes * memoryPerAnsweredByte);
           const body = await readBody(sql, key);
-          return { answer: { status, headers, json: isSealed ? seal.decrypt(body) : body.toString() } };
+          const json = isSealed ? seal.decrypt(body) : body.toString();
+          return { answer: { status, headers, json }, isReplayed: true };
         }
         return { note: await refuseOneTooMany(sql, key.userId) };
       },
@@ -135,9 +136,7 @@ interface KeySteps {
    * Locks the key, and looks for its answer. Without an answer, returns a function that counts the
    * first one.
    */
-  readonly begin: (
-    sql: Sql,
-  ) => Promise<{ readonly answer: Answer } | { readonly note: (bytes: number) => void }>;
+  readonly begin: (sql: Sql) => Promise<Answered | { readonly note: (bytes: number) => void }>;
   readonly keep: (sql: Sql, answer: Answer, note: (bytes: number) => void) => Promise<void>;
   /** Marks the request as running. */
   readonly mark: (sql: Sql, forMs: number) => Promise<void>;
@@ -161,28 +160,24 @@ async function answered(
   const { inTransaction, longestMs } = post;
   if ("prepare" in post) {
     const begun = await inTransaction(({ sql }) => steps.begin(sql));
-    if ("answer" in begun) return { answer: begun.answer, isReplayed: true };
+    if ("answer" in begun) return begun;
   }
-  const action = { inTransaction, act: await actOf(post) };
+  const act = await actOf(post);
   return longestMs === undefined
-    ? actInTransaction(action, steps)
-    : actBetweenTransactions({ ...action, longestMs }, steps);
-}
-
-interface Action {
-  readonly inTransaction: InTransaction;
-  readonly act: Act;
+    ? actInTransaction(inTransaction, act, steps)
+    : actBetweenTransactions(inTransaction, act, { ...steps, longestMs });
 }
 
 /** Performs the action and keeps the answer in one transaction. */
 async function actInTransaction(
-  { inTransaction, act }: Action,
+  inTransaction: InTransaction,
+  act: Act,
   { begin, keep }: KeySteps,
 ): Promise<Answered> {
   return inTransaction(async (transaction) => {
     const { sql } = transaction;
     const begun = await begin(sql);
-    if ("answer" in begun) return { answer: begun.answer, isReplayed: true };
+    if ("answer" in begun) return begun;
     const answer = await act(transaction);
     await keep(sql, answer, begun.note);
     return { answer, isReplayed: false };
@@ -194,15 +189,16 @@ async function actInTransaction(
  * the answer.
  */
 async function actBetweenTransactions(
-  { inTransaction, act, longestMs }: Action & { readonly longestMs: number },
-  { begin, keep, mark, forget }: KeySteps,
+  inTransaction: InTransaction,
+  act: Act,
+  { begin, keep, mark, forget, longestMs }: KeySteps & { readonly longestMs: number },
 ): Promise<Answered> {
   const begun = await inTransaction(async ({ sql }) => {
     const first = await begin(sql);
     if (!("answer" in first)) await mark(sql, longestMs);
     return first;
   });
-  if ("answer" in begun) return { answer: begun.answer, isReplayed: true };
+  if ("answer" in begun) return begun;
   try {
     const answer = await act(undefined);
     await inTransaction(({ sql }) => keep(sql, answer, begun.note));
