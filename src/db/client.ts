@@ -346,7 +346,5 @@ async function probe(url: string): Promise<unknown> {
 // Only the message is logged, because an error object of pg contains the client, and with it the
 // password.
 function reasonOf(error: unknown): string {
-  if (error instanceof AggregateError && error.errors.length > 0)
-    return error.errors.map((one) => messageOf(one)).join("; ");
   return `${messageOf(error)}${trustHint(error, "NODE_EXTRA_CA_CERTS, or sslrootcert in the URL")}`;
 }

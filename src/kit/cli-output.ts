@@ -159,7 +159,6 @@ export function describeFailure(error: unknown): string {
 }
 
 function messageOfFailure(error: unknown): string {
-  if (error instanceof AggregateError && error.message === "") return error.errors.map(messageOf).join("; ");
   // Prisma puts the call and the source lines first, and the reason last.
   const paragraphs = messageOf(error)
     .trim()

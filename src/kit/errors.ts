@@ -145,6 +145,9 @@ export function codeOf(error: unknown): string | undefined {
  * `safeMessage`).
  */
 export function messageOf(error: unknown): string {
+  // Node.js tries each address of a name, and joins their errors in one without a message.
+  if (error instanceof AggregateError && error.message === "")
+    return error.errors.map((one) => messageOf(one)).join("; ");
   return error instanceof Error ? safeMessage(error) : String(error);
 }
 

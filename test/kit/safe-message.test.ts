@@ -72,6 +72,14 @@ describe("messageOf", () => {
     expect(messageOf(new AppError("request.malformed", message))).to.equal(message);
   });
 
+  it("says why each address of a name was refused", () => {
+    const refused = ["::1:5432", "127.0.0.1:5432"].map((to) => new Error(`connect ECONNREFUSED ${to}`));
+
+    expect(messageOf(new AggregateError(refused))).to.equal(
+      "connect ECONNREFUSED ::1:5432; connect ECONNREFUSED 127.0.0.1:5432",
+    );
+  });
+
   it("takes anything that was thrown", () => {
     expect(messageOf("text")).to.equal("text");
   });
