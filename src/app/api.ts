@@ -64,7 +64,7 @@ export function createApi({
 }): Assembly {
   const { log, database, isEmbedded, cursors, secretBox, presence } = infrastructure;
   const { config, definitions } = configuration;
-  const { bodyLimitBytes, maxPerPage, routePrefix } = config.http;
+  const { maxPerPage, routePrefix } = config.http;
   /** Options of the lists of all kinds. */
   const lists = {
     maxPerPage,
@@ -77,7 +77,7 @@ export function createApi({
   const relay = createRelayOf(infrastructure, configuration);
   const inTransaction = createInTransaction(database.pool, namesOf(isEmbedded, definitions));
   /** Options of every route with a POST. */
-  const posts = { bodyLimitBytes, answerPost: createAnswerPost({ seal: secretBox, inTransaction }) };
+  const posts = { answerPost: createAnswerPost({ seal: secretBox, inTransaction }) };
   const access = createAccessConditions(definitions);
   const eligibility = createEligibilityOf(infrastructure, definitions, access);
   const router = createRouter(routePrefix);

@@ -34,7 +34,7 @@ const memoryPerPayloadByte = 8;
  */
 export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOptions): void {
   const { history, maxPerPage, listTurns, cursors, urlOf, manualRetryLimit } = options;
-  const { bodyLimitBytes, answerPost } = options;
+  const { answerPost } = options;
 
   router.get("/webhook-deliveries", async (ctx) => {
     const parameters = readListParameters(ctx.querystring, deliveryShape, { maxPerPage });
@@ -67,7 +67,7 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
   router.post("/webhook-deliveries/:id/retry", async (ctx) => {
     const delivery = await findDelivery(ctx.params["id"]);
     if (!isOwn(ctx, delivery)) throw unauthorizedError("delivery.forbidden");
-    refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
+    refuseFields(await readJsonBody(ctx), []);
     // Checked before the transaction, because the embedded database works for one connection at a
     // time.
     if ((await options.readRight.ofSubscriber(delivery)) === false)
@@ -104,13 +104,10 @@ export function addDeliveryRoutes(router: ApiRouter, options: DeliveryRoutesOpti
   }
 }
 
-function addDiscardRoute(
-  router: ApiRouter,
-  { history, bodyLimitBytes, answerPost }: DeliveryRoutesOptions,
-): void {
+function addDiscardRoute(router: ApiRouter, { history, answerPost }: DeliveryRoutesOptions): void {
   router.post("/webhooks/:id/discard-held", async (ctx) => {
     const id = idOf(ctx.params["id"]);
-    refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
+    refuseFields(await readJsonBody(ctx), []);
     await answerPost(ctx, {
       async act(transaction) {
         if (id === undefined) throw unknownSubscription();

@@ -35,6 +35,7 @@ const maxHeaders = 200;
  * @param publicUrl Origin that clients use.
  * @param concurrency Limits the requests at work; by default any number.
  * @param userTurns Limits one user's requests, in flight and waiting; by default any number.
+ * @param bodyLimitBytes Limit of the body of a request; by default 1 MiB.
  * @param memoryBudget Memory that requests in flight may take; by default any amount.
  * @param trustedProxies CIDRs of proxies whose `X-Forwarded-For` is believed.
  * @param maxConnectionsPerAddress Limit of requests in flight of one forwarded address; by default
@@ -53,6 +54,7 @@ export function createApp({
   publicUrl,
   concurrency,
   userTurns = createUserTurns({ atWork: Number.POSITIVE_INFINITY })(Number.POSITIVE_INFINITY),
+  bodyLimitBytes = 1024 * 1024,
   memoryBudget = createMemoryBudget({ limitBytes: Number.POSITIVE_INFINITY }),
   trustedProxies = [],
   maxConnectionsPerAddress,
@@ -71,6 +73,7 @@ export function createApp({
   readonly publicUrl?: string | undefined;
   readonly concurrency?: ApiMiddleware;
   readonly userTurns?: ApiMiddleware;
+  readonly bodyLimitBytes?: number;
   readonly memoryBudget?: MemoryBudget | undefined;
   readonly trustedProxies?: readonly string[];
   readonly maxConnectionsPerAddress?: number;
@@ -97,7 +100,7 @@ export function createApp({
   app.use(guard({ routePrefix, authenticate, openRouter, consolePages }));
   if (rateLimit !== undefined) app.use(createRateLimit(rateLimit));
   app.use(userTurns);
-  app.use(createRequestMemory(memoryBudget));
+  app.use(createRequestMemory(memoryBudget, bodyLimitBytes));
   app.use(router.routes());
   app.use(createFallback(openRouter === undefined ? [router] : [router, openRouter]));
   return app;

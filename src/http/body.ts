@@ -54,7 +54,7 @@ const maxDepth = 64;
  *   limit; `request.malformed` for a body that is not JSON, not UTF-8, not an object, or deeper
  *   than 64 levels; `server.overloaded` when there is no memory for the body.
  */
-export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise<JsonObject> {
+export async function readJsonBody(ctx: ApiContext): Promise<JsonObject> {
   if (!hasBody(ctx)) return {};
   if (ctx.request.is("application/json") === false) {
     if (mayBeEmpty(ctx)) {
@@ -69,7 +69,7 @@ export async function readJsonBody(ctx: ApiContext, limitBytes: number): Promise
   if (encoding !== "" && encoding !== "identity")
     throw new AppError("request.media_type", `The content encoding ${encoding} is not supported.`);
 
-  const body = await ctx.state.turn.pause(() => read(ctx, limitBytes));
+  const body = await ctx.state.turn.pause(() => read(ctx));
   // The check begins after a turn for others. `setImmediate` would go on in this one.
   if (ctx.state.turn.readBytes > largeBytes) await sleep(0);
   // A body may take 30 s, in which a token is revoked, or a user disabled.
@@ -112,8 +112,9 @@ async function isEmpty({ req, res }: ApiContext): Promise<boolean> {
 }
 
 /** Reserves the memory, asks for the body and parses it. An empty one counts as `{}`. */
-async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
+async function read(ctx: ApiContext): Promise<unknown> {
   const { req, res } = ctx;
+  const { bodyLimitBytes: limitBytes } = ctx.state;
   const size = req.headers["content-length"];
   const expectedBytes = Math.min(size === undefined ? firstReservation : Number(size), limitBytes);
   // A client that sends `Expect: 100-continue` and a size above the limit is not asked for its
@@ -124,7 +125,7 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
     const reserved = expectedBytes * memoryPerBodyByte + spareBytes;
     await ctx.state.memory.reserve(reserved);
     if (waits && isComing) res.writeContinue();
-    return await parse(ctx, { limitBytes, reserved });
+    return await parse(ctx, reserved);
   } catch (error) {
     if (error instanceof AppError && leavesRest.has(error.code)) {
       // Unread bytes would precede the next request on the connection.
@@ -139,13 +140,10 @@ async function read(ctx: ApiContext, limitBytes: number): Promise<unknown> {
 /** Errors that refuse a body before its end. */
 const leavesRest: ReadonlySet<ErrorCode> = new Set(["request.too_large", "server.overloaded"]);
 
-/** @param reserved Bytes of memory that were reserved for the known size of the body. */
-async function parse(
-  ctx: ApiContext,
-  { limitBytes, reserved: reservedBefore }: { readonly limitBytes: number; readonly reserved: number },
-): Promise<unknown> {
+/** @param reservedBefore Bytes of memory that were reserved for the known size of the body. */
+async function parse(ctx: ApiContext, reservedBefore: number): Promise<unknown> {
   const { req } = ctx;
-  const { memory, turn } = ctx.state;
+  const { memory, turn, bodyLimitBytes: limitBytes } = ctx.state;
   const chunks: Buffer[] = [];
   const body = createBodyWeight();
   let received = 0;

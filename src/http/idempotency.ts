@@ -66,7 +66,6 @@ export type AnswerPost = (ctx: ApiContext, post: Post) => Promise<void>;
 
 /** Dependencies of the routes with a POST. */
 export interface PostOptions {
-  readonly bodyLimitBytes: number;
   readonly answerPost: AnswerPost;
 }
 

@@ -246,15 +246,16 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
 }
 
 /**
- * Gives each request its memory; comes after authentication. Takes it back when the answer is sent
- * and the work is done. A client that leaves does not end its statement, nor its wait for a turn.
- * When memory was released at that point, 200 bodies of 1 MB ended a process of 512 MB.
+ * Gives each request its memory, and the limit of its body. Comes after authentication. Takes the
+ * memory back when the answer is sent and the work is done. A client that leaves does not end its
+ * statement, nor its wait for a turn. When memory was released at that point, 200 bodies of 1 MB
+ * ended a process of 512 MB.
  */
-export function createRequestMemory(budget: MemoryBudget): ApiMiddleware {
+export function createRequestMemory(budget: MemoryBudget, bodyLimitBytes: number): ApiMiddleware {
   return async (ctx, next) => {
     const memory = budget.open(ctx.state.caller.id);
     let [isAtWork, isClosed] = [true, false];
-    ctx.state.memory = memory;
+    Object.assign(ctx.state, { memory, bodyLimitBytes });
     ctx.res.once("close", () => {
       isClosed = true;
       if (isAtWork) memory.leave();

@@ -37,6 +37,8 @@ export interface RequestState {
    *   `user.forbidden` when it is no admin any more.
    */
   identifyAgain: () => Promise<void>;
+  /** Limit of the request's body. */
+  bodyLimitBytes: number;
   /** The request's share of the memory of the process. */
   memory: RequestMemory;
   /** The request's place among those of its user. */

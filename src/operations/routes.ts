@@ -86,7 +86,7 @@ export function addOperationRoutes(router: ApiRouter, options: OperationRoutesOp
   });
 
   router.post("/configuration/reload", async (ctx) => {
-    refuseFields(await readJsonBody(ctx, options.bodyLimitBytes), []);
+    refuseFields(await readJsonBody(ctx), []);
     await options.answerPost(ctx, {
       longestMs: 2 * reloadLimitMs,
       async act() {

@@ -67,17 +67,8 @@ export type RecordHandlers = Readonly<Record<"show" | "create" | "update" | "rem
 const largeBodyBytes = 64 * 1024;
 
 export function createRecordHandlers(options: RecordRoutesOptions): RecordHandlers {
-  const {
-    definition,
-    definitions,
-    access,
-    databaseFor,
-    inTransaction,
-    answerPost,
-    bodyLimitBytes,
-    urlOf,
-    onChange,
-  } = options;
+  const { definition, definitions, access, databaseFor, inTransaction, answerPost, urlOf, onChange } =
+    options;
   const records = createRecordOperations({ definition, definitions, access });
 
   /**
@@ -109,7 +100,7 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
 
     async create(ctx) {
       records.refuseCreate(ctx.state.caller);
-      const body = await readJsonBody(ctx, bodyLimitBytes);
+      const body = await readJsonBody(ctx);
       await answerPost(ctx, {
         inTransaction: refusingAtCommit(inTransaction, (error) => refuseWrite(definition, error)),
         async act(transaction) {
@@ -124,7 +115,7 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
 
     async update(ctx) {
       const { json, isWritten } = await records.update(requestOf(ctx), targetOf(ctx), () =>
-        readJsonBody(ctx, bodyLimitBytes),
+        readJsonBody(ctx),
       );
       if (isWritten) onChange();
       sendRecord(ctx, json);
@@ -150,10 +141,10 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
 async function answerBatch(
   ctx: ApiContext,
   records: RecordOperations,
-  { definition, inTransaction, answerPost, batchTurns, bodyLimitBytes }: RecordRoutesOptions,
+  { definition, inTransaction, answerPost, batchTurns }: RecordRoutesOptions,
   requestOf: (transaction: Transaction) => WriteRequest,
 ): Promise<void> {
-  const operations = readBatch(await readJsonBody(ctx, bodyLimitBytes));
+  const operations = readBatch(await readJsonBody(ctx));
   const isDelete = operations.every(({ method }) => method === "delete");
   const committing = refusingAtCommit(inTransaction, (error) =>
     isDelete ? refuseDelete(error) : refuseWrite(definition, error),

@@ -45,12 +45,12 @@ interface WithParams {
  * caller's subscriptions.
  */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, bodyLimitBytes, rulesFor } = options;
+  const { store, rulesFor } = options;
 
   router.get("/webhooks", (ctx) => list(ctx, options));
   router.post("/webhooks", (ctx) => create(ctx, options));
   router.post("/webhooks/preview", async (ctx) => {
-    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const body = await readJsonBody(ctx);
     const asked = await readPreview(body, rulesFor(ctx.state.caller));
     ctx.type = "json";
     ctx.body = await options.preview(ctx, asked);
@@ -86,8 +86,8 @@ async function list(
 }
 
 async function create(ctx: ApiContext, options: SubscriptionRoutesOptions): Promise<void> {
-  const { store, bodyLimitBytes, answerPost, urlOf, rulesFor } = options;
-  const body = await readJsonBody(ctx, bodyLimitBytes);
+  const { store, answerPost, urlOf, rulesFor } = options;
+  const body = await readJsonBody(ctx);
   await answerPost(ctx, {
     isSecret: true,
     async act(transaction) {
@@ -103,10 +103,10 @@ async function create(ctx: ApiContext, options: SubscriptionRoutesOptions): Prom
 
 async function change(
   ctx: ApiContext & WithParams,
-  { store, bodyLimitBytes, rulesFor }: SubscriptionRoutesOptions,
+  { store, rulesFor }: SubscriptionRoutesOptions,
 ): Promise<void> {
   const own = await getOwnSubscription(ctx, store);
-  const body = await readJsonBody(ctx, bodyLimitBytes);
+  const body = await readJsonBody(ctx);
   const changes = valid(await checkSubscriptionChanges(body, own, rulesFor(ctx.state.caller)));
   const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
   if (updated === undefined) throw unknownSubscription();
@@ -115,10 +115,10 @@ async function change(
 
 async function rotateSecret(
   ctx: ApiContext & WithParams,
-  { store, bodyLimitBytes, answerPost }: SubscriptionRoutesOptions,
+  { store, answerPost }: SubscriptionRoutesOptions,
 ): Promise<void> {
   const { id } = await getOwnSubscription(ctx, store);
-  const graceSeconds = readGrace(await readJsonBody(ctx, bodyLimitBytes));
+  const graceSeconds = readGrace(await readJsonBody(ctx));
   await answerPost(ctx, {
     isSecret: true,
     async act(transaction) {

@@ -72,14 +72,14 @@ export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): v
 
 /** Adds `users` (docs/authentication.md, "Users"), for admins only: see `guardRoutes`. */
 export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): void {
-  const { users, issuer, bodyLimitBytes } = options;
+  const { users, issuer } = options;
 
   router.get("/users", async (ctx) => {
     ctx.body = await answerOwnList(ctx, allUsers, options);
   });
 
   router.post("/users", async (ctx) => {
-    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const body = await readJsonBody(ctx);
     if (body["subject"] !== undefined) requireScope(ctx, subjectScope);
     await options.answerPost(ctx, {
       async act(transaction) {
@@ -101,7 +101,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
 
   const change = async (ctx: ApiContext): Promise<void> => {
     const { id } = await getUser(ctx, users);
-    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const body = await readJsonBody(ctx);
     const given = await readUserBody(body, { isNew: false, hasSubjects: issuer !== undefined });
     if (given.subject !== undefined) requireScope(ctx, subjectScope);
     const updated = await users.update(id, changesOf(given, issuer), actorOf(ctx));
@@ -155,10 +155,10 @@ async function findToken(tokens: TokenProvider, userId: number, id: number | und
 async function answerNewToken(
   ctx: ApiContext,
   userId: number,
-  { tokens, resources, maxTokensPerUser, bodyLimitBytes, answerPost, urlOf }: UserRoutesOptions,
+  { tokens, resources, maxTokensPerUser, answerPost, urlOf }: UserRoutesOptions,
 ): Promise<void> {
   const { caller, tokenId, grant } = ctx.state;
-  const given = await readJsonBody(ctx, bodyLimitBytes);
+  const given = await readJsonBody(ctx);
   const madeWith = { tokenId, userId: caller.id };
   const mostInForce = caller.isAdmin ? undefined : maxTokensPerUser;
   const end = typeof given["expires_at"] === "string" ? parseDateText(given["expires_at"].trim()) : undefined;

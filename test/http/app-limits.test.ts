@@ -1,13 +1,12 @@
 import { fullGrant, makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
-import { readJsonBody } from "../../src/http/body.ts";
 import { createConcurrency } from "../../src/http/concurrency.ts";
 import { securityHeaders } from "../../src/http/security-headers.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import type { ApiMiddleware } from "../../src/http/state.ts";
 import { createUserTurns } from "../../src/http/user-turns.ts";
-import { call, createMemoryLog, type Answer } from "../support/http.ts";
+import { call, createMemoryLog, type Answer, readWithin } from "../support/http.ts";
 import { openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 import { missingToken, thingsRouter } from "./things.ts";
@@ -61,7 +60,7 @@ describe("createApp, with limits", () => {
     });
     router.post("/echo", async (ctx) => {
       reading += 1;
-      ctx.body = await readJsonBody(ctx, 1000);
+      ctx.body = await readWithin(ctx, 1000);
     });
     const app = createApp({
       log,

@@ -2,12 +2,11 @@ import type { Socket } from "node:net";
 import { deflateSync, gzipSync } from "node:zlib";
 import { expect } from "chai";
 import { createApp } from "../../src/http/app.ts";
-import { readJsonBody } from "../../src/http/body.ts";
 import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
 import { createUserTurns } from "../../src/http/user-turns.ts";
-import { asAda, call, createMemoryLog } from "../support/http.ts";
+import { asAda, call, createMemoryLog, readWithin } from "../support/http.ts";
 import { answersIn, exchange, openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 
@@ -26,11 +25,11 @@ describe("readJsonBody", () => {
   before(async () => {
     const router = createRouter("");
     router.post("/echo", async (ctx) => {
-      ctx.body = { read: await readJsonBody(ctx, limitBytes) };
+      ctx.body = { read: await readWithin(ctx, limitBytes) };
     });
     router.post("/large", async (ctx) => {
       sockets.push(ctx.req.socket);
-      await readJsonBody(ctx, 1_000_000);
+      await readWithin(ctx, 1_000_000);
       parsed.push({ user: ctx.state.caller.id, turn: turnOfLoop });
       ctx.body = {};
     });
@@ -181,7 +180,7 @@ describe("readJsonBody", () => {
   it("refuses a million brackets without a crash", async () => {
     const wide = createRouter("");
     wide.post("/echo", async (ctx) => {
-      ctx.body = { read: await readJsonBody(ctx, 2_000_000) };
+      ctx.body = { read: await readWithin(ctx, 2_000_000) };
     });
     const app = createApp({
       log: createMemoryLog().log,
@@ -254,10 +253,10 @@ describe("readJsonBody", () => {
     before(async () => {
       const router = createRouter("");
       router.post("/echo", async (ctx) => {
-        ctx.body = { length: JSON.stringify(await readJsonBody(ctx, 1_000_000)).length };
+        ctx.body = { length: JSON.stringify(await readWithin(ctx, 1_000_000)).length };
       });
       router.post("/short", async (ctx) => {
-        ctx.body = await readJsonBody(ctx, 1000);
+        ctx.body = await readWithin(ctx, 1000);
       });
       router.post("/answered", async (ctx) => {
         ctx.state.memory.hold(budgetBytes);

@@ -6,14 +6,13 @@ import { createSql, type Sql } from "../../src/db/sql.ts";
 import { createStatementNames } from "../../src/db/text-sql.ts";
 import { createInTransaction } from "../../src/db/transaction.ts";
 import { createApp } from "../../src/http/app.ts";
-import { readJsonBody } from "../../src/http/body.ts";
 import { createAnswerPost, type Post } from "../../src/http/idempotency.ts";
 import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiMiddleware } from "../../src/http/state.ts";
 import { validationError } from "../../src/kit/errors.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
-import { call, createMemoryLog, type Answer } from "../support/http.ts";
+import { call, createMemoryLog, type Answer, readWithin } from "../support/http.ts";
 
 export const { log } = createMemoryLog();
 const secretBox = createSecretBox(randomBytes(32));
@@ -56,7 +55,7 @@ export async function startScene(database: Database, isEmbedded: boolean): Promi
   const handler =
     (kind: Pick<Post, "isSecret" | "longestMs">): ApiMiddleware =>
     async (ctx) => {
-      const { text = "" } = await readJsonBody(ctx, 100_000_000);
+      const { text = "" } = await readWithin(ctx, 100_000_000);
       await answerPost(ctx, {
         ...kind,
         async act(transaction) {

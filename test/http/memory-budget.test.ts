@@ -304,7 +304,7 @@ describe("createRequestMemory", () => {
     budget = createMemoryBudget({ limitBytes: 100, waitMs: 20 });
     ctx = { res: new EventEmitter(), state: { caller: { id: ada } } } as unknown as ApiContext;
     const work = new Promise<void>((resolve) => (end = resolve));
-    served = Promise.resolve(createRequestMemory(budget)(ctx, () => work));
+    served = Promise.resolve(createRequestMemory(budget, 1000)(ctx, () => work));
   });
 
   const hasRoom = async (): Promise<boolean> => {

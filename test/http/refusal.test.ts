@@ -1,10 +1,9 @@
 import { expect } from "chai";
 import { setImmediate } from "node:timers/promises";
 import { createApp } from "../../src/http/app.ts";
-import { readJsonBody } from "../../src/http/body.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
-import { asAda, createMemoryLog } from "../support/http.ts";
+import { asAda, createMemoryLog, readWithin } from "../support/http.ts";
 import { answersIn, exchange, openRaw } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 
@@ -30,7 +29,7 @@ describe("startServer, to what is not quite HTTP", () => {
       ctx.body = {};
     });
     router.post("/echo", async (ctx) => {
-      ctx.body = { read: await readJsonBody(ctx, limitBytes) };
+      ctx.body = { read: await readWithin(ctx, limitBytes) };
     });
     router.post("/refused", (ctx) => {
       ctx.status = 403;

@@ -2,10 +2,9 @@ import { expect } from "chai";
 import type { ServerResponse } from "node:http";
 import { connect } from "node:net";
 import { createApp } from "../../src/http/app.ts";
-import { readJsonBody } from "../../src/http/body.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter } from "../../src/http/state.ts";
-import { asAda, createMemoryLog } from "../support/http.ts";
+import { asAda, createMemoryLog, readWithin } from "../support/http.ts";
 import { answersIn, openRaw, type RawConnection } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 
@@ -22,7 +21,7 @@ describe("startServer, to slow clients", () => {
   before(async () => {
     const router = createRouter("");
     router.post("/echo", async (ctx) => {
-      ctx.body = { read: await readJsonBody(ctx, 1000) };
+      ctx.body = { read: await readWithin(ctx, 1000) };
     });
     router.get("/large", (ctx) => {
       ctx.body = { large };

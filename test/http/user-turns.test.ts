@@ -4,14 +4,13 @@ import { expect } from "chai";
 import { Registry } from "prom-client";
 import { createApp } from "../../src/http/app.ts";
 import { AppError, validationError } from "../../src/kit/errors.ts";
-import { readJsonBody } from "../../src/http/body.ts";
 import { createMemoryBudget } from "../../src/http/memory-budget.ts";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { createRouter, type ApiContext, type ApiMiddleware } from "../../src/http/state.ts";
 import { createPresence } from "../../src/http/presence.ts";
 import { createUserTurns } from "../../src/http/user-turns.ts";
 import { createHttpMetrics } from "../../src/telemetry/metrics/http.ts";
-import { call, createMemoryLog, type Answer } from "../support/http.ts";
+import { call, createMemoryLog, type Answer, readWithin } from "../support/http.ts";
 import { openRaw, type RawConnection } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 import { pause } from "../../src/kit/worker.ts";
@@ -61,7 +60,7 @@ describe("createUserTurns", () => {
     });
     router.post("/echo", async (ctx) => {
       read += 1;
-      ctx.body = await readJsonBody(ctx, 1000);
+      ctx.body = await readWithin(ctx, 1000);
     });
     const app = createApp({
       log: createMemoryLog().log,

@@ -68,7 +68,6 @@ export async function startApi(
   addResourceRoutes(router, {
     definitions: resources,
     database: served.records,
-    bodyLimitBytes,
     maxPerPage: 100,
     recordTurns: createTurns<string>(10),
     ...createPosts(served.database.pool, createSecretBox(Buffer.alloc(32))),
@@ -83,6 +82,7 @@ export async function startApi(
     routePrefix: "/svc-api",
     authenticate,
     router,
+    bodyLimitBytes,
     memoryBudget,
     ...(userTurns === undefined ? {} : { userTurns }),
     isUnavailable: (error) => databaseFaultOf(error).kind === "unavailable",

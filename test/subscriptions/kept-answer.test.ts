@@ -10,7 +10,6 @@ describe("POST /webhooks that is repeated", () => {
   it("gets its kept answer although the rules would refuse the body by now", async () => {
     const router = createRouter("");
     const options: Partial<SubscriptionRoutesOptions> = {
-      bodyLimitBytes: 1000,
       rulesFor: () => ({
         triggersOf: () => undefined,
         refusalOfUrl: () => "The url is not allowed any more.",

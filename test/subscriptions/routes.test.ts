@@ -40,7 +40,6 @@ describe("webhook subscription routes", () => {
     addSubscriptionRoutes(router, {
       store: createSubscriptionStore({ ...core, listSql, secretBox, maxPerUser: 5 }),
       ...createPosts(core.database.pool, secretBox),
-      bodyLimitBytes: 100_000,
       maxPerPage: 100,
       cursors: createCursors("secret"),
       urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),

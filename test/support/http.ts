@@ -2,7 +2,8 @@ import { fullGrant, makeCaller } from "./callers.ts";
 import { request as send, type IncomingHttpHeaders } from "node:http";
 import { Writable } from "node:stream";
 import { pino } from "pino";
-import type { ApiMiddleware } from "../../src/http/state.ts";
+import { readJsonBody } from "../../src/http/body.ts";
+import type { ApiContext, ApiMiddleware } from "../../src/http/state.ts";
 import type { Log } from "../../src/telemetry/log.ts";
 
 /** An authentication that takes every request for Ada's. */
@@ -11,6 +12,12 @@ export const asAda: ApiMiddleware = (ctx, next) => {
   ctx.state.grant = fullGrant;
   return next();
 };
+
+/** Reads the body of a request, which may have this number of bytes. */
+export function readWithin(ctx: ApiContext, limitBytes: number): ReturnType<typeof readJsonBody> {
+  ctx.state.bodyLimitBytes = limitBytes;
+  return readJsonBody(ctx);
+}
 
 export interface Answer {
   readonly status: number;

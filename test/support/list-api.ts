@@ -58,7 +58,6 @@ export async function startListApi({
   const urlOf = createUrlOf({ publicUrl: "https://api.example.com", hosts: [] });
   const secretBox = createSecretBox(randomBytes(32));
   const posts = {
-    bodyLimitBytes: 100_000,
     urlOf,
     ...createPosts(pool, secretBox),
   };

@@ -31,13 +31,13 @@ export interface ReplayRoutesOptions extends OwnListOptions, PostOptions {
 
 /** Adds the routes of replays (docs/webhooks.md, "Replays"). */
 export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions): void {
-  const { sql, listSql, transact, eligibility, listTurns, bodyLimitBytes, answerPost } = options;
+  const { sql, listSql, transact, eligibility, listTurns, answerPost } = options;
   const { urlOf, onRunning } = options;
 
   router.post("/webhooks/:id/replay", async (ctx) => {
     const subscription = await findOwn(sql, ctx.params["id"], ctx.state.caller);
     const { isResource } = options;
-    const body = await readJsonBody(ctx, bodyLimitBytes);
+    const body = await readJsonBody(ctx);
     await answerPost(ctx, {
       async prepare() {
         const read = readReplayBody(body, { subscription, isResource, now: new Date() });
@@ -86,7 +86,7 @@ export function addReplayRoutes(router: ApiRouter, options: ReplayRoutesOptions)
   for (const [name, state] of Object.entries(replayMoves))
     router.post(`/webhook-replays/:id/${name}`, async (ctx) => {
       const { id } = await getOwn(sql, ctx.params["id"], ctx.state.caller);
-      refuseFields(await readJsonBody(ctx, bodyLimitBytes), []);
+      refuseFields(await readJsonBody(ctx), []);
       await answerPost(ctx, {
         async act(transaction) {
           const change = { state, actor: actorOf(ctx) };
