@@ -121,11 +121,6 @@ export function envelope<T>({
   };
 }
 
-/** Returns the JSON of the members after `data`, without the opening brace. */
-export function envelopeRest(page: Omit<Parameters<typeof envelope>[0], "data">): string {
-  return restOf(envelope({ ...page, data: [] }));
-}
-
 /** Wraps one page of a list by cursor; `next` and `previous` are undefined without such a page. */
 export function cursorEnvelope<T>({
   data,
@@ -150,15 +145,6 @@ export function cursorEnvelope<T>({
     next_page_url: urlOf(next),
     prev_page_url: urlOf(previous),
   };
-}
-
-/** Returns the JSON of the members after `data` for a page by cursor, without the opening brace. */
-export function cursorEnvelopeRest(page: Omit<Parameters<typeof cursorEnvelope>[0], "data">): string {
-  return restOf(cursorEnvelope({ ...page, data: [] }));
-}
-
-function restOf({ data: _none, ...rest }: { readonly data: unknown }): string {
-  return JSON.stringify(rest).slice(1);
 }
 
 function urlOfPage(url: URL, perPage: number, [name, value]: readonly [string, string]): string {

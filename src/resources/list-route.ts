@@ -1,6 +1,6 @@
 import { validationError } from "../kit/errors.ts";
 import type { LargeAnswer } from "../http/large-answer.ts";
-import { cursorEnvelopeRest, envelopeRest, smallerPage } from "../http/page.ts";
+import { cursorEnvelope, envelope, smallerPage } from "../http/page.ts";
 import { requireResourceScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
 import type { UrlOf } from "../http/url-of.ts";
@@ -99,7 +99,7 @@ async function pageOf(
     found.size < take ? smallerPage({ page, perPage: take, skip }, found.size) : { page, perPage: take };
   const records = found.records.slice(0, fitting.perPage);
   const hasNext = found.hasNext || records.length < found.records.length;
-  return pageAnswer(records, envelopeRest({ ...found, ...fitting, hasNext, url: urlOf(ctx) }));
+  return pageAnswer(records, envelope({ ...found, ...fitting, data: [], hasNext, url: urlOf(ctx) }));
 }
 
 /** Returns the parameters that decide how large each record of the answer is. */
@@ -124,13 +124,14 @@ async function cursorPageOf(
       ? { records: [], size: take, next: undefined, previous: undefined }
       : await store.listByCursor(query, { from, take, likely });
   pageSizes.note(userId, { asked: take, size: found.size, part });
-  const rest = cursorEnvelopeRest({
+  const envelopeOfPage = cursorEnvelope({
+    data: [],
     next: found.next && sealed(cursors, found.next, binding),
     previous: found.previous && sealed(cursors, found.previous, binding),
     perPage: take,
     url: urlOf(ctx),
   });
-  return pageAnswer(found.records, rest);
+  return pageAnswer(found.records, envelopeOfPage);
 }
 
 /**

@@ -18,10 +18,14 @@ export function writePage(raws: readonly Raw[], write: (raw: Raw) => string): Pr
  * joined: for 10 MB that took 20 ms at once.
  *
  * @param records JSON of each record.
- * @param rest JSON of the envelope's other members, without its opening brace.
+ * @param envelope Envelope of the page, without records.
  */
-export async function pageAnswer(records: readonly string[], rest: string): Promise<string | LargeAnswer> {
-  const [head, tail] = ['{"data":[', `],${rest}`];
+export async function pageAnswer(
+  records: readonly string[],
+  envelope: { readonly data: readonly never[] },
+): Promise<string | LargeAnswer> {
+  const { data: _none, ...rest } = envelope;
+  const [head, tail] = ['{"data":[', `],${JSON.stringify(rest).slice(1)}`];
   if (totalOf(records, lengthOf) <= mostAtOnce) return `${head}${records.join(",")}${tail}`;
   let isFirst = true;
   const encoded = await inParts(records, lengthOf, (text) => {

@@ -1,12 +1,5 @@
 import { expect } from "chai";
-import {
-  cursorEnvelope,
-  cursorEnvelopeRest,
-  envelope,
-  pageOf,
-  searchFault,
-  smallerPage,
-} from "../../src/http/page.ts";
+import { cursorEnvelope, envelope, pageOf, searchFault, smallerPage } from "../../src/http/page.ts";
 
 describe("pageOf", () => {
   for (const [query, page, perPage] of [
@@ -162,6 +155,5 @@ describe("cursorEnvelope", () => {
       next_page_url: "https://api.example.com/orders?per_page=10&cursor=abc&sort=id",
       prev_page_url: null,
     });
-    expect(JSON.parse(`{"data":["x"],${cursorEnvelopeRest(page)}`)).to.deep.equal(cursorEnvelope(page));
   });
 });
