@@ -55,6 +55,11 @@ export interface TaggedBytes {
   readonly tag: string;
 }
 
+/** Returns bytes with their entity tag. */
+export function tagged(bytes: Buffer): TaggedBytes {
+  return { bytes, tag: entityTagOf(bytes) };
+}
+
 /**
  * Sends bytes, or a 304 to a client that has them.
  *

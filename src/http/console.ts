@@ -7,7 +7,7 @@ import { gzip } from "node:zlib";
 import { AppError } from "../kit/errors.ts";
 import { loadOnce } from "../kit/load-once.ts";
 import { root } from "../kit/root.ts";
-import { entityTagOf, sendTagged, type TaggedBytes } from "./conditional.ts";
+import { sendTagged, tagged, type TaggedBytes } from "./conditional.ts";
 import { answerUnsupported, unknownRoute } from "./error-body.ts";
 import type { ApiContext, ApiMiddleware } from "./state.ts";
 
@@ -127,7 +127,7 @@ async function loadAsset(folder: string, name: string, facts: ConsoleFacts): Pro
   const bytes = name === pageName ? Buffer.from(pageFor(stored.toString(), facts)) : stored;
   const type = types[extname(name)] ?? "application/octet-stream";
   const zipped = compressed.test(type) ? await promisify(gzip)(bytes, { level: 9 }) : undefined;
-  return { bytes, zipped, type, tag: entityTagOf(bytes) };
+  return { ...tagged(bytes), zipped, type };
 }
 
 /** Inserts the base path and the facts into the built page. */

@@ -1,6 +1,5 @@
 import { readFile } from "node:fs/promises";
-import { fileURLToPath } from "node:url";
-import { entityTagOf, sendTagged, type TaggedBytes } from "../http/conditional.ts";
+import { sendTagged, tagged } from "../http/conditional.ts";
 import type { ApiRouter } from "../http/state.ts";
 import { loadOnce } from "../kit/load-once.ts";
 import { root } from "../kit/root.ts";
@@ -41,7 +40,7 @@ const policy = [
  * configuration, and so needs no token; it asks for one to load the document.
  */
 export function addPageRoutes(router: ApiRouter): void {
-  const load = loadOnce(loadAsset);
+  const load = loadOnce(async (name) => tagged(await readFile(new URL(name, folder))));
 
   router.get("/docs", async (ctx) => {
     // The page refers to its files relative to `/docs`.
@@ -55,9 +54,4 @@ export function addPageRoutes(router: ApiRouter): void {
 
   for (const [name, type] of files)
     router.get(`/docs/${name}`, async (ctx) => sendTagged(ctx, await load(name), { type, caching }));
-}
-
-async function loadAsset(name: string): Promise<TaggedBytes> {
-  const bytes = await readFile(fileURLToPath(new URL(name, folder)));
-  return { bytes, tag: entityTagOf(bytes) };
 }

@@ -1,4 +1,4 @@
-import { entityTagOf, sendTagged, type TaggedBytes } from "../http/conditional.ts";
+import { sendTagged, tagged, type TaggedBytes } from "../http/conditional.ts";
 import { addPageRoutes } from "./page.ts";
 import type { ApiRouter } from "../http/state.ts";
 
@@ -22,13 +22,8 @@ export function addOpenApiRoutes(options: OpenApiRoutesOptions): void {
   addPageRoutes(openRouter);
   let made: TaggedBytes | undefined;
   (audience === "public" ? openRouter : router).get("/openapi.json", (ctx) => {
-    made ??= documentOf(makeDocument());
+    made ??= tagged(Buffer.from(JSON.stringify(makeDocument())));
     // A client may keep the document, and revalidates it each time; the answer is then a 304.
     sendTagged(ctx, made, { type: "json", caching: "private, no-cache" });
   });
-}
-
-function documentOf(document: unknown): TaggedBytes {
-  const bytes = Buffer.from(JSON.stringify(document));
-  return { bytes, tag: entityTagOf(bytes) };
 }
