@@ -142,7 +142,6 @@ interface Pace {
 }
 
 function createPace(): Pace {
-  /** Duration by name. */
   const took = new Map<string, number>();
   return {
     most(name) {

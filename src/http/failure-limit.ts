@@ -28,7 +28,6 @@ export function createFailureLimit(
   const failures = new Map<string, number>();
   let endsAt = now() + windowMs;
 
-  /** Returns the counts of the current window. */
   function current(): Map<string, number> {
     if (now() >= endsAt) {
       failures.clear();

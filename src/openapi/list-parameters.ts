@@ -93,7 +93,6 @@ function query(name: string, schema: JsonSchema, description: string): Parameter
   return { name, in: "query", description, schema, ...(name === "cursor" && { allowEmptyValue: true }) };
 }
 
-/** Returns a parameter whose values have commas between them. */
 function separated(name: string, schema: JsonSchema, description: string): Parameter {
   return { ...query(name, schema, description), style: "form", explode: false };
 }

@@ -108,7 +108,6 @@ function placeAt(field: Field, value: Parameter): UserPlace | undefined {
   return undefined;
 }
 
-/** Returns whether the condition contains a value of the user. */
 function asksUser(condition: Condition): boolean {
   if (condition.kind === "compare") return isUserValue(condition.value);
   if (condition.kind === "in" || condition.kind === "list") return condition.values.some(isUserValue);

@@ -32,7 +32,6 @@ export function indexedLead(
   return { ...next, field: { ...first.field, isOptional: false, isNullable: false } };
 }
 
-/** Returns the names of the fields that the condition compares with one value. */
 function equalFields(condition: Condition): readonly string[] {
   if (condition.kind === "all") return condition.of.flatMap(equalFields);
   return condition.kind === "compare" && condition.operator === "=" ? [condition.field.name] : [];

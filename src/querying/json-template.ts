@@ -65,7 +65,6 @@ function pathOf([name = "", ...rest]: readonly string[], selection: Selection): 
   return many === undefined ? ["null"] : [{ kind: "many", many, of: of(many.statement.root) }];
 }
 
-/** Joins adjacent texts of a template. */
 function merged(template: JsonTemplate): JsonTemplate {
   const parts: (string | JsonPlace)[] = [];
   for (const part of template) {

@@ -15,9 +15,7 @@ export interface PageSizes {
   note(userId: number, list: { readonly asked: number; readonly size: number; readonly part?: string }): void;
 }
 
-/** Limit of the remembered users of each resource. */
 const maxUsers = 1000;
-/** Limit of the remembered parts of each user. */
 const maxParts = 16;
 /** Limit in characters. Longer parts that begin alike share a number. */
 const longestPart = 200;

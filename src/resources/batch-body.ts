@@ -23,7 +23,6 @@ type Method = BatchOperation["method"];
 /** Limit of the operations of one batch. */
 export const maxOperations = 1000;
 
-/** Limit of the faults that an answer lists. */
 const maxFaults = 100;
 
 const keysOf: Readonly<Record<Method, readonly string[]>> = {

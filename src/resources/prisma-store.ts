@@ -188,7 +188,6 @@ function keyIs({ keys }: Definition, key: unknown): Where {
   return Object.fromEntries(keys.map((field, index) => [field.name, prismaValue(field, values[index])]));
 }
 
-/** Returns the key of a row of the Prisma client. */
 function keyIn({ keys }: Definition, row: Row): unknown {
   return keys.length === 1 ? row[keys[0]?.name ?? ""] : keys.map(({ name }) => row[name]);
 }

@@ -253,7 +253,6 @@ function lazyRules(
   return () => (known ??= compile());
 }
 
-/** Validates a body, and returns its values to write. */
 async function validated(
   { definition, definitions }: Resource,
   { database: { lookup } }: Request,

@@ -64,7 +64,6 @@ function totalOf<T>(items: readonly T[], sizeOfItem: (item: T) => number): numbe
   return total;
 }
 
-/** Returns the number of characters of a record's own columns. */
 function sizeOf(raw: Raw): number {
   let size = 0;
   for (const value of raw) if (typeof value === "string") size += value.length;

@@ -108,7 +108,6 @@ function isAdminBy(claims: Caller["claims"], { adminClaim, adminValue }: JwtSett
   );
 }
 
-/** Returns the name and e-mail address of a new user. */
 function profileOf(
   subject: string,
   claims: Caller["claims"],

@@ -136,7 +136,6 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
   });
 }
 
-/** Finds the token of the user in the path. */
 async function findTokenOf(ctx: ApiContext, tokens: TokenProvider): Promise<TokenInfo> {
   return findToken(tokens, userIdOf(ctx), idOf(paramOf(ctx, "tokenId")));
 }

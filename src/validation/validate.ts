@@ -212,7 +212,6 @@ async function lookUp(findings: readonly Finding[], ask: ReturnType<typeof creat
   );
 }
 
-/** Returns the errors by field; undefined without any. */
 function errorsOf(findings: readonly Finding[]): FieldErrors | undefined {
   const errors = new Map<string, string[]>();
   for (const { name, messages } of findings) {
