@@ -21,10 +21,10 @@ export interface Handover {
 
 interface Generation {
   readonly listen: Listener;
-  readonly open: Set<ServerResponse>;
-  isReplaced: boolean;
-  /** Called when the generation is replaced and has no open response any more. */
-  onDone: () => void;
+  /** Number of open responses. */
+  open: number;
+  /** Called when a replaced generation has no open response any more. */
+  onDone?: () => void;
 }
 
 export function createHandover(): Handover {
@@ -40,23 +40,21 @@ export function createHandover(): Handover {
         return;
       }
       const generation = current;
-      generation.open.add(response);
+      generation.open += 1;
       responses.add(response);
       // `close` follows the answer, or a client that leaves before the answer.
       response.once("close", () => {
-        generation.open.delete(response);
+        generation.open -= 1;
         responses.delete(response);
-        if (generation.isReplaced && generation.open.size === 0) generation.onDone();
+        if (generation.open === 0) generation.onDone?.();
       });
       if (isDraining) askToClose(response);
       generation.listen(request, response);
     },
     pass(next) {
       const before = current;
-      current = { listen: next, open: new Set(), isReplaced: false, onDone: () => undefined };
-      if (before === undefined) return Promise.resolve();
-      before.isReplaced = true;
-      if (before.open.size === 0) return Promise.resolve();
+      current = { listen: next, open: 0 };
+      if (before === undefined || before.open === 0) return Promise.resolve();
       return new Promise((resolve) => (before.onDone = resolve));
     },
     drain() {
