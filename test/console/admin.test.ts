@@ -155,6 +155,7 @@ describe("the console's pages for admins", function () {
       await (await asks).dismiss();
       await back;
       await page.getByRole("button", { name: "I have stored it" }).click();
+      await page.locator("button:focus", { hasText: "New token" }).waitFor();
       await page.getByText("orders:read").waitFor();
       expect(await page.content()).not.to.include(token);
     });

@@ -250,6 +250,7 @@ describe("the webhooks of the console", function () {
     await expectSoundAtAnyWidth(shown);
     const standard = await page.getByRole("region", { name: /^Secret for libraries/ }).innerText();
     await page.getByRole("button", { name: "I have stored it" }).click();
+    await page.locator("button[aria-label='More actions']:focus").waitFor();
     await page.getByText("signs too, until").waitFor();
 
     const count = scene.receiver.received.length;

@@ -16,6 +16,7 @@ export function Dialog({
   isWide = false,
   isRequired = false,
   question = null,
+  step,
   onClose,
   children,
 }: {
@@ -25,6 +26,8 @@ export function Dialog({
   readonly isRequired?: boolean;
   /** Question before Escape or a click outside closes the dialog, and before its page is left. */
   readonly question?: string | null;
+  /** Name of the step that is shown. Another step takes the focus. */
+  readonly step?: string;
   readonly onClose: () => void;
   readonly children: ReactNode;
 }): JSX.Element {
@@ -41,7 +44,7 @@ export function Dialog({
       }}
     >
       <Modal className={`dialog${isWide ? " wide" : ""}`}>
-        <AriaDialog className="dialog-inside stack">
+        <AriaDialog key={step} className="dialog-inside stack">
           <Heading slot="title" className="dialog-title">
             {title}
           </Heading>
@@ -100,17 +103,26 @@ export function ConfirmDialog({
   );
 }
 
+/** What a write makes and nobody can read again, such as a token. */
+interface Once {
+  readonly title: string;
+  /** Question before the page is left. It is asked from the request on, whose answer may be lost. */
+  readonly question: string;
+  /** Undefined until the answer is there. */
+  readonly shown: ReactNode;
+}
+
 /**
  * Asks for the fields of a write, and sends it. Errors are shown at their fields, or below all
- * fields.
+ * fields. What is shown once stays in the same dialog until the user has stored it.
  */
 export function FormDialog({
   title,
   submitLabel,
   fields,
   write: { error, isPending, mutate },
-  isRequired = false,
   question,
+  once,
   onClose,
   children,
 }: {
@@ -120,8 +132,8 @@ export function FormDialog({
   /** Names of the fields that show their messages. */
   readonly fields: readonly string[];
   readonly write: { readonly error: unknown; readonly isPending: boolean; readonly mutate: () => void };
-  readonly isRequired?: boolean;
   readonly question: string | null;
+  readonly once?: Once;
   readonly onClose: () => void;
   /** Renders the fields with the server's messages for each. */
   readonly children: (errors: ApiError["fields"]) => ReactNode;
@@ -134,13 +146,25 @@ export function FormDialog({
     event.preventDefault();
     mutate();
   };
+  if (once?.shown !== undefined)
+    return (
+      <Dialog title={once.title} isWide isRequired question={once.question} step="stored" onClose={onClose}>
+        <div className="stack">{once.shown}</div>
+        <div className="dialog-actions">
+          <Button kind="primary" icon="check" onPress={onClose}>
+            I have stored it
+          </Button>
+        </div>
+      </Dialog>
+    );
+  const isHeld = once !== undefined && isPending;
   return (
-    <Dialog title={title} isRequired={isRequired} question={question} onClose={onClose}>
+    <Dialog title={title} isRequired={isHeld} question={isHeld ? once.question : question} onClose={onClose}>
       <form className="stack" onSubmit={submit} noValidate>
         {children(errors)}
         {!areShown && <ErrorLine error={error} />}
         <div className="dialog-actions">
-          <Button isDisabled={isRequired} onPress={onClose}>
+          <Button isDisabled={isHeld} onPress={onClose}>
             Cancel
           </Button>
           <Button kind="primary" type="submit" isBusy={isPending}>

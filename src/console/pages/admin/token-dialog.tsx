@@ -2,9 +2,8 @@ import { useState, type JSX } from "react";
 import { usePostOnce } from "../../api/use-post-once.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { useWrite } from "../../api/use-write.ts";
-import { Button } from "../../parts/button.tsx";
 import { CodeBlock } from "../../parts/code.tsx";
-import { Dialog, FormDialog } from "../../parts/dialog.tsx";
+import { FormDialog } from "../../parts/dialog.tsx";
 import { CheckField, ChecksField, SelectField, TextField } from "../../parts/field.tsx";
 import { formQuestion } from "../../parts/leaving.ts";
 
@@ -23,7 +22,11 @@ const lives = [
   { value: "365", title: "in a year" },
 ];
 
-const leaveQuestion = "The token is shown this once. Leave it without having stored it?";
+// A token that was created but not shown cannot be used and stays valid.
+const once = {
+  title: "The new token",
+  question: "The token is shown this once. Leave it without having stored it?",
+};
 
 /** Creates a token, and shows it this once. */
 export function TokenDialog({
@@ -32,38 +35,7 @@ export function TokenDialog({
   onClose,
 }: {
   readonly path: string;
-  readonly onMade: () => Promise<unknown>;
-  readonly onClose: () => void;
-}): JSX.Element {
-  const [made, setMade] = useState<string | null>(null);
-  if (made !== null)
-    return (
-      <Dialog title="The new token" isRequired question={leaveQuestion} onClose={onClose}>
-        <div className="stack">
-          <p>Store it now: it is shown this once, and cannot be found again.</p>
-          <CodeBlock isWhole text={made} label="Token" />
-        </div>
-        <div className="dialog-actions">
-          <Button kind="primary" onPress={onClose}>
-            I have stored it
-          </Button>
-        </div>
-      </Dialog>
-    );
-  const take = async (token: string): Promise<void> => {
-    setMade(token);
-    await onMade();
-  };
-  return <TokenForm path={path} onMade={take} onClose={onClose} />;
-}
-
-function TokenForm({
-  path,
-  onMade,
-  onClose,
-}: {
-  readonly path: string;
-  readonly onMade: (token: string) => Promise<unknown>;
+  readonly onMade: () => unknown;
   readonly onClose: () => void;
 }): JSX.Element {
   const [name, setName] = useState("");
@@ -83,20 +55,18 @@ function TokenForm({
         ...(isAll ? {} : { scopes }),
         ...(days === "" ? {} : { expires_at: new Date(openedAt + Number(days) * 86_400_000).toISOString() }),
       }),
-    onSuccess: ({ token }) => onMade(token),
+    // The token is shown at once, whether or not the list can be read.
+    onSuccess: () => void onMade(),
   });
   const isTyped = name !== "" || !isAll || days !== "";
-  // Asks before leaving, because a token that was created but not shown cannot be used and stays
-  // valid.
-  const question = write.isPending ? leaveQuestion : isTyped ? formQuestion : null;
   return (
     <FormDialog
       title="New token"
       submitLabel="Make the token"
       fields={["name", "scopes", "expires_at"]}
       write={write}
-      isRequired={write.isPending}
-      question={question}
+      question={isTyped ? formQuestion : null}
+      once={{ ...once, shown: write.data && <Made token={write.data.token} /> }}
       onClose={onClose}
     >
       {(errors) => (
@@ -135,6 +105,15 @@ function TokenForm({
         </>
       )}
     </FormDialog>
+  );
+}
+
+function Made({ token }: { readonly token: string }): JSX.Element {
+  return (
+    <>
+      <p>Store it now: it is shown this once, and cannot be found again.</p>
+      <CodeBlock isWhole text={token} label="Token" />
+    </>
   );
 }
 

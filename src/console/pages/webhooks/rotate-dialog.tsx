@@ -3,8 +3,7 @@ import { useState, type JSX } from "react";
 import type { Webhook, WebhookWithSecret } from "../../api/webhook-types.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
 import { useWrite } from "../../api/use-write.ts";
-import { Button } from "../../parts/button.tsx";
-import { Dialog, FormDialog } from "../../parts/dialog.tsx";
+import { FormDialog } from "../../parts/dialog.tsx";
 import { SelectField } from "../../parts/field.tsx";
 import { Note } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
@@ -37,40 +36,33 @@ export function RotateDialog({
     onSuccess: () => void client.invalidateQueries({ queryKey: ["/webhooks"] }),
   });
   const made = rotate.data;
-  if (made !== undefined)
-    return (
-      <Dialog title="The new secret" isWide isRequired question={leaveQuestion} onClose={onClose}>
-        <div className="stack">
-          <Secret webhook={made} />
-          <p>
-            {grace === "0" ? (
-              "The old one signs nothing from now on."
-            ) : (
-              <>
-                The old one signs beside it until <Time value={made.previous_secret_until} isExact />. Give
-                the receiver the new one by then.
-              </>
-            )}
-          </p>
-        </div>
-        <div className="dialog-actions">
-          <Button kind="primary" icon="check" onPress={onClose}>
-            I have stored it
-          </Button>
-        </div>
-      </Dialog>
-    );
-  // Asks before leaving, because a secret that was created but not shown is lost. The receiver then
-  // refuses its signatures.
-  const question = rotate.isPending ? leaveQuestion : null;
   return (
     <FormDialog
       title="Rotate the secret?"
       submitLabel="Rotate"
       fields={[]}
       write={rotate}
-      isRequired={rotate.isPending}
-      question={question}
+      question={null}
+      // With a secret that was created but not shown, the receiver refuses every signature.
+      once={{
+        title: "The new secret",
+        question: leaveQuestion,
+        shown: made && (
+          <>
+            <Secret webhook={made} />
+            <p>
+              {grace === "0" ? (
+                "The old one signs nothing from now on."
+              ) : (
+                <>
+                  The old one signs beside it until <Time value={made.previous_secret_until} isExact />. Give
+                  the receiver the new one by then.
+                </>
+              )}
+            </p>
+          </>
+        ),
+      }}
       onClose={onClose}
     >
       {() => (
