@@ -1,4 +1,4 @@
-import { useRef } from "react";
+import { useState } from "react";
 import { ApiError, isUnanswered, mayBeDone } from "./api-error.ts";
 import { api, newIdempotencyKey } from "./client.ts";
 import { isHeaderRefused } from "./write-version.ts";
@@ -9,29 +9,30 @@ const mayBeDoneBefore =
   "An earlier try may have been done: look for what it made. Sent again, this may make another.";
 
 /**
- * Returns a function that sends a POST with an `Idempotency-Key`. Another try has the same key
- * while the first one may have been done. Where no key is taken, another try behind one without an
- * answer fails once, so that the user decides.
+ * Returns a function that sends a POST with an `Idempotency-Key`. Another try to a path has the same
+ * key while the first one may have been done. Where no key is taken, another try behind one without
+ * an answer fails once, so that the user decides.
  *
  * @returns The JSON of the answer.
  */
 export function usePostOnce(): <T>(path: string, body: unknown) => Promise<T> {
-  const key = useRef<string | null>(null);
-  const isInDoubt = useRef(false);
+  // The key of the next try by path; null behind a try without one that may have been done.
+  const [keys] = useState(() => new Map<string, string | null>());
   return async <T>(path: string, body: unknown) => {
-    if (isInDoubt.current) {
-      isInDoubt.current = false;
+    if (keys.get(path) === null) {
+      keys.delete(path);
       throw new Error(mayBeDoneBefore);
     }
+    const key = keys.get(path) ?? newIdempotencyKey();
     const post = { method: "POST", body } as const;
-    key.current ??= newIdempotencyKey();
+    keys.set(path, key);
     try {
-      const made = await api<T>(path, { ...post, headers: { "Idempotency-Key": key.current } });
-      key.current = null;
+      const made = await api<T>(path, { ...post, headers: { "Idempotency-Key": key } });
+      keys.delete(path);
       return made;
     } catch (error) {
       const isRefused = isHeaderRefused(error, "Idempotency-Key");
-      if (isRefused || !mayBeDone(error)) key.current = null;
+      if (isRefused || !mayBeDone(error)) keys.delete(path);
       if (error instanceof ApiError && error.code === "idempotency.mismatch")
         throw new Error(doneBefore, { cause: error });
       if (!isRefused) throw error;
@@ -39,7 +40,7 @@ export function usePostOnce(): <T>(path: string, body: unknown) => Promise<T> {
     try {
       return await api<T>(path, post);
     } catch (error) {
-      isInDoubt.current = isUnanswered(error);
+      if (isUnanswered(error)) keys.set(path, null);
       throw error;
     }
   };

@@ -1,8 +1,8 @@
 import { useQueryClient, type UseQueryResult } from "@tanstack/react-query";
 import { useRef, useState, type JSX } from "react";
 import { Link } from "wouter";
-import { api } from "../../api/client.ts";
-import type { CursorPage, Delivery } from "../../api/types.ts";
+import type { CursorPage } from "../../api/types.ts";
+import { usePostOnce } from "../../api/use-post-once.ts";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import type { Column } from "../../parts/data-table.tsx";
@@ -49,6 +49,11 @@ export function DeadLettersPage(): JSX.Element {
   // once.
   const retried = useRef(new Set<number>());
   const isLeft = ({ id }: DeadLetter): boolean => !retried.current.has(id);
+  const post = usePostOnce();
+  const retry = async ({ id }: DeadLetter): Promise<void> => {
+    await post(`/webhook-deliveries/${id}/retry`, undefined);
+    retried.current.add(id);
+  };
   const rows = query.data?.data ?? [];
   const askForAll = (): void => {
     const left = rows.filter(isLeft);
@@ -100,7 +105,7 @@ export function DeadLettersPage(): JSX.Element {
       {wanted.length > 0 && (
         <RetryDialog
           letters={wanted}
-          onRetried={({ id }) => retried.current.add(id)}
+          retry={retry}
           onDone={async () => {
             await refresh();
             setWanted((shown) => shown.filter(isLeft));
@@ -127,12 +132,12 @@ function Queued({ count }: { readonly count: number | null }): JSX.Element {
  */
 function RetryDialog({
   letters,
-  onRetried,
+  retry,
   onDone,
   onClose,
 }: {
   readonly letters: readonly DeadLetter[];
-  readonly onRetried: (letter: DeadLetter) => void;
+  readonly retry: (letter: DeadLetter) => Promise<void>;
   readonly onDone: () => Promise<unknown>;
   readonly onClose: () => void;
 }): JSX.Element {
@@ -143,12 +148,10 @@ function RetryDialog({
   const retryAll = async (): Promise<void> => {
     const refusals: string[] = [];
     for (const letter of letters) {
-      const { id } = letter;
       try {
-        await api<Delivery>(`/webhook-deliveries/${id}/retry`, { method: "POST" });
-        onRetried(letter);
+        await retry(letter);
       } catch (error) {
-        refusals.push(`${id}: ${messageOf(error)}`);
+        refusals.push(`${letter.id}: ${messageOf(error)}`);
       }
       setDone((count) => count + 1);
     }
