@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { ApiError } from "../../src/console/api/api-error.ts";
 import { every } from "../../src/console/api/every.ts";
 
-function waitAfter(error: Error | null): number {
+function waitAfter(error: Error | null): number | false {
   return every(15_000)({ state: { error } });
 }
 

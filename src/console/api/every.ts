@@ -1,9 +1,19 @@
 import { isAway } from "./api-error.ts";
 
 /** Interval of retries while the service is unavailable, which the pages name. */
-export const retryMilliseconds = 3_000;
+const retryMilliseconds = 3_000;
 
-/** Returns a refetch interval: `ms`, or `retryMilliseconds` while the service is unavailable. */
-export function every(ms: number): (query: { readonly state: { readonly error: Error | null } }) => number {
-  return ({ state: { error } }) => (isAway(error) ? retryMilliseconds : ms);
+interface Asked<Data> {
+  readonly state: { readonly data?: Data | undefined; readonly error: Error | null };
+}
+
+/**
+ * Returns a refetch interval: `retryMilliseconds` while the service is unavailable, otherwise `ms`,
+ * and false for data that changes no more.
+ */
+export function every<Data>(
+  ms: number | false,
+  isOver: (data: Data | undefined) => boolean = () => false,
+): (query: Asked<NoInfer<Data>>) => number | false {
+  return ({ state: { data, error } }) => (isAway(error) ? retryMilliseconds : isOver(data) ? false : ms);
 }

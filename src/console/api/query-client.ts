@@ -1,7 +1,7 @@
 import { QueryClient } from "@tanstack/react-query";
 import { isAway } from "./api-error.ts";
 import { api } from "./client.ts";
-import { retryMilliseconds } from "./every.ts";
+import { every } from "./every.ts";
 
 /**
  * Caches answers for a moment. Retries automatically while the service is unavailable. Other errors
@@ -17,7 +17,7 @@ export const queryClient = new QueryClient({
       staleTime: 5_000,
       retry: (count, error) => isAway(error) && count < 1,
       retryDelay: 500,
-      refetchInterval: (query) => (isAway(query.state.error) ? retryMilliseconds : false),
+      refetchInterval: every(false),
       refetchOnWindowFocus: true,
       networkMode: "always",
     },

@@ -1,7 +1,6 @@
 import { useQuery, useQueryClient } from "@tanstack/react-query";
 import type { JSX, ReactNode } from "react";
 import { Link } from "wouter";
-import { isAway } from "../../api/api-error.ts";
 import { every } from "../../api/every.ts";
 import type { Delivery } from "../../api/types.ts";
 import type { DeliveryDetail } from "../../api/webhook-types.ts";
@@ -24,11 +23,7 @@ import { TimeLine } from "./time-line.tsx";
 export function DeliveryPage({ id }: { readonly id: string }): JSX.Element {
   const query = useQuery<DeliveryDetail>({
     queryKey: ["/webhook-deliveries", `/${encodeURIComponent(id)}`],
-    refetchInterval: (asked) => {
-      const { data, error } = asked.state;
-      const isOver = data === undefined || hasEnded(data);
-      return isOver && !isAway(error) ? false : every(2_000)(asked);
-    },
+    refetchInterval: every(2_000, hasEnded),
   });
   const delivery = query.data;
   return (
@@ -52,8 +47,8 @@ export function DeliveryPage({ id }: { readonly id: string }): JSX.Element {
   );
 }
 
-function hasEnded({ status }: Delivery): boolean {
-  return ["delivered", "failed", "cancelled"].includes(status);
+function hasEnded(delivery: Delivery | undefined): boolean {
+  return delivery === undefined || ["delivered", "failed", "cancelled"].includes(delivery.status);
 }
 
 function Summary({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Element {

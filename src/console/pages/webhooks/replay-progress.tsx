@@ -2,7 +2,6 @@ import { useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { Link } from "wouter";
 import { api } from "../../api/client.ts";
-import { isAway } from "../../api/api-error.ts";
 import { every } from "../../api/every.ts";
 import type { Replay } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
@@ -25,11 +24,7 @@ export function ReplayProgressPage({
 }): JSX.Element {
   const query = useQuery<Replay>({
     queryKey: [path, `/${encodeURIComponent(replay)}`],
-    refetchInterval: (asked) => {
-      const { data, error } = asked.state;
-      const isOver = data === undefined || hasEnded(data);
-      return isOver && !isAway(error) ? false : every(1_000)(asked);
-    },
+    refetchInterval: every(1_000, hasEnded),
   });
   return (
     <Page
@@ -82,8 +77,8 @@ const sentences: Readonly<Record<Replay["state"], string>> = {
   cancelled: "What waited was cancelled. What had gone out stays.",
 };
 
-function hasEnded({ state }: Replay): boolean {
-  return state === "done" || state === "cancelled";
+function hasEnded(replay: Replay | undefined): boolean {
+  return replay === undefined || replay.state === "done" || replay.state === "cancelled";
 }
 
 function Steer({ replay }: { readonly replay: Replay }): JSX.Element {
