@@ -1,34 +1,10 @@
-import { useSyncExternalStore, type JSX } from "react";
+import type { JSX } from "react";
+import { createStore } from "./store.ts";
 
-const listeners = new Set<() => void>();
 const tickMilliseconds = 10_000;
-let now = Date.now();
-let timer: ReturnType<typeof setInterval> | undefined;
-
-/**
- * Returns the current time, updated every ten seconds by one timer for all components that show an
- * age.
- */
-function useNow(): number {
-  return useSyncExternalStore(subscribe, () => now);
-}
-
-function subscribe(listener: () => void): () => void {
-  listeners.add(listener);
-  if (timer === undefined) {
-    now = Date.now();
-    timer = setInterval(() => {
-      now = Date.now();
-      for (const each of listeners) each();
-    }, tickMilliseconds);
-  }
-  return () => {
-    listeners.delete(listener);
-    if (listeners.size > 0) return;
-    clearInterval(timer);
-    timer = undefined;
-  };
-}
+/** The current time, of one timer for all components that show an age. */
+const now = createStore(Date.now());
+setInterval(() => now.set(Date.now()), tickMilliseconds);
 
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const ago = new Intl.RelativeTimeFormat("en", { numeric: "auto", style: "short" });
@@ -58,7 +34,7 @@ export function Time({
   readonly value: string | null | undefined;
   readonly isExact?: boolean;
 }): JSX.Element {
-  const from = useNow();
+  const from = now.useValue();
   if (value === null || value === undefined) return <span className="muted">never</span>;
   const time = new Date(value);
   if (Number.isNaN(time.getTime())) return <span>{value}</span>;
