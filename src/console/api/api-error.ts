@@ -1,29 +1,18 @@
 /** Thrown for a failed request, with a message for people. */
 export class ApiError extends Error {
+  override readonly name = "ApiError";
   /** Status of the answer; 0 when there was no answer. */
-  readonly status: number;
+  readonly status: number = 0;
   /** The API's code, such as `record.changed`; "" without a code. */
-  readonly code: string;
+  readonly code: string = "";
   /** Messages of a 422, by field. */
-  readonly fields: Readonly<Record<string, readonly string[]>>;
-  readonly requestId: string | null;
-  readonly retryAfterSeconds: number | null;
+  readonly fields: Readonly<Record<string, readonly string[]>> = {};
+  readonly requestId: string | null = null;
+  readonly retryAfterSeconds: number | null = null;
 
-  constructor(parts: {
-    readonly message: string;
-    readonly status: number;
-    readonly code?: string;
-    readonly fields?: Readonly<Record<string, readonly string[]>>;
-    readonly requestId?: string | null;
-    readonly retryAfterSeconds?: number | null;
-  }) {
-    super(parts.message);
-    this.name = "ApiError";
-    this.status = parts.status;
-    this.code = parts.code ?? "";
-    this.fields = parts.fields ?? {};
-    this.requestId = parts.requestId ?? null;
-    this.retryAfterSeconds = parts.retryAfterSeconds ?? null;
+  constructor({ message, ...parts }: Pick<ApiError, "message" | "status"> & Partial<ApiError>) {
+    super(message);
+    Object.assign(this, parts);
   }
 }
 
