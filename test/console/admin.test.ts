@@ -76,6 +76,8 @@ describe("the console's pages for admins", function () {
   it("make a user, with the server's messages at their fields, and change, disable and enable one", async () => {
     await on("/admin/users", async ({ page }) => {
       await page.getByRole("button", { name: "New user" }).click();
+      // The text beside it is longer than its line.
+      expect((await page.getByRole("checkbox", { name: /^Admin/ }).boundingBox())?.width).to.equal(16);
       await page.getByLabel("Name").fill("Grace");
       await page.getByLabel("E-mail").fill(user.email);
       await page.getByRole("button", { name: "Make the user" }).click();
