@@ -122,7 +122,7 @@ async function duplicatesOf(
   const list = values.join(", ");
   const areGiven = values.map((value) => `${value} IS NOT NULL`).join(" AND ");
   const { rows } = await client.query<{ count: string; one: string; other: string }>(
-    `SELECT count(*) OVER () AS count, min(${shown}) AS one, max(${shown}) AS other FROM ${quoteTable(table)}
+    `SELECT count(*) OVER () AS count, min(${shown}) AS one, max(${shown}) AS other FROM ${ownRows(table)} AS own
      WHERE ${areGiven || "true"} GROUP BY ${list || "()"} HAVING count(*) > 1 ORDER BY 2 LIMIT 1`,
   );
   const [found] = rows;
@@ -131,6 +131,12 @@ async function duplicatesOf(
   const occur = found.count === "1" ? "1 value occurs" : `${found.count} values occur`;
   const example = row === undefined ? "" : `, for example in the rows with ${found.one} and ${found.other}`;
   return `The ${what} of the table ${table} must be unique, and ${occur} more than once${example}. Change the values first.`;
+}
+
+/** Returns SQL for the rows that keys of a table apply to: none of tables that inherit from it. */
+export function ownRows(table: string): string {
+  const place = quoteTable(table);
+  return `(SELECT * FROM ${place} WHERE tableoid IN (SELECT oid FROM pg_class WHERE relispartition OR oid = ${quoteText(place)}::regclass))`;
 }
 
 /** Returns an SQL expression that names a row by its key; undefined for a table without a key. */

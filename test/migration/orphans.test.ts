@@ -44,6 +44,17 @@ describe("findOrphans", function () {
     expect(await scene.apply(byId, true)).to.match(/do not allow the migration; nothing was changed/);
   });
 
+  it("counts neither the rows of a table that inherits, nor finds a value in one", async () => {
+    await scene.client.query(`
+      CREATE TABLE hall.annexes () INHERITS (hall.halls); INSERT INTO hall.annexes (id) VALUES (8);
+      CREATE TABLE folding () INHERITS (seats); INSERT INTO folding (number, hall_id) VALUES (9, 9)`);
+    const { impossible } = await scene.plan(definitionsOf(halls, seatsWith({ hall_id: to("halls") })));
+    await scene.client.query("DROP TABLE hall.annexes, folding");
+
+    expect(impossible).to.have.length(1);
+    expect(impossible[0]).to.include("and 2 rows have a value that is not there");
+  });
+
   it("says that what the column is to refer to is unique only at the end of a transaction", async () => {
     const racks = { name: "racks", fields: [field("code", "Int", { isUnique: true })], isManaged: false };
     await scene.client.query("CREATE TABLE racks (id int PRIMARY KEY, code int UNIQUE DEFERRABLE)");
