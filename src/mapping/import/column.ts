@@ -163,13 +163,14 @@ function readChecks(
 
 const longestValue = 63;
 
-/** Returns an Enum for a text that may only have the values of a list. */
+/** Returns an Enum for a text that may only have the values of a list, and can hold each of them. */
 function withEnum(typed: TypedField, checks: readonly Checked[]): TypedField {
   const check = checks.find((one) => one.kind === "values");
   if (check?.kind !== "values" || typed.type !== "String" || typed.native !== undefined) return typed;
   const { values } = check;
+  const longest = Math.min(longestValue, typed.length ?? longestValue);
   const isFitting =
     new Set(values).size === values.length &&
-    values.every((value) => value !== "" && Array.from(value).length <= longestValue);
+    values.every((value) => value !== "" && Array.from(value).length <= longest);
   return isFitting && typed.list === undefined ? { type: "Enum", values } : typed;
 }

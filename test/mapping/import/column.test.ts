@@ -3,7 +3,7 @@ import type { CatalogColumn, CatalogConstraint, CatalogType } from "../../../src
 import { importColumns } from "../../../src/mapping/import/column.ts";
 
 const types = new Map(
-  ["text", "int4", "numeric", "citext"].map((name, index) => [
+  ["text", "int4", "numeric", "citext", "varchar"].map((name, index) => [
     index,
     { oid: index, name, kind: "base", item: 0 } as CatalogType,
   ]),
@@ -33,6 +33,21 @@ describe("importColumns", () => {
     expect(columns.map(({ typed }) => typed)).to.deep.equal([
       { type: "Enum", values: ["a", "b"] },
       { type: "String" },
+    ]);
+  });
+
+  it("takes no values of which one is longer than the column", () => {
+    const { columns } = importColumns({
+      // The modifier of a varchar is its length and 4.
+      columns: [8, 7].map((modifier) => ({ ...column("status", 4), modifier })),
+      types,
+      checks: [check("((status)::text = ANY (ARRAY['open'::text, 'new'::text]))")],
+      keyColumn: undefined,
+    });
+
+    expect(columns.map(({ typed }) => typed)).to.deep.equal([
+      { type: "Enum", values: ["open", "new"] },
+      { type: "String", length: 3 },
     ]);
   });
 
