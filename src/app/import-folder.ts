@@ -1,6 +1,7 @@
-import { mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { OperatorError, codeOf } from "../kit/errors.ts";
+import { namesIn, readText } from "../kit/read-files.ts";
 import type { Comments } from "../config/edit-yaml.ts";
 import { parseYaml } from "../config/yaml-source.ts";
 import { delegateNameOf } from "../mapping/read/check-names.ts";
@@ -41,7 +42,7 @@ export async function readFolder(folder: string): Promise<ImportFolder> {
       .filter((name) => /^[^.].*\.ya?ml$/.test(name))
       .toSorted()
       .map(async (file): Promise<PresentFile> => {
-        const text = await readFile(join(folder, file), "utf8");
+        const text = await readText(join(folder, file));
         const { value } = parseYaml(text, file);
         return { file, text, content: isObject(value) ? value : undefined };
       }),
@@ -49,17 +50,6 @@ export async function readFolder(folder: string): Promise<ImportFolder> {
   return names.includes(recordName)
     ? { present, ...(await readRecord(folder)) }
     : { present, last: new Map(), ownerColumn: undefined };
-}
-
-async function namesIn(folder: string): Promise<readonly string[]> {
-  try {
-    return await readdir(folder);
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return [];
-    throw new OperatorError(`${folder} cannot be read (${codeOf(error) ?? "unknown error"}).`, {
-      cause: error,
-    });
-  }
 }
 
 async function readRecord(folder: string): Promise<Omit<ImportFolder, "present">> {

@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
-import { readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { ClientBase, Pool } from "pg";
 import { quoteText } from "../db/names.ts";
-import { codeOf, OperatorError } from "../kit/errors.ts";
+import { OperatorError } from "../kit/errors.ts";
+import { namesIn, readText } from "../kit/read-files.ts";
 import type { AppliedMigrations, Step } from "./core-migrations.ts";
 import { hasTable } from "./live-tables.ts";
 
@@ -46,29 +46,13 @@ export async function loadHandMigrations(configDir: string): Promise<readonly Ha
       faults.push(`${join(path, name)}: expected a number of its own; ${other} has the same`);
     else {
       known.set(number, name);
-      const text = await readFile(join(path, name), "utf8").catch((error: unknown) => {
-        throw unreadable(join(path, name), error);
-      });
-      const read = migrationOf(name, text);
+      const read = migrationOf(name, await readText(join(path, name)));
       if (typeof read === "string") faults.push(`${join(path, name)}: ${read}`);
       else migrations.push(read);
     }
   }
   if (faults.length > 0) throw new OperatorError(faults.join("\n"), { faults });
   return migrations;
-}
-
-async function namesIn(path: string): Promise<readonly string[]> {
-  try {
-    return await readdir(path);
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return [];
-    throw unreadable(path, error);
-  }
-}
-
-function unreadable(path: string, error: unknown): OperatorError {
-  return new OperatorError(`${path} cannot be read (${codeOf(error) ?? "unknown error"})`, { cause: error });
 }
 
 /** Parses a file. Returns a fault as text when the file has one. */

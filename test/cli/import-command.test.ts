@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { appendFile, readdir, readFile, rename, writeFile } from "node:fs/promises";
+import { appendFile, mkdir, readdir, readFile, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parse } from "yaml";
 import { createMappingFolder } from "../mapping/mapping-folder.ts";
@@ -45,6 +45,14 @@ describe("svc-admin import", function () {
     expect(mistyped.stderr).to.contain(`${noOwner("userid")}; did you mean "user_id"?\n`);
     expect(decimal.stderr).to.contain(`${noOwner("total")}.\n`);
     expect(await mappingFiles(folder.configDir)).to.deep.equal({});
+  });
+
+  it("names a folder that is in the place of a file", async () => {
+    await mkdir(pathOf("orders.yaml"));
+    const { status, stderr } = await run();
+
+    expect(status).to.equal(1);
+    expect(stderr).to.contain(`${pathOf("orders.yaml")} cannot be read (EISDIR)`);
   });
 
   it("writes fields, references in both directions, values, defaults, comments and the owner", async () => {
