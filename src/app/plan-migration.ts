@@ -36,6 +36,8 @@ export interface MigrationPlan extends Pick<TablesPlan, "losses" | "impossible" 
   readonly byHand: readonly HandMigration[];
   /** Steps in the order in which they run, in one transaction; empty when no migration is due. */
   readonly steps: readonly Step[];
+  /** Those of the steps, the first ones, that are core migrations. */
+  readonly core: readonly Step[];
   /** Tables that the steps change, as text for `to_regclass`. They are locked before the first. */
   readonly changed: readonly string[];
   /** Tables that new foreign keys reference, in the same form. Locked against writers only. */
@@ -92,7 +94,7 @@ function noted(planned: MigrationPlan): MigrationPlan {
 function planAfter(reason: string, core: readonly Step[]): MigrationPlan {
   const notes = [`The rest cannot be planned before the migrations by hand are applied. ${reason}`];
   const none = { byHand: [], changed: [], referred: [], losses: [], impossible: [], leftAlone: [] };
-  return { ...none, steps: core, notes };
+  return { ...none, steps: core, core, notes };
 }
 
 /** Returns the steps of the core migrations that the database lacks. */
@@ -143,6 +145,7 @@ export async function planChanges(client: Client, definitions: Definitions): Pro
   );
   return {
     byHand: [],
+    core,
     steps: [
       ...core,
       ...changes.steps,

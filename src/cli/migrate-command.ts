@@ -59,8 +59,7 @@ export function addMigrateCommand(
 }
 
 /** Returns a script for `psql`, with remarks as comments. */
-function textOfPlan({ byHand, steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
-  const core = steps.filter(({ title }) => title.startsWith("core migration "));
+function textOfPlan({ byHand, core, steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
   const remarks = [
     ...impossible.map((line) => `CANNOT BE DONE: ${line}`),
     ...losses.map((line) => `LOSES DATA (needs --allow-destructive): ${line}`),
