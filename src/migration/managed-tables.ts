@@ -29,9 +29,10 @@ import { nextRecord } from "./next-record.ts";
 import { findOrphans } from "./orphans.ts";
 import { compareOwn, type OwnChanges } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
-import { isTableIndex, joinedPlans, planTableIndexes, type WantedIndex } from "./table-indexes.ts";
+import { planParts, type PartsPlan } from "./planned-parts.ts";
+import { indexPartOf, isTableIndex, type WantedIndex } from "./table-indexes.ts";
 import { findUncastable } from "./uncastable.ts";
-import { type ChecksPlan, findUnlisted, planValueChecks, type ValueCheck } from "./value-checks.ts";
+import { checkPartOf, findUnlisted, type ValueCheck } from "./value-checks.ts";
 import { castWarning, findNarrowed, type ValueLimit } from "./value-limits.ts";
 import { withWayOn } from "./ways-on.ts";
 
@@ -91,14 +92,12 @@ export async function planTables({
   const managed = wanted.map(({ table }) => table);
   const objects = await readObjects(client, managed);
   const there = live.relations.map(({ name }) => name);
-  const unrecorded = wanted.filter(
-    ({ table, before }) =>
-      before !== undefined && there.includes(table) && !made.has(keyOf("table", table, table)),
-  );
+  const isUnrecorded = ({ table, before }: WantedTable): boolean =>
+    before !== undefined && there.includes(table) && !made.has(keyOf("table", table, table));
   const compared = objects.filter((object) => !isTableIndex(object));
   const change = await compareManaged({ client, schemaText, live, managed, objects: compared, made });
   const sequences = await readSequences(client, managed);
-  const judged = wanted.map((one) => (unrecorded.includes(one) ? one : { ...one, before: undefined }));
+  const judged = wanted.map((one) => (isUnrecorded(one) ? one : { ...one, before: undefined }));
   const changePlan = judgeChanges({
     statements: change.statements,
     wanted: judged,
@@ -107,40 +106,40 @@ export async function planTables({
     sequences,
     again: new Set(indexes.map(({ table, name }) => keyOf("index", table, name))),
   });
-  const valueChecks = joinedPlans(
-    planValueChecks({ checks, objects, made, unrecorded: new Set(unrecorded.map(({ table }) => table)) }),
-    planTableIndexes({ indexes, objects, made, dropped: changePlan.dropped }),
-  );
-  const concerns = concernsOf(changePlan);
-  const unfit = await judgeRows({
-    client,
-    limits,
-    changePlan,
-    objects,
-    warnings: change.warnings.filter(concerns),
+  const partsPlan = planParts({
+    wanted: [...checks.map(checkPartOf), ...indexes.map(indexPartOf)],
+    // An index that is dropped together with its column is made again.
+    objects: objects.filter(
+      (one) => one.what === "check" || (isTableIndex(one) && !changePlan.dropped.has(keyOfObject(one))),
+    ),
+    made,
+    unrecorded: new Set(wanted.filter(isUnrecorded).map(({ table }) => table)),
   });
-  const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, changePlan, valueChecks });
+  const concerns = concernsOf(changePlan);
+  const warnings = change.warnings.filter(concerns);
+  const unfit = await judgeRows({ client, limits, changePlan, objects, warnings });
+  const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, changePlan, partsPlan });
   const gone = await findGone(client, record, managed);
 
   return {
     steps: [
       ...schemaSteps(managed, live),
-      ...changeSteps(changePlan, valueChecks, sequences),
+      ...changeSteps(changePlan, partsPlan, sequences),
       ...next.rows.map(([table, rows]) => recordStep(table, rows)),
       ...gone.map((table) => recordStep(table, [])),
     ],
     ends: await foreignEnds(client, changePlan.statements),
     retyped: changePlan.retyped,
-    losses: [...lossesOf({ changePlan, valueChecks, wanted: judged, objects, made }), ...unfit.losses],
+    losses: [...lossesOf({ changePlan, partsPlan, wanted: judged, objects, made }), ...unfit.losses],
     impossible: [
       ...changePlan.impossible,
       ...(await findTaken(client, changePlan, objects)),
       ...(await findBlocking(client, changePlan.statements)),
       ...(await findMissingTypes(client, changePlan.statements)),
-      ...valueChecks.impossible,
+      ...partsPlan.impossible,
       ...change.impossible.filter(concerns).map((text) => withWayOn(text, changePlan.statements)),
       ...unfit.impossible,
-      ...(await findUnlisted({ client, checks, plan: valueChecks, objects, dropped: changePlan.dropped })),
+      ...(await findUnlisted({ client, checks, plan: partsPlan, objects, dropped: changePlan.dropped })),
     ],
     notes: [...unfit.notes, ...next.notes, ...inTheWay(wanted, objects, changePlan)],
     leftAlone: [...next.leftAlone.map((object) => shownAs(object)), ...changedByHand(changePlan.left)],
@@ -221,21 +220,21 @@ function schemaSteps(managed: readonly string[], { schemas }: LiveSchema): reado
 
 function lossesOf({
   changePlan,
-  valueChecks,
+  partsPlan,
   ...given
 }: {
   readonly changePlan: ChangePlan;
-  readonly valueChecks: ChecksPlan;
+  readonly partsPlan: PartsPlan;
 } & Omit<Parameters<typeof changesOfOthers>[0], "touched">): readonly string[] {
-  const checked = valueChecks.checks.filter(({ isNew }) => isNew).map(({ table }) => table);
+  const checked = partsPlan.parts.filter(({ isNew }) => isNew).map(({ table }) => table);
   const others = changesOfOthers({ ...given, touched: [...changePlan.touched, ...checked] });
   // Both report a check that is dropped together with its column.
-  return [...others, ...new Set([...changePlan.losses, ...valueChecks.losses])];
+  return [...others, ...new Set([...changePlan.losses, ...partsPlan.losses])];
 }
 
 function changeSteps(
   { statements }: ChangePlan,
-  { before, after }: ChecksPlan,
+  { before, after }: PartsPlan,
   sequences: readonly OwnedSequence[],
 ): readonly Step[] {
   const changes = statements.map((statement) => repaired(statement, sequences));

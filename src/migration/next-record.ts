@@ -1,8 +1,8 @@
 import type { ChangePlan, WantedTable } from "./judge-changes.ts";
 import { keyOf, keyOfObject, type LiveObject } from "./live-objects.ts";
 import type { MadeObject } from "./made.ts";
+import type { PartsPlan } from "./planned-parts.ts";
 import { isTableIndex } from "./table-indexes.ts";
-import type { ChecksPlan } from "./value-checks.ts";
 
 /** The next record of the managed tables, and remarks on it. */
 export interface NextRecord {
@@ -23,7 +23,7 @@ interface Given {
    */
   readonly seen: ReadonlySet<string>;
   readonly changePlan: ChangePlan;
-  readonly valueChecks: ChecksPlan;
+  readonly partsPlan: PartsPlan;
 }
 
 /**
@@ -34,7 +34,9 @@ interface Given {
  * another program that equals the mapping file is recorded as found: it is used, and never dropped.
  */
 export function nextRecord(given: Given): NextRecord {
-  const { wanted, objects, made, changePlan, valueChecks } = given;
+  const { wanted, objects, made, changePlan, partsPlan } = given;
+  const asked = new Set(partsPlan.parts.map(keyOfObject));
+  const isGone = (key: string): boolean => changePlan.dropped.has(key) || partsPlan.dropped.has(key);
   const notes: string[] = [];
   const leftAlone: LiveObject[] = [];
   const rows = wanted.flatMap((one) => {
@@ -42,8 +44,6 @@ export function nextRecord(given: Given): NextRecord {
     const live = objects.filter((object) => object.table === table);
     const next = rowsOf(one, live, given);
     const kept = new Set(next.map(({ kind, name }) => keyOf(kind, table, name)));
-    const asked = new Set(valueChecks.checks.filter(({ isMade }) => isMade).map(keyOfObject));
-    const isGone = (key: string): boolean => changePlan.dropped.has(key) || valueChecks.dropped.has(key);
     const found = next.filter(({ kind, name, isMade }) => !isMade && !made.has(keyOf(kind, table, name)));
     if (before !== undefined)
       notes.push(
@@ -70,7 +70,7 @@ type Row = Omit<MadeObject, "table">;
 function rowsOf(
   { table, columns, before }: WantedTable,
   live: readonly LiveObject[],
-  { made, seen, changePlan, valueChecks }: Given,
+  { made, seen, changePlan, partsPlan }: Given,
 ): readonly Row[] {
   const isNewTable = changePlan.added.has(keyOf("table", table, table));
   const isMade = (kind: Row["kind"], name: string): boolean => {
@@ -103,9 +103,9 @@ function rowsOf(
     })),
     ...staying,
     ...added,
-    ...valueChecks.checks
-      .filter((check) => check.table === table)
-      .map((check): Row => ({ kind: check.kind, name: check.name, isMade: check.isMade, definition: "" })),
+    ...partsPlan.parts
+      .filter((part) => part.table === table)
+      .map(({ kind, name }): Row => ({ kind, name, isMade: true, definition: "" })),
   ];
 }
 
@@ -122,12 +122,12 @@ function isDue(
   table: string,
   next: readonly Row[],
   live: readonly LiveObject[],
-  { made, changePlan, valueChecks }: Given,
+  { made, changePlan, partsPlan }: Given,
 ): boolean {
   const last = [...made.values()].filter((one) => one.table === table);
   const changes = [...changePlan.added.values()].includes(table) || changePlan.touched.has(table);
-  const checks = valueChecks.checks.some((one) => one.table === table && one.isNew);
-  if (changes || checks || last.length !== next.length) return true;
+  const isPartNew = partsPlan.parts.some((one) => one.table === table && one.isNew);
+  if (changes || isPartNew || last.length !== next.length) return true;
   return next.some(({ kind, name, isMade, definition }) => {
     const known = made.get(keyOf(kind, table, name));
     const current = live.find((one) => one.kind === kind && one.name === name);

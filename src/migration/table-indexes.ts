@@ -1,9 +1,7 @@
 import { fittingName, partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { Definition } from "../mapping/definition.ts";
-import { lossOf, sentenceStart } from "./judge-changes.ts";
-import { keyOf, placeOf, type LiveObject } from "./live-objects.ts";
-import { isSame, type MadeObject } from "./made.ts";
-import type { ChecksPlan } from "./value-checks.ts";
+import { placeOf, type LiveObject } from "./live-objects.ts";
+import type { WantedPart } from "./planned-parts.ts";
 
 /** An index that the key `indexes` of a mapping file requires. */
 export interface WantedIndex {
@@ -47,74 +45,22 @@ export function isTableIndex({ kind, table, name, columns, comment }: LiveObject
   return comment?.startsWith(sign) === true || (/_svc_idx(?:_\d+)?$/.test(name) && name !== ofEngine);
 }
 
-/**
- * Plans the indexes of the managed tables like `planValueChecks` plans their checks.
- *
- * @param dropped Keys (`keyOf`) of dropped objects, including those dropped together with a column
- *   that is added again.
- */
-export function planTableIndexes({
-  indexes,
-  objects,
-  made,
-  dropped,
-}: {
-  readonly indexes: readonly WantedIndex[];
-  readonly objects: readonly LiveObject[];
-  readonly made: ReadonlyMap<string, MadeObject>;
-  readonly dropped: ReadonlySet<string>;
-}): ChecksPlan {
-  const live = new Map(
-    objects
-      .filter(isTableIndex)
-      .map((one) => [keyOf("index", one.table, one.name), one] as const)
-      .filter(([key]) => !dropped.has(key)),
-  );
-  const isOurs = (object: LiveObject): boolean => {
-    const known = made.get(keyOf("index", object.table, object.name));
-    return known?.isMade === true && isSame(object, known);
-  };
-  const wanted = indexes.map((index) => {
-    const key = keyOf("index", index.table, index.name);
-    return { ...index, key, there: live.get(key), comment: sign + index.content };
-  });
-  const comes = wanted.filter(({ there, comment }) => there?.comment !== comment);
-  const keys = new Set(wanted.map(({ key }) => key));
-  const ended = [...live].flatMap(([key, object]) => (!keys.has(key) && isOurs(object) ? [object] : []));
-  const replaced = comes.flatMap(({ there }) => (there !== undefined && isOurs(there) ? [there] : []));
-  const goes = [...ended, ...replaced];
+/** Returns the part of a table that an index is. */
+export function indexPartOf({ table, name, content }: WantedIndex): WantedPart {
+  const comment = sign + content;
   return {
-    before: goes.map(({ table, name }) => ({
-      title: `${table}: drop the index ${name}`,
-      sql: `DROP INDEX ${placeOf({ table, name })}`,
-    })),
-    after: comes.map(({ table, name, content, comment }) => ({
+    kind: "index",
+    table,
+    name,
+    asked: content,
+    comment,
+    make: {
       title: `${table}: make the index ${name}`,
       sql:
         `CREATE INDEX ${quoteName(name)} ON ${quoteTable(table)} ${content};\n` +
         `COMMENT ON INDEX ${placeOf({ table, name })} IS ${quoteText(comment)}`,
-    })),
-    losses: ended
-      // An index of renamed columns is created again under another name, which is no loss.
-      .filter(({ table, definition }) =>
-        comes.every((index) => index.table !== table || columnsIn(index.content) !== columnsIn(definition)),
-      )
-      .map((object) => lossOf(object, true)),
-    impossible: comes.flatMap(({ there, name, content }) =>
-      there === undefined || isOurs(there)
-        ? []
-        : [
-            `${sentenceStart(there)} is ${there.definition}, and svc did not make it: it is not touched. Give it another name; the mapping file asks for ${content} under ${name}.`,
-          ],
-    ),
-    checks: wanted.map((index) => ({
-      kind: "index",
-      table: index.table,
-      name: index.name,
-      isMade: true,
-      isNew: comes.includes(index),
-    })),
-    dropped: new Set(goes.map(({ table, name }) => keyOf("index", table, name))),
+    },
+    replaces: (object) => object.table === table && columnsIn(object.definition) === columnsIn(content),
   };
 }
 
@@ -122,16 +68,4 @@ export function planTableIndexes({
 function columnsIn(text: string): string | undefined {
   const from = text.indexOf("USING ");
   return from < 0 ? undefined : text.slice(from, text.indexOf(")", from) + 1).replaceAll('"', "");
-}
-
-/** Merges two plans. */
-export function joinedPlans(one: ChecksPlan, other: ChecksPlan): ChecksPlan {
-  return {
-    before: [...one.before, ...other.before],
-    after: [...one.after, ...other.after],
-    losses: [...one.losses, ...other.losses],
-    impossible: [...one.impossible, ...other.impossible],
-    checks: [...one.checks, ...other.checks],
-    dropped: new Set([...one.dropped, ...other.dropped]),
-  };
 }
