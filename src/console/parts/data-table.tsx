@@ -3,14 +3,14 @@ import { Link } from "wouter";
 import type { CursorPage } from "../api/types.ts";
 import { Button } from "./button.tsx";
 import { Icon } from "./icon.tsx";
-import type { UrlState } from "./url-state.ts";
+import { useUrlState } from "./url-state.ts";
 import "./data-table.css";
 
 export interface Column<Row> {
   /** Head of the column; no other of the table has the same. */
   readonly title: string;
   readonly render: (row: Row) => ReactNode;
-  /** Path by which the API sorts; without it the column cannot be sorted. */
+  /** Path by which the API sorts, as the URL says; without it the column cannot be sorted. */
   readonly sortBy?: string;
   readonly isNumeric?: boolean;
 }
@@ -21,8 +21,6 @@ export interface TableProps<Row> {
   readonly rows: readonly Row[];
   readonly rowKey: (row: Row) => string | number;
   readonly rowHref?: (row: Row) => string;
-  /** Holds the sort order in the URL. Without it, the column heads are no buttons. */
-  readonly url?: UrlState;
   /** Whether other rows are being loaded. */
   readonly isStale?: boolean;
 }
@@ -37,7 +35,6 @@ export function DataTable<Row>({
   rows,
   rowKey,
   rowHref,
-  url,
   isStale = false,
 }: TableProps<Row>): JSX.Element {
   return (
@@ -47,7 +44,7 @@ export function DataTable<Row>({
         <thead>
           <tr>
             {columns.map((column) => (
-              <Head key={column.title} column={column} url={url} />
+              <Head key={column.title} column={column} />
             ))}
           </tr>
         </thead>
@@ -73,15 +70,10 @@ export function DataTable<Row>({
   );
 }
 
-function Head<Row>({
-  column: { title, sortBy, isNumeric },
-  url,
-}: {
-  readonly column: Column<Row>;
-  readonly url: UrlState | undefined;
-}): JSX.Element {
+function Head<Row>({ column: { title, sortBy, isNumeric } }: { readonly column: Column<Row> }): JSX.Element {
+  const url = useUrlState();
   const className = isNumeric === true ? "numeric-cell" : undefined;
-  if (sortBy === undefined || url === undefined)
+  if (sortBy === undefined)
     return (
       <th scope="col" className={className}>
         {title}
@@ -105,14 +97,13 @@ const pageSizes: readonly string[] = ["25", "50", "100"];
 /** Shows the buttons that turn the pages of a list by cursor. */
 export function Pager({
   page,
-  url,
   total,
 }: {
   readonly page: CursorPage<unknown>;
-  readonly url: UrlState;
   /** Text in the foot about the whole list, such as a count. */
   readonly total?: ReactNode;
 }): JSX.Element {
+  const url = useUrlState();
   const turn = (cursor: string | null, button: Element): void => {
     if (cursor === null) return;
     url.change({ cursor }, true);

@@ -2,25 +2,22 @@ import { useRef, useState, type JSX, type ReactNode } from "react";
 import { Button } from "./button.tsx";
 import { Field, optionsOf, SelectField, type Option } from "./field.tsx";
 import { fromLocalTime, toLocalTime } from "./local-time.ts";
-import type { UrlState } from "./url-state.ts";
+import { useUrlState } from "./url-state.ts";
 import "./filters.css";
 
 interface FilterProps {
   readonly label: string;
   /** Name of the parameter in the URL, as in the API. */
   readonly name: string;
-  readonly url: UrlState;
 }
 
 /** Frames the filters of a list, whose state is in the URL. */
 export function FilterBar({
-  url,
   names,
   more,
   moreNames = [],
   children,
 }: {
-  readonly url: UrlState;
   /** Parameters that "Clear" removes. */
   readonly names: readonly string[];
   /** Less important filters, hidden at first. */
@@ -29,6 +26,7 @@ export function FilterBar({
   readonly moreNames?: readonly string[];
   readonly children: ReactNode;
 }): JSX.Element {
+  const url = useUrlState();
   const isSet = names.some((name) => url.search.has(name));
   const [isOpen, setOpen] = useState(moreNames.some((name) => url.search.has(name)));
   return (
@@ -53,9 +51,9 @@ export function FilterBar({
 export function TextFilter({
   label,
   name,
-  url,
   placeholder,
 }: FilterProps & { readonly placeholder?: string }): JSX.Element {
+  const url = useUrlState();
   const given = url.search.get(name) ?? "";
   return (
     <TypedFilter
@@ -68,7 +66,8 @@ export function TextFilter({
 }
 
 /** A filter by a local time, which the URL has as UTC; unchanged when the API has to refuse it. */
-export function TimeFilter({ label, name, url }: FilterProps): JSX.Element {
+export function TimeFilter({ label, name }: FilterProps): JSX.Element {
+  const url = useUrlState();
   const given = url.search.get(name) ?? "";
   return (
     <TypedFilter
@@ -142,9 +141,8 @@ export function TypedFilter({
 export function SelectFilter({
   label,
   name,
-  url,
   options,
-  given = url.search.get(name) ?? "",
+  given,
   anyTitle = "any",
 }: FilterProps & {
   readonly options: readonly Option[];
@@ -152,13 +150,15 @@ export function SelectFilter({
   readonly given?: string;
   readonly anyTitle?: string;
 }): JSX.Element {
-  const isKnown = given === "" || options.some(({ value }) => value === given);
+  const url = useUrlState();
+  const chosen = given ?? url.search.get(name) ?? "";
+  const isKnown = chosen === "" || options.some(({ value }) => value === chosen);
   return (
     <SelectField
       label={label}
       hasMark={false}
-      value={given}
-      options={[{ value: "", title: anyTitle }, ...(isKnown ? [] : optionsOf([given])), ...options]}
+      value={chosen}
+      options={[{ value: "", title: anyTitle }, ...(isKnown ? [] : optionsOf([chosen])), ...options]}
       onChange={(value) => url.change({ [name]: value === "" ? null : value })}
     />
   );
@@ -168,9 +168,9 @@ export function SelectFilter({
 export function ChoiceFilter({
   label,
   name,
-  url,
   options,
 }: FilterProps & { readonly options: readonly string[] }): JSX.Element {
+  const url = useUrlState();
   const chosen = (url.search.get(name) ?? "").split(",").filter(Boolean);
   const toggle = (option: string): void => {
     const next = options.filter((one) => (one === option) !== chosen.includes(one));

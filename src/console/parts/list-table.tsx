@@ -4,7 +4,7 @@ import type { CursorPage } from "../api/types.ts";
 import { Button } from "./button.tsx";
 import { DataTable, Pager, type TableProps } from "./data-table.tsx";
 import { Empty, QueryView } from "./state.tsx";
-import type { UrlState } from "./url-state.ts";
+import { useUrlState } from "./url-state.ts";
 
 /** Shows the page of a list that a query reads, and below it what turns its pages. */
 export function ListTable<Row>({
@@ -15,7 +15,6 @@ export function ListTable<Row>({
   total,
   ...table
 }: Omit<TableProps<Row>, "rows" | "isStale"> & {
-  readonly url: UrlState;
   readonly query: UseQueryResult<CursorPage<Row>>;
   readonly lines?: number;
   /** Parameters that narrow the list. */
@@ -25,17 +24,16 @@ export function ListTable<Row>({
   /** Text in the foot about the whole list, such as a count. */
   readonly total?: ReactNode;
 }): JSX.Element {
-  const { url } = table;
   return (
-    <QueryView query={query} lines={lines} url={url}>
+    <QueryView query={query} lines={lines}>
       {(page) =>
         page.data.length > 0 || page.next_cursor !== null ? (
           <>
             <DataTable {...table} rows={page.data} isStale={query.isPlaceholderData} />
-            <Pager page={page} url={url} total={total} />
+            <Pager page={page} total={total} />
           </>
         ) : (
-          <NoRows url={url} filters={filters} empty={empty} />
+          <NoRows filters={filters} empty={empty} />
         )
       }
     </QueryView>
@@ -44,14 +42,13 @@ export function ListTable<Row>({
 
 /** Shown instead of a list without rows: a way out of its page or filters, or what to do first. */
 export function NoRows({
-  url,
   filters,
   empty,
 }: {
-  readonly url: UrlState;
   readonly filters: readonly string[];
   readonly empty: ReactNode;
 }): ReactNode {
+  const url = useUrlState();
   if (url.search.has("cursor"))
     return (
       <Empty

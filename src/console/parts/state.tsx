@@ -3,7 +3,7 @@ import type { JSX, ReactNode } from "react";
 import { ApiError, isAway, isStatus, isTooSlow, LoadError } from "../api/api-error.ts";
 import { Button } from "./button.tsx";
 import { Icon, type IconName } from "./icon.tsx";
-import type { UrlState } from "./url-state.ts";
+import { useUrlState } from "./url-state.ts";
 import "./state.css";
 
 /** Shows that there is no data, and what to do next. */
@@ -43,16 +43,15 @@ export function ScopeNote({ scope }: { readonly scope: string }): JSX.Element {
 export function ErrorNote({
   error,
   onRetry,
-  url,
 }: {
   readonly error: unknown;
   readonly onRetry?: () => unknown;
-  /** URL state of a list, whose faulty parameters can be removed. */
-  readonly url?: UrlState | undefined;
 }): JSX.Element {
+  const url = useUrlState();
   const { title, text } = describe(error);
+  // Parameters of a list that can be removed.
   const wrong =
-    error instanceof ApiError ? Object.keys(error.fields).filter((one) => url?.search.has(one)) : [];
+    error instanceof ApiError ? Object.keys(error.fields).filter((one) => url.search.has(one)) : [];
   const isForbidden = error instanceof ApiError && error.status === 403;
   return (
     <div className={`state ${isForbidden ? "" : "bad"}`} role="alert">
@@ -64,7 +63,7 @@ export function ErrorNote({
         <p>{text}</p>
         <RequestId error={error} />
       </div>
-      {url !== undefined && wrong.length > 0 ? (
+      {wrong.length > 0 ? (
         <Button icon="up" onPress={() => url.clear(wrong)}>
           {/* The cursor in a link may be of another user. */}
           {wrong.every((name) => name === "cursor") ? "To the first page" : "Show the list without that"}
@@ -181,22 +180,15 @@ export function Loading({ lines = 6 }: { readonly lines?: number }): JSX.Element
 export function QueryView<T>({
   query,
   lines,
-  url,
   children,
 }: {
   readonly query: UseQueryResult<T>;
   readonly lines?: number;
-  /** URL state of a list. */
-  readonly url?: UrlState;
   readonly children: (data: T) => ReactNode;
 }): JSX.Element {
   const { data, error } = query;
   if (data === undefined)
-    return error === null ? (
-      <Loading lines={lines} />
-    ) : (
-      <ErrorNote error={error} onRetry={query.refetch} url={url} />
-    );
+    return error === null ? <Loading lines={lines} /> : <ErrorNote error={error} onRetry={query.refetch} />;
   return (
     <>
       {isAway(error) ? (

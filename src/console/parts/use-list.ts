@@ -1,5 +1,6 @@
 import { keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react-query";
 import type { CursorPage } from "../api/types.ts";
+import { useUrlState } from "./url-state.ts";
 
 /** Parameters of a page that only the console uses. */
 const own: ReadonlySet<string> = new Set(["columns", "tab", "span"]);
@@ -10,7 +11,8 @@ const own: ReadonlySet<string> = new Set(["columns", "tab", "span"]);
  *
  * @param path Path below the API's prefix, such as `/webhook-deliveries`.
  */
-export function useList<T>(path: string, search: URLSearchParams): UseQueryResult<CursorPage<T>> {
+export function useList<T>(path: string): UseQueryResult<CursorPage<T>> {
+  const { search } = useUrlState();
   return useQuery<CursorPage<T>>({
     queryKey: [path, `?${listQuery(search)}`],
     placeholderData: keepPreviousData,

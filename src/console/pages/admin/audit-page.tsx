@@ -12,7 +12,7 @@ import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
-import { useUrlState, type UrlState } from "../../parts/url-state.ts";
+import { useUrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
 import type { AuditEntry } from "./types.ts";
 
@@ -22,17 +22,21 @@ const subjects = ["user", "token", "webhook", "secret_key", "configuration", "mi
 const filters = ["action", "actor", "subject", "since", "until"];
 
 export function AuditPage(): JSX.Element {
-  const url = useUrlState();
-  const query = useList<AuditEntry>("/audit", url.search);
+  const query = useList<AuditEntry>("/audit");
   const [shown, setShown] = useState<AuditEntry | null>(null);
   return (
     <Page title="Audit trail">
       <Card isFlush title="Who changed what" note="Users, tokens, webhooks, keys, tables and configuration.">
-        <Filters url={url} />
+        <FilterBar names={filters}>
+          <SelectFilter label="Action" name="action" options={optionsOf(actions)} />
+          <Party label="By" name="actor" kinds={actors} />
+          <Party label="To what" name="subject" kinds={subjects} />
+          <TimeFilter label="Since" name="since" />
+          <TimeFilter label="Until" name="until" />
+        </FilterBar>
         <ListTable
           label="Audit trail"
           query={query}
-          url={url}
           rowKey={({ id }) => id}
           columns={[
             { title: "Time", render: (entry) => <Time value={entry.occurred_at} isExact /> },
@@ -65,34 +69,21 @@ export function AuditPage(): JSX.Element {
   );
 }
 
-function Filters({ url }: { readonly url: UrlState }): JSX.Element {
-  return (
-    <FilterBar url={url} names={filters}>
-      <SelectFilter label="Action" name="action" url={url} options={optionsOf(actions)} />
-      <Party label="By" name="actor" url={url} kinds={actors} />
-      <Party label="To what" name="subject" url={url} kinds={subjects} />
-      <TimeFilter label="Since" name="since" url={url} />
-      <TimeFilter label="Until" name="until" url={url} />
-    </FilterBar>
-  );
-}
-
 /** Filter by an actor or subject: a kind, optionally with an id, such as `user:7`. */
 function Party({
   label,
   name,
-  url,
   kinds,
 }: {
   readonly label: string;
   readonly name: string;
-  readonly url: UrlState;
   readonly kinds: readonly string[];
 }): JSX.Element {
+  const url = useUrlState();
   const [kind = "", ...rest] = (url.search.get(name) ?? "").split(":");
   return (
     <>
-      <SelectFilter label={label} name={name} given={kind} url={url} options={optionsOf(kinds)} />
+      <SelectFilter label={label} name={name} given={kind} options={optionsOf(kinds)} />
       <TypedFilter
         label={`${label}, id`}
         given={rest.join(":")}

@@ -12,7 +12,6 @@ import { Card, Page } from "../../parts/page.tsx";
 import { Empty, messageOf } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toast.tsx";
-import { useUrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
 import { eventColumn, receiverColumn } from "../deliveries/delivery-columns.tsx";
 import type { DeadLetter } from "./types.ts";
@@ -41,8 +40,7 @@ const columns: readonly Column<DeadLetter>[] = [
 ];
 
 export function DeadLettersPage(): JSX.Element {
-  const url = useUrlState();
-  const query = useList<DeadLetter>("/dead-letters", url.search) as UseQueryResult<DeadLetters>;
+  const query = useList<DeadLetter>("/dead-letters") as UseQueryResult<DeadLetters>;
   const client = useQueryClient();
   const [wanted, setWanted] = useState<readonly DeadLetter[]>([]);
   // A retried delivery stays in the list, so this page remembers it, and retries each row only
@@ -80,7 +78,6 @@ export function DeadLettersPage(): JSX.Element {
         <ListTable
           label="Dead letters"
           query={query}
-          url={url}
           rowKey={({ id }) => id}
           rowHref={({ id }) => `/deliveries/${id}`}
           columns={[

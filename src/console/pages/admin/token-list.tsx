@@ -9,7 +9,6 @@ import { Card } from "../../parts/page.tsx";
 import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toast.tsx";
-import { useUrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
 import { TokenDialog } from "./token-dialog.tsx";
 import type { Token } from "./types.ts";
@@ -20,8 +19,7 @@ import type { Token } from "./types.ts";
  * @param path `/tokens` of the caller, or those of a user.
  */
 export function TokenList({ path, owner }: { readonly path: string; readonly owner?: string }): JSX.Element {
-  const url = useUrlState();
-  const query = useList<Token>(path, url.search);
+  const query = useList<Token>(path);
   const client = useQueryClient();
   const [isMaking, setMaking] = useState(false);
   const [revoked, setRevoked] = useState<Token | null>(null);
@@ -41,7 +39,6 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
       <ListTable
         label="Tokens"
         query={query}
-        url={url}
         lines={3}
         rowKey={({ id }) => id}
         columns={[

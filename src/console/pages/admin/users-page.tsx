@@ -9,7 +9,6 @@ import { Card, Page } from "../../parts/page.tsx";
 import { Empty } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
 import { toast } from "../../parts/toast.tsx";
-import { useUrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
 import type { User } from "./types.ts";
 import { UserDialog } from "./user-dialog.tsx";
@@ -17,8 +16,7 @@ import { UserDialog } from "./user-dialog.tsx";
 const filters = ["filter[name][contains]", "filter[email][contains]"];
 
 export function UsersPage(): JSX.Element {
-  const url = useUrlState();
-  const query = useList<User>("/users", url.search);
+  const query = useList<User>("/users");
   const client = useQueryClient();
   const [isMaking, setMaking] = useState(false);
   const goOn = useWayOn();
@@ -30,14 +28,13 @@ export function UsersPage(): JSX.Element {
   return (
     <Page title="Users" actions={create}>
       <Card isFlush>
-        <FilterBar url={url} names={filters}>
-          <TextFilter label="User has" name="filter[name][contains]" url={url} />
-          <TextFilter label="Address has" name="filter[email][contains]" url={url} />
+        <FilterBar names={filters}>
+          <TextFilter label="User has" name="filter[name][contains]" />
+          <TextFilter label="Address has" name="filter[email][contains]" />
         </FilterBar>
         <ListTable
           label="Users"
           query={query}
-          url={url}
           rowKey={({ id }) => id}
           rowHref={({ id }) => `/admin/users/${id}`}
           columns={[

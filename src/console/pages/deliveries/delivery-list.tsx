@@ -7,7 +7,6 @@ import { ChoiceFilter, FilterBar, SelectFilter, TextFilter, TimeFilter } from ".
 import { ListTable } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty } from "../../parts/state.tsx";
-import { useUrlState, type UrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
 import { deliveryColumns } from "./delivery-columns.tsx";
 
@@ -17,16 +16,14 @@ const filters = ["status", "resource", "event", ...rareFilters];
 
 /** Lists deliveries, the newest first. */
 export function DeliveryListPage(): JSX.Element {
-  const url = useUrlState();
-  const query = useList<Delivery>("/webhook-deliveries", url.search);
+  const query = useList<Delivery>("/webhook-deliveries");
   return (
     <Page title="Deliveries">
       <Card isFlush>
-        <Filters url={url} />
+        <Filters />
         <ListTable
           label="Deliveries"
           query={query}
-          url={url}
           columns={deliveryColumns}
           rowKey={({ id }) => id}
           rowHref={({ id }) => `/deliveries/${id}`}
@@ -50,31 +47,29 @@ export function DeliveryListPage(): JSX.Element {
   );
 }
 
-function Filters({ url }: { readonly url: UrlState }): JSX.Element {
+function Filters(): JSX.Element {
   const { data } = useResources();
   return (
     <FilterBar
-      url={url}
       names={filters}
       moreNames={rareFilters}
       more={
         <>
-          <TextFilter label="Record" name="record_id" url={url} placeholder="its id" />
-          <TextFilter label="Webhook" name="webhook_id" url={url} placeholder="its number" />
-          <TextFilter label="URL is" name="url" url={url} />
-          <TimeFilter label="Made after" name="created_after" url={url} />
-          <TimeFilter label="Made before" name="created_before" url={url} />
+          <TextFilter label="Record" name="record_id" placeholder="its id" />
+          <TextFilter label="Webhook" name="webhook_id" placeholder="its number" />
+          <TextFilter label="URL is" name="url" />
+          <TimeFilter label="Made after" name="created_after" />
+          <TimeFilter label="Made before" name="created_before" />
         </>
       }
     >
-      <ChoiceFilter label="Status" name="status" url={url} options={statuses} />
+      <ChoiceFilter label="Status" name="status" options={statuses} />
       <SelectFilter
         label="Resource"
         name="resource"
-        url={url}
         options={optionsOf([...new Set([...(data ?? []).map(({ name }) => name), "service"])])}
       />
-      <SelectFilter label="Event" name="event" url={url} options={[...eventOptions, ...operational]} />
+      <SelectFilter label="Event" name="event" options={[...eventOptions, ...operational]} />
     </FilterBar>
   );
 }

@@ -12,7 +12,7 @@ import { NoRows } from "../../parts/list-table.tsx";
 import { Card, Page } from "../../parts/page.tsx";
 import { Empty, ErrorLine, QueryView } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
-import { useUrlState, type UrlState } from "../../parts/url-state.ts";
+import { useUrlState } from "../../parts/url-state.ts";
 import { eventColumn } from "../deliveries/delivery-columns.tsx";
 import { eventOptions } from "../deliveries/delivery-list.tsx";
 import { mostShown, useEventStream, type StreamState } from "./use-event-stream.ts";
@@ -73,16 +73,15 @@ export function EventListPage(): JSX.Element {
       }
     >
       <Card isFlush>
-        <Filters url={url} />
+        <FilterBar names={allFilters}>
+          <SelectFilter label="Resource" name="resource" options={optionsOf(useNamesWithEvents())} />
+          <SelectFilter label="Event" name="event" options={eventOptions} />
+          <TextFilter label="Record" name="record_id" placeholder="its id" />
+        </FilterBar>
         {stream.state === "refused" && <ErrorLine error={stream.error} />}
-        <QueryView query={query} url={url}>
+        <QueryView query={query}>
           {(page) => (
-            <Listed
-              page={page}
-              live={isFirst ? stream.events : []}
-              url={url}
-              isStale={query.isPlaceholderData}
-            />
+            <Listed page={page} live={isFirst ? stream.events : []} isStale={query.isPlaceholderData} />
           )}
         </QueryView>
       </Card>
@@ -101,14 +100,13 @@ function endOf({ data, next_cursor: looked }: CursorPage<ServiceEvent>): number 
 function Listed({
   page,
   live,
-  url,
   isStale,
 }: {
   readonly page: CursorPage<ServiceEvent>;
   readonly live: readonly ServiceEvent[];
-  readonly url: UrlState;
   readonly isStale: boolean;
 }): JSX.Element {
+  const url = useUrlState();
   const all = [...live, ...page.data];
   const rows = all.slice(0, mostShown);
   // The events that are no longer shown are on the next page.
@@ -116,7 +114,6 @@ function Listed({
   if (rows.length === 0 && page.next_cursor === null)
     return (
       <NoRows
-        url={url}
         filters={allFilters}
         empty={
           <Empty icon="events" title="Nothing has happened yet">
@@ -152,16 +149,6 @@ function Listed({
         </Button>
       </nav>
     </>
-  );
-}
-
-function Filters({ url }: { readonly url: UrlState }): JSX.Element {
-  return (
-    <FilterBar url={url} names={allFilters}>
-      <SelectFilter label="Resource" name="resource" url={url} options={optionsOf(useNamesWithEvents())} />
-      <SelectFilter label="Event" name="event" url={url} options={eventOptions} />
-      <TextFilter label="Record" name="record_id" url={url} placeholder="its id" />
-    </FilterBar>
   );
 }
 

@@ -3,12 +3,13 @@ import { Button } from "../../parts/button.tsx";
 import { ChecksField, optionsOf, SelectField, TextField } from "../../parts/field.tsx";
 import { Icon } from "../../parts/icon.tsx";
 import { PopoverButton } from "../../parts/popover.tsx";
-import type { UrlState } from "../../parts/url-state.ts";
+import { useUrlState } from "../../parts/url-state.ts";
 import { conditionsOf, oneValue, operatorTitle, parameterOf, takesSeveral } from "./filters.ts";
 import type { FilterShape } from "./shape.ts";
 
 /** Shows the conditions of the list, each with a button that removes it. */
-export function Conditions({ url }: { readonly url: UrlState }): JSX.Element | null {
+export function Conditions(): JSX.Element | null {
+  const url = useUrlState();
   const conditions = conditionsOf(url.search);
   if (conditions.length === 0) return null;
   return (
@@ -36,29 +37,22 @@ export function Conditions({ url }: { readonly url: UrlState }): JSX.Element | n
 }
 
 /** Adds a condition on one of the filterable paths. */
-export function FilterButton({
-  filters,
-  url,
-}: {
-  readonly filters: readonly FilterShape[];
-  readonly url: UrlState;
-}): JSX.Element {
+export function FilterButton({ filters }: { readonly filters: readonly FilterShape[] }): JSX.Element {
   return (
     <PopoverButton label="Filter" icon="filter">
-      {(close) => <FilterForm filters={filters} url={url} onDone={close} />}
+      {(close) => <FilterForm filters={filters} onDone={close} />}
     </PopoverButton>
   );
 }
 
 function FilterForm({
   filters,
-  url,
   onDone,
 }: {
   readonly filters: readonly FilterShape[];
-  readonly url: UrlState;
   readonly onDone: () => void;
 }): JSX.Element {
+  const url = useUrlState();
   const [path, setPath] = useState(filters[0]?.path ?? "");
   const filter = filters.find((one) => one.path === path) ?? filters[0];
   const operators = filter?.operators ?? [];
@@ -129,12 +123,11 @@ function titleOf(operator: string, choice: string): string {
 export function ColumnsButton({
   paths,
   shown,
-  url,
 }: {
   readonly paths: readonly string[];
   readonly shown: readonly string[];
-  readonly url: UrlState;
 }): JSX.Element {
+  const url = useUrlState();
   return (
     <PopoverButton label="Columns" icon="columns">
       {() => (

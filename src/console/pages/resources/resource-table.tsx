@@ -22,7 +22,7 @@ const firstColumns = 8;
 /** Shows the records of a resource. Filters, order, search, columns and page are in the URL. */
 export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX.Element {
   const url = useUrlState();
-  const query = useList<JsonRecord>(`/resources/${encodeURIComponent(shape.name)}`, url.search);
+  const query = useList<JsonRecord>(`/resources/${encodeURIComponent(shape.name)}`);
   const rights = useRights();
   const rows = query.data?.data ?? [];
   const paths = shape.paths.length > 0 ? shape.paths : keysOf(rows);
@@ -45,16 +45,15 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
               onSearch={(text) => url.change({ search: text === "" ? null : text })}
             />
           )}
-          {shape.filters.length > 0 && <FilterButton filters={shape.filters} url={url} />}
-          <ColumnsButton paths={paths} shown={shown} url={url} />
+          {shape.filters.length > 0 && <FilterButton filters={shape.filters} />}
+          <ColumnsButton paths={paths} shown={shown} />
           <Button kind="quiet" icon="refresh" aria-label="Load again" onPress={() => void query.refetch()} />
         </div>
-        <Conditions url={url} />
+        <Conditions />
         <ListTable
           label={shape.name}
           query={query}
           lines={10}
-          url={url}
           columns={shown.map((path) => columnOf(path, shape))}
           rowKey={(row) => idOf(row, shape) ?? JSON.stringify(row)}
           {...linkOf(shape, rows)}

@@ -48,10 +48,9 @@ const userColumn: Column<Webhook> = {
 
 /** Lists webhooks with their health at a glance. */
 export function WebhookListPage(): JSX.Element {
-  const url = useUrlState();
   const { isAdmin, has } = useRights();
-  const query = useList<Webhook>("/webhooks", url.search);
-  const isOfAll = url.search.has("user_id");
+  const query = useList<Webhook>("/webhooks");
+  const isOfAll = useUrlState().search.has("user_id");
   const create = has("webhooks") && (
     <LinkButton href="/webhooks/new" kind="primary" icon="plus">
       New webhook
@@ -60,13 +59,12 @@ export function WebhookListPage(): JSX.Element {
   return (
     <Page title="Webhooks" actions={create}>
       <Card isFlush>
-        <FilterBar url={url} names={filters}>
-          <TextFilter label="URL has" name="filter[url][contains]" url={url} />
-          <TextFilter label="Resource" name="filter[resource]" url={url} />
+        <FilterBar names={filters}>
+          <TextFilter label="URL has" name="filter[url][contains]" />
+          <TextFilter label="Resource" name="filter[resource]" />
           <SelectFilter
             label="State"
             name="filter[is_active]"
-            url={url}
             options={[
               { value: "true", title: "active" },
               { value: "false", title: "off" },
@@ -76,7 +74,6 @@ export function WebhookListPage(): JSX.Element {
             <SelectFilter
               label="Whose"
               name="user_id"
-              url={url}
               anyTitle="mine"
               options={[{ value: "*", title: "everybody's" }]}
             />
@@ -85,7 +82,6 @@ export function WebhookListPage(): JSX.Element {
         <ListTable
           label="Webhooks"
           query={query}
-          url={url}
           columns={isOfAll ? [...columns, userColumn] : columns}
           rowKey={({ id }) => id}
           rowHref={({ id }) => `/webhooks/${id}`}
