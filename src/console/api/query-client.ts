@@ -24,3 +24,8 @@ export const queryClient = new QueryClient({
     mutations: { retry: false, networkMode: "always" },
   },
 });
+
+/** Reads the shown data again: all of it, or what is below the parts of a key. */
+export function refresh(...queryKey: readonly string[]): Promise<void> {
+  return queryClient.invalidateQueries({ queryKey });
+}

@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState, type JSX, type SubmitEvent } from "react";
 import { api } from "../api/client.ts";
-import { queryClient } from "../api/query-client.ts";
+import { queryClient, refresh } from "../api/query-client.ts";
 import type { Caller } from "../api/types.ts";
 import { Button } from "../parts/button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
@@ -172,7 +172,7 @@ async function takeTokens(tokens: IssuedTokens): Promise<void> {
   }
   startSession(tokens, isOther);
   queryClient.setQueryData(["/whoami"], caller);
-  await queryClient.invalidateQueries();
+  await refresh();
 }
 
 function hostOf(issuer: string): string {

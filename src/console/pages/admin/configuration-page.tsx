@@ -1,6 +1,6 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
+import { refresh } from "../../api/query-client.ts";
 import type { Json } from "../../api/types.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { useStats } from "../../app/caller.ts";
@@ -20,13 +20,12 @@ import "../../parts/filters.css";
 
 export function ConfigurationPage(): JSX.Element {
   const query = useConfiguration();
-  const client = useQueryClient();
   const [answer, setAnswer] = useState<ReloadAnswer | null>(null);
   const reload = useWrite({
     mutationFn: () => api<ReloadAnswer>("/configuration/reload", { method: "POST" }),
     onSuccess: async (given) => {
       setAnswer(given);
-      await client.invalidateQueries();
+      await refresh();
     },
   });
   return (

@@ -1,6 +1,7 @@
-import { useQueryClient, type UseQueryResult } from "@tanstack/react-query";
+import type { UseQueryResult } from "@tanstack/react-query";
 import { useRef, useState, type JSX } from "react";
 import { Link } from "wouter";
+import { refresh } from "../../api/query-client.ts";
 import type { CursorPage } from "../../api/types.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
 import { Badge } from "../../parts/badge.tsx";
@@ -41,7 +42,6 @@ const columns: readonly Column<DeadLetter>[] = [
 
 export function DeadLettersPage(): JSX.Element {
   const query = useList<DeadLetter>("/dead-letters") as UseQueryResult<DeadLetters>;
-  const client = useQueryClient();
   const [wanted, setWanted] = useState<readonly DeadLetter[]>([]);
   // A retried delivery stays in the list, so this page remembers it, and retries each row only
   // once.
@@ -58,7 +58,6 @@ export function DeadLettersPage(): JSX.Element {
     if (left.length === 0) toast("Each of these was retried already.");
     setWanted(left);
   };
-  const refresh = (): Promise<void> => client.invalidateQueries({ queryKey: ["/dead-letters"] });
   return (
     <Page
       title="Dead letters"
@@ -104,7 +103,7 @@ export function DeadLettersPage(): JSX.Element {
           letters={wanted}
           retry={retry}
           onDone={async () => {
-            await refresh();
+            await refresh("/dead-letters");
             setWanted((shown) => shown.filter(isLeft));
           }}
           onClose={() => setWanted([])}

@@ -1,4 +1,5 @@
 import { useState, type JSX } from "react";
+import { refresh } from "../../api/query-client.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { useWrite } from "../../api/use-write.ts";
@@ -31,11 +32,9 @@ const once = {
 /** Creates a token, and shows it this once. */
 export function TokenDialog({
   path,
-  onMade,
   onClose,
 }: {
   readonly path: string;
-  readonly onMade: () => unknown;
   readonly onClose: () => void;
 }): JSX.Element {
   const [name, setName] = useState("");
@@ -56,7 +55,7 @@ export function TokenDialog({
         ...(days === "" ? {} : { expires_at: new Date(openedAt + Number(days) * 86_400_000).toISOString() }),
       }),
     // The token is shown at once, whether or not the list can be read.
-    onSuccess: () => void onMade(),
+    onSuccess: () => void refresh(path),
   });
   const isTyped = name !== "" || !isAll || days !== "";
   return (

@@ -1,6 +1,6 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
+import { refresh } from "../../api/query-client.ts";
 import { Badge, StatusBadge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
@@ -20,10 +20,8 @@ import type { Token } from "./types.ts";
  */
 export function TokenList({ path, owner }: { readonly path: string; readonly owner?: string }): JSX.Element {
   const query = useList<Token>(path);
-  const client = useQueryClient();
   const [isMaking, setMaking] = useState(false);
   const [revoked, setRevoked] = useState<Token | null>(null);
-  const refresh = (): Promise<void> => client.invalidateQueries({ queryKey: [path] });
   const create = (
     <Button kind="primary" icon="plus" onPress={() => setMaking(true)}>
       New token
@@ -73,7 +71,7 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
           </Empty>
         }
       />
-      {isMaking && <TokenDialog path={path} onMade={refresh} onClose={() => setMaking(false)} />}
+      {isMaking && <TokenDialog path={path} onClose={() => setMaking(false)} />}
       {revoked !== null && (
         <ConfirmDialog
           title={`Revoke ${revoked.name}?`}
@@ -81,7 +79,7 @@ export function TokenList({ path, owner }: { readonly path: string; readonly own
           onClose={() => setRevoked(null)}
           onConfirm={async () => {
             await api(`${path}/${revoked.id}`, { method: "DELETE" });
-            await refresh();
+            await refresh(path);
             toast(`${revoked.name} is revoked.`);
           }}
         >

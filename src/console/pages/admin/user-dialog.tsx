@@ -1,5 +1,6 @@
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
+import { refresh } from "../../api/query-client.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { FormDialog } from "../../parts/dialog.tsx";
@@ -14,7 +15,7 @@ export function UserDialog({
   onClose,
 }: {
   readonly user?: User;
-  readonly onSaved: (user: User) => unknown;
+  readonly onSaved?: (user: User) => void;
   readonly onClose: () => void;
 }): JSX.Element {
   // The values when the form was opened. Fields that another admin changes meanwhile are not sent
@@ -34,9 +35,10 @@ export function UserDialog({
       user === undefined
         ? post<User>("/users", draft)
         : api<User>(`/users/${user.id}`, { method: "PUT", body: changes }),
-    onSuccess: (saved) => {
+    onSuccess: async (saved) => {
       onClose();
-      return onSaved(saved);
+      await refresh("/users");
+      onSaved?.(saved);
     },
   });
   const isTyped = Object.keys(changes).length > 0;

@@ -1,6 +1,7 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
+import { refresh } from "../../api/query-client.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
@@ -30,11 +31,9 @@ export function UserPage({ id }: { readonly id: string }): JSX.Element {
 
 function Shown({ user, path }: { readonly user: User; readonly path: string }): JSX.Element {
   const [open, setOpen] = useState<"edit" | "switch" | null>(null);
-  const client = useQueryClient();
-  const refresh = (): Promise<void> => client.invalidateQueries({ queryKey: ["/users"] });
   const switchTo = async (isDisabled: boolean): Promise<void> => {
     await api(path, { method: "PUT", body: { is_disabled: isDisabled } });
-    await refresh();
+    await refresh("/users");
     toast(isDisabled ? `${user.name} is disabled.` : `${user.name} is back.`);
   };
   return (
@@ -69,7 +68,7 @@ function Shown({ user, path }: { readonly user: User; readonly path: string }): 
         />
       </Card>
       <TokenList path={`${path}/tokens`} owner={user.name} />
-      {open === "edit" && <UserDialog user={user} onClose={() => setOpen(null)} onSaved={refresh} />}
+      {open === "edit" && <UserDialog user={user} onClose={() => setOpen(null)} />}
       {open === "switch" && (
         <ConfirmDialog
           title={user.is_disabled ? `Enable ${user.name}?` : `Disable ${user.name}?`}

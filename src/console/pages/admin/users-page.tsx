@@ -1,4 +1,3 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { Badge } from "../../parts/badge.tsx";
 import { Button } from "../../parts/button.tsx";
@@ -17,7 +16,6 @@ const filters = ["filter[name][contains]", "filter[email][contains]"];
 
 export function UsersPage(): JSX.Element {
   const query = useList<User>("/users");
-  const client = useQueryClient();
   const [isMaking, setMaking] = useState(false);
   const goOn = useWayOn();
   const create = (
@@ -51,8 +49,7 @@ export function UsersPage(): JSX.Element {
       {isMaking && (
         <UserDialog
           onClose={() => setMaking(false)}
-          onSaved={async (user) => {
-            await client.invalidateQueries({ queryKey: ["/users"] });
+          onSaved={(user) => {
             toast(`${user.name} was created. Next, create a token for them.`);
             goOn(`/admin/users/${user.id}`);
           }}

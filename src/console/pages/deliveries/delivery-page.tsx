@@ -1,7 +1,8 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import type { JSX, ReactNode } from "react";
 import { Link } from "wouter";
 import { every } from "../../api/every.ts";
+import { refresh } from "../../api/query-client.ts";
 import type { Delivery } from "../../api/types.ts";
 import type { DeliveryDetail } from "../../api/webhook-types.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
@@ -86,7 +87,6 @@ function madeFrom({ parent_delivery_id: parent }: DeliveryDetail): Readonly<Reco
 }
 
 function Actions({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Element {
-  const client = useQueryClient();
   const goOn = useWayOn();
   const post = usePostOnce();
   const retry = useWrite({
@@ -96,7 +96,7 @@ function Actions({ delivery }: { readonly delivery: DeliveryDetail }): JSX.Eleme
         toast(`Delivery ${id} goes out now.`);
         goOn(`/deliveries/${id}`);
       } else toast("Its next attempt is made now.");
-      await client.invalidateQueries({ queryKey: ["/webhook-deliveries"] });
+      await refresh("/webhook-deliveries");
     },
   });
   const label = { retrying: "Retry now", failed: "Retry", delivered: "Resend", cancelled: "Resend" }[

@@ -1,7 +1,8 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { isGone, isStatus } from "../../api/api-error.ts";
 import { apiAnswer, type Answer } from "../../api/client.ts";
+import { queryClient, refresh } from "../../api/query-client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { useResources } from "../../api/use-resources.ts";
@@ -26,7 +27,6 @@ export function DeleteDialog({
   readonly onDone: (said: string) => void;
   readonly onClose: () => void;
 }): JSX.Element {
-  const queries = useQueryClient();
   // The record after others have changed it. It is only deleted once it is shown.
   const [changed, setChanged] = useState<Answer<JsonRecord> | null>(null);
   const { data: shown } = changed ?? answer;
@@ -50,8 +50,8 @@ export function DeleteDialog({
           if (!isGone(error)) throw error;
           said = `${resource} ${id} is no longer there.`;
         }
-        queries.removeQueries({ queryKey: ["record", resource, id] });
-        void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(resource)}`] });
+        queryClient.removeQueries({ queryKey: ["record", resource, id] });
+        void refresh(`/resources/${encodeURIComponent(resource)}`);
         onDone(said);
       }}
     >

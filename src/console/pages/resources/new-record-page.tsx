@@ -1,5 +1,5 @@
-import { useQueryClient } from "@tanstack/react-query";
 import type { JSX } from "react";
+import { refresh } from "../../api/query-client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
 import { useRights } from "../../app/caller.ts";
@@ -18,7 +18,6 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
   const draft = useDraft(create ?? [], null);
   const goOn = useWayOn();
   const rights = useRights();
-  const queries = useQueryClient();
   const post = usePostOnce();
   const list = `/resources/${name}`;
   const scope = `${name}:write`;
@@ -30,7 +29,7 @@ export function NewRecordPage({ shape }: { readonly shape: ResourceShape }): JSX
     const record = await post<JsonRecord>(`/resources/${encodeURIComponent(name)}`, draft.body());
     const id = idOf(record, shape);
     toast(id === null ? "Created." : `Created ${name} ${id}.`);
-    void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(name)}`] });
+    void refresh(`/resources/${encodeURIComponent(name)}`);
     goOn(id === null ? list : `${list}/${encodeURIComponent(id)}`);
   };
   return (

@@ -1,7 +1,8 @@
-import { useQuery, useQueryClient, type UseQueryResult } from "@tanstack/react-query";
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { isStatus } from "../../api/api-error.ts";
 import { apiAnswer, type Answer } from "../../api/client.ts";
+import { queryClient, refresh } from "../../api/query-client.ts";
 import type { JsonRecord } from "../../api/types.ts";
 import { writeVersion } from "../../api/write-version.ts";
 import { useRights } from "../../app/caller.ts";
@@ -178,12 +179,11 @@ function Editor({
   const [base, setBase] = useState(answer);
   const [conflict, setConflict] = useState<Conflict | null>(null);
   const draft = useDraft(fields, base.data);
-  const queries = useQueryClient();
   const begin = (next: Answer<JsonRecord>): void => {
     setBase(next);
     draft.reset(next.data);
     // Replaces only the shown answer: a later visit reads the record again.
-    queries.setQueriesData({ queryKey: recordKey(name, id), exact: true }, next);
+    queryClient.setQueriesData({ queryKey: recordKey(name, id), exact: true }, next);
   };
   /** Sends the changes for a version of the record, without a tag for any. JSON is unchanged. */
   const send = async (mine: JsonRecord, { data, etag }: Answer<JsonRecord>): Promise<void> => {
@@ -193,8 +193,8 @@ function Editor({
     });
     begin(saved);
     toast("Saved.");
-    void queries.invalidateQueries({ queryKey: ["story", name, id] });
-    void queries.invalidateQueries({ queryKey: [`/resources/${encodeURIComponent(name)}`] });
+    void refresh("story", name, id);
+    void refresh(`/resources/${encodeURIComponent(name)}`);
   };
   const save = async (): Promise<void> => {
     const mine = draft.body();

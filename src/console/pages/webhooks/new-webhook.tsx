@@ -1,6 +1,6 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX, type SubmitEvent } from "react";
 import { useLocation } from "wouter";
+import { refresh } from "../../api/query-client.ts";
 import type { WebhookWithSecret } from "../../api/webhook-types.ts";
 import { useRights } from "../../app/caller.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
@@ -28,7 +28,6 @@ const steps = ["What", "Where", "Secret"] as const;
 /** Creates a webhook in three steps. */
 export function NewWebhookPage(): JSX.Element {
   const [, navigate] = useLocation();
-  const client = useQueryClient();
   const rights = useRights();
   const [draft, setDraft] = useState<Draft>(emptyDraft);
   const [step, setStep] = useState(0);
@@ -42,7 +41,7 @@ export function NewWebhookPage(): JSX.Element {
     },
     onSuccess: async () => {
       setStep(2);
-      await client.invalidateQueries({ queryKey: ["/webhooks"] });
+      await refresh("/webhooks");
     },
     onError: (error) => {
       if (isFaultOfWhat(error)) setStep(0);

@@ -1,8 +1,9 @@
-import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { Link } from "wouter";
 import { api } from "../../api/client.ts";
 import { every } from "../../api/every.ts";
+import { queryClient, refresh } from "../../api/query-client.ts";
 import type { Replay } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { StatusBadge } from "../../parts/badge.tsx";
@@ -82,13 +83,12 @@ function hasEnded(replay: Replay | undefined): boolean {
 }
 
 function Steer({ replay }: { readonly replay: Replay }): JSX.Element {
-  const client = useQueryClient();
   const [isAsked, setAsked] = useState(false);
   const move = useWrite({
     mutationFn: (to: "pause" | "resume" | "cancel") =>
       api<Replay>(`${path}/${replay.id}/${to}`, { method: "POST" }),
-    onSuccess: (moved) => client.setQueryData([path, `/${replay.id}`], moved),
-    onError: () => client.invalidateQueries({ queryKey: [path] }),
+    onSuccess: (moved) => queryClient.setQueryData([path, `/${replay.id}`], moved),
+    onError: () => refresh(path),
   });
   const isPaused = replay.state === "paused";
   return (

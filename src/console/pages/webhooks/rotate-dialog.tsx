@@ -1,5 +1,5 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
+import { refresh } from "../../api/query-client.ts";
 import type { Webhook, WebhookWithSecret } from "../../api/webhook-types.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
 import { useWrite } from "../../api/use-write.ts";
@@ -24,7 +24,6 @@ export function RotateDialog({
   readonly webhook: Webhook;
   readonly onClose: () => void;
 }): JSX.Element {
-  const client = useQueryClient();
   const [grace, setGrace] = useState("86400");
   const post = usePostOnce();
   const rotate = useWrite({
@@ -33,7 +32,7 @@ export function RotateDialog({
     mutationFn: () =>
       post<WebhookWithSecret>(`/webhooks/${webhook.id}/rotate-secret`, { grace: Number(grace) }),
     // The secret is shown at once, whether or not the webhook can be read.
-    onSuccess: () => void client.invalidateQueries({ queryKey: ["/webhooks"] }),
+    onSuccess: () => void refresh("/webhooks"),
   });
   const made = rotate.data;
   return (

@@ -1,7 +1,8 @@
-import { useQuery, useQueryClient, type UseMutationResult, type UseQueryResult } from "@tanstack/react-query";
+import { useQuery, type UseMutationResult, type UseQueryResult } from "@tanstack/react-query";
 import { ApiError, isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import { every } from "../../api/every.ts";
+import { refresh } from "../../api/query-client.ts";
 import type { CursorPage } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { useWrite } from "../../api/use-write.ts";
@@ -48,9 +49,8 @@ async function findOther(id: string, signal: AbortSignal): Promise<Webhook | und
 export function useChangeWebhook(
   id: number,
 ): UseMutationResult<Webhook, unknown, Readonly<Record<string, unknown>>> {
-  const client = useQueryClient();
   return useWrite({
     mutationFn: (body) => api<Webhook>(`/webhooks/${id}`, { method: "PATCH", body }),
-    onSuccess: () => client.invalidateQueries({ queryKey: ["/webhooks"] }),
+    onSuccess: () => refresh("/webhooks"),
   });
 }

@@ -1,6 +1,6 @@
-import { useQueryClient } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
+import { refresh } from "../../api/query-client.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
 import { ConfirmDialog } from "../../parts/dialog.tsx";
@@ -86,7 +86,6 @@ function Confirm({
   readonly goOn: (to: string) => void;
   readonly onClose: () => void;
 }): JSX.Element {
-  const client = useQueryClient();
   const change = useChangeWebhook(webhook.id);
   const path = `/webhooks/${webhook.id}`;
   if (asked === "pause")
@@ -112,7 +111,7 @@ function Confirm({
         onClose={onClose}
         onConfirm={async () => {
           const { held } = await api<{ readonly held: number }>(`${path}/discard-held`, { method: "POST" });
-          await client.invalidateQueries({ queryKey: ["/webhook-deliveries"] });
+          await refresh("/webhook-deliveries");
           toast(held === 0 ? "Nothing was held." : `${counted(held)} will be cancelled in a moment.`);
         }}
       >
@@ -130,7 +129,7 @@ function Confirm({
       onConfirm={async () => {
         await api(path, { method: "DELETE" });
         goOn("/webhooks");
-        await client.invalidateQueries({ queryKey: ["/webhooks"] });
+        await refresh("/webhooks");
         toast("The webhook is deleted.");
       }}
     >
