@@ -1,5 +1,5 @@
 import type { ObjectKind } from "./live-objects.ts";
-import { partsOfTable, quoteName, quoteText, shortTable } from "../db/names.ts";
+import { partsOfTable, quoteName, quoteText, shortTable, tablesSchema } from "../db/names.ts";
 
 /** A clause of a schema engine's statement: its action and its object. */
 export interface Clause {
@@ -28,83 +28,42 @@ export interface Statement {
   readonly clauses: readonly Clause[];
 }
 
-type Reading = readonly [RegExp, (...groups: string[]) => readonly Omit<Clause, "sql">[]];
-
-/** Names of tables and fields contain no quotes: the JSON Schema of mapping files refuses them. */
-const named = '"([^"]+)"';
-/** A table, or an index in a DROP, with its schema unless that is `public`. */
+/** A table or index of a statement, with its schema unless that is `public`. */
 const placed = '((?:"[^"]+"\\.)?"[^"]+")';
+/**
+ * The name that a form is about, behind a schema that is known from the table. Names of tables and
+ * fields contain no quotes: the JSON Schema of mapping files refuses them.
+ */
+const named = '(?:"(?<schema>[^"]+)"\\.)?"(?<name>[^"]+)"';
 
-/** Converts a table or index name of the engine's statement to the form of mapping files. */
-function unquoted(text: string | undefined): string {
-  return shortTable((text ?? "").replaceAll('"', ""));
+/** Converts the name of a table in the engine's statement to the form of mapping files. */
+function unquoted(text: string): string {
+  return shortTable(text.replaceAll('"', ""));
 }
 
-function schemaOf(text: string | undefined): string {
-  return partsOfTable(unquoted(text)).schema;
-}
-
-/** Returns a name without its schema, which is known from the table. */
-function lastOf(text: string): string {
-  return partsOfTable(unquoted(text)).name;
-}
-
-const clauseReadings: readonly Reading[] = [
-  [new RegExp(`^ADD COLUMN\\s+${named}`), (name = "") => [{ action: "add", kind: "column", name }]],
-  [new RegExp(`^DROP COLUMN ${named}$`), (name = "") => [{ action: "drop", kind: "column", name }]],
+/** The forms of clauses and statements. A rename has two: one object goes, and another one comes. */
+const forms = (
   [
-    new RegExp(`^ALTER COLUMN ${named} SET DATA TYPE (.+)$`),
-    (name = "", type = "") => [{ action: "alter", kind: "column", name, part: "type", type }],
-  ],
-  [
-    new RegExp(`^ALTER COLUMN ${named} (?:SET|DROP) NOT NULL$`),
-    (name = "") => [{ action: "alter", kind: "column", name, part: "nullability" }],
-  ],
-  [
-    new RegExp(`^ALTER COLUMN ${named} (?:SET|DROP) DEFAULT`),
-    (name = "") => [{ action: "alter", kind: "column", name, part: "default" }],
-  ],
-  [
-    new RegExp(`^ADD CONSTRAINT ${named} (PRIMARY|UNIQUE|FOREIGN)`),
-    (name = "", kind = "") => [{ action: "add", kind: kind === "FOREIGN" ? "constraint" : "index", name }],
-  ],
-  // The objects of the table show whether this is about an index or a foreign key.
-  [new RegExp(`^DROP CONSTRAINT ${named}$`), (name = "") => [{ action: "drop", kind: "constraint", name }]],
-  [
-    new RegExp(`^RENAME CONSTRAINT ${named} TO ${named}$`),
-    (from = "", to = "") => [
-      { action: "drop", kind: "constraint", name: from },
-      { action: "add", kind: "constraint", name: to },
-    ],
-  ],
-];
-
-const statementReadings: readonly Reading[] = [
-  [
-    new RegExp(`^CREATE (?:UNIQUE )?INDEX ${named} ON `),
-    (name = "") => [{ action: "add", kind: "index", name }],
-  ],
-  [
-    new RegExp(`^DROP INDEX ${placed}$`),
-    (name = "") => [{ action: "drop", kind: "index", name: lastOf(name) }],
-  ],
-  [
-    new RegExp(`^ALTER INDEX ${placed} RENAME TO ${named}$`),
-    (from = "", to = "") => [
-      { action: "drop", kind: "index", name: lastOf(from) },
-      { action: "add", kind: "index", name: to },
-    ],
-  ],
-  [new RegExp(`^DROP SEQUENCE ${named}$`), (name = "") => [{ action: "drop", kind: "sequence", name }]],
-  [
-    new RegExp(`^CREATE SEQUENCE ${placed}$`),
-    (name = "") => [{ action: "add", kind: "sequence", name: lastOf(name) }],
-  ],
-  [
-    new RegExp(`^ALTER SEQUENCE ${placed} OWNED BY `),
-    (name = "") => [{ action: "other", kind: "sequence", name: lastOf(name) }],
-  ],
-];
+    ["ADD COLUMN\\s+NAME", { action: "add", kind: "column" }],
+    ["DROP COLUMN NAME$", { action: "drop", kind: "column" }],
+    ["ALTER COLUMN NAME SET DATA TYPE (?<type>.+)$", { action: "alter", kind: "column", part: "type" }],
+    ["ALTER COLUMN NAME (?:SET|DROP) NOT NULL$", { action: "alter", kind: "column", part: "nullability" }],
+    ["ALTER COLUMN NAME (?:SET|DROP) DEFAULT", { action: "alter", kind: "column", part: "default" }],
+    ["ADD CONSTRAINT NAME (?:PRIMARY|UNIQUE)", { action: "add", kind: "index" }],
+    ["ADD CONSTRAINT NAME FOREIGN", { action: "add", kind: "constraint" }],
+    // The objects of the table show whether this is about an index or a foreign key.
+    ["DROP CONSTRAINT NAME$", { action: "drop", kind: "constraint" }],
+    ["RENAME CONSTRAINT NAME TO ", { action: "drop", kind: "constraint" }],
+    ["RENAME CONSTRAINT .+ TO NAME$", { action: "add", kind: "constraint" }],
+    ["CREATE (?:UNIQUE )?INDEX NAME ON ", { action: "add", kind: "index" }],
+    ["DROP INDEX NAME$", { action: "drop", kind: "index" }],
+    ["ALTER INDEX NAME RENAME TO ", { action: "drop", kind: "index" }],
+    ["ALTER INDEX .+ RENAME TO NAME$", { action: "add", kind: "index" }],
+    ["DROP SEQUENCE NAME$", { action: "drop", kind: "sequence" }],
+    ["CREATE SEQUENCE NAME$", { action: "add", kind: "sequence" }],
+    ["ALTER SEQUENCE NAME OWNED BY ", { action: "other", kind: "sequence" }],
+  ] as const satisfies readonly (readonly [form: string, clause: Omit<Clause, "sql" | "name" | "type">])[]
+).map(([form, clause]) => ({ clause, pattern: new RegExp(`^${form.replace("NAME", named)}`) }));
 
 /**
  * Reads a statement of the schema engine.
@@ -114,38 +73,33 @@ const statementReadings: readonly Reading[] = [
 export function readStatement(sql: string): Statement {
   const [altered, given] = new RegExp(`^ALTER TABLE ${placed}\\s+`).exec(sql) ?? [];
   if (altered !== undefined) {
-    const table = unquoted(given);
-    const clauses = topLevelParts(sql.slice(altered.length)).flatMap((part) =>
-      readClause(part, clauseReadings),
-    );
-    return { sql, table, schema: schemaOf(given), head: altered, clauses };
+    const table = unquoted(given ?? "");
+    const clauses = topLevelParts(sql.slice(altered.length)).flatMap(readClauses);
+    return { sql, table, schema: partsOfTable(table).schema, head: altered, clauses };
   }
   const [, place] = new RegExp(`^CREATE TABLE ${placed} \\(`).exec(sql) ?? [];
   if (place !== undefined) {
     const created = unquoted(place);
-    const key = new RegExp(`^\\s+CONSTRAINT ${named} PRIMARY KEY`, "m").exec(sql)?.[1];
+    const key = new RegExp(`^\\s+CONSTRAINT ${named} PRIMARY KEY`, "m").exec(sql)?.groups?.["name"];
     const parts: readonly Clause[] = [
       { sql, action: "add", kind: "table", name: created },
       ...(key === undefined ? [] : [{ sql, action: "add", kind: "index", name: key } as const]),
     ];
-    return { sql, table: created, schema: schemaOf(place), head: "", clauses: parts };
+    return { sql, table: created, schema: partsOfTable(created).schema, head: "", clauses: parts };
   }
   const on = new RegExp(`^CREATE (?:UNIQUE )?INDEX "[^"]+" ON ${placed}`).exec(sql)?.[1];
-  const index = new RegExp(`^(?:DROP|ALTER) INDEX ${placed}`).exec(sql)?.[1];
-  return {
-    sql,
-    table: on === undefined ? undefined : unquoted(on),
-    schema: schemaOf(on ?? index),
-    head: "",
-    clauses: readClause(sql, statementReadings),
-  };
+  const table = on === undefined ? undefined : unquoted(on);
+  const index = new RegExp(`^(?:DROP|ALTER) INDEX ${named}`).exec(sql)?.groups;
+  const schema = table === undefined ? (index?.["schema"] ?? tablesSchema) : partsOfTable(table).schema;
+  return { sql, table, schema, head: "", clauses: readClauses(sql) };
 }
 
-function readClause(sql: string, readings: readonly Reading[]): readonly Clause[] {
-  for (const [pattern, read] of readings) {
-    const match = pattern.exec(sql);
-    if (match !== null) return read(...match.slice(1)).map((clause) => ({ ...clause, sql }));
-  }
+function readClauses(sql: string): readonly Clause[] {
+  const found = forms.flatMap(({ pattern, clause }) => {
+    const { name, type } = pattern.exec(sql)?.groups ?? {};
+    return name === undefined ? [] : [{ ...clause, sql, name, ...(type !== undefined && { type }) }];
+  });
+  if (found.length > 0) return found;
   throw new Error(`The schema engine gave a statement of a form that is not known: ${sql}`);
 }
 
