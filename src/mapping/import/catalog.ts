@@ -65,9 +65,9 @@ export interface CatalogColumn {
   readonly maySelect: boolean;
 }
 
-/** A key, unique constraint, foreign key or check of a table, or the check of a domain. */
+/** A foreign key or check of a table, or the check of a domain. */
 export interface CatalogConstraint {
-  readonly kind: "primary" | "unique" | "foreign" | "check";
+  readonly kind: "foreign" | "check";
   /** 0 for the check of a domain. */
   readonly relation: number;
   /** The domain of a check; 0 otherwise. */

@@ -70,7 +70,7 @@ const columnsQuery = `
 // A foreign key to a partitioned table has a further constraint for each partition. The foreign key
 // is its parent.
 const constraintsQuery = `
-  SELECT CASE con.contype WHEN 'p' THEN 'primary' WHEN 'u' THEN 'unique' WHEN 'f' THEN 'foreign' ELSE 'check' END AS kind,
+  SELECT CASE con.contype WHEN 'f' THEN 'foreign' ELSE 'check' END AS kind,
     con.conrelid::int8 AS relation, con.contypid::int8 AS domain,
     coalesce(con.conkey, '{}') AS columns, con.confrelid::int8 AS target,
     (SELECT format('%s.%s', nsp.nspname, cls.relname) FROM pg_class AS cls
@@ -81,7 +81,7 @@ const constraintsQuery = `
     CASE WHEN con.contype = 'c' THEN pg_get_expr(con.conbin, con.conrelid) END AS condition,
     con.convalidated AS "isValidated"
   FROM pg_constraint AS con
-  WHERE con.contype IN ('p', 'u', 'f', 'c') AND (con.contypid <> 0 OR con.conrelid IN (${wanted}))
+  WHERE con.contype IN ('f', 'c') AND (con.contypid <> 0 OR con.conrelid IN (${wanted}))
     AND (con.contype <> 'f' OR con.conparentid = 0)
   ORDER BY con.conrelid, con.conname`;
 
