@@ -1,23 +1,14 @@
 import { maxNameBytes } from "../../db/names.ts";
-import type { Field } from "../definition.ts";
+import { fieldTypes, type Field } from "../definition.ts";
 import { readDefault } from "./defaults.ts";
 import { textFault } from "../storable.ts";
 import { typeOptionsOf } from "../type-options.ts";
 import { hasFields, type Draft, type FileField } from "./draft.ts";
 
 /** Types whose values have exactly one text, which can be the id of a record. */
-export const keyTypes: readonly string[] = [
-  "Int",
-  "BigInt",
-  "Decimal",
-  "String",
-  "Boolean",
-  "DateTime",
-  "Date",
-  "Time",
-  "Uuid",
-  "Enum",
-];
+export const keyTypes: readonly string[] = fieldTypes.filter(
+  (type) => !["Float", "Interval", "Json", "Bytes"].includes(type),
+);
 
 /** Types that can hold the id of a user. */
 export const ownerTypes: readonly string[] = ["Int", "BigInt", "String"];
