@@ -16,10 +16,7 @@ const lengths: Readonly<Record<string, string>> = { ...comparisons, "=": "size" 
  * @param isPlain Returns whether casts compare a column by its values as they are.
  * @returns Undefined when the condition has another part.
  */
-export function readCheck(
-  condition: string,
-  isPlain: IsPlain = (_column, casts) => casts.every((type) => [...texts, ...numbers].includes(type)),
-): readonly Checked[] | undefined {
+export function readCheck(condition: string, isPlain: IsPlain): readonly Checked[] | undefined {
   const parts = conjuncts(condition).map(
     (part) => readValues(part, isPlain) ?? readComparison(part, isPlain),
   );

@@ -143,7 +143,7 @@ function defaultOf({
 
 function readChecks(
   checks: readonly CatalogConstraint[],
-  isPlain: NonNullable<Parameters<typeof readCheck>[1]>,
+  isPlain: Parameters<typeof readCheck>[1],
 ): {
   readonly checks: readonly Checked[];
   readonly unread: readonly string[];

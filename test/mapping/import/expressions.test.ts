@@ -43,10 +43,15 @@ const unread = [
   "((code)::integer = ANY (ARRAY[1, 2]))",
 ];
 
+/** Types to which PostgreSQL itself casts an operand. */
+const plainTypes = ["text", "character varying", "bpchar", "numeric", "double precision"];
+const isPlain = (_column: string, casts: readonly string[]): boolean =>
+  casts.every((type) => plainTypes.includes(type));
+
 describe("readCheck", () => {
   for (const [condition, ...read] of checks)
     it(`reads ${condition}`, () => {
-      const found = readCheck(condition)?.map((one) =>
+      const found = readCheck(condition, isPlain)?.map((one) =>
         one.kind === "values" ? [one.column, "in", ...one.values] : [one.column, one.rule, one.bound],
       );
 
@@ -55,7 +60,7 @@ describe("readCheck", () => {
 
   for (const condition of unread)
     it(`leaves ${condition} to the database`, () => {
-      expect(readCheck(condition)).to.equal(undefined);
+      expect(readCheck(condition, isPlain)).to.equal(undefined);
     });
 });
 
