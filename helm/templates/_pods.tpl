@@ -176,7 +176,6 @@ spec:
 
 {{/* A Deployment of a program. Takes a dict: root; component; values; isScaled; graceSeconds; readyPath; env; ports and lifecycle of the container. */}}
 {{- define "svc.deployment" -}}
-{{- $root := .root -}}
 apiVersion: apps/v1
 kind: Deployment
 metadata:
