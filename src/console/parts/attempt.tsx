@@ -9,7 +9,7 @@ import "./attempt.css";
 /** Shows one attempt: its outcome, its phases in time, and the answer. */
 export function AttemptView({ attempt }: { readonly attempt: Attempt }): JSX.Element {
   return (
-    <div className="attempt">
+    <div className="stack attempt">
       <p className="break">{sentenceOf(attempt)}</p>
       <TimingBars attempt={attempt} />
       <Answer attempt={attempt} />

@@ -113,7 +113,7 @@ export function Pager({
   // Another size may exceed the service's limit, so the size of the answer is shown.
   const size = pageSizes.includes(asked) ? asked : String(page.per_page);
   return (
-    <nav className="pager" aria-label="Pages">
+    <nav className="row pager" aria-label="Pages">
       <div className="row small muted">
         {total ?? (
           <span>

@@ -87,7 +87,7 @@ export function ConfirmDialog({
     <Dialog title={title} onClose={onClose}>
       <div className="stack">{children}</div>
       <ErrorLine error={confirm.error} />
-      <div className="dialog-actions">
+      <div className="row dialog-actions">
         <Button autoFocus onPress={onClose}>
           Cancel
         </Button>
@@ -150,7 +150,7 @@ export function FormDialog({
     return (
       <Dialog title={once.title} isWide isRequired question={once.question} step="stored" onClose={onClose}>
         <div className="stack">{once.shown}</div>
-        <div className="dialog-actions">
+        <div className="row dialog-actions">
           <Button kind="primary" icon="check" onPress={onClose}>
             I have stored it
           </Button>
@@ -163,7 +163,7 @@ export function FormDialog({
       <form className="stack" onSubmit={submit} noValidate>
         {children(errors)}
         {!areShown && <ErrorLine error={error} />}
-        <div className="dialog-actions">
+        <div className="row dialog-actions">
           <Button isDisabled={isHeld} onPress={onClose}>
             Cancel
           </Button>

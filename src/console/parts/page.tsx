@@ -27,7 +27,7 @@ export function Page({
   }, [title]);
   return (
     <div className="stack">
-      <header className="page-head">
+      <header className="row page-head">
         <div className="page-title">
           {crumbs.length > 0 && (
             <nav className="crumbs small" aria-label="Breadcrumb">
@@ -72,7 +72,7 @@ export function Card({
   return (
     <section className={`card${isFlush ? " flush" : ""}`} aria-label={title}>
       {title !== undefined && (
-        <header className="card-head">
+        <header className="row card-head">
           <div>
             <h2>{title}</h2>
             {note !== undefined && <p className="small muted">{note}</p>}

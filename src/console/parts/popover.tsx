@@ -19,7 +19,7 @@ export function PopoverButton({
     <DialogTrigger>
       <Button icon={icon}>{label}</Button>
       <Popover className="popover padded" placement="bottom start">
-        <AriaDialog className="popover-inside" aria-label={label}>
+        <AriaDialog className="stack popover-inside" aria-label={label}>
           {({ close }) => children(close)}
         </AriaDialog>
       </Popover>

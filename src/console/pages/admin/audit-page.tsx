@@ -173,7 +173,7 @@ function Details({
         )}
         {Object.keys(rest).length > 0 && <JsonView value={rest} label="Details" />}
       </div>
-      <div className="dialog-actions">
+      <div className="row dialog-actions">
         <Button onPress={onClose}>Close</Button>
       </div>
     </Dialog>

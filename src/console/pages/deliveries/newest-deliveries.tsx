@@ -51,7 +51,7 @@ export function NewestDeliveries({
                 rowHref={({ id }) => `/deliveries/${id}`}
               />
               {older !== null && (
-                <p className="pager small muted">Only the newest {data.length} are shown.</p>
+                <p className="row pager small muted">Only the newest {data.length} are shown.</p>
               )}
             </>
           )

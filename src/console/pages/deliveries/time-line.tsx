@@ -85,7 +85,7 @@ function Step({
 }): JSX.Element {
   return (
     <li className={kind}>
-      <div className="step-head">
+      <div className="row step-head">
         {title !== "" && <h3>{title}</h3>}
         {badge}
         {time !== undefined && (

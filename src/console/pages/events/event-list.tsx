@@ -132,7 +132,7 @@ function Listed({
         rowHref={({ uuid }) => `/events/${uuid}`}
         isStale={isStale}
       />
-      <nav className="pager" aria-label="Pages">
+      <nav className="row pager" aria-label="Pages">
         <span className="small muted" role="status">
           {rows.length} {rows.length === 1 ? "event" : "events"}
           {live.length > 0 && `, ${Math.min(live.length, mostShown)} of them since you came`}

@@ -72,7 +72,7 @@ export function ConflictDialog({
         />
       </div>
       <ErrorLine error={overwrite.error} />
-      <div className="dialog-actions">
+      <div className="row dialog-actions">
         <Button onPress={onClose}>Go on editing</Button>
         <Button onPress={onTakeTheirs}>Take theirs</Button>
         <Button kind="danger" isBusy={overwrite.isPending} onPress={() => overwrite.mutate()}>

@@ -13,7 +13,7 @@ export function Conditions(): JSX.Element | null {
   const conditions = conditionsOf(url.search);
   if (conditions.length === 0) return null;
   return (
-    <ul className="conditions" aria-label="Filters">
+    <ul className="row conditions" aria-label="Filters">
       {conditions.map(({ parameter, path, operator, value }) => {
         const text =
           operator === "null"

@@ -60,7 +60,7 @@ export function RecordForm({
   const byField = messagesByField(error, isJson ? [] : fields);
   return (
     <form
-      className="form"
+      className="stack form"
       ref={form}
       noValidate
       onSubmit={(event) => {
@@ -87,7 +87,7 @@ export function RecordForm({
           />
         ))
       )}
-      <div className="form-actions">
+      <div className="row form-actions">
         <Button type="submit" kind="primary" isBusy={isPending}>
           {submitLabel}
         </Button>

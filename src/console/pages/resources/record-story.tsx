@@ -135,7 +135,7 @@ function Chapter({
       {event.event === "on_update" && <Changes before={before?.data ?? null} after={event.data} />}
       {event.problem !== undefined && <p className="small muted">{event.problem}</p>}
       {own !== undefined && (
-        <div className="tellings">
+        <div className="stack tellings">
           {own.map((delivery) => (
             <Link key={delivery.id} href={`/deliveries/${delivery.id}`}>
               <span title={delivery.url}>{receiverOf(delivery.url).host}</span>

@@ -37,7 +37,7 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
   return (
     <Page title={shape.name} crumbs={[{ title: "Resources", href: "/resources" }]} actions={create}>
       <Card isFlush>
-        <div className="toolbar">
+        <div className="row toolbar">
           {shape.isSearchable && (
             <SearchBox
               label={`Search ${shape.name}`}

@@ -46,11 +46,11 @@ export function EditWebhook({
     parseFilter(draft.filter).fault === undefined;
   return (
     <Card title="Edit">
-      <form className="form wide" noValidate onSubmit={submit}>
+      <form className="stack form wide" noValidate onSubmit={submit}>
         <ErrorLine error={change.error} />
         <WhereFields {...fields} />
         <WhatFields {...fields} />
-        <div className="form-actions">
+        <div className="row form-actions">
           <Button type="submit" kind="primary" isBusy={change.isPending} isDisabled={!isReady}>
             Save
           </Button>

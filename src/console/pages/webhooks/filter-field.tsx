@@ -48,7 +48,11 @@ export function FilterField({ draft, onChange, error }: FieldsProps): JSX.Elemen
         placeholder="every event"
         onChange={(filter) => onChange({ filter })}
       />
-      <section className="preview" aria-label="Preview on the last events" aria-busy={preview.isFetching}>
+      <section
+        className="stack preview"
+        aria-label="Preview on the last events"
+        aria-busy={preview.isFetching}
+      >
         <h3>On the last events</h3>
         {draft.events.length === 0 && <p className="muted">Choose an event first.</p>}
         {preview.isLoading && <Loading lines={3} />}

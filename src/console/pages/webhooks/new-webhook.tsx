@@ -71,10 +71,10 @@ export function NewWebhookPage(): JSX.Element {
         </Card>
       ) : (
         <Card title={step === 0 ? "What is to be sent?" : "Where is it to go?"}>
-          <form className={step === 0 ? "form wide" : "form"} noValidate onSubmit={submit}>
+          <form className={`stack form${step === 0 ? " wide" : ""}`} noValidate onSubmit={submit}>
             <ErrorLine error={create.error} />
             {step === 0 ? <WhatFields {...fields} /> : <WhereFields {...fields} />}
-            <div className="form-actions">
+            <div className="row form-actions">
               {step === 1 && <Button onPress={() => setStep(0)}>Back</Button>}
               {step === 0 ? (
                 <Button type="submit" kind="primary" isDisabled={!isWhatDone}>
@@ -103,7 +103,7 @@ export function NewWebhookPage(): JSX.Element {
 
 function Steps({ at }: { readonly at: number }): JSX.Element {
   return (
-    <ol className="steps" aria-label="Steps">
+    <ol className="row steps" aria-label="Steps">
       {steps.map((step, index) => (
         <li
           key={step}

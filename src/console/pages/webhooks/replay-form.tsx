@@ -100,7 +100,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
       title={`To ${receiverOf(webhook.url).host}`}
       note="Events are delivered again under new ids, in their order, behind what is new."
     >
-      <form ref={form} className="form" noValidate onSubmit={submit}>
+      <form ref={form} className="stack form" noValidate onSubmit={submit}>
         {!webhook.is_active && (
           <ErrorLine error={new Error("The webhook is off: resume it first, and what is held goes out.")} />
         )}
@@ -116,7 +116,7 @@ function ReplayForm({ webhook }: { readonly webhook: Webhook }): JSX.Element {
         )}
         <ReplayError error={error} webhookId={webhook.id} />
         {count.data !== undefined && <Counted count={count.data} />}
-        <div className="form-actions">
+        <div className="row form-actions">
           <Button
             type="submit"
             kind={count.data === undefined ? "primary" : "plain"}
