@@ -5,8 +5,12 @@ const letters = new Map(
     "а=a б=b в=v г=g д=d е=e ё=e ж=zh з=z и=i й=y к=k л=l м=m н=n о=o п=p р=r с=s т=t у=u ф=f х=kh ц=ts",
     "ч=ch ш=sh щ=shch ъ= ы=y ь= э=e ю=yu я=ya і=i ї=yi є=ye ґ=g",
     "α=a β=b γ=g δ=d ε=e ζ=z η=i θ=th ι=i κ=k λ=l μ=m ν=n ξ=x ο=o π=p ρ=r σ=s ς=s τ=t υ=y φ=f χ=ch ψ=ps ω=o",
-  ].flatMap((line) => line.split(" ").map((pair): [string, string] => [pair.charAt(0), pair.slice(2)])),
+  ].flatMap(pairsOf),
 );
+
+function pairsOf(line: string): readonly [string, string][] {
+  return line.split(" ").map((pair) => pair.split("=") as [string, string]);
+}
 
 /** Transliterates a name to ASCII, as far as possible: `Größe` is `Groesse`. */
 function toAscii(name: string): string {
@@ -80,39 +84,13 @@ const unchanged = new Set(
  * has.
  */
 const irregular = new Map(
-  Object.entries({
-    people: "person",
-    children: "child",
-    men: "man",
-    women: "woman",
-    mice: "mouse",
-    geese: "goose",
-    feet: "foot",
-    teeth: "tooth",
-    data: "datum",
-    media: "medium",
-    criteria: "criterion",
-    indices: "index",
-    matrices: "matrix",
-    vertices: "vertex",
-    analyses: "analysis",
-    bases: "base",
-    movies: "movie",
-    cookies: "cookie",
-    statuses: "status",
-    aliases: "alias",
-    buses: "bus",
-    viruses: "virus",
-    canvases: "canvas",
-    bonuses: "bonus",
-    campuses: "campus",
-    lives: "life",
-    wives: "wife",
-    knives: "knife",
-    leaves: "leaf",
-    shelves: "shelf",
-    quizzes: "quiz",
-  }),
+  [
+    "people=person children=child men=man women=woman mice=mouse geese=goose feet=foot teeth=tooth",
+    "data=datum media=medium criteria=criterion indices=index matrices=matrix vertices=vertex",
+    "analyses=analysis bases=base movies=movie cookies=cookie statuses=status aliases=alias buses=bus",
+    "viruses=virus canvases=canvas bonuses=bonus campuses=campus lives=life wives=wife knives=knife",
+    "leaves=leaf shelves=shelf quizzes=quiz",
+  ].flatMap(pairsOf),
 );
 
 /** Returns the singular of an English word; any other word as it is. */
