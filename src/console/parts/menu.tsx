@@ -26,18 +26,14 @@ export function Menu({
     <MenuTrigger>
       {trigger}
       <Popover className="popover" placement="bottom end">
-        <AriaMenu
-          className="menu"
-          aria-label={label}
-          onAction={(key) => actions.find(({ title }) => title === key)?.act()}
-        >
-          {actions.map(({ title, icon, isSelected }) => (
+        <AriaMenu className="menu" aria-label={label}>
+          {actions.map(({ title, icon, isSelected, act }) => (
             <MenuItem
               key={title}
-              id={title}
               textValue={title}
               aria-label={isSelected === true ? `${title}, chosen` : undefined}
               className="menu-item"
+              onAction={act}
             >
               {icon !== undefined && <Icon name={icon} />}
               <span>{title}</span>
