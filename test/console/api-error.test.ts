@@ -1,5 +1,5 @@
 import { expect } from "chai";
-import { ApiError, mayBeDone } from "../../src/console/api/api-error.ts";
+import { ApiError, faultsOf, mayBeDone, otherFaultsOf } from "../../src/console/api/api-error.ts";
 
 describe("mayBeDone", () => {
   for (const [status, expected] of [
@@ -17,4 +17,29 @@ describe("mayBeDone", () => {
     it(`is ${expected} for the status ${status}`, () => {
       expect(mayBeDone(new ApiError({ message: "", status }))).to.equal(expected);
     });
+});
+
+describe("faultsOf and otherFaultsOf", () => {
+  const fields = {
+    tag: ["The tag is short."],
+    "tags.1": ["The tag is long."],
+    "tags.1.x": ["It is no text."],
+  };
+  const error = new ApiError({ message: "", status: 422, fields });
+
+  it("return the messages of a field", () => {
+    expect(faultsOf(error, "tag")).to.deep.equal(["The tag is short."]);
+  });
+
+  it("return those within a field with their places", () => {
+    expect(faultsOf(error, "tags")).to.deep.equal(["1: The tag is long.", "1.x: It is no text."]);
+  });
+
+  it("return those of no field with its name", () => {
+    expect(otherFaultsOf(error, ["tags"])).to.deep.equal(["tag: The tag is short."]);
+  });
+
+  it("return none of another error", () => {
+    expect([...faultsOf(new Error("x"), "tag"), ...otherFaultsOf(new Error("x"), [])]).to.deep.equal([]);
+  });
 });

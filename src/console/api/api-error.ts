@@ -65,6 +65,30 @@ export function isGone(error: unknown): boolean {
   return error instanceof ApiError && error.code === "record.not_found";
 }
 
+/** Returns the messages of a 422 for a field, and for the parts within it, with their places. */
+export function faultsOf(error: unknown, name: string): readonly string[] {
+  return fieldsOf(error)
+    .filter(([path]) => isWithin(path, name))
+    .flatMap(([path, messages]) =>
+      path === name ? messages : messages.map((message) => `${path.slice(name.length + 1)}: ${message}`),
+    );
+}
+
+/** Returns the messages of a 422 for what is in none of the fields, with its name. */
+export function otherFaultsOf(error: unknown, names: readonly string[]): readonly string[] {
+  return fieldsOf(error)
+    .filter(([path]) => !names.some((name) => isWithin(path, name)))
+    .flatMap(([path, messages]) => messages.map((message) => `${path}: ${message}`));
+}
+
+function fieldsOf(error: unknown): readonly (readonly [path: string, messages: readonly string[]])[] {
+  return error instanceof ApiError ? Object.entries(error.fields) : [];
+}
+
+function isWithin(path: string, name: string): boolean {
+  return path === name || path.startsWith(`${name}.`);
+}
+
 /** Converts an answer other than 2xx to an error. */
 export async function toApiError(response: Response): Promise<ApiError> {
   const body = await readFault(response);

@@ -2,7 +2,7 @@ import type { JSX, ReactNode, SubmitEvent } from "react";
 import { Dialog as AriaDialog } from "react-aria-components/Dialog";
 import { Heading } from "react-aria-components/Heading";
 import { Modal, ModalOverlay } from "react-aria-components/Modal";
-import { ApiError } from "../api/api-error.ts";
+import { faultsOf, otherFaultsOf } from "../api/api-error.ts";
 import { useWrite } from "../api/use-write.ts";
 import { Button } from "./button.tsx";
 import { useIsShown, useLeaveQuestion } from "./leaving.ts";
@@ -135,13 +135,11 @@ export function FormDialog({
   readonly question: string | null;
   readonly once?: Once;
   readonly onClose: () => void;
-  /** Renders the fields with the server's messages for each. */
-  readonly children: (errors: ApiError["fields"]) => ReactNode;
+  readonly children: ReactNode;
 }): JSX.Element {
-  const errors = error instanceof ApiError ? error.fields : {};
   // A refusal may be of no field, such as one token too many.
   const areShown =
-    Object.keys(errors).length > 0 && Object.keys(errors).every((name) => fields.includes(name));
+    fields.some((name) => faultsOf(error, name).length > 0) && otherFaultsOf(error, fields).length === 0;
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     mutate();
@@ -161,7 +159,7 @@ export function FormDialog({
   return (
     <Dialog title={title} isRequired={isHeld} question={isHeld ? once.question : question} onClose={onClose}>
       <form className="stack" onSubmit={submit} noValidate>
-        {children(errors)}
+        {children}
         {!areShown && <ErrorLine error={error} />}
         <div className="row dialog-actions">
           <Button isDisabled={isHeld} onPress={onClose}>

@@ -1,4 +1,5 @@
 import { useState, type JSX } from "react";
+import { faultsOf } from "../../api/api-error.ts";
 import { refresh } from "../../api/query-client.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
 import { useResources } from "../../api/use-resources.ts";
@@ -68,41 +69,37 @@ export function TokenDialog({
       once={{ ...once, shown: write.data && <Made token={write.data.token} /> }}
       onClose={onClose}
     >
-      {(errors) => (
-        <>
-          <TextField
-            label="Name"
-            isRequired
-            value={name}
-            onChange={setName}
-            errors={errors["name"]}
-            hint="What it is for: you will find it by this."
-            autoFocus
-          />
-          <CheckField
-            label="Everything that your own token may do"
-            value={isAll}
-            onChange={setAll}
-            hint="Otherwise choose scopes; less is safer."
-          />
-          {!isAll && (
-            <ChecksField
-              label="Scopes"
-              options={allScopes}
-              chosen={scopes}
-              onChange={setScopes}
-              errors={errors["scopes"]}
-            />
-          )}
-          <SelectField
-            label="Ends"
-            value={days}
-            onChange={setDays}
-            options={lives}
-            errors={errors["expires_at"]}
-          />
-        </>
+      <TextField
+        label="Name"
+        isRequired
+        value={name}
+        onChange={setName}
+        errors={faultsOf(write.error, "name")}
+        hint="What it is for: you will find it by this."
+        autoFocus
+      />
+      <CheckField
+        label="Everything that your own token may do"
+        value={isAll}
+        onChange={setAll}
+        hint="Otherwise choose scopes; less is safer."
+      />
+      {!isAll && (
+        <ChecksField
+          label="Scopes"
+          options={allScopes}
+          chosen={scopes}
+          onChange={setScopes}
+          errors={faultsOf(write.error, "scopes")}
+        />
       )}
+      <SelectField
+        label="Ends"
+        value={days}
+        onChange={setDays}
+        options={lives}
+        errors={faultsOf(write.error, "expires_at")}
+      />
     </FormDialog>
   );
 }

@@ -1,4 +1,5 @@
 import { useState, type JSX } from "react";
+import { faultsOf } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import { refresh } from "../../api/query-client.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
@@ -51,33 +52,29 @@ export function UserDialog({
       question={isTyped ? formQuestion : null}
       onClose={onClose}
     >
-      {(errors) => (
-        <>
-          <TextField
-            label="Name"
-            isRequired
-            value={draft.name}
-            onChange={(name) => setDraft({ ...draft, name })}
-            errors={errors["name"]}
-            autoFocus
-          />
-          <TextField
-            label="E-mail"
-            type="email"
-            isRequired
-            value={draft.email}
-            onChange={(email) => setDraft({ ...draft, email })}
-            errors={errors["email"]}
-            hint="Names the user; nothing is sent to it."
-          />
-          <CheckField
-            label="Admin"
-            hint="Sees and changes everything, with tokens that have the scope admin or *."
-            value={draft.is_admin}
-            onChange={(is_admin) => setDraft({ ...draft, is_admin })}
-          />
-        </>
-      )}
+      <TextField
+        label="Name"
+        isRequired
+        value={draft.name}
+        onChange={(name) => setDraft({ ...draft, name })}
+        errors={faultsOf(write.error, "name")}
+        autoFocus
+      />
+      <TextField
+        label="E-mail"
+        type="email"
+        isRequired
+        value={draft.email}
+        onChange={(email) => setDraft({ ...draft, email })}
+        errors={faultsOf(write.error, "email")}
+        hint="Names the user; nothing is sent to it."
+      />
+      <CheckField
+        label="Admin"
+        hint="Sees and changes everything, with tokens that have the scope admin or *."
+        value={draft.is_admin}
+        onChange={(is_admin) => setDraft({ ...draft, is_admin })}
+      />
     </FormDialog>
   );
 }

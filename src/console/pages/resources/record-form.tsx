@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState, type JSX, type ReactNode } from "react";
-import { isGone } from "../../api/api-error.ts";
+import { faultsOf, isGone, otherFaultsOf } from "../../api/api-error.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button } from "../../parts/button.tsx";
@@ -18,7 +18,6 @@ import { Segments } from "../../parts/segments.tsx";
 import type { Draft } from "./draft.ts";
 import { isVisible } from "./form-body.ts";
 import { JsonTextError, type FormField } from "./form-fields.ts";
-import { messagesByField, restOf } from "./form-messages.ts";
 import { RelationPicker } from "./relation-picker.tsx";
 
 const modes = [
@@ -57,7 +56,8 @@ export function RecordForm({
     if (error !== null) form.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus();
   }, [error]);
   const isJson = draft.json !== null || fields.length === 0;
-  const byField = messagesByField(error, isJson ? [] : fields);
+  const shown = isJson ? [] : fields.map(({ name }) => name);
+  const isAtField = shown.some((name) => faultsOf(error, name).length > 0);
   return (
     <form
       className="stack form"
@@ -72,7 +72,10 @@ export function RecordForm({
       {isGone(error) && gone !== undefined ? (
         gone
       ) : (
-        <Faults error={byField.size === 0 ? error : null} rest={restOf(error, byField, fields)} />
+        <>
+          {!isAtField && <ErrorLine error={error} />}
+          <FieldErrors errors={otherFaultsOf(error, shown)} />
+        </>
       )}
       {isJson ? (
         <BodyArea draft={draft} />
@@ -83,7 +86,7 @@ export function RecordForm({
             field={field}
             draft={draft}
             isNew={isNew}
-            errors={byField.get(field.name) ?? []}
+            errors={faultsOf(error, field.name)}
           />
         ))
       )}
@@ -143,16 +146,6 @@ function BodyArea({ draft }: { readonly draft: Draft }): JSX.Element {
       value={draft.json ?? "{}"}
       onChange={draft.setJson}
     />
-  );
-}
-
-/** Shows the error and the messages that belong to no field. */
-function Faults({ error, rest }: { readonly error: unknown; readonly rest: readonly string[] }): JSX.Element {
-  return (
-    <>
-      <ErrorLine error={error} />
-      <FieldErrors errors={rest} />
-    </>
   );
 }
 

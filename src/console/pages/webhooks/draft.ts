@@ -1,4 +1,4 @@
-import { ApiError } from "../../api/api-error.ts";
+import { faultsOf } from "../../api/api-error.ts";
 import type { Json } from "../../api/types.ts";
 import type { Webhook } from "../../api/webhook-types.ts";
 
@@ -116,16 +116,6 @@ export function parseFilter(text: string): { readonly value?: Json; readonly fau
   } catch (error) {
     return { fault: `This is no JSON yet: ${error instanceof Error ? error.message : String(error)}` };
   }
-}
-
-/** Returns the server's messages for a field, and for the parts within it, with their places. */
-export function faultsOf(error: unknown, name: string): readonly string[] {
-  if (!(error instanceof ApiError)) return [];
-  return Object.entries(error.fields).flatMap(([place, messages]) => {
-    if (place === name) return messages;
-    if (!place.startsWith(`${name}.`)) return [];
-    return messages.map((message) => `${place.slice(name.length + 1)}: ${message}`);
-  });
 }
 
 /** Returns whether a field of the first step has the error. */

@@ -1,5 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { useEffect, useState, type JSX } from "react";
+import { faultsOf } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import type { Json, JsonRecord } from "../../api/types.ts";
 import type { TriedEvent } from "../../api/webhook-types.ts";
@@ -7,7 +8,7 @@ import { Badge, TriggerBadge } from "../../parts/badge.tsx";
 import { AreaField } from "../../parts/field.tsx";
 import { ErrorNote, Loading } from "../../parts/state.tsx";
 import { Time } from "../../parts/time.tsx";
-import { faultsOf, parseFilter, type Draft, type FieldsProps } from "./draft.ts";
+import { parseFilter, type Draft, type FieldsProps } from "./draft.ts";
 
 const settleMilliseconds = 400;
 

@@ -1,6 +1,6 @@
 import { useRef, useState, type JSX, type SubmitEvent } from "react";
 import { Link } from "wouter";
-import { isStatus } from "../../api/api-error.ts";
+import { faultsOf, isStatus } from "../../api/api-error.ts";
 import { api } from "../../api/client.ts";
 import type { Replay, ReplayCount, Webhook } from "../../api/webhook-types.ts";
 import { usePostOnce } from "../../api/use-post-once.ts";
@@ -13,7 +13,6 @@ import { fromLocalTime, toLocalTime } from "../../parts/local-time.ts";
 import { useWayOn } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { ErrorLine, messageOf, QueryView } from "../../parts/state.tsx";
-import { faultsOf } from "./draft.ts";
 import { receiverOf } from "./health.ts";
 import { useWebhook } from "./use-webhook.ts";
 

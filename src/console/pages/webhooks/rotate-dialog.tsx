@@ -64,17 +64,12 @@ export function RotateDialog({
       }}
       onClose={onClose}
     >
-      {() => (
-        <>
-          <p>
-            Deliveries are signed with the old and the new secret while the grace lasts, so that none is
-            refused.
-          </p>
-          <SelectField label="Grace" isRequired value={grace} options={graces} onChange={setGrace} />
-          {grace === "0" && (
-            <Note tone="warn">Receivers refuse deliveries from now on, until they have the new secret.</Note>
-          )}
-        </>
+      <p>
+        Deliveries are signed with the old and the new secret while the grace lasts, so that none is refused.
+      </p>
+      <SelectField label="Grace" isRequired value={grace} options={graces} onChange={setGrace} />
+      {grace === "0" && (
+        <Note tone="warn">Receivers refuse deliveries from now on, until they have the new secret.</Note>
       )}
     </FormDialog>
   );

@@ -1,11 +1,12 @@
 import type { JSX } from "react";
+import { faultsOf } from "../../api/api-error.ts";
 import type { ResourceEntry } from "../../api/types.ts";
 import { useResources } from "../../api/use-resources.ts";
 import { useRights } from "../../app/caller.ts";
 import { TriggerBadge } from "../../parts/badge.tsx";
 import { ChecksField, optionsOf, SelectField } from "../../parts/field.tsx";
 import { ErrorLine } from "../../parts/state.tsx";
-import { faultsOf, type FieldsProps } from "./draft.ts";
+import type { FieldsProps } from "./draft.ts";
 import { FilterField } from "./filter-field.tsx";
 
 const serviceEvents = ["webhook.failing", "webhook.disabled", "delivery.failed"];

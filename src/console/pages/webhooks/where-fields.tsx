@@ -1,7 +1,8 @@
 import type { JSX } from "react";
+import { faultsOf } from "../../api/api-error.ts";
 import { Button } from "../../parts/button.tsx";
 import { FieldErrors, TextField } from "../../parts/field.tsx";
-import { faultsOf, headerFaults, type FieldsProps, type HeaderRow } from "./draft.ts";
+import { headerFaults, type FieldsProps, type HeaderRow } from "./draft.ts";
 
 const mostHeaders = 10;
 
