@@ -74,7 +74,6 @@ function namesOf(text: string, before: readonly string[] = []): readonly string[
   return [...before, ...names];
 }
 
-/** Prints the files, then the remarks, then the tables and columns that were left out. */
 function print(
   terminal: Terminal,
   { tables, leftOut, partitions, seconds }: ImportReport,

@@ -32,7 +32,6 @@ export async function prepareDataDir(
     );
 }
 
-/** Returns the first part of a message about the data folder. */
 function cannotWrite(dataDir: string): string {
   return `The data folder ${dataDir} (dataDir, SVC_DATA_DIR) cannot be written to`;
 }

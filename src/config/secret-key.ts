@@ -36,7 +36,6 @@ export async function loadSecretKey({
   }
 }
 
-/** Returns the text of the file; undefined without the file. */
 async function readKey(path: string): Promise<string | undefined> {
   try {
     return await readFile(path, "utf8");

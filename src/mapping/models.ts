@@ -65,11 +65,6 @@ export function columnWishOf(field: Field): Readonly<Record<"type" | "nullabilit
   };
 }
 
-/**
- * Returns a model.
- *
- * @param hasSchema Whether the model names its PostgreSQL schema.
- */
 function modelOf(definition: Definition, definitions: Definitions, hasSchema: boolean): string {
   const { keys, uniques } = definition;
   const { schema, name: table } = partsOfTable(definition.table);

@@ -315,7 +315,6 @@ function isAbout(text: string, { clause, table }: ColumnChange): boolean {
   });
 }
 
-/** Finds indexes to create whose name is taken. */
 async function findTaken(
   client: Client,
   { added }: ChangePlan,

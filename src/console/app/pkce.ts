@@ -183,7 +183,6 @@ async function ask(url: string, more: RequestInit = {}): Promise<Response> {
   return await fetch(url, { credentials: "omit", signal: AbortSignal.timeout(timeLimit), ...more });
 }
 
-/** Reads an answer as JSON. Returns an empty object when it is not JSON. */
 async function readJson(response: Response): Promise<Readonly<Record<string, string | undefined>>> {
   const body = (await response.json().catch(() => null)) as Readonly<Record<string, string>> | null;
   return body ?? {};

@@ -53,7 +53,6 @@ interface Entry {
   readonly name: string;
 }
 
-/** Parses the selected expressions of the view. */
 function entriesOf(list: string): readonly Entry[] {
   return splitAt(list.replaceAll(/\s+/g, " "), ", ").flatMap((entry) => {
     const [expression = "", alias] = splitAt(entry, " AS ");
@@ -63,7 +62,6 @@ function entriesOf(list: string): readonly Entry[] {
   });
 }
 
-/** Returns the view's names of the selected columns and expressions. */
 function shownColumns(
   entries: readonly Entry[],
   sources: readonly Source[] | undefined,

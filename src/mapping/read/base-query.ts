@@ -198,7 +198,6 @@ function checkComparison(place: Place, field: Field, value: unknown): void {
   }
 }
 
-/** Checks a value, or each value of a list. */
 function checkOperand(
   place: Place,
   field: Field,

@@ -134,7 +134,6 @@ function Modes({ draft }: { readonly draft: Draft }): JSX.Element {
   );
 }
 
-/** Edits the whole body as JSON. */
 function BodyArea({ draft }: { readonly draft: Draft }): JSX.Element {
   return (
     <AreaField

@@ -149,7 +149,6 @@ function FoldedJson({ record }: { readonly record: JsonRecord }): JSX.Element {
   );
 }
 
-/** Shows a link to the list in the form of a deleted record. */
 function GoneLine({ name }: { readonly name: string }): JSX.Element {
   return (
     <Note tone="bad" role="alert">

@@ -154,7 +154,6 @@ function Chapter({
   );
 }
 
-/** Shows the changed fields with their old and new values. */
 function Changes({
   before,
   after,

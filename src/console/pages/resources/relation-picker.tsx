@@ -94,7 +94,6 @@ export function RelationPicker({
   );
 }
 
-/** Lists the results of the picker. */
 function Found(): JSX.Element {
   return (
     <Popover className="popover picker-popover" offset={4}>
