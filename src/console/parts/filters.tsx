@@ -13,13 +13,10 @@ interface FilterProps {
 
 /** Frames the filters of a list, whose state is in the URL. */
 export function FilterBar({
-  names,
   more,
   moreNames = [],
   children,
 }: {
-  /** Parameters that "Clear" removes. */
-  readonly names: readonly string[];
   /** Less important filters, hidden at first. */
   readonly more?: ReactNode;
   /** Parameters of these filters. They are shown when one of them is set. */
@@ -27,7 +24,6 @@ export function FilterBar({
   readonly children: ReactNode;
 }): JSX.Element {
   const url = useUrlState();
-  const isSet = names.some((name) => url.search.has(name));
   const [isOpen, setOpen] = useState(moreNames.some((name) => url.search.has(name)));
   return (
     <div className="filters" role="search" aria-label="Filters">
@@ -38,8 +34,8 @@ export function FilterBar({
           {isOpen ? "Fewer filters" : "More filters"}
         </Button>
       )}
-      {isSet && (
-        <Button kind="quiet" icon="cross" onPress={() => url.clear(names)}>
+      {url.filters.length > 0 && (
+        <Button kind="quiet" icon="cross" onPress={() => url.clear(url.filters)}>
           Clear
         </Button>
       )}

@@ -10,15 +10,12 @@ import { useUrlState } from "./url-state.ts";
 export function ListTable<Row>({
   query,
   lines,
-  filters = [],
   empty,
   total,
   ...table
 }: Omit<TableProps<Row>, "rows" | "isStale"> & {
   readonly query: UseQueryResult<CursorPage<Row>>;
   readonly lines?: number;
-  /** Parameters that narrow the list. */
-  readonly filters?: readonly string[];
   /** Shown instead of a list without rows that no filter narrows. */
   readonly empty: ReactNode;
   /** Text in the foot about the whole list, such as a count. */
@@ -33,7 +30,7 @@ export function ListTable<Row>({
             <Pager page={page} total={total} />
           </>
         ) : (
-          <NoRows filters={filters} empty={empty} />
+          <NoRows empty={empty} />
         )
       }
     </QueryView>
@@ -41,28 +38,22 @@ export function ListTable<Row>({
 }
 
 /** Shown instead of a list without rows: a way out of its page or filters, or what to do first. */
-export function NoRows({
-  filters,
-  empty,
-}: {
-  readonly filters: readonly string[];
-  readonly empty: ReactNode;
-}): ReactNode {
-  const url = useUrlState();
-  if (url.search.has("cursor"))
+export function NoRows({ empty }: { readonly empty: ReactNode }): ReactNode {
+  const { search, filters, clear } = useUrlState();
+  if (search.has("cursor"))
     return (
       <Empty
         title="There is nothing on this page"
         action={
-          <Button icon="up" onPress={() => url.clear(["cursor"])}>
+          <Button icon="up" onPress={() => clear(["cursor"])}>
             To the first page
           </Button>
         }
       />
     );
-  if (!filters.some((name) => url.search.has(name))) return empty;
+  if (filters.length === 0) return empty;
   return (
-    <Empty title="Nothing is like that" action={<Button onPress={() => url.clear(filters)}>Show all</Button>}>
+    <Empty title="Nothing is like that" action={<Button onPress={() => clear(filters)}>Show all</Button>}>
       Change the filters, or clear them.
     </Empty>
   );

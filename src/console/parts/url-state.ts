@@ -9,9 +9,14 @@ export interface UrlState {
    * page.
    */
   readonly change: (changes: Readonly<Record<string, string | null>>, isPage?: boolean) => void;
+  /** Names of the parameters that narrow the list. */
+  readonly filters: readonly string[];
   /** Removes parameters. */
   readonly clear: (names: readonly string[]) => void;
 }
+
+/** Parameters of a list that narrow nothing: its page, its order and its columns. */
+const others: ReadonlySet<string> = new Set(["cursor", "per_page", "sort", "columns"]);
 
 /**
  * Holds the state of a list in the URL, so that a page can be linked, reloaded and returned to. Its
@@ -34,7 +39,12 @@ export function useUrlState(): UrlState {
     const query = readable(next);
     navigate(query === "" ? path : `${path}?${query}`);
   };
-  return { search, change, clear: (names) => change(Object.fromEntries(names.map((name) => [name, null]))) };
+  return {
+    search,
+    change,
+    filters: [...search.keys()].filter((name) => !others.has(name)),
+    clear: (names) => change(Object.fromEntries(names.map((name) => [name, null]))),
+  };
 }
 
 /** Returns the query string with brackets, commas and colons unescaped. */

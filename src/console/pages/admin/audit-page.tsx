@@ -19,7 +19,6 @@ import type { AuditEntry } from "./types.ts";
 const actions = ["user", "token", "webhook", "secret_key", "configuration", "reload", "migration", "record"];
 const actors = ["user", "operator", "service", "database"];
 const subjects = ["user", "token", "webhook", "secret_key", "configuration", "migration", "record"];
-const filters = ["action", "actor", "subject", "since", "until"];
 
 export function AuditPage(): JSX.Element {
   const query = useList<AuditEntry>("/audit");
@@ -27,7 +26,7 @@ export function AuditPage(): JSX.Element {
   return (
     <Page title="Audit trail">
       <Card isFlush title="Who changed what" note="Users, tokens, webhooks, keys, tables and configuration.">
-        <FilterBar names={filters}>
+        <FilterBar>
           <SelectFilter label="Action" name="action" options={optionsOf(actions)} />
           <Party label="By" name="actor" kinds={actors} />
           <Party label="To what" name="subject" kinds={subjects} />
@@ -60,7 +59,6 @@ export function AuditPage(): JSX.Element {
               ),
             },
           ]}
-          filters={filters}
           empty={<Empty title="No entry yet">Each change of who may do what leaves an entry here.</Empty>}
         />
       </Card>

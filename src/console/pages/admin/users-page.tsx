@@ -12,8 +12,6 @@ import { useList } from "../../parts/use-list.ts";
 import type { User } from "./types.ts";
 import { UserDialog } from "./user-dialog.tsx";
 
-const filters = ["filter[name][contains]", "filter[email][contains]"];
-
 export function UsersPage(): JSX.Element {
   const query = useList<User>("/users");
   const [isMaking, setMaking] = useState(false);
@@ -26,7 +24,7 @@ export function UsersPage(): JSX.Element {
   return (
     <Page title="Users" actions={create}>
       <Card isFlush>
-        <FilterBar names={filters}>
+        <FilterBar>
           <TextFilter label="User has" name="filter[name][contains]" />
           <TextFilter label="Address has" name="filter[email][contains]" />
         </FilterBar>
@@ -42,7 +40,6 @@ export function UsersPage(): JSX.Element {
             { title: "Id", sortBy: "id", isNumeric: true, render: ({ id }) => id },
             { title: "Made", render: (user) => <Time value={user.created_at} /> },
           ]}
-          filters={filters}
           empty={<Empty title="No user on this page" action={create} />}
         />
       </Card>

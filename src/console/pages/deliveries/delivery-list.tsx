@@ -12,7 +12,6 @@ import { deliveryColumns } from "./delivery-columns.tsx";
 
 const statuses = ["pending", "retrying", "held", "delivered", "failed", "cancelled"];
 const rareFilters = ["webhook_id", "record_id", "event_id", "url", "created_after", "created_before"];
-const filters = ["status", "resource", "event", ...rareFilters];
 
 /** Lists deliveries, the newest first. */
 export function DeliveryListPage(): JSX.Element {
@@ -27,7 +26,6 @@ export function DeliveryListPage(): JSX.Element {
           columns={deliveryColumns}
           rowKey={({ id }) => id}
           rowHref={({ id }) => `/deliveries/${id}`}
-          filters={filters}
           empty={
             <Empty
               icon="deliveries"
@@ -51,7 +49,6 @@ function Filters(): JSX.Element {
   const { data } = useResources();
   return (
     <FilterBar
-      names={filters}
       moreNames={rareFilters}
       more={
         <>

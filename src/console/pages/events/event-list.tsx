@@ -18,7 +18,6 @@ import { eventOptions } from "../deliveries/delivery-list.tsx";
 import { mostShown, useEventStream, type StreamState } from "./use-event-stream.ts";
 
 const filters = ["resource", "event", "record_id"];
-const allFilters = [...filters, "before"];
 
 const columns: readonly Column<ServiceEvent>[] = [
   eventColumn,
@@ -73,7 +72,7 @@ export function EventListPage(): JSX.Element {
       }
     >
       <Card isFlush>
-        <FilterBar names={allFilters}>
+        <FilterBar>
           <SelectFilter label="Resource" name="resource" options={optionsOf(useNamesWithEvents())} />
           <SelectFilter label="Event" name="event" options={eventOptions} />
           <TextFilter label="Record" name="record_id" placeholder="its id" />
@@ -114,7 +113,6 @@ function Listed({
   if (rows.length === 0 && page.next_cursor === null)
     return (
       <NoRows
-        filters={allFilters}
         empty={
           <Empty icon="events" title="Nothing has happened yet">
             Change a record of a resource with triggers, and its event appears here by itself.

@@ -57,7 +57,6 @@ export function ResourceTable({ shape }: { readonly shape: ResourceShape }): JSX
           columns={shown.map((path) => columnOf(path, shape))}
           rowKey={(row) => idOf(row, shape) ?? JSON.stringify(row)}
           {...linkOf(shape, rows)}
-          filters={[...url.search.keys()].filter((key) => key === "search" || key.startsWith("filter["))}
           empty={
             <Empty icon="resources" title={`There are no ${shape.name} that you may see`} action={create}>
               {mayCreate ? "Create the first one." : "Those who may create them make the first one."}

@@ -13,8 +13,6 @@ import { useUrlState } from "../../parts/url-state.ts";
 import { useList } from "../../parts/use-list.ts";
 import { healthOf, receiverOf, resourceTitle } from "./health.ts";
 
-const filters = ["filter[url][contains]", "filter[resource]", "filter[is_active]", "user_id"];
-
 const columns: readonly Column<Webhook>[] = [
   {
     title: "Receiver",
@@ -59,7 +57,7 @@ export function WebhookListPage(): JSX.Element {
   return (
     <Page title="Webhooks" actions={create}>
       <Card isFlush>
-        <FilterBar names={filters}>
+        <FilterBar>
           <TextFilter label="URL has" name="filter[url][contains]" />
           <TextFilter label="Resource" name="filter[resource]" />
           <SelectFilter
@@ -85,7 +83,6 @@ export function WebhookListPage(): JSX.Element {
           columns={isOfAll ? [...columns, userColumn] : columns}
           rowKey={({ id }) => id}
           rowHref={({ id }) => `/webhooks/${id}`}
-          filters={filters}
           empty={
             <Empty icon="webhooks" title="No webhooks yet" action={create}>
               A webhook sends what happens to your records to a URL of yours, signed, until it arrives.
