@@ -2,9 +2,6 @@ import { keepPreviousData, useQuery, type UseQueryResult } from "@tanstack/react
 import type { CursorPage } from "../api/types.ts";
 import { useUrlState } from "./url-state.ts";
 
-/** Parameters of a page that only the console uses. */
-const own: ReadonlySet<string> = new Set(["columns", "tab", "span"]);
-
 /**
  * Reads the page of a list by cursor that the URL names. The previous rows stay until the new ones
  * arrive.
@@ -22,7 +19,8 @@ export function useList<T>(path: string): UseQueryResult<CursorPage<T>> {
 /** Returns the query of a list for the API. */
 export function listQuery(search: URLSearchParams): string {
   const query = new URLSearchParams(search);
-  for (const name of own) query.delete(name);
+  // Only the console reads these.
+  query.delete("columns");
   if (!query.has("cursor")) query.set("cursor", "");
   if (!query.has("per_page")) query.set("per_page", "25");
   return query.toString();
