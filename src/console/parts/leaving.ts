@@ -10,26 +10,19 @@ const guards = new Set<Guard>();
 /** The address of the shown page. Back changes the browser's address before its event arrives. */
 let here = "";
 
-/**
- * As long as there is a question, asks before the page is left: by a link, by Back, by closing it.
- * Returns a function that turns the question off, for a page that is left on purpose.
- */
-export function useLeaveQuestion(question: string | null): () => void {
-  const guard = useRef<Guard>(null);
-  const release = useCallback(() => {
-    if (guard.current !== null) guards.delete(guard.current);
-    guard.current = null;
-    if (guards.size === 0) window.removeEventListener("beforeunload", askAtUnload);
-  }, []);
+/** As long as there is a question, asks before the page is left: by a link, by Back, by closing it. */
+export function useLeaveQuestion(question: string | null): void {
   useEffect(() => {
     if (question === null) return undefined;
-    guard.current = { question };
-    guards.add(guard.current);
+    const guard = { question };
+    guards.add(guard);
     here = location.href;
     window.addEventListener("beforeunload", askAtUnload);
-    return release;
-  }, [question, release]);
-  return release;
+    return () => {
+      guards.delete(guard);
+      if (guards.size === 0) window.removeEventListener("beforeunload", askAtUnload);
+    };
+  }, [question]);
 }
 
 /** Question before a form is left. */
@@ -51,7 +44,7 @@ export function useIsShown(): () => boolean {
 }
 
 /**
- * Returns a function that goes to another page after a successful write, without a question. It
+ * Returns a function that goes to another page without a question, after a successful write. It
  * does nothing when the user has left the page by then.
  */
 export function useWayOn(): (to: string) => void {

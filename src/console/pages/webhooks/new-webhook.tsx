@@ -1,5 +1,4 @@
 import { useState, type JSX, type SubmitEvent } from "react";
-import { useLocation } from "wouter";
 import { refresh } from "../../api/query-client.ts";
 import type { WebhookWithSecret } from "../../api/webhook-types.ts";
 import { useRights } from "../../app/caller.ts";
@@ -7,7 +6,7 @@ import { usePostOnce } from "../../api/use-post-once.ts";
 import { useWrite } from "../../api/use-write.ts";
 import { goToBadInput } from "../../parts/bad-input.ts";
 import { Button, LinkButton } from "../../parts/button.tsx";
-import { formQuestion, useLeaveQuestion } from "../../parts/leaving.ts";
+import { formQuestion, useLeaveQuestion, useWayOn } from "../../parts/leaving.ts";
 import { Card, Page } from "../../parts/page.tsx";
 import { ErrorLine, ScopeNote } from "../../parts/state.tsx";
 import {
@@ -27,7 +26,7 @@ const steps = ["What", "Where", "Secret"] as const;
 
 /** Creates a webhook in three steps. */
 export function NewWebhookPage(): JSX.Element {
-  const [, navigate] = useLocation();
+  const goOn = useWayOn();
   const rights = useRights();
   const [draft, setDraft] = useState<Draft>(emptyDraft);
   const [step, setStep] = useState(0);
@@ -64,7 +63,7 @@ export function NewWebhookPage(): JSX.Element {
     <Page title="New webhook" crumbs={[{ title: "Webhooks", href: "/webhooks" }]}>
       <Steps at={step} />
       {step === 2 && made !== undefined ? (
-        <SecretStep webhook={made} onDone={() => navigate(`/webhooks/${made.id}`)} />
+        <SecretStep webhook={made} onDone={() => goOn(`/webhooks/${made.id}`)} />
       ) : !rights.has("webhooks") ? (
         <Card>
           <ScopeNote scope="webhooks" />

@@ -20,17 +20,13 @@ export function SecretStep({
   readonly webhook: WebhookWithSecret;
   readonly onDone: () => void;
 }): JSX.Element {
-  const release = useLeaveQuestion(leaveQuestion);
-  const finish = (): void => {
-    release();
-    onDone();
-  };
+  useLeaveQuestion(leaveQuestion);
   return (
     <>
       <Card
         title="The secret"
         actions={
-          <Button kind="primary" icon="check" onPress={finish}>
+          <Button kind="primary" icon="check" onPress={onDone}>
             I have stored it
           </Button>
         }
