@@ -43,27 +43,22 @@ function WithShape({
   const { name = "" } = useParams<Partial<Record<"name", string>>>();
   const path = usePathname();
   const shapes = useShapes();
-  if (shapes.data === undefined)
-    return (
-      <Page title={name} crumbs={[{ title: "Resources", href: "/resources" }]}>
-        <Card>
-          <QueryView query={shapes}>{() => null}</QueryView>
-        </Card>
-      </Page>
-    );
-  const shape = shapes.data === null ? unknownShape(name) : shapes.data.get(name);
-  if (shape === undefined)
-    return (
-      <Page title={name} crumbs={[{ title: "Resources", href: "/resources" }]}>
-        <Card>
-          <Empty
-            title={`There is no resource ${name}`}
-            action={<LinkButton href="/resources">To the resources</LinkButton>}
-          >
-            It has another name, or its mapping file is not loaded.
-          </Empty>
-        </Card>
-      </Page>
-    );
-  return children(shape, idAtEnd(path));
+  const shape = shapes.data === null ? unknownShape(name) : shapes.data?.get(name);
+  if (shape !== undefined) return children(shape, idAtEnd(path));
+  return (
+    <Page title={name} crumbs={[{ title: "Resources", href: "/resources" }]}>
+      <Card>
+        <QueryView query={shapes}>
+          {() => (
+            <Empty
+              title={`There is no resource ${name}`}
+              action={<LinkButton href="/resources">To the resources</LinkButton>}
+            >
+              It has another name, or its mapping file is not loaded.
+            </Empty>
+          )}
+        </QueryView>
+      </Card>
+    </Page>
+  );
 }
