@@ -21,7 +21,7 @@ export function UserMenu(): JSX.Element {
       trigger={
         <AriaButton className="who">
           <span className="who-face" aria-hidden="true">
-            {name.slice(0, String.fromCodePoint(name.codePointAt(0) ?? 63).length).toUpperCase()}
+            {/^./u.exec(name)?.[0].toUpperCase()}
           </span>
           <span className="who-text">
             <span className="who-name">{name}</span>
