@@ -1,3 +1,4 @@
+import { useQuery } from "@tanstack/react-query";
 import { useState, type JSX } from "react";
 import { api } from "../../api/client.ts";
 import { refresh } from "../../api/query-client.ts";
@@ -15,11 +16,10 @@ import { Time } from "../../parts/time.tsx";
 import { Processes } from "../overview/processes.tsx";
 import { ReloadOutcome } from "./reload-outcome.tsx";
 import type { ConfigurationInEffect, ReloadAnswer, SettingInEffect } from "./types.ts";
-import { useConfiguration } from "./use-configuration.ts";
 import "../../parts/filters.css";
 
 export function ConfigurationPage(): JSX.Element {
-  const query = useConfiguration();
+  const query = useQuery<ConfigurationInEffect>({ queryKey: ["/configuration"] });
   const [answer, setAnswer] = useState<ReloadAnswer | null>(null);
   const reload = useWrite({
     mutationFn: () => api<ReloadAnswer>("/configuration/reload", { method: "POST" }),

@@ -1,14 +1,15 @@
+import { useQuery } from "@tanstack/react-query";
 import type { JSX } from "react";
 import { LinkButton } from "../../parts/button.tsx";
 import { CodeBlock, JsonView } from "../../parts/code.tsx";
 import { Card, Facts, Page } from "../../parts/page.tsx";
 import { Empty, QueryView } from "../../parts/state.tsx";
 import { Tabs } from "../../parts/tabs.tsx";
-import { useConfiguration } from "./use-configuration.ts";
+import type { ConfigurationInEffect } from "./types.ts";
 
 /** Shows the definition of a resource as it is in effect, and its Prisma model. */
 export function ResourcePage({ name }: { readonly name: string }): JSX.Element {
-  const query = useConfiguration();
+  const query = useQuery<ConfigurationInEffect>({ queryKey: ["/configuration"] });
   return (
     <Page
       title={name}
