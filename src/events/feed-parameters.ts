@@ -2,7 +2,7 @@ import { pageOf } from "../http/page.ts";
 import { readingFault, readQuery } from "../http/query-string.ts";
 import { requireScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
-import { AppError, validationError } from "../kit/errors.ts";
+import { validationError } from "../kit/errors.ts";
 import { questionOf, shortened, suggestionFor } from "../kit/did-you-mean.ts";
 import { isUuid } from "../kit/ids.ts";
 import { includesScope } from "../kit/scopes.ts";
