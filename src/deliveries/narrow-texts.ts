@@ -31,6 +31,8 @@ export function narrowText(
   const looked = idsText(filter, order, { skip: "0", take: String(most) }, parameters);
   const { resource, event, recordId, url, createdAfter, createdBefore } = narrowing;
   const conditions = [
+    // For a subscription that SQL gave to another user, as in `listText`.
+    filter.userId === undefined ? [] : `delivery.user_id = ${parameters.add(filter.userId)}`,
     resource === undefined ? [] : `delivery.resource = ${add(resource)}`,
     url === undefined ? [] : `delivery.url = ${add(url)}`,
     createdAfter === undefined ? [] : `delivery.created_at > ${add(createdAfter.toISOString())}::timestamptz`,
@@ -51,7 +53,7 @@ export function narrowText(
     text: `WITH looked AS MATERIALIZED (${looked}), fitting AS MATERIALIZED (
         SELECT looked.id FROM looked
         CROSS JOIN LATERAL (
-          SELECT event_id, resource, url, created_at FROM svc.deliveries WHERE id = looked.id OFFSET 0) AS delivery
+          SELECT event_id, user_id, resource, url, created_at FROM svc.deliveries WHERE id = looked.id OFFSET 0) AS delivery
         ${byEvent} WHERE ${["true", ...conditions].join(" AND ")}
       )
       SELECT ARRAY(SELECT id::text FROM fitting ORDER BY fitting.id ${order} OFFSET ${page.skip} LIMIT ${page.take}) AS ids,

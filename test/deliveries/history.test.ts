@@ -125,6 +125,19 @@ describe("createDeliveryHistory", () => {
       expect(pages.map(({ total }) => total)).to.deep.equal([6, 6, 6, 6]);
     });
 
+    it("shows nothing of the user before to one to whom SQL gave the subscription", async () => {
+      const other = await addSubscription();
+      await add({ count: 2 });
+      const { id } = await add();
+      await core.sql("UPDATE svc.deliveries SET user_id = $1 WHERE id = $2", [other, id]);
+
+      for (const narrowing of [undefined, { resource: "notes" }]) {
+        const filter = { userId: other, subscriptionId, narrowing };
+        const { rows } = await history.read({ filter, skip: 0, take: 10 });
+        expect(rows.map((row) => row.id)).to.deep.equal([id]);
+      }
+    });
+
     it("says when the next attempt is due, of what waits for it", async () => {
       const dueAt = new Date("2030-01-02T03:04:05.678Z");
       await add({ status: "retrying", dueAt });
