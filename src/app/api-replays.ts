@@ -10,6 +10,7 @@ import {
 } from "../deliveries/replay/replay-worker.ts";
 import { addReplayRoutes, type ReplayRoutesOptions } from "../deliveries/replay/routes.ts";
 import type { ApiRouter } from "../http/state.ts";
+import type { Eligibility } from "../subscriptions/eligibility.ts";
 import { isService } from "../subscriptions/service-events.ts";
 
 /** Adds the routes of replays. Returns their worker, which the API runs. */
@@ -21,8 +22,17 @@ export function addReplays(
     Pick<ReplayWorkerOptions, "filters" | "present">,
 ): ReplayWorker {
   const { config, definitions } = configuration;
+  const isResource = (name: string): boolean => definitions.has(name) || isService(definitions, name);
+  // Deliveries of a resource without a mapping file stay with the owners. A replay makes new ones,
+  // and the rule may have kept the records from their owners.
+  const judge: Eligibility["judge"] = async (pairs, which) => {
+    const verdicts = await options.eligibility.judge(pairs, which);
+    return pairs.map(({ event }, index) => isResource(event.resource) && verdicts[index]);
+  };
+  const eligibility = { judge };
   const worker = createReplayWorker({
     ...options,
+    eligibility,
     sql,
     dataSql: createSql({ pool: database.lists, isEmbedded }),
     store: createReplayStore({ sql, transact }),
@@ -32,9 +42,10 @@ export function addReplays(
   });
   addReplayRoutes(router, {
     ...options,
+    eligibility,
     sql,
     transact,
-    isResource: (name) => definitions.has(name) || isService(definitions, name),
+    isResource,
     onRunning: () => worker.wake(),
   });
   return worker;
