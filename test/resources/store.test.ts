@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { AppError } from "../../src/kit/errors.ts";
-import type { Row } from "../../src/mapping/definition.ts";
-import { always } from "../../src/querying/condition.ts";
+import type { Field, Row } from "../../src/mapping/definition.ts";
+import { always, type Condition } from "../../src/querying/condition.ts";
 import { listQuery } from "../../src/resources/query.ts";
 import { createPrismaStore } from "../../src/resources/prisma-store.ts";
 import type { Found, ListQuery, RecordStore } from "../../src/resources/record-store.ts";
@@ -287,6 +287,24 @@ for (const [maker, make] of Object.entries(makers))
           expect([refusal.status, refusal.code]).to.deep.equal([409, "record.referenced"]);
         });
       }
+    });
+
+    it("shows, changes, deletes and makes no record outside a rule of access, each by one call alone", async () => {
+      const [field] = variant("orders", {}).fields.filter(({ name }) => name === "user_id");
+      const access: Condition = { kind: "compare", field: field as Field, operator: "=", value: "8" };
+      const write = { include: undefined, present: asRead, isUndone: false, userId: 8, access };
+      const before = await served.sql("SELECT * FROM orders ORDER BY id");
+
+      const found = await orders.find(1, {}, { include: undefined }, access);
+      const { total } = await orders.list({ ...plain, access }, { skip: 0, take: 15, count: "exact" });
+      const changed = await orders.update(1, { ...write, where: {}, data: { notes: "x" } });
+      const isRemoved = await orders.remove(1, {}, access);
+      const data = { reference: "N-1", amount: "1.50", user_id: 7 };
+      const { code } = await refusalOf(orders.create({ ...write, data }));
+
+      expect([found?.isAllowed, total, changed, isRemoved]).to.deep.equal([false, 1, undefined, false]);
+      expect(code).to.equal("record.forbidden");
+      expect(await served.sql("SELECT * FROM orders ORDER BY id")).to.deep.equal(before);
     });
   });
 
