@@ -7,9 +7,9 @@ import { createInTransaction, type InTransaction, type Transaction } from "../..
 import { createLookup } from "../../src/resources/lookup.ts";
 import { codeOf } from "../../src/kit/errors.ts";
 import type { Lookup } from "../../src/validation/validate.ts";
-import { definition, definitionsOf, field } from "../support/definitions.ts";
+import { definition, definitionsOf, field, ownersOnly } from "../support/definitions.ts";
 import { seed } from "./serving-api.ts";
-import { definitions, servedOfSuite, variant } from "./serving.ts";
+import { definitions, servedOfSuite, variant, withVariant } from "./serving.ts";
 
 const caller: Caller = { id: 7, name: "Ada", email: "ada@example.com", isAdmin: false, claims: {} };
 
@@ -67,11 +67,25 @@ describe("createLookup", () => {
     const own = { target: "orders", column: "reference", value: "A-1" };
     const other = { target: "customers", column: "name", value: "Acme" };
 
-    expect([
-      await lookup.exists({ ...own, except: 1 }),
-      await lookup.exists({ ...own, except: 2 }),
-      await lookup.exists({ ...other, except: 1 }),
-    ]).to.deep.equal([false, true, true]);
+    const found = await Promise.all([
+      lookup.exists({ ...own, except: 1 }),
+      lookup.exists({ ...own, except: 2 }),
+      lookup.exists({ ...other, except: 1 }),
+    ]);
+
+    expect(found).to.deep.equal([false, true, true]);
+  });
+
+  it("tells each of two who ask at once only what that one may refer to", async () => {
+    const guarded = withVariant("orders", { access: { ...ownersOnly, reference: { kind: "owner" } } });
+    const access = createAccessConditions(guarded);
+    const given = { own: variant("customers", {}), definitions: guarded, access, over: served.records };
+    const lookupFor = createLookup(given);
+    const asked = { target: "orders", column: "id", value: 1, isReference: true };
+
+    const found = [caller, { ...caller, id: 9 }, caller].map((one) => lookupFor(one).exists(asked));
+
+    expect(await Promise.all(found)).to.deep.equal([true, false, true]);
   });
 
   it("knows the resource by its table, too", async () => {
