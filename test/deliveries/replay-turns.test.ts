@@ -3,10 +3,12 @@ import { expect } from "chai";
 import {
   createReplayStore,
   findReplay,
+  moveReplay,
   type NewReplayed,
   type ReplayStore,
 } from "../../src/deliveries/replay/replay-store.ts";
 import type { Replay } from "../../src/deliveries/replay/replay.ts";
+import { testOperator as actor } from "../support/actors.ts";
 import { useCoreScene } from "../support/core-scene.ts";
 
 const eventOf = ({ id }: { readonly id: bigint }, data: string | null): NewReplayed => {
@@ -122,6 +124,31 @@ describe("createReplayStore", () => {
     });
     await store.stop(replay, "It is gone again.");
     expect(await find(replay)).to.include({ reason: "The webhook is gone." });
+  });
+
+  it("cancels with a replay what waits of it, and nothing else that is held for its webhook", async () => {
+    const { core, work } = scene;
+    const subscription = await work.addSubscription();
+    const [replay] = await core.sql<{ readonly id: string }>(
+      `INSERT INTO svc.replays (subscription_id, user_id, asked, cursor, until_id, total, is_estimate)
+       VALUES ($1, $2, '{}', 0, 1, 1, false) RETURNING id`,
+      [subscription.id, subscription.userId],
+    );
+    const held = { status: "held", heldAt: new Date() };
+    await work.addDelivery(subscription, held);
+    await work.addDelivery(subscription, {
+      ...held,
+      triggerKind: "manual",
+      replayId: BigInt(replay?.id ?? 0),
+    });
+
+    await core.transact((sql) => moveReplay(sql, replay?.id ?? "", { state: "cancelled", actor }));
+
+    const statuses = (await work.deliveries()).map(({ replayId, status }) => [replayId !== null, status]);
+    expect(statuses).to.have.deep.members([
+      [false, "held"],
+      [true, "cancelled"],
+    ]);
   });
 
   it("makes nothing of an event that was erased since it was read", async () => {
