@@ -52,6 +52,16 @@ async function pass(
 }
 
 describe("passing of WebhookFilters", () => {
+  it("lets an event pass that cannot be judged, and logs why", async () => {
+    const unfit = webhook("unfit", { gone: "x" });
+    const broken = { ...webhook("broken", null), filter: "{" };
+
+    const { passed, lines } = await pass({}, [unfit, broken, webhook("other", { status: "shut" })]);
+
+    expect(passed).to.deep.equal(["unfit", "broken"]);
+    expect(lines.map(({ event }) => event)).to.deep.equal(["webhook.filter_unfit", "webhook.filter_failed"]);
+  });
+
   it("lowers a text once for all filters of an event: 50 look through 100,000 letters", async () => {
     const text = "É".repeat(100_000);
 
