@@ -134,6 +134,23 @@ describe("createFanOut", () => {
       expect(await scene.broker.depth(queues.fanout)).to.equal(0);
     });
 
+    for (const code of ["57014", "53200"])
+      it(`halves a batch that is too much for one statement (${code}), and fans out all`, async () => {
+        const others = await addEvents(4);
+        start({
+          store: {
+            async insert(options) {
+              if (options.events.length > 1) throw Object.assign(new Error("too much"), { code });
+              return scene.store.insert(options);
+            },
+          },
+        });
+
+        await scene.broker.publish([scene.event, ...others].map(messageOf));
+
+        await until(() => scene.started.length === 5, { what: "every attempt" });
+      });
+
     it("goes on with what is missing after a batch that failed half way, and attempts none twice", async () => {
       await scene.core.sql(
         `INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint)
