@@ -133,4 +133,19 @@ describe("createHeldStore", () => {
     await store.endDiscard({ subscriptionId, upTo: "9" });
     expect([await count("lanes"), await count("discards")]).to.deep.equal([0, 0]);
   });
+
+  it("forgets a request to drop what is nowhere held after ten seconds: it may be in hand until then", async () => {
+    const { work, core } = scene;
+    const store = open();
+    const { id } = await work.addSubscription();
+    await core.sql("INSERT INTO svc.discards (subscription_id, up_to) VALUES ($1, 9)", [id]);
+    const kept: number[] = [];
+    for (const seconds of [8, 12]) {
+      await core.sql("UPDATE svc.discards SET asked_at = now() - $1 * interval '1 second'", [seconds]);
+      await store.forgetDiscards();
+      kept.push((await core.sql("SELECT FROM svc.discards")).length);
+    }
+
+    expect(kept).to.deep.equal([1, 0]);
+  });
 });
