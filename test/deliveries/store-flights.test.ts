@@ -35,6 +35,16 @@ describe("createDeliveryStore", () => {
     expect(deliveries.map(({ hasPrevious }) => hasPrevious)).to.deep.equal([true, false]);
   });
 
+  it("buries an old row only with a delivery that shows it", async () => {
+    for (const hasPrevious of [true, false])
+      await scene.work.addDelivery(scene.subscription, { status: "failed", hasPrevious });
+    await scene.core.sql("UPDATE svc.event_data SET previous = '{}'");
+
+    const dead = await scene.store.findUndeadLettered({ after: "0", limit: 9, olderThanMs: -60_000 });
+
+    expect(dead.map(({ previous }) => previous)).to.deep.equal(["{}", null]);
+  });
+
   const untilBlocked = (): Promise<unknown> =>
     until(
       async () =>
