@@ -61,6 +61,7 @@ for (const mode of modes) {
       const failed = await untilDelivery(root, id, "failed");
       expect(failed.last_error).to.equal(refusal);
       expect(failed.attempts[0]).to.include({ error: "blocked" });
+      expect((await root.request("POST", `/webhooks/${id}/test`)).body).to.include({ error: "blocked" });
       expect(receiver.received).to.have.length(1);
     });
   });

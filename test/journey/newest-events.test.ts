@@ -114,8 +114,11 @@ for (const mode of modes) {
       expect((await preview(admin, operational)).body).to.deep.equal({ data: [] });
       const narrow = await service.api.tokens.issue({ userId: ada.id, name: "n", scopes: ["webhooks"] });
       const url = `${service.baseUrl}/webhooks/preview`;
-      const refused = await request({ url, method: "POST", token: narrow.token, body: asked });
-      expect([refused.status, refused.body.code]).to.deep.equal([403, "token.scope"]);
+      for (const resource of ["notes", "*"]) {
+        const wider = { ...asked, resource };
+        const refused = await request({ url, method: "POST", token: narrow.token, body: wider });
+        expect([refused.status, refused.body.code]).to.deep.equal([403, "token.scope"]);
+      }
     });
   });
 }
