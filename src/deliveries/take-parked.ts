@@ -5,7 +5,7 @@ import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 import type { DeliveryStore, WaitingSubscription } from "./store.ts";
 
 export interface TakeParkedOptions extends PlaceOptions {
-  readonly store: Pick<DeliveryStore, "findParked" | "takeParked" | "cancelOrphans">;
+  readonly store: Pick<DeliveryStore, "findParked" | "takeParked">;
   readonly flightMs: number;
 }
 
@@ -95,8 +95,6 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   if (walk.isSlotWanted || !isLast) walk.mayBeParked = true;
   if (isLast) walk.isSlotWanted = false;
   walk.after = isLast ? 0 : (found.at(-1)?.subscriptionId ?? 0);
-  for (const { subscriptionId, url } of found)
-    if (url === null) await store.cancelOrphans({ subscriptionId, limit: batchSize });
   if (silent.length > 0 && performance.now() - walk.judgedAtMs >= judgeEveryMs) {
     walk.judgedAtMs = performance.now();
     await settleOldest(options, silent);
