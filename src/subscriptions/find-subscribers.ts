@@ -220,7 +220,7 @@ function* candidatesByQuery(
     const ofEmail = (): readonly Found[] => byEmail.get(email ?? "") ?? [];
     const ofOwner = (): readonly Found[] => byUser.get(userId ?? 0) ?? [];
     const theirs = kind === "flag" ? flagged : kind === "email" ? ofEmail() : ofOwner();
-    const names = resource === serviceResource ? [resource] : [resource, everyResource];
+    const names = [resource, everyResource];
     const own = theirs.filter((one) => names.includes(one.resource) && one.events.includes(trigger));
     yield [queryKey(query), own];
   }
