@@ -92,6 +92,7 @@ describe("createJwtIdentifier", () => {
     ["text that holds it", { role: "user boss" }, {}, false],
     ["an object", { role: { boss: "boss" } }, {}, false],
     ["true for the setting true", { role: true }, { adminValue: "true" }, true],
+    ["true for another setting", { role: true }, {}, false],
     [
       "a name with dots",
       { "https://x.example/role": "boss" },
