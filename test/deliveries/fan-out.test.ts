@@ -157,6 +157,7 @@ describe("createFanOut", () => {
 
     expect(await scene.work.outbox()).to.deep.equal([]);
     expect(await scene.work.flights()).to.deep.equal([]);
+    expect(await scene.core.sql("SELECT FROM svc.event_data")).to.deep.equal([]);
   });
 
   it("writes the deliveries of many subscriptions in portions, each its flight, and the event's end with the last", async () => {
