@@ -104,6 +104,16 @@ describe("retryDelivery", () => {
     expect(reasonOf(await retry((await add({ status: "failed" })).id, 1))).to.equal("created");
   });
 
+  it("counts no delivery of a replay", async () => {
+    const root = await add({ status: "failed" });
+    const replayed = getCreated(await retry(root.id));
+    await core.sql("UPDATE svc.deliveries SET replay_id = 1 WHERE id = $1", [replayed.id]);
+
+    const answers = [await retry(root.id, 1), await retry(root.id, 1)];
+
+    expect(answers.map(({ kind }) => kind)).to.deep.equal(["created", "refused"]);
+  });
+
   it("lets no more in than the limit when many come at once, from anywhere in the chain", async () => {
     const root = await add({ status: "failed" });
     const second = getCreated(await retry(root.id));
