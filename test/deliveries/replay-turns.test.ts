@@ -10,6 +10,7 @@ import {
 import type { Replay } from "../../src/deliveries/replay/replay.ts";
 import { testOperator as actor } from "../support/actors.ts";
 import { useCoreScene } from "../support/core-scene.ts";
+import { until } from "../support/wait.ts";
 
 const eventOf = ({ id }: { readonly id: bigint }, data: string | null): NewReplayed => {
   const about = { parentId: null, previous: null, mayReadOld: false, maxAttempts: 3 };
@@ -149,6 +150,33 @@ describe("createReplayStore", () => {
       [false, "held"],
       [true, "cancelled"],
     ]);
+  });
+
+  it("waits for an erasure under way, and makes nothing of the event", async () => {
+    const { core, work } = scene;
+    await addReplay();
+    const store = createStore();
+    const replay = await store.claim({ holder: randomUUID(), leaseMs: 60_000 });
+    if (replay === undefined) throw new Error("There is no replay.");
+    const event = await work.addEvent();
+    const events = [eventOf(event, '{"text":"whisper"}')];
+    const eraser = await core.database.pool.connect();
+    try {
+      await eraser.query("BEGIN");
+      await eraser.query("UPDATE svc.events SET snapshot = 'null' WHERE id = $1", [String(event.id)]);
+
+      const advanced = store.advance(replay, { events, unmade: 0, cursor: "9", isEnd: true });
+      const waiting =
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+      await until(async () => (await core.sql(waiting)).length > 0, { what: "the statement to wait" });
+      await eraser.query("COMMIT");
+      await advanced;
+    } finally {
+      eraser.release(true);
+    }
+
+    expect(await core.sql("SELECT FROM svc.event_data")).to.deep.equal([]);
+    expect(await find(replay)).to.include({ state: "done", failed: 1 });
   });
 
   it("makes nothing of an event that was erased since it was read", async () => {
