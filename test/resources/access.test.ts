@@ -1,7 +1,7 @@
 import { makeCaller } from "../support/callers.ts";
 import { expect } from "chai";
 import { allOf, always, never, type Condition } from "../../src/querying/condition.ts";
-import { createAccessConditions, isAdminFor, ownerValue } from "../../src/resources/access.ts";
+import { createAccessConditions, isAdminFor, isUnguarded, ownerValue } from "../../src/resources/access.ts";
 import type { AccessOperation, AccessRule, Definition } from "../../src/mapping/definition.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { definition, field, ownersOnly } from "../support/definitions.ts";
@@ -72,6 +72,21 @@ describe("isAdminFor", () => {
       expect(() => isAdminFor(resource, user)).to.throw("must answer true or false");
     });
   }
+});
+
+describe("isUnguarded", () => {
+  const rules: readonly (readonly [string, Partial<Definition>, boolean])[] = [
+    ["nothing of access", {}, true],
+    ["an owner", { ownerColumn: "user_id" }, false],
+    ["a rule to read", { access: { ...ownersOnly, read: { kind: "admin" } } }, false],
+    ["a rule to refer to it", { access: { ...ownersOnly, reference: { kind: "owner" } } }, false],
+  ];
+  for (const [what, changes, expected] of rules)
+    it(`is ${expected} of a resource whose file says ${what}`, () => {
+      const resource = definition({ name: "orders", fields: [field("user_id", "Int")], ...changes });
+
+      expect(isUnguarded(resource)).to.equal(expected);
+    });
 });
 
 describe("ownerValue", () => {

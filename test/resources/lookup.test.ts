@@ -88,6 +88,18 @@ describe("createLookup", () => {
     expect(await Promise.all(found)).to.deep.equal([true, false, true]);
   });
 
+  it("keeps references with a rule of their own within the base query of their target", async () => {
+    const rules = { access: { ...ownersOnly, reference: { kind: "owner" } } } as const;
+    const guarded = withVariant("orders", { ...rules, baseQuery: { where: { reference: "A-2" } } });
+    const access = createAccessConditions(guarded);
+    const given = { own: variant("customers", {}), definitions: guarded, access, over: served.records };
+    const asked = { target: "orders", column: "id", isReference: true };
+
+    const found = [1, 2].map((value) => createLookup(given)(caller).exists({ ...asked, value }));
+
+    expect(await Promise.all(found)).to.deep.equal([false, true]);
+  });
+
   it("knows the resource by its table, too", async () => {
     const pages = lookupOf("pages");
     const query = { target: "site_pages", column: "slug", value: "two" };
