@@ -28,7 +28,8 @@ function readerOf({ dateFormats }: FieldRules): ReadDate {
 
 /**
  * Creates `after:2026-01-01`, `after:today` or `after:starts_at`. An unreadable date on either side
- * breaks the rule.
+ * breaks the rule. Every date is after a field that is absent or null, and no date before it. With
+ * `date_format` such a field breaks no rule: Laravel has it so.
  */
 function ordered(holds: (order: number) => boolean): MakeCheck {
   return ([bound = ""], field) => {
@@ -42,7 +43,12 @@ function ordered(holds: (order: number) => boolean): MakeCheck {
         ? (read(other) ?? parseDateText(textOf(other) ?? ""))
         : (fixed ?? resolveDate(bound, subject.now));
       const date = read(subject.value);
-      const isKept = date !== undefined && limit !== undefined && holds(date.getTime() - limit.getTime());
+      const isOpen = isField && (other === undefined || other === null);
+      const isKept =
+        date !== undefined &&
+        (isOpen
+          ? field.dateFormats.length > 0 || holds(1)
+          : limit !== undefined && holds(date.getTime() - limit.getTime()));
       return isKept ? undefined : { blanks: { date: isField ? subject.nameOf(bound) : bound } };
     };
   };

@@ -83,8 +83,40 @@ export const dateCases: readonly Case[] = [
   {
     rules: "after:starts_at",
     message: "The item code field must be a date after starts at.",
+    holds: ["2026-03-28"],
+    breaks: ["x"],
+  },
+  {
+    rules: "after_or_equal:starts_at",
+    message: "The item code field must be a date after or equal to starts at.",
+    holds: ["2026-03-28"],
+    breaks: ["x"],
+    beside: { starts_at: null },
+  },
+  {
+    rules: "after:starts_at",
+    message: "The item code field must be a date after starts at.",
     holds: [],
     breaks: ["2026-03-28"],
+    beside: { starts_at: "x" },
+  },
+  {
+    rules: "before_or_equal:ends_at",
+    message: "The item code field must be a date before or equal to ends at.",
+    holds: [],
+    breaks: ["2026-03-28"],
+  },
+  {
+    rules: "date_equals:ends_at",
+    message: "The item code field must be a date equal to ends at.",
+    holds: [],
+    breaks: ["2026-03-28"],
+  },
+  {
+    rules: "date_format:d/m/Y|before:ends_at",
+    message: "The item code field must be a date before ends at.",
+    holds: ["03/04/2026"],
+    breaks: [],
   },
   {
     rules: "date_format:d/m/Y|after:starts_at",
