@@ -120,7 +120,7 @@ async function update<T>(
     );
   } catch (error) {
     if (databaseFaultOf(error).kind === "not_found") return undefined;
-    return refuseWrite(definition, error);
+    return refuseWrite(definition, error, "update");
   }
 }
 

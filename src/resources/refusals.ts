@@ -83,8 +83,14 @@ export function faultOf(error: unknown): DatabaseFault {
 /**
  * Throws the error of a failed write: a 422 when another value would succeed, else the error
  * itself.
+ *
+ * @param operation Whose rules may give a missing value.
  */
-export function refuseWrite(definition: Definition, error: unknown): never {
+export function refuseWrite(
+  definition: Definition,
+  error: unknown,
+  operation: "create" | "update" = "create",
+): never {
   const fault = faultOf(error);
   switch (fault.kind) {
     case "unique":
@@ -92,7 +98,7 @@ export function refuseWrite(definition: Definition, error: unknown): never {
     case "foreign_key":
       throw refusedFields(definition, columnsIn(fault), (name) => `The selected ${name} is invalid.`, error);
     case "not_null":
-      throw refusedFields(definition, columnsIn(fault), missingIn(definition), error);
+      throw refusedFields(definition, columnsIn(fault), missingIn(definition, operation), error);
     // The server does not tell the column.
     case "check":
       throw refused(
@@ -121,10 +127,13 @@ export function refuseWrite(definition: Definition, error: unknown): never {
  * Returns the messages for missing values. Where no rule of the mapping file allows a value, the
  * message does not ask for one.
  */
-function missingIn(definition: Definition): (attribute: string, name: string) => string {
-  const reached = reachedFields(definition);
+function missingIn(
+  definition: Definition,
+  operation: "create" | "update",
+): (attribute: string, name: string) => string {
+  const reached = reachedFields(definition, [operation]);
   return (attribute, name) =>
-    reached?.has(name) === false
+    operation === "create" && reached?.has(name) === false
       ? `The ${attribute} field has no value: the table gives it none, and no rule of createRules lets a request set it.`
       : `The ${attribute} field is required.`;
 }

@@ -134,7 +134,12 @@ async function update<T>(
   const { present, isUndone, userId } = options;
   return write(
     context,
-    { present: (record: Found | undefined) => record && present(record), isUndone, userId },
+    {
+      operation: "update",
+      present: (record: Found | undefined) => record && present(record),
+      isUndone,
+      userId,
+    },
     async (sql) => {
       const { statement } = view;
       const raw = await updateRecord(target, { sql, statement, comment: database.comment() });
@@ -177,11 +182,13 @@ async function removeMany(
 async function write<F, T>(
   { definition, database }: StoreOptions,
   {
+    operation = "create",
     present,
     isUndone,
     userId,
     access = always,
   }: {
+    readonly operation?: "create" | "update";
     readonly present: (record: F) => T;
     readonly isUndone: boolean;
     readonly userId: number;
@@ -194,7 +201,7 @@ async function write<F, T>(
     if (!needsTransaction) return present(await act(database.writes(userId)));
     return await database.transact(async ({ text }) => present(await act(text)));
   } catch (error) {
-    return refuseWrite(definition, error);
+    return refuseWrite(definition, error, operation);
   }
 }
 

@@ -1,43 +1,58 @@
 import type { Definition, Field } from "../mapping/definition.ts";
 import { isMade } from "../mapping/derive-rules.ts";
-import type { RuleSpecs } from "../validation/syntax.ts";
 import { createRulesOf, updateRulesOf } from "./rules.ts";
 
 /**
  * Returns a sentence about each field that no rule of create or update reaches. Only validated
- * fields are written, so no request can ever set it. Leaves out fields that the database or the
- * service fills in, and resources without writes.
+ * fields are written, so no request can ever set it. Returns one, too, about each that a create
+ * needs and its own rules do not reach. Leaves out fields that the database or the service fills
+ * in, and resources without writes.
  */
 export function unreachableFields(definition: Definition): readonly string[] {
   const reached = reachedFields(definition);
-  if (reached === undefined) return [];
+  const created = reachedFields(definition, ["create"]);
+  const remarkOf = (field: Field): string | undefined => {
+    if (reached?.has(field.name) === false)
+      return "no rule of createRules or updateRules names this field, so that no request can set it";
+    if (created?.has(field.name) === false && isNeeded(field, definition))
+      return "no rule of createRules names this field, which is neither optional nor has a default, so that every create is refused";
+    return undefined;
+  };
   return definition.fields
-    .filter((field) => !reached.has(field.name) && !isFilledIn(field, definition))
-    .map(({ name }) =>
-      definition.remark(
-        ["fields", name],
-        "no rule of createRules or updateRules names this field, so that no request can set it",
-      ),
-    );
+    .filter((field) => !isFilledIn(field, definition))
+    .flatMap((field) => {
+      const remark = remarkOf(field);
+      return remark === undefined ? [] : [definition.remark(["fields", field.name], remark)];
+    });
 }
 
 /**
- * Returns the names of the fields that a request can set. Undefined: no request writes, or a code
- * module does not tell the fields.
+ * Returns the names of the fields that a request for one of the operations can set. Undefined: no
+ * such request writes, or a code module does not tell the fields.
  */
-export function reachedFields(definition: Definition): ReadonlySet<string> | undefined {
-  const { supportsCreate, supportsUpdate } = definition;
-  if (!supportsCreate && !supportsUpdate) return undefined;
+export function reachedFields(
+  definition: Definition,
+  operations: readonly ("create" | "update")[] = ["create", "update"],
+): ReadonlySet<string> | undefined {
+  const readers = operations.flatMap((operation) =>
+    definition[supported[operation]] ? [rulesOf[operation]] : [],
+  );
+  if (readers.length === 0) return undefined;
   try {
-    const rules: RuleSpecs[] = [
-      ...(supportsCreate ? [createRulesOf(definition)] : []),
-      ...(supportsUpdate ? [updateRulesOf(definition)] : []),
-    ];
-    return new Set(rules.flatMap((specs) => Object.keys(specs)).map((key) => key.split(".")[0] ?? key));
+    const keys = readers.flatMap((read) => Object.keys(read(definition)));
+    return new Set(keys.map((key) => key.split(".")[0] ?? key));
   } catch {
     // A fault of the code module costs a request, not the start.
     return undefined;
   }
+}
+
+const supported = { create: "supportsCreate", update: "supportsUpdate" } as const;
+const rulesOf = { create: createRulesOf, update: updateRulesOf };
+
+/** A list without a value is empty. A table of others may have defaults that no file tells. */
+function isNeeded({ isOptional, isList, default: given }: Field, { isManaged }: Definition): boolean {
+  return isManaged && !isOptional && !isList && given === undefined;
 }
 
 function isFilledIn(field: Field, { ownerColumn }: Definition): boolean {

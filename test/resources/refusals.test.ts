@@ -14,9 +14,9 @@ const rooms = definition({
   ],
 });
 
-function messageOf(error: object): unknown {
+function messageOf(error: object, definitionOf = rooms, operation?: "create" | "update"): unknown {
   try {
-    refuseWrite(rooms, error);
+    refuseWrite(definitionOf, error, operation);
   } catch (refusal) {
     return (refusal as { readonly errors?: unknown }).errors;
   }
@@ -57,6 +57,18 @@ describe("refuseWrite", () => {
         "The id field has no value: the table gives it none, and no rule of createRules lets a request set it.",
       ],
     });
+  });
+
+  it("asks for it in an update, whose rules do, and not in a create, whose rules drop it", () => {
+    const apart = { ...rooms, createRules: { span: "string" }, updateRules: { name: "string" } };
+    const error = { code: "23502", column: "name" };
+
+    expect(messageOf(error, apart)).to.deep.equal({
+      name: [
+        "The name field has no value: the table gives it none, and no rule of createRules lets a request set it.",
+      ],
+    });
+    expect(messageOf(error, apart, "update")).to.deep.equal({ name: ["The name field is required."] });
   });
 
   it("names the only field of a range, and none for a multirange", () => {

@@ -33,6 +33,16 @@ describe("unreachableFields", () => {
     ["nothing with derived rules", {}, []],
     ["nothing that the rules of update reach", { createRules: { name: "required" } }, []],
     [
+      "what a create needs and only the rules of update reach",
+      { createRules: { tags: "array" }, updateRules: { name: "string", kind: "string", tags: "array" } },
+      ["name"],
+    ],
+    [
+      "no such field of a table of others, which may have a default",
+      { createRules: { tags: "array", kind: "string" }, updateRules: { name: "string" }, isManaged: false },
+      [],
+    ],
+    [
       "what neither reaches, and not what is filled in",
       { createRules: { name: "required" }, updateRules: { "tags.*": "string" } },
       ["kind"],
