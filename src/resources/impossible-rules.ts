@@ -1,5 +1,13 @@
 import type { Definition, FieldType } from "../mapping/definition.ts";
-import { parseRules, type RuleName, type RuleSpec, type RuleSpecs } from "../validation/syntax.ts";
+import { questionOf } from "../kit/did-you-mean.ts";
+import {
+  comparedField,
+  parseRules,
+  type ParsedRule,
+  type RuleName,
+  type RuleSpec,
+  type RuleSpecs,
+} from "../validation/syntax.ts";
 import { createRulesOf, updateRulesOf } from "./rules.ts";
 
 const lists = ["array", "list"] as const;
@@ -42,8 +50,9 @@ export const impossibleForLists: readonly RuleName[] = [
 
 /**
  * Returns a sentence about each rule that no value of its field passes. Every request with a value
- * for the field gets a 422. Leaves out rules under a name that is no field, and resources without
- * writes.
+ * for the field gets a 422. Returns one, too, about each that compares with what is no field: an
+ * `after` then always holds, a `gt` never. Leaves out rules under a name that is no field, and
+ * resources without writes.
  */
 export function impossibleRules(definition: Definition): readonly string[] {
   const { supportsCreate, supportsUpdate } = definition;
@@ -78,10 +87,17 @@ function faultsOf({ fields }: Definition, name: string, spec: RuleSpec): readonl
   if (field === undefined) return [];
   const isList = field.isList && field.name === name;
   const refusing = isList ? impossibleForLists : impossible[field.type];
-  return parseRules(spec)
-    .filter((rule) => refusing.includes(rule.name))
-    .map(
-      (rule) =>
-        `no ${isList ? "list" : field.type} passes the rule ${rule.name}, so that no request can set it`,
-    );
+  const names = fields.map((one) => one.name);
+  return parseRules(spec).flatMap((rule) => {
+    if (refusing.includes(rule.name))
+      return `no ${isList ? "list" : field.type} passes the rule ${rule.name}, so that no request can set it`;
+    return strayIn(rule, names);
+  });
+}
+
+function strayIn(rule: ParsedRule, names: readonly string[]): readonly string[] {
+  const other = comparedField(rule);
+  const [top = ""] = other?.split(".") ?? [];
+  if (other === undefined || names.includes(top)) return [];
+  return [`the rule ${rule.name} compares with ${other}, which is no field${questionOf(top, names)}`];
 }

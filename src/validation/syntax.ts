@@ -159,6 +159,25 @@ export const signatures = {
 /** The name of any rule. */
 export type RuleName = keyof typeof signatures;
 
+/** Rules that compare a value with a fixed one or with another field. */
+const comparing = new Set<RuleName>([
+  "after",
+  "after_or_equal",
+  "before",
+  "before_or_equal",
+  "date_equals",
+  "gt",
+  "gte",
+  "lt",
+  "lte",
+  "in_array",
+]);
+
+/** Returns the field that a rule compares its own with; undefined for any other rule. */
+export function comparedField({ name, args: [other = ""] }: ParsedRule): string | undefined {
+  return comparing.has(name) && isField(other) && !isDate(other) ? other : undefined;
+}
+
 const isRuleName = (name: string): name is RuleName => Object.hasOwn(signatures, name);
 
 /**

@@ -47,6 +47,21 @@ describe("impossibleRules", () => {
     expect(remarksOn({ createRules: { tags: "array", "tags.*": "uuid" } })).to.deep.equal([]);
   });
 
+  it("names a rule that compares with what is no field", () => {
+    const fields = [...things.fields, field("starts_at", "DateTime"), field("ends_at", "DateTime")];
+    const rules = {
+      ends_at: "date|after:start_at|before:2030-01-01",
+      starts_at: "date|after:now|before:ends_at",
+      amount: "numeric|gt:0|lt:more.most",
+      name: [{ in_array: "tagz.*" }],
+    };
+
+    expect(remarksOn({ fields, createRules: rules })).to.deep.equal([
+      'createRules.ends_at: the rule after compares with start_at, which is no field; did you mean "starts_at"?',
+      'createRules.name: the rule in_array compares with tagz.*, which is no field; did you mean "tags"?',
+    ]);
+  });
+
   it("names the rules of a code module at its key, and leaves one that throws alone", () => {
     expect(remarksOn({ code: { createRules: () => ({ amount: "ip" }), updateRules } })).to.deep.equal([
       "module: createRules: amount: no Decimal passes the rule ip, so that no request can set it",
