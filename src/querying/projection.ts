@@ -1,5 +1,5 @@
-import { unknownField } from "../kit/did-you-mean.ts";
-import type { Shown } from "../mapping/shown.ts";
+import { shortened } from "../kit/did-you-mean.ts";
+import { longestPath, type Shown } from "../mapping/shown.ts";
 import { isContainer } from "../validation/body-paths.ts";
 import { keysOf } from "./shown-paths.ts";
 
@@ -16,11 +16,12 @@ interface Part {
 
 /**
  * Returns the message for a path that the JSON of the records does not have; undefined for an
- * existing path.
+ * existing path. Where code makes the JSON, only a path that is too long has one.
  */
 export function fieldFault(path: string, places: ReadonlyMap<string, Shown> | undefined): string | undefined {
-  if (places === undefined || keysOf(places, path) !== undefined) return undefined;
-  return unknownField(path, [...places.keys()]);
+  const isFine = places === undefined ? path.length <= longestPath : keysOf(places, path) !== undefined;
+  if (isFine) return undefined;
+  return `There is no field ${shortened(path)}${suggestionFor(path, [...(places?.keys() ?? [])])}`;
 }
 
 /**
@@ -47,19 +48,20 @@ function createPart(): Part {
   return { members: new Map(), hasIndices: false, hasNames: false };
 }
 
-function keep(part: Part, [key = "", ...rest]: readonly string[]): void {
-  const isIndex = /^\d+$/.test(key);
-  part.hasIndices ||= isIndex;
-  part.hasNames ||= !isIndex;
-  const below = part.members.get(key);
-  if (below === "all") return;
-  if (rest.length === 0) {
-    part.members.set(key, "all");
-    return;
+/** Copies no keys: for a path of 8,000 keys, a copy at each key took 3 s. */
+function keep(root: Part, keys: readonly string[]): void {
+  let part = root;
+  for (const [index, key] of keys.entries()) {
+    const isIndex = /^\d+$/.test(key);
+    part.hasIndices ||= isIndex;
+    part.hasNames ||= !isIndex;
+    const below = part.members.get(key);
+    if (below === "all") return;
+    const inner = index === keys.length - 1 ? "all" : (below ?? createPart());
+    part.members.set(key, inner);
+    if (inner === "all") return;
+    part = inner;
   }
-  const inner = below ?? createPart();
-  part.members.set(key, inner);
-  keep(inner, rest);
 }
 
 function projected(value: unknown, kept: Kept): unknown {
