@@ -89,7 +89,11 @@ export function parseKey(field: Field, text: string): unknown {
   if (type === "Boolean") return text === "true" ? true : text === "false" ? false : undefined;
   if (type === "Instant") return isInstantText(text) ? text : undefined;
   if (type === "Decimal" && isNoNumber(text)) return text;
-  if (type === "Decimal" && !(isNumeric(text) && decimalText(toDecimal(text), scale) === text))
+  // No key has an exponent. It would be written out: the digits of 1e40000000 took 3 s.
+  if (
+    type === "Decimal" &&
+    (/e/i.test(text) || !isNumeric(text) || decimalText(toDecimal(text), scale) !== text)
+  )
     return undefined;
   if (type === "Date" && isBeyondDays(text)) return text;
   const converted = converters[type](text, field);
