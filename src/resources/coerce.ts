@@ -156,7 +156,9 @@ function toDecimalText(value: unknown, field: Field): Converted {
   const number = toDecimal(value);
   const { precision, scale } = digitsOf(field);
   const whole = precision - scale;
-  if (!number.isZero() && number.e + 1 > whole) {
+  // Beyond 9e15, an exponent makes infinity, which has none itself. A numeric without precision
+  // would store it.
+  if (!number.isFinite() || (!number.isZero() && number.e + 1 > whole)) {
     return refuse(`must not have more than ${counted(whole, "digit")} before the decimal point.`);
   }
   // PostgreSQL would round the further decimals away.

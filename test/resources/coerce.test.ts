@@ -112,6 +112,11 @@ describe("coerce", () => {
       "The it field must not have more than 1 decimal place.",
     ],
     [{ type: "Decimal" }, "1e-9000000", "The it field must not have more than 30 decimal places."],
+    [
+      { type: "Decimal" },
+      "1e99999999999999999999",
+      "The it field must not have more than 35 digits before the decimal point.",
+    ],
     [{ type: "String" }, 5, "The it field must be a string."],
     [{ type: "String" }, {}, "The it field must be a string."],
     [{ type: "String" }, "a\0b", "The it field must not contain NUL characters."],
