@@ -9,6 +9,7 @@ import {
   type Included,
   type Shown,
 } from "../mapping/shown.ts";
+import { textFault } from "../mapping/storable.ts";
 import { linkOf, type Link } from "./links.ts";
 import type { Filterable } from "./operators.ts";
 
@@ -118,7 +119,8 @@ export function findPath({ paths, faults }: PathTable, path: string): ShownPath 
     const above = paths.get(path.slice(0, end));
     if (above?.field.type !== "Json" || above.field.isList) continue;
     const jsonPath = [...(above.jsonPath ?? []), ...path.slice(end + 1).split(".")];
-    const isFine = !jsonPath.includes("") && !path.includes("\0") && above.jsonPath === undefined;
+    // A webhook's filter is stored as JSON, which cannot hold such a key.
+    const isFine = !jsonPath.includes("") && textFault(path) === undefined && above.jsonPath === undefined;
     return isFine ? { ...above, path, jsonPath } : undefined;
   }
   return undefined;

@@ -64,4 +64,5 @@ export const badWebhooks: readonly (readonly [change: Readonly<Record<string, un
   ...[5, {}, ["x"], "x".repeat(256), "🐎".repeat(256), "a\u0000b", "\ud800", "x\udfff"].map(
     (description) => [{ description }, "description"] as const,
   ),
+  [{ filter: { "meta.\ud800": "x" } }, "filter.meta.\ud800"],
 ];

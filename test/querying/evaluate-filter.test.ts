@@ -217,6 +217,7 @@ describe("readJsonFilter", () => {
     [{ or: [] }, "or", "The group or is empty."],
     [{ "": 5 }, "", "A path is missing."],
     [{ amuont: 5 }, "amuont", "There is no field amuont; did you mean amount?"],
+    [{ "meta.\ud800": 5 }, "meta.\ud800", "There is no field meta.\ud800"],
     [{ or: [{ hidden: 1 }] }, "or.0.hidden", "There is no field hidden"],
     [{ amount: { gtt: 5 } }, "amount.gtt", "There is no operator gtt; did you mean gt?"],
     [{ tags: "a" }, "tags", "The operator eq is not for tags"],
