@@ -124,8 +124,19 @@ export function printDone(
   else terminal.stdout(`${replaceControlCharacters(sentence)}\n`);
 }
 
+/**
+ * Prints JSON. Escapes the characters that could steer the terminal and that JSON may contain as
+ * they are: answers of receivers have any.
+ */
 function printJson(terminal: Terminal, value: unknown): void {
-  terminal.stdout(`${JSON.stringify(value, null, 2)}\n`);
+  const text = JSON.stringify(value, null, 2).replace(/[\x7f-\x9f\p{Cf}]/gu, escaped);
+  terminal.stdout(`${text}\n`);
+}
+
+/** Returns the JSON escapes of a character, two for one outside of the basic plane. */
+function escaped(character: string): string {
+  const units = Array.from({ length: character.length }, (_, at) => character.charCodeAt(at));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
 }
 
 /** Style without colours, since tables are often piped and pasted. */

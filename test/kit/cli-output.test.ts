@@ -70,6 +70,16 @@ describe("printRows", () => {
     expect(JSON.parse(terminal.read().stdout)).to.deep.equal(rows);
   });
 
+  it("escapes in JSON what could steer a terminal, and nothing else", () => {
+    const terminal = createMemoryTerminal();
+    const given = [{ body: "\u001b[2J\u009b2J\u202egnp.\u{e0041} é 🐎\n" }];
+    printRows(terminal, given, { json: true, empty: "none" });
+
+    const { stdout } = terminal.read();
+    expect(JSON.parse(stdout)).to.deep.equal(given);
+    expect(stdout).to.contain(String.raw`\u001b[2J\u009b2J\u202egnp.\udb40\udc41 é 🐎\n`);
+  });
+
   it("says that there is nothing, and prints an empty list as JSON", () => {
     const terminal = createMemoryTerminal();
     printRows(terminal, [], { json: false, empty: "none" });
