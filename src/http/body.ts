@@ -36,12 +36,6 @@ const drains = createTurns(4);
 /** Bytes of a body that is parsed, and checked, in turns of the event loop of its own. */
 const largeBytes = 64 * 1024;
 
-/**
- * Turns of the large bodies that are parsed: one of a user at one time. A user may send a dozen
- * bodies of 1 MB at once, behind which another user's body would wait.
- */
-const parsing = createTurns(1);
-
 /** Limit of the depth: enough for every real document, and safe for recursive code. */
 const maxDepth = 64;
 
@@ -186,7 +180,7 @@ async function parse(ctx: ApiContext, reservedBefore: number): Promise<unknown> 
   const parseText = (): unknown => valueOf(text, limitBytes);
   // Bodies that end at the same time are parsed in turn: each takes up to 40 ms.
   const isLarge = text.length > largeBytes;
-  const value = isLarge ? await parsing.run(ctx.state.caller.id, () => runPart(parseText)) : parseText();
+  const value = isLarge ? await runPart(ctx.state.caller.id, parseText) : parseText();
   // The parser decodes leniently. The bytes are checked only when its text has the replacement
   // character.
   if (text.includes("\uFFFD") && !isUtf8(Buffer.concat(chunks)))

@@ -1,17 +1,21 @@
 import { createTurns } from "./turns.ts";
 
+/**
+ * Turns of users. One part of each waits for its turn among all, so that users take turns. In one
+ * queue, a part of another user waited for one of each long work of a user.
+ */
+const users = createTurns(1);
 /** Turns of the parts of all long work in the process. */
-const parts = createTurns<"all">(1);
+const all = createTurns<"all">(1);
 /** Time of the last part. */
 let lastTookMs = 0;
 
 /**
- * Runs a part of long work in a later turn of the event loop. Lets other requests run first,
- * because all share one thread.
+ * Runs a part of a user's long work in a later turn of the event loop. Lets other requests run
+ * first, because all share one thread.
  */
-export async function runPart<T>(part: () => T): Promise<T> {
-  await parts.take("all");
-  try {
+export function runPart<T>(userId: number, part: () => T): Promise<T> {
+  const runNow = async (): Promise<T> => {
     // Other requests get as much time as the previous part took, of this work or another. The
     // event loop has many turns in that time, and Node.js accepts one connection in each.
     await new Promise((resolve) => setTimeout(resolve, lastTookMs));
@@ -19,22 +23,24 @@ export async function runPart<T>(part: () => T): Promise<T> {
     const result = part();
     lastTookMs = performance.now() - startedAt;
     return result;
-  } finally {
-    parts.leave("all");
-  }
+  };
+  return users.run(userId, () => all.run("all", runNow));
 }
 
 /** Long work in steps. It yields where other requests may run. */
 export type Steps<T> = Generator<undefined, T, undefined>;
 
-/** Does the first part of long work at once, and the others in later turns of the event loop. */
-export async function inParts<T>(steps: Steps<T>): Promise<T> {
+/**
+ * Does the first part of a user's long work at once, and the others in later turns of the event
+ * loop.
+ */
+export async function inParts<T>(userId: number, steps: Steps<T>): Promise<T> {
   const next = (): IteratorResult<undefined, T> => {
     calls = 0;
     return steps.next();
   };
   let step = next();
-  while (step.done !== true) step = await runPart(next);
+  while (step.done !== true) step = await runPart(userId, next);
   return step.value;
 }
 

@@ -79,6 +79,7 @@ export async function listByCursor(
 }
 
 interface CompiledList {
+  readonly userId: number;
   readonly view: View;
   readonly condition: Condition;
   readonly order: readonly OrderItem[];
@@ -99,6 +100,7 @@ function compiledList(options: StoreOptions, query: ListQuery): CompiledList | u
   const order = sort ?? orderOf(definition, definitions, orderBy);
   if (view === undefined || base === undefined || order === undefined) return undefined;
   return {
+    userId: query.userId,
     view,
     condition: allOf([base, access, filter]),
     order: totalOrder(order, definition),
@@ -109,10 +111,10 @@ function compiledList(options: StoreOptions, query: ListQuery): CompiledList | u
 
 /** Writes the JSON of records, with the requested relations at its end. */
 async function jsonOf(
-  { view, related, sql }: CompiledList,
+  { userId, view, related, sql }: CompiledList,
   raws: readonly Raw[],
 ): Promise<readonly string[]> {
-  let texts = await writePage(raws, (raw) => view.json(raw));
+  let texts = await writePage(userId, raws, (raw) => view.json(raw));
   for (const one of related) {
     const { name, link } = one;
     const position = view.statement.root.columns.get(link.from.name)?.position ?? -1;

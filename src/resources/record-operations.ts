@@ -255,7 +255,7 @@ function lazyRules(
 
 async function validated(
   { definition, definitions }: Resource,
-  { database: { lookup } }: Request,
+  { database: { lookup }, caller: { id: userId } }: Request,
   body: JsonObject,
   {
     rules,
@@ -263,10 +263,10 @@ async function validated(
     ignoreKey,
   }: { readonly rules: CompiledRules; readonly fields: readonly Field[]; readonly ignoreKey?: unknown },
 ): Promise<Row> {
-  const result = await validate(rules, body, { lookup, ignoreKey });
+  const result = await validate(rules, body, { lookup, ignoreKey, userId });
   if (result.kind === "invalid") throw validationError(result.errors);
   const values = withIsoDates(definition, rules, result.values);
-  const data = await inParts(dataOf(fields, values, definition.keys));
+  const data = await inParts(userId, dataOf(fields, values, definition.keys));
   await checkReferences({ definition, definitions, rules, data, lookup });
   return data;
 }

@@ -9,8 +9,12 @@ const mostAtOnce = 256 * 1024;
  * Writes each record of a page. Lets other requests run between the parts of a large page, because
  * all share one thread.
  */
-export function writePage(raws: readonly Raw[], write: (raw: Raw) => string): Promise<readonly string[]> {
-  return inParts(raws, sizeOf, write);
+export function writePage(
+  userId: number,
+  raws: readonly Raw[],
+  write: (raw: Raw) => string,
+): Promise<readonly string[]> {
+  return inParts(userId, raws, { sizeOfItem: sizeOf, act: write });
 }
 
 /**
@@ -21,18 +25,19 @@ export function writePage(raws: readonly Raw[], write: (raw: Raw) => string): Pr
  * @param envelope Envelope of the page, without records.
  */
 export async function pageAnswer(
+  userId: number,
   records: readonly string[],
-  envelope: { readonly data: readonly never[] },
+  rest: string,
 ): Promise<string | LargeAnswer> {
-  const { data: _none, ...rest } = envelope;
-  const [head, tail] = ['{"data":[', `],${JSON.stringify(rest).slice(1)}`];
+  const [head, tail] = ['{"data":[', `],${rest}`];
   if (totalOf(records, lengthOf) <= mostAtOnce) return `${head}${records.join(",")}${tail}`;
   let isFirst = true;
-  const encoded = await inParts(records, lengthOf, (text) => {
+  const encode = (text: string): readonly Buffer[] => {
     const before = isFirst ? head : ",";
     isFirst = false;
     return [Buffer.from(before), Buffer.from(text)];
-  });
+  };
+  const encoded = await inParts(userId, records, { sizeOfItem: lengthOf, act: encode });
   return new LargeAnswer([...encoded.flat(), Buffer.from(tail)]);
 }
 
@@ -41,9 +46,9 @@ export async function pageAnswer(
  * turns of the event loop.
  */
 async function inParts<T, R>(
+  userId: number,
   items: readonly T[],
-  sizeOfItem: (item: T) => number,
-  act: (item: T) => R,
+  { sizeOfItem, act }: { readonly sizeOfItem: (item: T) => number; readonly act: (item: T) => R },
 ): Promise<readonly R[]> {
   if (totalOf(items, sizeOfItem) <= mostAtOnce) return items.map(act);
   const results: R[] = [];
@@ -54,7 +59,7 @@ async function inParts<T, R>(
       left -= sizeOfItem(item);
     }
   };
-  while (results.length < items.length) await runPart(writeSome);
+  while (results.length < items.length) await runPart(userId, writeSome);
   return results;
 }
 

@@ -46,6 +46,8 @@ export interface ValidateOptions {
   readonly ignoreKey?: unknown;
   /** Time for `today` and similar words. Default: the current time. */
   readonly now?: Date;
+  /** User of a body that may be large. Bodies without one take turns as if they were of one user. */
+  readonly userId?: number;
 }
 
 /** The values that passed, or the messages by field. */
@@ -82,9 +84,9 @@ interface Finding {
 export async function validate(
   { fields, keys }: CompiledRules,
   body: Readonly<Record<string, unknown>>,
-  { lookup, ignoreKey, now = new Date() }: ValidateOptions,
+  { lookup, ignoreKey, now = new Date(), userId = 0 }: ValidateOptions,
 ): Promise<Validation> {
-  const { body: cleaned, tooDeep } = await inParts(cleanBody(body));
+  const { body: cleaned, tooDeep } = await inParts(userId, cleanBody(body));
   const excluded = noExclusions();
   const findings: Finding[] = [...tooDeep].map((name) => ({
     name,
@@ -94,6 +96,7 @@ export async function validate(
   }));
   const open = fields.filter(({ key }) => !tooDeep.has(key[0] ?? ""));
   await inParts(
+    userId,
     examineAll(open, { subjectAt: createSubjects(cleaned, now), body: cleaned, excluded, findings }),
   );
   await lookUp(

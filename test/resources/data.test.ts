@@ -39,8 +39,8 @@ describe("dataOf", () => {
     const sizes = Object.fromEntries(lists.map(({ name }) => [name, Array<string>(10_000).fill("5.25")]));
     const doc = Array.from({ length: 300_000 }, () => []);
 
-    expect(await turnsDuring(() => inParts(dataOf(lists, sizes)))).to.be.above(2);
-    expect(await turnsDuring(() => inParts(dataOf([field("doc", "Json")], { doc })))).to.be.above(0);
+    expect(await turnsDuring(() => inParts(1, dataOf(lists, sizes)))).to.be.above(2);
+    expect(await turnsDuring(() => inParts(1, dataOf([field("doc", "Json")], { doc })))).to.be.above(0);
   });
 
   it("refuses a text as the whole key that no address can have, and takes it elsewhere", () => {

@@ -18,7 +18,7 @@ function countTurns(): { count: number; isStopped: boolean } {
 describe("writePage", () => {
   it("writes the records in their order", async () => {
     const raws = [["a"], [large], [null], ["b"], [large], ["c", "d"]];
-    const texts = await writePage(raws, (raw) => raw.join());
+    const texts = await writePage(1, raws, (raw) => raw.join());
 
     expect(texts).to.deep.equal(["a", large, "", "b", large, "c,d"]);
   });
@@ -31,11 +31,14 @@ describe("writePage", () => {
       return "";
     };
 
-    await writePage([["a"], ["b"], ["c"]], write);
+    await writePage(1, [["a"], ["b"], ["c"]], write);
     expect(new Set(turns).size).to.equal(1);
 
     turns.length = 0;
-    await Promise.all([writePage([[large], [large]], write), writePage([[large], ["x"], [large]], write)]);
+    await Promise.all([
+      writePage(1, [[large], [large]], write),
+      writePage(1, [[large], ["x"], [large]], write),
+    ]);
     counter.isStopped = true;
     // The small one goes with a large one.
     expect(turns).to.have.length(5);
@@ -45,7 +48,7 @@ describe("writePage", () => {
   it("leaves others as much time as the parts of large pages take", async () => {
     let workMs = 0;
     const startedAt = performance.now();
-    await writePage([[large], [large], [large], [large], [large]], () => {
+    await writePage(1, [[large], [large], [large], [large], [large]], () => {
       const began = performance.now();
       while (performance.now() - began < 20);
       workMs += performance.now() - began;
@@ -56,13 +59,13 @@ describe("writePage", () => {
   });
 
   it("goes on after a record that cannot be written", async () => {
-    const failing = writePage([[large]], () => {
+    const failing = writePage(1, [[large]], () => {
       throw new Error("no");
     });
     const error = await failing.catch((caught: unknown) => caught);
 
     expect(error).to.be.instanceOf(Error);
-    expect(await writePage([[large]], () => "written")).to.deep.equal(["written"]);
+    expect(await writePage(1, [[large]], () => "written")).to.deep.equal(["written"]);
   });
 });
 
@@ -70,15 +73,15 @@ describe("pageAnswer", () => {
   const page = { data: [], total: 1 };
 
   it("puts a small page together", async () => {
-    expect(await pageAnswer([], page)).to.equal('{"data":[],"total":1}');
-    expect(await pageAnswer(["1", "2"], page)).to.equal('{"data":[1,2],"total":1}');
+    expect(await pageAnswer(1, [], rest)).to.equal('{"data":[],"total":1}');
+    expect(await pageAnswer(1, ["1", "2"], rest)).to.equal('{"data":[1,2],"total":1}');
   });
 
   it("encodes a large one in pieces, in turns of the event loop", async () => {
     const turns = countTurns();
     const records = ["é", large, "x"].map((text) => JSON.stringify(text));
 
-    const answer = (await pageAnswer(records, page)) as LargeAnswer;
+    const answer = (await pageAnswer(1, records, rest)) as LargeAnswer;
     turns.isStopped = true;
 
     expect(answer).to.be.instanceOf(LargeAnswer);
