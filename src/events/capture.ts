@@ -85,7 +85,9 @@ function triggersOf(definition: Definition): readonly CaptureTrigger[] {
   const { name, triggers } = definition;
   if (triggers.length === 0) return [];
   const ofRows: CaptureTrigger = {
-    name: fittingName(`svc_capture_${name}`),
+    // PostgreSQL fires triggers in the order of their names. After one that changes the same row,
+    // the newer change would be captured first, with the earlier time.
+    name: fittingName(`0_svc_capture_${name}`),
     when: `AFTER ${triggers.map((trigger) => operations[trigger]).join(" OR ")}`,
     forEach: "ROW",
     call: rowFunction(name),

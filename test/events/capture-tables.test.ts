@@ -298,7 +298,7 @@ for (const [where, start] of [
             ALTER TABLE notes DISABLE TRIGGER USER; INSERT INTO notes VALUES (2, 'b'); ALTER TABLE notes ENABLE TRIGGER USER`),
         ).to.deep.equal([]);
         await client.query(
-          "ALTER TABLE notes ENABLE ALWAYS TRIGGER svc_capture_notes; ALTER TABLE svc.events ENABLE ALWAYS TRIGGER enqueue_event",
+          'ALTER TABLE notes ENABLE ALWAYS TRIGGER "0_svc_capture_notes"; ALTER TABLE svc.events ENABLE ALWAYS TRIGGER enqueue_event',
         );
         try {
           expect(

@@ -47,6 +47,30 @@ describe("captureOf beside other writers", () => {
     expect(await scene.events()).to.deep.equal(["on_create 1 a", "on_create 100 b"]);
   });
 
+  it("tells of a change before those that triggers of the table make of the same row", async () => {
+    await scene.installOn(`
+      CREATE TABLE notes (${columns});
+      CREATE FUNCTION number_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        UPDATE notes SET text = concat(NEW.text, ' no. ', NEW.id) WHERE id = NEW.id;
+        RETURN NULL;
+      END $$;
+      CREATE FUNCTION clear_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
+        DELETE FROM notes WHERE id = NEW.id;
+        RETURN NULL;
+      END $$;
+      CREATE TRIGGER "Number" AFTER INSERT ON notes FOR EACH ROW EXECUTE FUNCTION number_it();
+      CREATE TRIGGER clear AFTER UPDATE ON notes FOR EACH ROW WHEN (NEW.text = 'void') EXECUTE FUNCTION clear_it()`);
+
+    expect(await scene.eventsOf("INSERT INTO notes VALUES (1, 'a')")).to.deep.equal([
+      "on_create 1 a",
+      "on_update 1 a no. 1",
+    ]);
+    expect(await scene.eventsOf("UPDATE notes SET text = 'void'")).to.deep.equal([
+      "on_update 1 void",
+      "on_delete 1 void",
+    ]);
+  });
+
   for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
     it(`refuses it in ${level} when rows were committed after the snapshot`, async () => {
       await scene.installOn(`CREATE TABLE notes (${columns}); INSERT INTO notes VALUES (1, 'a')`);

@@ -52,12 +52,12 @@ for (const mode of modes) {
       expect(await structureOf(url)).to.deep.equal(original.structure);
       expect(await countRows()).to.equal(original.rows);
       expect(await triggersOf(url)).to.deep.equal([
-        "customer svc_capture_customers",
+        "customer 0_svc_capture_customers",
         "customer svc_capture_customers_truncate",
-        "employee svc_capture_employees",
-        "invoice svc_capture_invoices",
+        "employee 0_svc_capture_employees",
+        "invoice 0_svc_capture_invoices",
         "invoice svc_capture_invoices_truncate",
-        "track svc_capture_tracks",
+        "track 0_svc_capture_tracks",
         "track svc_capture_tracks_truncate",
       ]);
     });

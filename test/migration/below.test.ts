@@ -121,7 +121,7 @@ describe("applyMigration over partitions and INHERITS children", () => {
       CREATE TABLE notes (id int PRIMARY KEY, text text NOT NULL) PARTITION BY RANGE (id);
       CREATE TABLE notes_0 PARTITION OF notes FOR VALUES FROM (0) TO (100)`);
     for (const [sql, where] of [
-      ["ALTER TABLE notes_0 DISABLE TRIGGER svc_capture_notes", "notes_0"],
+      ['ALTER TABLE notes_0 DISABLE TRIGGER "0_svc_capture_notes"', "notes_0"],
       ["ALTER TABLE notes_0 DISABLE TRIGGER svc_capture_notes_truncate", "notes_0"],
       ["DROP TRIGGER svc_capture_notes_truncate ON notes", "notes"],
     ]) {

@@ -56,7 +56,9 @@ describe("migrationDue", () => {
   it("notices a capture trigger that is gone or disabled, and the migration puts it back", async () => {
     await applyMigration({ url: database.url, definitions: shop, allowDestructive: false, log });
 
-    await pool.query("DROP TRIGGER svc_capture_orders ON orders; ALTER TABLE customers DISABLE TRIGGER ALL");
+    await pool.query(
+      'DROP TRIGGER "0_svc_capture_orders" ON orders; ALTER TABLE customers DISABLE TRIGGER ALL',
+    );
 
     expect(await due(shop)).to.deep.equal([
       "customers: its capture trigger on customers is gone or disabled",

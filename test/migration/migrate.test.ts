@@ -275,7 +275,7 @@ describe("applyMigration", () => {
 
   it("notes a capture that is ENABLE ALWAYS while the outbox is not filled always", async () => {
     await scene.migrate(shop);
-    await client.query("ALTER TABLE orders ENABLE ALWAYS TRIGGER svc_capture_orders");
+    await client.query('ALTER TABLE orders ENABLE ALWAYS TRIGGER "0_svc_capture_orders"');
 
     const { notes, steps } = await scene.plan(shop);
 
