@@ -31,6 +31,8 @@ export interface PublishWindow {
    */
   roomOf(resource: string): number;
   enter(event: WindowedEvent & { readonly isLeftOver?: boolean }): void;
+  /** Notes that the broker has been given the events: only from now on can it lose them. */
+  sent(ids: readonly string[]): void;
   leave(id: string): void;
   /**
    * Records which of the checked events are still in the outbox. Removes events that left the
@@ -38,7 +40,7 @@ export interface PublishWindow {
    */
   note(asked: ReadonlySet<string>, waiting: ReadonlySet<string>): readonly string[];
   /**
-   * Returns the ids of events that are still in the outbox after this time.
+   * Returns the ids of events that were sent and are still in the outbox after this time.
    *
    * @param costlyMs The same time for events of costly resources.
    */
@@ -50,7 +52,8 @@ interface Entry {
   readonly transaction: bigint;
   /** Whether an earlier read had left the event over. */
   readonly isLeftOver: boolean;
-  readonly sinceMs: number;
+  /** When the event was sent: Infinity before. Presenting alone may take minutes. */
+  sentAtMs: number;
   /** When the event was first missing in the outbox; from then on it takes no room. */
   readonly goneSinceMs: number;
 }
@@ -129,10 +132,13 @@ export function createPublishWindow({
     enter({ id, uuid, transaction, resource, ownerId, bytes: size, isLeftOver = false }) {
       leave(id);
       const event = { id, uuid, transaction, resource, ownerId, bytes: size };
-      const times = { sinceMs: now(), goneSinceMs: Infinity };
+      const times = { sentAtMs: Infinity, goneSinceMs: Infinity };
       const entry = { event, transaction: BigInt(transaction), isLeftOver, ...times };
       inFlight.set(id, entry);
       countIn(entry, 1);
+    },
+    sent(ids) {
+      for (const entry of ids.map(entryOf)) if (entry !== undefined) entry.sentAtMs = now();
     },
     leave,
     note(asked, waiting) {
@@ -149,7 +155,7 @@ export function createPublishWindow({
     },
     olderThan: (ms, costlyMs) =>
       [...inFlight]
-        .filter(([, { event, sinceMs }]) => now() - sinceMs > (own.has(event.resource) ? costlyMs : ms))
+        .filter(([, { event, sentAtMs }]) => now() - sentAtMs > (own.has(event.resource) ? costlyMs : ms))
         .map(([id]) => id),
   };
 }

@@ -130,6 +130,7 @@ async function publish(state: RelayState, group: Group): Promise<void> {
   });
   const wanted = await stillWaiting(state, ready, group.readAtMs);
   const { tooLarge, unconfirmed } = await publishEvents(state.options, resource, wanted);
+  state.window.sent(wanted.map(({ event }) => event.id));
   for (const id of unconfirmed) retryLater(state, id, { isOnWay: true });
   for (const id of tooLarge) retryLater(state, id, { isLasting: true });
   log.info(

@@ -113,6 +113,8 @@ describe("createPublishWindow", () => {
   it("tells those that take too long, of which a costly resource's may take longer", () => {
     enter("1");
     enter("2", { resource: "papers" });
+    nowMs += 100_000;
+    window.sent(["1", "2"]);
     nowMs += 5_000;
     expect(window.olderThan(5_000, 60_000)).to.deep.equal([]);
     nowMs += 1;

@@ -63,6 +63,29 @@ describe("createRelay", () => {
     expect(published()).to.deep.equal(["new"]);
   });
 
+  it("takes no event for lost while it is being presented, which may take minutes", async () => {
+    let [tries, end] = [0, (): void => undefined];
+    const ended = new Promise<void>((resolve) => (end = resolve));
+    start({
+      async present(resource, events) {
+        tries += 1;
+        await ended;
+        return present(resource, events);
+      },
+    });
+    await addEvents(1);
+    await until(() => tries === 1, { what: "the presenting" });
+
+    for (let second = 0; second < 8; second += 1) {
+      scene.skewMs += 1_000;
+      await scene.untilTurns(2);
+    }
+    end();
+    await untilPublished(1);
+
+    expect([tries, scene.lines.filter(({ event }) => event === "relay.stranded")]).to.deep.equal([1, []]);
+  });
+
   it("goes on with what its reads leave over while a later read of the whole outbox takes too long", async () => {
     let [reads, slow] = [0, 0];
     start({
