@@ -30,12 +30,17 @@ export interface PresentedEvent {
   readonly previous?: unknown;
 }
 
-interface ReadyEvent {
+interface SentEvent {
   readonly event: OutboxEvent;
-  /** Undefined when the event is too large for a message. */
-  readonly message: OutgoingMessage | undefined;
-  readonly bytes: number;
+  readonly message: OutgoingMessage;
   readonly span: Span;
+}
+
+/** Room in flight, which large messages may use up. */
+export interface Room {
+  /** Returns whether there is room for the message of an event. */
+  has(event: OutboxEvent): boolean;
+  take(event: OutboxEvent, bytes: number): void;
 }
 
 /** Ids of the events that were not published. */
@@ -44,22 +49,59 @@ export interface Unpublished {
   readonly tooLarge: readonly string[];
   /** Not confirmed by the broker. */
   readonly unconfirmed: readonly string[];
+  /** Without room: not tried. */
+  readonly left: readonly OutboxEvent[];
 }
 
-/** Publishes events of one resource to the exchange `svc.events`. */
+/** Bytes of the messages that are made before they are published. */
+const portionBytes = 1024 ** 2;
+
+/**
+ * Publishes events of one resource to the exchange `svc.events`, in portions, so that few messages
+ * are in memory at once. The first event needs no room.
+ */
 export async function publishEvents(
-  options: PublishOptions,
+  options: PublishOptions & { readonly room: Room },
   resource: string,
   presented: readonly PresentedEvent[],
 ): Promise<Unpublished> {
-  const { broker, metrics } = options;
-  const all = presented.map((one) => toReady(options, one));
-  const ready = all.flatMap(({ message, ...rest }) => (message === undefined ? [] : [{ ...rest, message }]));
-  const tooLarge = all.filter(({ message }) => message === undefined);
-  for (const { event, bytes, span } of tooLarge) {
-    span.end("too_large");
-    refuseTooLarge(options, event, bytes);
+  const { room } = options;
+  const tooLarge: string[] = [];
+  const unconfirmed: string[] = [];
+  const left: OutboxEvent[] = [];
+  let portion: SentEvent[] = [];
+  let size = 0;
+  for (const [index, one] of presented.entries()) {
+    const { event } = one;
+    if (index > 0 && !room.has(event)) {
+      left.push(event);
+      continue;
+    }
+    const { message, bytes, span } = toReady(options, one);
+    if (message === undefined) {
+      span.end("too_large");
+      refuseTooLarge(options, event, bytes);
+      tooLarge.push(event.id);
+      continue;
+    }
+    room.take(event, bytes);
+    portion.push({ event, span, message });
+    size += bytes;
+    if (size < portionBytes) continue;
+    unconfirmed.push(...(await publishPortion(options, resource, portion)));
+    [portion, size] = [[], 0];
   }
+  unconfirmed.push(...(await publishPortion(options, resource, portion)));
+  return { tooLarge, unconfirmed, left };
+}
+
+/** Publishes messages together. Returns the ids of the unconfirmed events. */
+async function publishPortion(
+  options: PublishOptions,
+  resource: string,
+  ready: readonly SentEvent[],
+): Promise<readonly string[]> {
+  const { broker, metrics } = options;
   const outcomes = await broker.publish(ready.map(({ message }) => message));
   let reason: string | undefined;
   const unconfirmed = ready.flatMap(({ event, span }, index) => {
@@ -74,7 +116,7 @@ export async function publishEvents(
     return [event];
   });
   if (unconfirmed.length > 0) reportUnconfirmed(options, resource, unconfirmed, reason);
-  return { tooLarge: tooLarge.map(({ event }) => event.id), unconfirmed: unconfirmed.map(({ id }) => id) };
+  return unconfirmed.map(({ id }) => id);
 }
 
 /** Begins the span of an event's publish, in the writer's trace or in a new one. */
@@ -99,7 +141,11 @@ function beginPublish(tracing: Tracing, { uuid, resource, trigger, traceparent }
 function toReady(
   { tracing = noTracing, seal }: PublishOptions,
   { event, data, previous }: PresentedEvent,
-): ReadyEvent {
+): Omit<SentEvent, "message"> & {
+  /** Undefined when the event is too large for a message. */
+  readonly message: OutgoingMessage | undefined;
+  readonly bytes: number;
+} {
   const span = beginPublish(tracing, event);
   const json = JSON.stringify(data ?? null);
   const old = previous === undefined ? undefined : JSON.stringify(previous);

@@ -31,6 +31,13 @@ export interface PublishWindow {
    */
   roomOf(resource: string): number;
   enter(event: WindowedEvent & { readonly isLeftOver?: boolean }): void;
+  /**
+   * Returns whether an event in flight may have a message: its holder leaves as much room as it has
+   * itself. A message may be a thousand times as large as the record.
+   */
+  hasRoomFor(id: string): boolean;
+  /** Notes the size of an event's message, which counts from now on. */
+  resize(id: string, bytes: number): void;
   /** Notes that the broker has been given the events: only from now on can it lose them. */
   sent(ids: readonly string[]): void;
   leave(id: string): void;
@@ -70,12 +77,21 @@ const mostBytes = 4 * 1024 ** 2;
 const catchUpBelow = { events: mostEvents / 20, bytes: mostBytes / 8 };
 /** Room of each costly resource, however many there are. */
 const leastOwnEvents = 10;
+const mostOwnBytes = mostBytes / 4;
 /**
  * How long an event must have left the outbox to be removed from the window. A crash of the
  * database can bring it back, because the commit that removed it may not be on disk. Without
  * `synchronous_commit`, it is on disk after three times `wal_writer_delay`, 0.6 s.
  */
 const sureAfterMs = 2_000;
+
+interface State {
+  readonly inFlight: Map<string, Entry>;
+  /** Events that have left the outbox, for `sureAfterMs`. */
+  readonly gone: Map<string, Entry>;
+  readonly parts: Parts;
+  readonly now: () => number;
+}
 
 /**
  * @param costly Names of the resources whose events may take long at the fan-out.
@@ -88,26 +104,11 @@ export function createPublishWindow({
   readonly costly: readonly string[];
   readonly now: () => number;
 }): PublishWindow {
-  const inFlight = new Map<string, Entry>();
-  /** Events that have left the outbox, for `sureAfterMs`. */
-  const gone = new Map<string, Entry>();
+  const parts = createParts(costly);
+  const state: State = { inFlight: new Map(), gone: new Map(), parts, now };
+  const { inFlight, gone } = state;
+  const { shared, leftOver, own, used, roomOf } = parts;
   const entryOf = (id: string): Entry | undefined => inFlight.get(id) ?? gone.get(id);
-  const { shared, leftOver, own, used, roomOf, countIn } = createParts(costly);
-
-  function leave(id: string): void {
-    const entry = inFlight.get(id);
-    if (entry !== undefined) countIn(entry, -1);
-    inFlight.delete(id);
-    gone.delete(id);
-  }
-
-  function noteOne(id: string, entry: Entry, isWaiting: boolean): void {
-    if (isWaiting === inFlight.has(id)) return;
-    leave(id);
-    (isWaiting ? inFlight : gone).set(id, { ...entry, goneSinceMs: isWaiting ? Infinity : now() });
-    if (isWaiting) countIn(entry, 1);
-  }
-
   return {
     has: (id) => entryOf(id) !== undefined,
     get: (id) => entryOf(id)?.event,
@@ -121,34 +122,27 @@ export function createPublishWindow({
     },
     hasRoom: () => shared.count < mostEvents && shared.bytes < mostBytes,
     hasRoomToCatchUp: () => leftOver.count < catchUpBelow.events && leftOver.bytes < catchUpBelow.bytes,
-    shares() {
-      return {
-        used,
-        free: { events: mostEvents - shared.count, bytes: mostBytes - shared.bytes },
-        catchUpBelow,
-      };
-    },
+    shares: () => ({
+      used,
+      free: { events: mostEvents - shared.count, bytes: mostBytes - shared.bytes },
+      catchUpBelow,
+    }),
     roomOf,
-    enter({ id, uuid, transaction, resource, ownerId, bytes: size, isLeftOver = false }) {
-      leave(id);
-      const event = { id, uuid, transaction, resource, ownerId, bytes: size };
-      const times = { sentAtMs: Infinity, goneSinceMs: Infinity };
-      const entry = { event, transaction: BigInt(transaction), isLeftOver, ...times };
-      inFlight.set(id, entry);
-      countIn(entry, 1);
-    },
+    enter: (event) => enter(state, event),
+    hasRoomFor: (id) => hasRoomFor(state, id),
+    resize: (id, bytes) => resize(state, id, bytes),
     sent(ids) {
       for (const entry of ids.map(entryOf)) if (entry !== undefined) entry.sentAtMs = now();
     },
-    leave,
+    leave: (id) => leave(state, id),
     note(asked, waiting) {
       const left: string[] = [];
       for (const id of asked) {
         const entry = entryOf(id);
         if (entry === undefined) continue;
-        noteOne(id, entry, waiting.has(id));
+        noteOne(state, entry, waiting.has(id));
         if (waiting.has(id) || now() - entry.goneSinceMs <= sureAfterMs) continue;
-        leave(id);
+        leave(state, id);
         left.push(id);
       }
       return left;
@@ -158,6 +152,60 @@ export function createPublishWindow({
         .filter(([, { event, sentAtMs }]) => now() - sentAtMs > (own.has(event.resource) ? costlyMs : ms))
         .map(([id]) => id),
   };
+}
+
+function enter(
+  state: State,
+  {
+    id,
+    uuid,
+    transaction,
+    resource,
+    ownerId,
+    bytes,
+    isLeftOver = false,
+  }: Parameters<PublishWindow["enter"]>[0],
+): void {
+  leave(state, id);
+  const event = { id, uuid, transaction, resource, ownerId, bytes };
+  const times = { sentAtMs: Infinity, goneSinceMs: Infinity };
+  const entry = { event, transaction: BigInt(transaction), isLeftOver, ...times };
+  state.inFlight.set(id, entry);
+  state.parts.countIn(entry, 1);
+}
+
+function leave({ inFlight, gone, parts }: State, id: string): void {
+  const entry = inFlight.get(id);
+  if (entry !== undefined) parts.countIn(entry, -1);
+  inFlight.delete(id);
+  gone.delete(id);
+}
+
+function hasRoomFor({ inFlight, parts: { shared, own, used } }: State, id: string): boolean {
+  const event = inFlight.get(id)?.event;
+  if (event === undefined) return false;
+  const part = own.get(event.resource);
+  if (part !== undefined) return part.bytes < mostOwnBytes;
+  return (used.get(holderOf(event))?.bytes ?? 0) < mostBytes - shared.bytes;
+}
+
+function resize({ inFlight, parts: { countIn } }: State, id: string, bytes: number): void {
+  const entry = inFlight.get(id);
+  if (entry === undefined) return;
+  countIn(entry, -1);
+  const resized = { ...entry, event: { ...entry.event, bytes } };
+  inFlight.set(id, resized);
+  countIn(resized, 1);
+}
+
+/** Notes whether an event is in the outbox. */
+function noteOne(state: State, entry: Entry, isWaiting: boolean): void {
+  const { inFlight, gone, parts, now } = state;
+  const { id } = entry.event;
+  if (isWaiting === inFlight.has(id)) return;
+  leave(state, id);
+  (isWaiting ? inFlight : gone).set(id, { ...entry, goneSinceMs: isWaiting ? Infinity : now() });
+  if (isWaiting) parts.countIn(entry, 1);
 }
 
 interface Parts {
@@ -187,7 +235,7 @@ function createParts(costly: readonly string[]): Parts {
       const part = own.get(resource);
       if (part === undefined) return Infinity;
       // Opens only when half is free, because each read scans more events than it may take.
-      const isOpen = part.count <= mostOwn / 2 && part.bytes < mostBytes / 4;
+      const isOpen = part.count <= mostOwn / 2 && part.bytes < mostOwnBytes;
       return isOpen ? mostOwn - part.count : 0;
     },
     countIn({ event, isLeftOver }, direction) {

@@ -2,8 +2,12 @@ import { resultTooLargeCode } from "../db/result-limit.ts";
 import { codeOf, messageOf } from "../kit/errors.ts";
 import type { Presented, PresentedAll } from "./event-presenter.ts";
 import type { FoundEvent, OutboxEvent } from "./outbox.ts";
-import { publishEvents, refuseTooLarge, uuidsOf, type PresentedEvent } from "./publish-events.ts";
+import { publishEvents, refuseTooLarge, uuidsOf, type PresentedEvent, type Room } from "./publish-events.ts";
 import {
+  fitting,
+  giveBack,
+  mostBytesRead,
+  noteBytes,
   now,
   restResource,
   retryLater,
@@ -38,17 +42,22 @@ export function startPublishing(
     refuseTooLarge(options, event, event.bytes);
     retryLater(state, event.id, { isLasting: true });
   }
-  const events = found.filter((event): event is OutboxEvent => event.snapshot !== null);
-  if (events.length === 0) return Promise.resolve();
+  const readable = found.filter((event): event is OutboxEvent => event.snapshot !== null);
+  if (readable.length === 0) return Promise.resolve();
+  let events = isProbe ? readable : fitting(state, readable);
+  for (const event of readable) if (!events.includes(event)) leaveToLater(state, event, isRetry);
   // A slow retry must not keep the relay from what is new.
   if (!isRetry) busy.add(resource);
-  const alone = (): Promise<PresentedAll> => presentAlone(options, resource, events);
   const presenting = (
     isProbe
-      ? alone()
+      ? presentAlone(options, resource, events)
       : options.present(resource, events).catch((error: unknown) => {
-          if (codeOf(error) === resultTooLargeCode) return alone();
-          throw error;
+          if (codeOf(error) !== resultTooLargeCode) throw error;
+          // From now on, the holder's events are presented one by one.
+          for (const event of events) noteBytes(state, event, 2 * mostBytesRead);
+          for (const event of events.slice(1)) leaveToLater(state, event, isRetry);
+          events = events.slice(0, 1);
+          return presentAlone(options, resource, events);
         })
   ).finally(() => isRetry || busy.delete(resource));
   const done = presenting
@@ -60,6 +69,13 @@ export function startPublishing(
     .finally(() => underWay.delete(done));
   underWay.add(done);
   return presenting.catch(() => undefined);
+}
+
+/** Leaves an event to a later read, or, one that had failed, to the next retry. */
+function leaveToLater(state: RelayState, event: OutboxEvent, isRetry: boolean): void {
+  if (!isRetry) return giveBack(state, event);
+  state.window.leave(event.id);
+  state.failed.giveBack(event.id);
 }
 
 /**
@@ -129,7 +145,9 @@ async function publish(state: RelayState, group: Group): Promise<void> {
     return answer?.kind === "presented" ? [{ event, data: answer.data, previous: answer.previous }] : [];
   });
   const wanted = await stillWaiting(state, ready, group.readAtMs);
-  const { tooLarge, unconfirmed } = await publishEvents(state.options, resource, wanted);
+  const options = { ...state.options, room: roomIn(state) };
+  const { tooLarge, unconfirmed, left } = await publishEvents(options, resource, wanted);
+  for (const event of left) giveBack(state, event);
   state.window.sent(wanted.map(({ event }) => event.id));
   for (const id of unconfirmed) retryLater(state, id, { isOnWay: true });
   for (const id of tooLarge) retryLater(state, id, { isLasting: true });
@@ -138,13 +156,23 @@ async function publish(state: RelayState, group: Group): Promise<void> {
       event: "relay.turn",
       resource,
       read: events.length,
-      published: wanted.length - tooLarge.length - unconfirmed.length,
+      published: wanted.length - tooLarge.length - unconfirmed.length - left.length,
       eventUuids: uuidsOf(events),
       oldestAgeMs: Date.now() - Date.parse(events[0]?.timestamp ?? ""),
       publishMs: Math.round(now() - startedAt),
     },
     "relay turn",
   );
+}
+
+function roomIn(state: RelayState): Room {
+  return {
+    has: ({ id }) => state.window.hasRoomFor(id),
+    take(event, bytes) {
+      state.window.resize(event.id, bytes);
+      noteBytes(state, event, bytes);
+    },
+  };
 }
 
 /**

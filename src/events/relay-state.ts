@@ -1,8 +1,9 @@
 import type { Broker } from "../broker/broker.ts";
 import { createFailedEvents, type FailedEvents } from "./failed-events.ts";
+import { setBounded } from "../kit/bounded-map.ts";
 import { createAlarm, type Alarm } from "../kit/worker.ts";
 import { createOutboxCursor, type OutboxCursor } from "./outbox-cursor.ts";
-import { positionOf, type Outbox, type OutboxEvent, type Share } from "./outbox.ts";
+import { holderOf, positionOf, type Outbox, type OutboxEvent, type Share } from "./outbox.ts";
 import type { PresentedAll } from "./event-presenter.ts";
 import type { PublishOptions } from "./publish-events.ts";
 import { createPublishWindow, type PublishWindow } from "./publish-window.ts";
@@ -41,6 +42,8 @@ export interface RelayState {
   /** Resources whose events are being presented. */
   readonly busy: Set<string>;
   readonly underWay: Set<Promise<void>>;
+  /** About how many bytes a message has, by resource and holder. */
+  readonly likelyBytes: Map<string, number>;
   /** Sessions of PostgreSQL that have answered reads. */
   readonly sessions: Set<string>;
   cursor: OutboxCursor;
@@ -68,6 +71,11 @@ export interface RelayState {
 }
 
 const longestPauseMs = 300_000;
+/**
+ * Most bytes of one read, because an event is in memory as text, record, JSON and message at once.
+ */
+export const mostBytesRead = 1024 ** 2;
+const mostSizes = 10_000;
 /** Most events of a resource that its tries leave out. */
 const mostTried = 10_000;
 /**
@@ -90,6 +98,7 @@ export function createRelayState(options: RelayOptions): RelayState {
     resting: createRestingResources({ longestPauseMs, now }),
     busy: new Set(),
     underWay: new Set(),
+    likelyBytes: new Map(),
     sessions: new Set(),
     cursor: createOutboxCursor(options.resources),
     share: undefined,
@@ -106,6 +115,29 @@ export function createRelayState(options: RelayOptions): RelayState {
     nextAloneMs: -Infinity,
     isBlindDue: true,
   };
+}
+
+/**
+ * Returns the first events of a resource whose messages probably have no more bytes than a read:
+ * related records may make one a thousand times as large as its own.
+ */
+export function fitting({ likelyBytes }: RelayState, events: readonly OutboxEvent[]): readonly OutboxEvent[] {
+  let bytes = 0;
+  return events.filter((event) => {
+    if (bytes >= mostBytesRead) return false;
+    bytes += likelyBytes.get(sizeKey(event)) ?? event.bytes;
+    return true;
+  });
+}
+
+/** Notes the size of a message, for those that the same holder will have of the resource. */
+export function noteBytes({ likelyBytes }: RelayState, event: OutboxEvent, bytes: number): void {
+  const before = likelyBytes.get(sizeKey(event)) ?? bytes;
+  setBounded(likelyBytes, [sizeKey(event), (before + bytes) / 2], mostSizes);
+}
+
+function sizeKey(event: OutboxEvent): string {
+  return `${event.resource} ${holderOf(event)}`;
 }
 
 /** Makes the next reads cover the whole outbox. Events in flight are recognised by their ids. */

@@ -11,6 +11,7 @@ import {
   createRelayState,
   giveBack,
   isNew,
+  mostBytesRead,
   now,
   readWhole,
   startOver,
@@ -33,10 +34,6 @@ const urgentCheckMs = 10;
  * Checks of a thousand events every 10 ms took 0.1 of a core of PostgreSQL, and 0.2 here.
  */
 const [idleCheckMs, idleFrom] = [100, 30];
-/**
- * Most bytes of one read, because an event is in memory as text, record, JSON and message at once.
- */
-const mostBytesRead = 1024 ** 2;
 /**
  * When the fan-out's queue is empty, an event still in the outbox after this time counts as lost.
  */

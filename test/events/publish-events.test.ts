@@ -40,6 +40,7 @@ describe("publishEvents", () => {
         seal: createSeal(Buffer.alloc(32, 1)),
         log: createMemoryLog().log,
         metrics: createMetrics().events,
+        room: { has: () => true, take: () => undefined },
       };
 
       const left = await publishEvents(options, "notes", [{ event, data, previous }]);
@@ -47,7 +48,11 @@ describe("publishEvents", () => {
       expect(sent.map(({ body }) => body.toString("utf8", body.length - published[0]!.length))).to.deep.equal(
         published,
       );
-      expect(left).to.deep.equal({ tooLarge: published.length === 0 ? ["1"] : [], unconfirmed: [] });
+      expect(left).to.deep.equal({
+        tooLarge: published.length === 0 ? ["1"] : [],
+        unconfirmed: [],
+        left: [],
+      });
     });
   }
 });

@@ -124,4 +124,22 @@ describe("createPublishWindow", () => {
 
     expect(window.olderThan(5_000, 60_000)).to.deep.equal(["2"]);
   });
+
+  it("counts the bytes of messages once they are known, and leaves as much room as a holder has", () => {
+    for (const id of ["1", "2", "3"]) enter(id);
+    enter("4", { resource: "papers" });
+    window.resize("1", 2 * mib - 30);
+    expect([window.hasRoomFor("2"), window.shares().free.bytes]).to.deep.equal([true, 2 * mib + 10]);
+    window.resize("2", 30);
+    expect([window.hasRoomFor("3"), window.hasRoomFor("4"), window.hasRoomFor("5")]).to.deep.equal([
+      false,
+      true,
+      false,
+    ]);
+    window.resize("4", mib);
+    expect([window.hasRoomFor("4"), window.roomOf("papers")]).to.deep.equal([false, 0]);
+
+    for (const id of ["1", "2", "3"]) window.leave(id);
+    expect([window.shares().free.bytes, window.shares().used.size]).to.deep.equal([4 * mib, 0]);
+  });
 });

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { ResultTooLargeError } from "../../src/db/result-limit.ts";
-import { present, useRelayScene } from "../support/relay-scene.ts";
+import { present, presented, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
 describe("createRelay, of large events that failed", () => {
@@ -33,6 +33,35 @@ describe("createRelay, of large events that failed", () => {
     );
 
     expect(most).to.equal(4);
+  });
+
+  it("has few megabytes in flight of messages that are larger than their records, and leaves room for another owner", async () => {
+    const text = "x".repeat(500_000);
+    const bytes = (): number => scene.broker.published.reduce((sum, { body }) => sum + body.length, 0);
+    await scene.addEvents(20, "notes", "1");
+    start({
+      batchSize: 70,
+      async present(_, events) {
+        const answers = events.map(({ ownerId }) => presented(ownerId === "1" ? text : "small"));
+        return { kind: "each", answers };
+      },
+    });
+    await untilPublished(4);
+    await scene.untilTurns(20);
+    expect(bytes()).to.be.within(2_000_000, 4 * 1024 ** 2);
+
+    await scene.work.addEvent({ ownerId: "2", recordId: "theirs" });
+    await until(() => scene.published().includes("theirs"), { what: "the event of another" });
+    await fanOut();
+
+    await until(
+      async () => {
+        scene.skewMs += 100;
+        return (await scene.work.outbox()).length === 0;
+      },
+      { what: "all of them", timeoutMs: 30_000 },
+    );
+    expect(new Set(scene.published()).size).to.equal(21);
   });
 
   it("leaves out an event whose rows are larger as text than a connection may read, and publishes the others", async () => {
