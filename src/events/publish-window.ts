@@ -52,6 +52,12 @@ export interface PublishWindow {
    * @param costlyMs The same time for events of costly resources.
    */
   olderThan(ms: number, costlyMs: number): readonly string[];
+  /**
+   * Returns the ids of events in the outbox that a later one has overtaken. It was sent this much
+   * later, and has left the outbox, although the queue is in order. Each costly resource has turns
+   * of its own.
+   */
+  overtaken(ms: number): readonly string[];
 }
 
 interface Entry {
@@ -89,6 +95,8 @@ interface State {
   readonly inFlight: Map<string, Entry>;
   /** Events that have left the outbox, for `sureAfterMs`. */
   readonly gone: Map<string, Entry>;
+  /** When the last of the events that have left the outbox was sent, by `turnsOf`. */
+  readonly arrivedSentAtMs: Map<string, number>;
   readonly parts: Parts;
   readonly now: () => number;
 }
@@ -105,7 +113,7 @@ export function createPublishWindow({
   readonly now: () => number;
 }): PublishWindow {
   const parts = createParts(costly);
-  const state: State = { inFlight: new Map(), gone: new Map(), parts, now };
+  const state: State = { inFlight: new Map(), gone: new Map(), arrivedSentAtMs: new Map(), parts, now };
   const { inFlight, gone } = state;
   const { shared, leftOver, own, used, roomOf } = parts;
   const entryOf = (id: string): Entry | undefined => inFlight.get(id) ?? gone.get(id);
@@ -151,6 +159,7 @@ export function createPublishWindow({
       [...inFlight]
         .filter(([, { event, sentAtMs }]) => now() - sentAtMs > (own.has(event.resource) ? costlyMs : ms))
         .map(([id]) => id),
+    overtaken: (ms) => overtaken(state, ms),
   };
 }
 
@@ -204,8 +213,28 @@ function noteOne(state: State, entry: Entry, isWaiting: boolean): void {
   const { id } = entry.event;
   if (isWaiting === inFlight.has(id)) return;
   leave(state, id);
+  if (!isWaiting) noteArrived(state, entry);
   (isWaiting ? inFlight : gone).set(id, { ...entry, goneSinceMs: isWaiting ? Infinity : now() });
   if (isWaiting) parts.countIn(entry, 1);
+}
+
+function noteArrived(state: State, { event, sentAtMs }: Entry): void {
+  const turns = turnsOf(state, event);
+  const before = state.arrivedSentAtMs.get(turns) ?? 0;
+  if (sentAtMs > before && sentAtMs < Infinity) state.arrivedSentAtMs.set(turns, sentAtMs);
+}
+
+function overtaken(state: State, ms: number): readonly string[] {
+  return [...state.inFlight]
+    .filter(([, { event, sentAtMs }]) => {
+      return (state.arrivedSentAtMs.get(turnsOf(state, event)) ?? 0) - sentAtMs > ms;
+    })
+    .map(([id]) => id);
+}
+
+/** Returns in whose turns an event is fanned out: of its costly resource, or of all others. */
+function turnsOf({ parts: { own } }: State, { resource }: WindowedEvent): string {
+  return own.has(resource) ? resource : "";
 }
 
 interface Parts {

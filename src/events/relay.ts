@@ -38,6 +38,11 @@ const [idleCheckMs, idleFrom] = [100, 30];
  * When the fan-out's queue is empty, an event still in the outbox after this time counts as lost.
  */
 const lostAfterMs = 5_000;
+/**
+ * With messages in the queue, an event counts as lost once a much later one is fanned out: one sent
+ * this many times `requeueAfterMs` after it. The turns of owners at the fan-out take less.
+ */
+const overtakenAfter = 10;
 const unknownEveryMs = 300_000;
 const strandedEveryMs = 60_000;
 /** From this time on, a rest follows the retry of a single event that took it. */
@@ -153,10 +158,11 @@ async function check(state: RelayState): Promise<void> {
   state.nextDepthMs = now() + checkMs;
   const depth = await broker.depth(queues.fanout);
   // An event of a costly resource may wait for its turn at the fan-out, outside every queue.
-  const lost = window.olderThan(depth === 0 ? lostAfterMs : requeueAfterMs, requeueAfterMs);
-  // When the queue holds at least as many messages, no dispatcher takes them: more would only use
-  // memory.
-  if (lost.length === 0 || depth >= lost.length) return;
+  const missing = window.olderThan(depth === 0 ? lostAfterMs : requeueAfterMs, requeueAfterMs);
+  // When the queue holds at least as many messages, the events may be among them. More messages
+  // would only use memory. Under a lasting load, the queue always holds as many.
+  const lost = depth < missing.length ? missing : window.overtaken(overtakenAfter * requeueAfterMs);
+  if (lost.length === 0) return;
   state.stranded += lost.length;
   metrics.republished(lost.length);
   for (const id of lost) retryLater(state, id, { isOnWay: true });

@@ -142,4 +142,17 @@ describe("createPublishWindow", () => {
     for (const id of ["1", "2", "3"]) window.leave(id);
     expect([window.shares().free.bytes, window.shares().used.size]).to.deep.equal([4 * mib, 0]);
   });
+
+  it("tells those that a later one has overtaken, which says nothing of a costly resource", () => {
+    for (const id of ["1", "3", "4"]) enter(id);
+    enter("2", { resource: "papers" });
+    window.sent(["1", "2", "3"]);
+    nowMs += 10;
+    window.sent(["4"]);
+    note("3", false);
+    expect(window.overtaken(9)).to.deep.equal([]);
+    note("4", false);
+
+    expect([window.overtaken(9), window.overtaken(10)]).to.deep.equal([["1"], []]);
+  });
 });

@@ -1,9 +1,10 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { expect } from "chai";
+import { queues } from "../../src/broker/topology.ts";
 import { ResultTooLargeError } from "../../src/db/result-limit.ts";
 import type { Scan } from "../../src/events/outbox-cursor.ts";
 import type { Outbox } from "../../src/events/outbox.ts";
-import { numbers, present, useRelayScene } from "../support/relay-scene.ts";
+import { never, numbers, present, requeueAfterMs, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
 type Reading = Parameters<Outbox["read"]>[0];
@@ -61,6 +62,33 @@ describe("createRelay", () => {
     await scene.work.addEvent({ recordId: "new" });
     await untilPublished(1);
     expect(published()).to.deep.equal(["new"]);
+  });
+
+  it("publishes a lost event again once another is fanned out that came much later, however full the queue is", async () => {
+    await scene.broker.consume({
+      queue: queues.fanout,
+      prefetch: 100,
+      onMessage(message) {
+        if (published().length === 1) return message.ack();
+        const id = message.headers["x-svc-id"];
+        void scene.core.sql("DELETE FROM svc.outbox WHERE event_id = $1", [id]).then(() => message.ack());
+      },
+    });
+    start({ broker: { ...scene.broker, depth: async () => 1_000 } });
+    await scene.work.addEvent({ recordId: "lost" });
+    await untilPublished(1);
+    scene.skewMs += 11 * requeueAfterMs;
+    await scene.untilTurns(5);
+    expect(published()).to.deep.equal(["lost"]);
+
+    await scene.work.addEvent({ recordId: "later" });
+    await untilPublished(2);
+    await until(() => (scene.skewMs += 100) > 0 && published().length === 3, {
+      what: "the lost one",
+      timeoutMs: never,
+    });
+
+    expect(published()).to.deep.equal(["lost", "later", "lost"]);
   });
 
   it("takes no event for lost while it is being presented, which may take minutes", async () => {
