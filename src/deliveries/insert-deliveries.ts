@@ -120,8 +120,8 @@ const insertText = (isComplete: boolean): string => `
     ON CONFLICT (event_id, subscription_id, (CASE trigger_kind WHEN 'automatic' THEN 0 ELSE id END)) DO NOTHING
     RETURNING id
   ), flight AS (
-    INSERT INTO svc.flights (delivery_ids, ends_at)
-    SELECT array_agg(id), now() + $13 * interval '1 millisecond' FROM fresh JOIN inserted USING (id) WHERE is_taken HAVING count(*) > 0
+    INSERT INTO svc.flights (id, delivery_ids, ends_at)
+    SELECT $19::uuid, array_agg(id), now() + $13 * interval '1 millisecond' FROM fresh JOIN inserted USING (id) WHERE is_taken HAVING count(*) > 0
     RETURNING id
   ), parked AS (
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, is_retry)
@@ -147,10 +147,13 @@ const insertSomeText = insertText(false);
 /**
  * Writes the deliveries of events, and takes the events out of the outbox in the same commit.
  * Events that are no longer in the outbox get no deliveries.
+ *
+ * @param flightId Id of the flight of the deliveries that are taken.
  */
 export async function insertDeliveries(
   sql: Sql,
   { events, deliveries, isComplete, flightMs, knownAt }: Insertion,
+  flightId: string,
 ): Promise<Inserted> {
   const rows = await sql<InsertedRow>(isComplete ? insertAllText : insertSomeText, [
     events.map(({ id }) => id),
@@ -171,6 +174,7 @@ export async function insertDeliveries(
     deliveries.map(({ hasPrevious }) => (hasPrevious === true ? true : null)),
     knownAt?.snapshot ?? null,
     knownAt?.readAtMs ?? null,
+    flightId,
   ]);
   return {
     isStale: rows[0]?.isStale === true,

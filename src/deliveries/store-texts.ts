@@ -17,17 +17,22 @@ const fromQueue = {
  * which were put back by mistake.
  *
  * @param ctes The last one is `found`, with the column `place`: the `ctid` of a row that is locked.
+ * @param flightId SQL expression of the flight's id.
  * @param from How the deliveries are removed from where they wait, and their possible statuses
  *   there.
  */
-const takeText = (ctes: string, flightMs: string, { gone, statuses } = fromQueue): string => `
+const takeText = (
+  ctes: string,
+  { flightId, flightMs }: { readonly flightId: string; readonly flightMs: string },
+  { gone, statuses } = fromQueue,
+): string => `
   WITH ${ctes}, gone AS (${gone}
   ), taken AS MATERIALIZED (
     SELECT delivery.*, gone.is_hurried FROM gone JOIN svc.deliveries AS delivery ON delivery.id = gone.delivery_id
     WHERE delivery.status IN (${statuses})
   ), flight AS (
-    INSERT INTO svc.flights (delivery_ids, ends_at)
-    SELECT array_agg(id), now() + ${flightMs} * interval '1 millisecond' FROM taken HAVING count(*) > 0
+    INSERT INTO svc.flights (id, delivery_ids, ends_at)
+    SELECT ${flightId}, array_agg(id), now() + ${flightMs} * interval '1 millisecond' FROM taken HAVING count(*) > 0
     RETURNING id
   )
   SELECT removed.count AS removed, flight.id AS "flightId", taken.id, taken.uuid, taken.event_id AS "eventId", taken.event_uuid AS "eventUuid",
@@ -66,7 +71,7 @@ const dueText = (direction: "ASC" | "DESC", limit: string): string => `SELECT pl
 export const takeDueText = takeText(
   `found AS MATERIALIZED (
     ${dueText("ASC", "$1::int - $1::int / 2")} UNION ALL ${dueText("DESC", "$1::int / 2")})`,
-  "$2",
+  { flightId: "$5::uuid", flightMs: "$2" },
 );
 
 export const takeParkedText = takeText(
@@ -81,7 +86,7 @@ export const takeParkedText = takeText(
         SELECT ctid AS place FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = wanted.subscription_id
         ORDER BY delivery_id DESC LIMIT wanted.newest FOR UPDATE SKIP LOCKED) AS newest
     ) AS picked)`,
-  "$4",
+  { flightId: "$5::uuid", flightMs: "$4" },
 );
 
 /** Deliveries of replays that a subscription sends at the same time. */
@@ -125,7 +130,7 @@ export const takeHeldText = takeText(
       WHERE number <= $4 AND (number = 1 OR is_of_replays)))
     FOR UPDATE SKIP LOCKED
   )`,
-  "$3",
+  { flightId: "gen_random_uuid()", flightMs: "$3" },
   {
     statuses: "'held'",
     gone: `
@@ -276,11 +281,12 @@ export const putBackText = `
   SELECT ${withoutDiskWait}`;
 
 // A flight that ends an hour later than a new one dates from before the database's clock was set
-// back. It counts as overdue.
+// back. It counts as overdue, and so do those of statements without an answer.
 export const endFlightsText = `
   WITH over AS MATERIALIZED (
     SELECT id FROM svc.flights
     WHERE ends_at < now() + $2 * interval '1 millisecond' OR ends_at > now() + $3 * interval '1 millisecond' + interval '1 hour'
+      OR id = ANY($4::uuid[])
     ORDER BY id LIMIT $1 FOR UPDATE SKIP LOCKED
   ), ${endedText("ARRAY(SELECT id FROM over)")}, due AS (
     INSERT INTO svc.delivery_queue (delivery_id, subscription_id, user_id, due_at, is_retry) ${leftOverText("SELECT NULL::bigint")}

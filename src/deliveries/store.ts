@@ -1,4 +1,6 @@
-import { getRow, type Sql } from "../db/sql.ts";
+import { randomUUID } from "node:crypto";
+import type { Sql } from "../db/sql.ts";
+import { isLost } from "../db/statement-batch.ts";
 import type { EventKind } from "../events/event.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { insertDeliveries, type Inserted, type Insertion } from "./insert-deliveries.ts";
@@ -109,8 +111,9 @@ export interface DeliveryStore {
     readonly endedFlights: readonly string[];
   }): Promise<void>;
   /**
-   * Makes the deliveries of overdue flights due, because the process that took them has died.
-   * Returns their number.
+   * Makes the deliveries of overdue flights due, because the process that took them has died. So
+   * are those that this process may have taken, by statements that were not answered. Returns their
+   * number.
    */
   endOverdueFlights(options: { readonly limit: number; readonly flightMs: number }): Promise<number>;
   /**
@@ -142,21 +145,57 @@ export interface DeliveryStore {
   markDeadLettered(ids: readonly string[]): Promise<void>;
 }
 
-export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliveryStore {
+/** Statements that take deliveries into flights, and those that end the flights of others. */
+type Taking = Pick<
+  DeliveryStore,
+  "insert" | "takeDue" | "takeParked" | "endOverdueFlights" | "endAllFlights"
+>;
+
+function createTaking(sql: Sql): Taking {
+  /** Ids of flights that a commit without an answer may have begun. */
+  const unanswered = new Set<string>();
+  const inFlight = async <T>(take: (flightId: string) => Promise<T>): Promise<T> => {
+    const flightId = randomUUID();
+    try {
+      return await take(flightId);
+    } catch (error) {
+      if (isLost(error)) unanswered.add(flightId);
+      throw error;
+    }
+  };
   return {
-    insert: (insertion) => insertDeliveries(sql, insertion),
-    takeDue: async ({ limit, flightMs, sinceMs, except = [] }) =>
-      toTaken(await sql<TakenRow>(takeDueText, [limit, flightMs, sinceMs ?? null, [...except]])),
+    insert: (insertion) => inFlight((flightId) => insertDeliveries(sql, insertion, flightId)),
+    async takeDue({ limit, flightMs, sinceMs, except = [] }) {
+      const values = [limit, flightMs, sinceMs ?? null, [...except]];
+      return toTaken(await inFlight((flightId) => sql<TakenRow>(takeDueText, [...values, flightId])));
+    },
     async takeParked({ wanted, flightMs }) {
-      const rows = await sql<TakenRow>(takeParkedText, [
+      const values = [
         wanted.map(({ subscriptionId }) => subscriptionId),
         wanted.map(({ oldest }) => oldest),
         wanted.map(({ newest }) => newest),
         flightMs,
-      ]);
-      return toTaken(rows);
+      ];
+      return toTaken(await inFlight((flightId) => sql<TakenRow>(takeParkedText, [...values, flightId])));
     },
-    findParked: ({ after, limit }) => sql<WaitingSubscription>(findParkedText, [after, limit]),
+    async endOverdueFlights({ limit, flightMs }) {
+      const ids = [...unanswered];
+      const [row] = await sql<{ count: number }>(endFlightsText, [limit, 0, flightMs, ids]);
+      for (const id of ids) unanswered.delete(id);
+      return row?.count ?? 0;
+    },
+    async endAllFlights() {
+      await sql(endFlightsText, [2 ** 31 - 1, 10 * 365 * 24 * 3600 * 1000, 0, []]);
+    },
+  };
+}
+
+export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliveryStore {
+  return {
+    ...createTaking(sql),
+    async findParked({ after, limit }) {
+      return sql<WaitingSubscription>(findParkedText, [after, limit]);
+    },
     async dataOf(eventIds) {
       const rows = await sql<{ id: string } & Payload>(dataText, [eventIds]);
       return new Map(rows.map(({ id, data, previous }) => [id, { data, previous }]));
@@ -174,12 +213,6 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         endedFlights,
         returns.map(({ isHurried }) => (isHurried === true ? true : null)),
       ]);
-    },
-    async endOverdueFlights({ limit, flightMs }) {
-      return (await getRow<{ count: number }>(sql, endFlightsText, [limit, 0, flightMs])).count;
-    },
-    async endAllFlights() {
-      await sql(endFlightsText, [2 ** 31 - 1, 10 * 365 * 24 * 3600 * 1000, 0]);
     },
     async returnStrays({ after, limit, olderThanMs }) {
       const values = [after ?? null, limit, olderThanMs];

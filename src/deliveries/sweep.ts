@@ -196,7 +196,7 @@ async function tidy(state: State): Promise<void> {
   if (overdue > 0)
     log.warn(
       { event: "sweep.overdue", deliveries: overdue },
-      "deliveries of a process that died are due again",
+      "deliveries of a process that died, or of a commit without an answer, are due again",
     );
   await returnStrays(state);
   if (broker.isConnected()) startDeadLetters(state);

@@ -35,26 +35,34 @@ describe("createDeliveryStore", () => {
     expect(deliveries.map(({ hasPrevious }) => hasPrevious)).to.deep.equal([true, false]);
   });
 
-  it("keeps the error of the last attempt of one that is held after it", async () => {
-    const delivery = await scene.work.addDelivery(scene.subscription, { status: "retrying" });
-    const { flightId } = await takeDue();
-    const { uuid } = delivery;
-    const outcome = { id: String(delivery.id), uuid, status: "held", attemptsBefore: 1 } as const;
+  it("makes due at once what a commit took whose answer was lost", async () => {
+    const event = await scene.work.addEvent();
+    await scene.work.addDelivery(scene.subscription);
+    await scene.work.addDelivery(scene.subscription, { due: "parked" });
+    let isCut = true;
+    const cut: Sql = async (text, values) => {
+      const rows = await scene.core.sql(text, values);
+      if (isCut) throw new Error("Connection terminated unexpectedly");
+      return rows as never;
+    };
+    const store = createDeliveryStore({ sql: cut });
+    const wanted = [{ subscriptionId: scene.subscription.id, oldest: 1, newest: 0 }];
+    const events = [{ id: String(event.id), uuid: event.uuid, data: "{}" }];
+    const deliveries = [scene.newDelivery(event)];
+    for (const take of [
+      () => store.takeDue({ limit: 10, flightMs, sinceMs: undefined }),
+      () => store.takeParked({ wanted, flightMs }),
+      () => store.insert({ events, deliveries, isComplete: true, flightMs }),
+    ])
+      expect(await take().catch(({ message }: Error) => message)).to.match(/^Connection terminated/);
+    expect(await scene.work.flights()).to.have.length(3);
 
-    await scene.store.record({ outcomes: [outcome], endedFlights: [flightId ?? ""] });
+    isCut = false;
+    expect(await store.endOverdueFlights({ limit: 10, flightMs })).to.equal(3);
 
-    const stored = await scene.work.deliveryOf(delivery.id);
-    expect(stored).to.include({ status: "held", attempt: 1, lastError: "refused" });
-  });
-
-  it("buries an old row only with a delivery that shows it", async () => {
-    for (const hasPrevious of [true, false])
-      await scene.work.addDelivery(scene.subscription, { status: "failed", hasPrevious });
-    await scene.core.sql("UPDATE svc.event_data SET previous = '{}'");
-
-    const dead = await scene.store.findUndeadLettered({ after: "0", limit: 9, olderThanMs: -60_000 });
-
-    expect(dead.map(({ previous }) => previous)).to.deep.equal(["{}", null]);
+    expect(await scene.work.flights()).to.deep.equal([]);
+    expect((await takeDue()).deliveries).to.have.length(3);
+    expect(await store.endOverdueFlights({ limit: 10, flightMs })).to.equal(0);
   });
 
   const untilBlocked = (): Promise<unknown> =>
