@@ -159,17 +159,17 @@ export const findParkedText = `
   )
   SELECT ${waitingColumns} FROM ${waitingSources} ORDER BY found.subscription_id`;
 
+// A page at a time: all of 20,000 subscriptions took 640 ms on a busy machine, where 1,000 take 50.
 export const findOrphanedText = `
   WITH RECURSIVE waiting AS (
-    (SELECT subscription_id FROM svc.delivery_queue ORDER BY subscription_id LIMIT 1)
+    (SELECT subscription_id FROM svc.delivery_queue WHERE subscription_id > $1 ORDER BY subscription_id LIMIT 1)
     UNION ALL
     SELECT (SELECT next.subscription_id FROM svc.delivery_queue AS next
       WHERE next.subscription_id > waiting.subscription_id ORDER BY next.subscription_id LIMIT 1)
     FROM waiting WHERE waiting.subscription_id IS NOT NULL
   )
-  SELECT subscription_id AS id FROM waiting
-  WHERE subscription_id IS NOT NULL AND NOT EXISTS (SELECT FROM svc.subscriptions WHERE id = waiting.subscription_id)
-  LIMIT $1`;
+  SELECT subscription_id AS id, (SELECT id FROM svc.subscriptions WHERE id = waiting.subscription_id) IS NULL AS "isOrphaned"
+  FROM waiting WHERE subscription_id IS NOT NULL LIMIT $2`;
 
 export const dataText = `SELECT event_id AS id, data, previous FROM svc.event_data WHERE event_id = ANY($1::bigint[])`;
 

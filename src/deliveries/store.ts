@@ -134,8 +134,14 @@ export interface DeliveryStore {
   nextDueInMs(): Promise<number | undefined>;
   /** Cancels deliveries of a deleted subscription. Returns their number. */
   cancelOrphans(options: { readonly subscriptionId: number; readonly limit: number }): Promise<number>;
-  /** Returns the ids of deleted subscriptions that have deliveries in the queue. */
-  findOrphaned(limit: number): Promise<readonly number[]>;
+  /**
+   * Looks through a page of the subscriptions that have deliveries in the queue. Returns the ids of
+   * the deleted ones, and the last id of the page; undefined at the end.
+   */
+  findOrphaned(options: {
+    readonly after: number;
+    readonly limit: number;
+  }): Promise<{ readonly ids: readonly number[]; readonly last: number | undefined }>;
   /** Returns failed deliveries whose dead letter was not confirmed for `olderThanMs`, by id. */
   findUndeadLettered(options: {
     readonly after: string;
@@ -228,7 +234,18 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       return next?.ms;
     },
     async cancelOrphans({ subscriptionId, limit }) {
-      return (await getRow<{ count: number }>(sql, cancelText, [subscriptionId, limit])).count;
+      const [row] = await sql<{ count: number }>(cancelText, [subscriptionId, limit]);
+      return row?.count ?? 0;
+    },
+    async findOrphaned({ after, limit }) {
+      const rows = await sql<{ id: number; isOrphaned: boolean }>(findOrphanedText, [after, limit]);
+      return {
+        ids: rows.flatMap(({ id, isOrphaned }) => (isOrphaned ? [id] : [])),
+        last: rows.length === limit ? rows.at(-1)?.id : undefined,
+      };
+    },
+    async findUndeadLettered({ after, limit, olderThanMs }) {
+      return sql<DeadDelivery>(findUndeadLetteredText, [limit, olderThanMs, after]);
     },
     findOrphaned: async (limit) => (await sql<{ id: number }>(findOrphanedText, [limit])).map(({ id }) => id),
     findUndeadLettered: ({ after, limit, olderThanMs }) =>

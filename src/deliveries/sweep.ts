@@ -53,6 +53,8 @@ interface State {
   publishing: Promise<void> | undefined;
   /** Ids of deleted subscriptions whose deliveries are being cancelled. */
   orphaned: readonly number[];
+  /** Id of the subscription after which the next search for deleted ones begins. */
+  orphansAfter: number;
   tidiedAtMs: number;
   orphansAtMs: number;
   wholeAtMs: number;
@@ -75,6 +77,8 @@ const orphansEveryMs = 10_000;
 const mostDead = 4;
 /** Deliveries that one search for strays reads, in the order of their ids. */
 const strayPage = 5_000;
+/** Subscriptions that one search for deleted ones looks up, in the order of their ids. */
+const orphansPage = 1_000;
 
 const neverAborted = new AbortController().signal;
 
@@ -96,6 +100,7 @@ export function createSweep(options: SweepOptions): Sweep {
     deadAfter: "0",
     publishing: undefined,
     orphaned: [],
+    orphansAfter: 0,
     tidiedAtMs: -Infinity,
     orphansAtMs: -Infinity,
     wholeAtMs: -Infinity,
@@ -200,9 +205,11 @@ async function tidy(state: State): Promise<void> {
     );
   await returnStrays(state);
   if (broker.isConnected()) startDeadLetters(state);
-  if (now - state.orphansAtMs < orphansEveryMs) return;
-  state.orphansAtMs = now;
-  state.orphaned = await store.findOrphaned(batchSize);
+  if (state.orphaned.length > 0 || now - state.orphansAtMs < orphansEveryMs) return;
+  const { ids, last } = await store.findOrphaned({ after: state.orphansAfter, limit: orphansPage });
+  state.orphaned = ids;
+  state.orphansAfter = last ?? 0;
+  if (last === undefined) state.orphansAtMs = now;
 }
 
 /**

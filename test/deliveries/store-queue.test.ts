@@ -328,41 +328,6 @@ describe("createDeliveryStore", () => {
     });
   });
 
-  describe("cancelOrphans and findOrphaned", () => {
-    it("cancel what waits and what is in hand of a subscription that is gone, and nothing else", async () => {
-      const [inHand] = await addMany(1);
-      await takeDue();
-      const waiting = [
-        ...(await addMany(1, "parked")),
-        await scene.work.addDelivery(scene.subscription, { due: inSeconds(60) }),
-      ];
-      const finished = await scene.work.addDelivery(scene.subscription, { status: "delivered" });
-      const other = await scene.work.addDelivery(await scene.work.addSubscription());
-      await takeDue();
-      expect(await scene.store.findOrphaned(10)).to.deep.equal([]);
-      await scene.core.sql("DELETE FROM svc.subscriptions WHERE id = $1", [scene.subscription.id]);
-
-      expect(await scene.store.findOrphaned(10)).to.deep.equal([scene.subscription.id]);
-      expect(await scene.store.cancelOrphans({ subscriptionId: scene.subscription.id, limit: 1 })).to.equal(
-        1,
-      );
-      expect(await scene.store.cancelOrphans({ subscriptionId: scene.subscription.id, limit: 10 })).to.equal(
-        1,
-      );
-
-      for (const { id } of [inHand as DeliveryModel, ...waiting]) {
-        expect(await scene.work.deliveryOf(id)).to.include({
-          status: "cancelled",
-          lastError: "The subscription was deleted.",
-        });
-        expect(await scene.work.queued(id)).to.equal(null);
-      }
-      for (const { id, status } of [finished, other])
-        expect(await scene.work.deliveryOf(id)).to.include({ status });
-      expect(await scene.store.findOrphaned(10)).to.deep.equal([]);
-    });
-  });
-
   describe("findUndeadLettered", () => {
     it("finds failed deliveries of which no dead letter was confirmed in time, until one is", async () => {
       const failed = await scene.work.addDelivery(scene.subscription, {

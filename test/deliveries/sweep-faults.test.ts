@@ -28,6 +28,22 @@ describe("createSweep", () => {
     expect(await scene.broker.depth(queues.dead)).to.equal(1);
   });
 
+  it("looks for deleted subscriptions behind those that it has looked through", async () => {
+    const asked: number[] = [];
+    start({
+      store: {
+        ...scene.store,
+        async findOrphaned({ after }) {
+          asked.push(after);
+          return { ids: [], last: after < 20 ? after + 10 : undefined };
+        },
+      },
+    });
+    await until(() => asked.length >= 3, { what: "three pages" });
+
+    expect(asked.slice(0, 3)).to.deep.equal([0, 10, 20]);
+  });
+
   it("puts all back for a moment when no reader can be judged, and says why", async () => {
     const delivery = await scene.work.addDelivery(scene.subscription);
     const away = new Error("Connection terminated unexpectedly");

@@ -297,7 +297,13 @@ describe("createSweep", () => {
       return limit;
     };
 
-    start({ store: { ...scene.store, findOrphaned: async () => [1_000_000], cancelOrphans: endless } });
+    start({
+      store: {
+        ...scene.store,
+        findOrphaned: async () => ({ ids: [1_000_000], last: undefined }),
+        cancelOrphans: endless,
+      },
+    });
     await untilStarted(1);
     await until(() => portions > 2, { what: "further portions" });
 

@@ -170,8 +170,8 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
     {
       name: "findOrphaned",
       pool: "pool",
-      mostRead: 3 * subscriptions,
-      run: (sql) => createDeliveryStore({ sql }).findOrphaned(batch),
+      mostRead: 3 * batch,
+      run: (sql) => createDeliveryStore({ sql }).findOrphaned({ after: 0, limit: batch }),
     },
     {
       name: "findUndeadLettered",
