@@ -1,5 +1,6 @@
 import type { Configuration } from "./configuration.ts";
 import { createAdmission, type Admission } from "../deliveries/admission/admission.ts";
+import { longestWaitMs } from "../deliveries/attempt/decide.ts";
 import { createAttempts, flightMsOf, type Attempts } from "../deliveries/attempt/attempts.ts";
 import { createSender } from "../deliveries/attempt/send.ts";
 import { createFanOut, type FanOutOptions } from "../deliveries/fan-out.ts";
@@ -86,6 +87,11 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     metrics: metrics.deliveries,
     intervalMs: webhooks.sweepIntervalMs,
     requeueAfterMs: webhooks.requeueAfterMs,
+    // An unknown resource has the schedule of the settings.
+    longestWaitMs: longestWaitMs(
+      [...definitions.keys(), ""].flatMap((name) => shared.scheduleOf(name).backoffMs),
+      webhooks.jitter,
+    ),
   });
   const heldLane = createHeldLane({
     ...handing,

@@ -314,6 +314,19 @@ export const returnStraysText = `
   )
   SELECT (SELECT max(id) FROM page) AS last, (SELECT count(*) FROM back)::int AS count`;
 
+/**
+ * A delivery may wait an hour longer than any schedule says. It then dates from before the
+ * database's clock was set back, and is due.
+ */
+export const returnFarText = `
+  WITH far AS (
+    UPDATE svc.delivery_queue SET due_at = date_trunc('milliseconds', now()) WHERE ctid = ANY(ARRAY(
+      SELECT ctid FROM svc.delivery_queue WHERE due_at > now() + $1 * interval '1 millisecond' + interval '1 hour'
+      ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED))
+    RETURNING 1
+  )
+  SELECT count(*)::int AS count FROM far`;
+
 export const nextDueText = `
   SELECT (extract(epoch FROM due_at - now()) * 1000)::float8 AS ms
   FROM svc.delivery_queue WHERE due_at > now() ORDER BY due_at LIMIT 1`;

@@ -16,6 +16,7 @@ import {
   markDeadLetteredText,
   nextDueText,
   putBackText,
+  returnFarText,
   returnStraysText,
   takeDueText,
   takeParkedText,
@@ -130,6 +131,11 @@ export interface DeliveryStore {
     readonly limit: number;
     readonly olderThanMs: number;
   }): Promise<{ readonly last: string | undefined; readonly count: number }>;
+  /**
+   * Makes deliveries due that wait longer than any schedule has them wait: the database's clock was
+   * set back. Returns their number.
+   */
+  returnFar(options: { readonly longestWaitMs: number; readonly limit: number }): Promise<number>;
   /** Returns the time in ms until the next delivery is due; undefined when none is scheduled. */
   nextDueInMs(): Promise<number | undefined>;
   /** Cancels deliveries of a deleted subscription. Returns their number. */
@@ -228,6 +234,10 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         values,
       );
       return { last: last ?? undefined, count };
+    },
+    async returnFar({ longestWaitMs, limit }) {
+      const [row] = await sql<{ count: number }>(returnFarText, [longestWaitMs, limit]);
+      return row?.count ?? 0;
     },
     async nextDueInMs() {
       const [next] = await sql<{ ms: number }>(nextDueText);

@@ -34,6 +34,8 @@ export interface SweepOptions extends PlaceOptions {
   readonly intervalMs: number;
   /** Limit for the confirm of a dead letter. */
   readonly requeueAfterMs: number;
+  /** Longest wait of a delivery in the queue, by the schedules of all resources. */
+  readonly longestWaitMs: number;
 }
 
 interface State {
@@ -204,6 +206,7 @@ async function tidy(state: State): Promise<void> {
       "deliveries of a process that died, or of a commit without an answer, are due again",
     );
   await returnStrays(state);
+  await returnFar(state);
   if (broker.isConnected()) startDeadLetters(state);
   if (state.orphaned.length > 0 || now - state.orphansAtMs < orphansEveryMs) return;
   const { ids, last } = await store.findOrphaned({ after: state.orphansAfter, limit: orphansPage });
@@ -237,6 +240,17 @@ async function returnStrays(state: State): Promise<void> {
     log.error(
       { event: "sweep.strays", deliveries: count },
       "unfinished deliveries were neither in the queue nor in flight; they are due again",
+    );
+}
+
+/** Makes deliveries due whose time is out of reach, because the database's clock was set back. */
+async function returnFar({ options }: State): Promise<void> {
+  const { store, longestWaitMs, log } = options;
+  const count = await store.returnFar({ longestWaitMs, limit: batchSize });
+  if (count > 0)
+    log.warn(
+      { event: "sweep.far", deliveries: count },
+      "deliveries waited for longer than any schedule says, as after a clock that was set back; they are due now",
     );
 }
 

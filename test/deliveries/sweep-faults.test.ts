@@ -3,7 +3,7 @@ import { queues } from "../../src/broker/topology.ts";
 import { idsOf, never, useSweepScene } from "../support/sweep-scene.ts";
 import { until } from "../support/wait.ts";
 import { createRates } from "../../src/deliveries/admission/rates.ts";
-import { unlimited } from "../support/work.ts";
+import { inSeconds, unlimited } from "../support/work.ts";
 
 // Faults of the database between the take and the attempts, and what is missing there;
 // sweep.test.ts has the rest.
@@ -42,6 +42,19 @@ describe("createSweep", () => {
     await until(() => asked.length >= 3, { what: "three pages" });
 
     expect(asked.slice(0, 3)).to.deep.equal([0, 10, 20]);
+  });
+
+  it("attempts what waits for longer than any schedule says, after a clock that was set back", async () => {
+    const far = await scene.work.addDelivery(scene.subscription, { due: inSeconds(26 * 3_600) });
+    const late = inSeconds(24.5 * 3_600);
+    const other = await scene.work.addDelivery(scene.subscription, { due: late });
+
+    start();
+    await untilStarted(1);
+
+    expect(startedIds()).to.deep.equal(idsOf(far));
+    expect(scene.lines.find(({ event }) => event === "sweep.far")).to.include({ deliveries: 1 });
+    expect(await scene.work.queued(other.id)).to.deep.include({ dueAt: late });
   });
 
   it("puts all back for a moment when no reader can be judged, and says why", async () => {

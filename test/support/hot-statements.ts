@@ -155,6 +155,12 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       run: (sql) => createDeliveryStore({ sql }).endOverdueFlights({ limit: batch, flightMs: 60_000 }),
     },
     {
+      name: "returnFar",
+      pool: "dispatcher",
+      mostRead: 1,
+      run: (sql) => createDeliveryStore({ sql }).returnFar({ longestWaitMs: 86_400_000, limit: batch }),
+    },
+    {
       name: "nextDueInMs",
       pool: "pool",
       mostRead: 1,

@@ -56,6 +56,7 @@ export function useSweepScene(): SweepScene {
         metrics: createMetrics().deliveries,
         intervalMs: 5,
         requeueAfterMs: 60_000,
+        longestWaitMs: 24 * 3_600_000,
         ...overrides,
       });
       scene.run(sweep);

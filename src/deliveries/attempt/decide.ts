@@ -43,6 +43,11 @@ export function decide({
   return { kind: "retry", delayMs: Math.round(Math.max(jitteredMs, boundedMs)) };
 }
 
+/** Returns the longest wait that `decide` can give by these schedules. */
+export function longestWaitMs(backoffMs: readonly number[], jitter: number): number {
+  return Math.max(maxRetryAfterMs, ...backoffMs.map((waitMs) => waitMs * (1 + jitter)));
+}
+
 /**
  * Returns the wait that the receiver requests: RFC 9110 defines Retry-After for 503, RFC 6585 for
  * 429.
