@@ -84,7 +84,9 @@ function checkTable(
     const fault =
       column === undefined
         ? missing(field, columns)
-        : (mismatch(field, column) ?? generatedFault(field, column, definition));
+        : (mismatch(field, column) ??
+          generatedFault(field, column, definition) ??
+          virtualFault(column, definition));
     if (fault !== undefined) faults.push(remark(["fields", field.name], fault));
   }
   if (found.kind === "table") {
@@ -156,6 +158,12 @@ function generatedFault(
   if (!column.isGenerated || isGenerated === true) return undefined;
   const isLeft = given?.kind === "autoincrement" && createRules?.[name] === undefined;
   return isLeft ? undefined : 'the database always computes the column: say "generated: true"';
+}
+
+/** Returns a fault when events would show null instead of a value that is computed at each read. */
+function virtualFault({ isVirtual }: LiveColumn, { triggers }: Definition): string | undefined {
+  if (!isVirtual || triggers.length === 0) return undefined;
+  return 'the column is generated and not stored, and triggers cannot see its values: make it STORED, leave the field out, or say "triggers: []"';
 }
 
 /** Returns whether the column has the PostgreSQL type that the field names. */

@@ -28,6 +28,8 @@ export interface LiveColumn {
   readonly isFilled: boolean;
   /** Whether PostgreSQL refuses values for the column: it is generated, or an identity `ALWAYS`. */
   readonly isGenerated: boolean;
+  /** Whether it is generated at each read, and not stored (PostgreSQL 18). */
+  readonly isVirtual: boolean;
   /** Name of the type itself, or of a list's items, such as a domain or an enum. */
   readonly ownType: string;
   /** Values of an enum; null for every other type. */
@@ -110,7 +112,7 @@ const columnsQuery = `
     CASE WHEN base.typtype = 'e' THEN ARRAY(SELECT enumlabel::text FROM pg_enum WHERE enumtypid = base.oid) END AS labels,
     item.oid IS NOT NULL AS "isList", NOT (att.attnotnull OR ${beneath("own.oid", "bool_or(typnotnull)")}) AS "isNullable",
     att.atthasdef OR att.attidentity <> '' OR own.typdefault IS NOT NULL AS "isFilled",
-    att.attgenerated <> '' OR att.attidentity = 'a' AS "isGenerated",
+    att.attgenerated <> '' OR att.attidentity = 'a' AS "isGenerated", att.attgenerated = 'v' AS "isVirtual",
     EXISTS (SELECT FROM pg_index WHERE indrelid = cls.oid AND indisprimary AND att.attnum = ANY(indkey)) AS "isPrimary"
   FROM pg_attribute AS att
   JOIN pg_class AS cls ON cls.oid = att.attrelid

@@ -61,6 +61,8 @@ export interface CatalogColumn {
   /** "a": always, "d": by default, "": no identity. */
   readonly identity: "" | "a" | "d";
   readonly isGenerated: boolean;
+  /** Whether it is generated at each read, and not stored (PostgreSQL 18). */
+  readonly isVirtual: boolean;
   readonly comment: string | null;
   readonly maySelect: boolean;
 }

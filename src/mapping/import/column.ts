@@ -109,6 +109,8 @@ function typeOf(
   resolved: ResolvedType | undefined,
 ): TypedField | { readonly reason: string } {
   if (!column.maySelect) return { reason: "permission denied; grant SELECT on it to the role of svc" };
+  if (column.isVirtual)
+    return { reason: "it is generated and not stored, which triggers cannot see; make it STORED" };
   if (/["\p{Cc}]/u.test(column.name))
     return { reason: "a mapping file cannot name it: it has a double quote or a control character" };
   return resolved === undefined ? { reason: "no field holds lists of lists" } : typedField(resolved);

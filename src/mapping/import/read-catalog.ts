@@ -59,7 +59,7 @@ const columnsQuery = `
   SELECT att.attrelid::int8 AS relation, att.attnum AS number, att.attname AS name,
     att.atttypid::int8 AS "typeOid", att.atttypmod AS modifier, format_type(att.atttypid, att.atttypmod) AS type,
     att.attnotnull AS "isNotNull", pg_get_expr(def.adbin, def.adrelid) AS expression,
-    att.attidentity AS identity, att.attgenerated <> '' AS "isGenerated",
+    att.attidentity AS identity, att.attgenerated <> '' AS "isGenerated", att.attgenerated = 'v' AS "isVirtual",
     col_description(att.attrelid, att.attnum) AS comment,
     has_column_privilege(att.attrelid, att.attnum, 'SELECT') AS "maySelect"
   FROM pg_attribute AS att

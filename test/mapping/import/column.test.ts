@@ -67,6 +67,20 @@ describe("importColumns", () => {
     expect(unread).to.deep.equal(given.map(({ condition }) => condition));
   });
 
+  it("leaves out a column that is generated and not stored, which triggers cannot see", () => {
+    const { columns, leftOut } = importColumns({
+      columns: [{ ...column("gross", 1), expression: "price + 19", isGenerated: true, isVirtual: true }],
+      types,
+      checks: [],
+      keyColumn: undefined,
+    });
+
+    expect([columns, leftOut.map(({ reason, isNeeded }) => [reason.slice(0, 27), isNeeded])]).to.deep.equal([
+      [],
+      [["it is generated and not sto", false]],
+    ]);
+  });
+
   it("needs a value for a column that it leaves out where a domain refuses NULL", () => {
     const domain = {
       oid: 9,
