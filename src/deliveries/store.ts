@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Sql } from "../db/sql.ts";
+import { getRow, type Sql } from "../db/sql.ts";
 import { isLost } from "../db/statement-batch.ts";
 import type { EventKind } from "../events/event.ts";
 import type { DeliveryStatus } from "./delivery.ts";
@@ -192,9 +192,9 @@ function createTaking(sql: Sql): Taking {
     },
     async endOverdueFlights({ limit, flightMs }) {
       const ids = [...unanswered];
-      const [row] = await sql<{ count: number }>(endFlightsText, [limit, 0, flightMs, ids]);
+      const { count } = await getRow<{ count: number }>(sql, endFlightsText, [limit, 0, flightMs, ids]);
       for (const id of ids) unanswered.delete(id);
-      return row?.count ?? 0;
+      return count;
     },
     async endAllFlights() {
       await sql(endFlightsText, [2 ** 31 - 1, 10 * 365 * 24 * 3600 * 1000, 0, []]);
@@ -236,16 +236,14 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
       return { last: last ?? undefined, count };
     },
     async returnFar({ longestWaitMs, limit }) {
-      const [row] = await sql<{ count: number }>(returnFarText, [longestWaitMs, limit]);
-      return row?.count ?? 0;
+      return (await getRow<{ count: number }>(sql, returnFarText, [longestWaitMs, limit])).count;
     },
     async nextDueInMs() {
       const [next] = await sql<{ ms: number }>(nextDueText);
       return next?.ms;
     },
     async cancelOrphans({ subscriptionId, limit }) {
-      const [row] = await sql<{ count: number }>(cancelText, [subscriptionId, limit]);
-      return row?.count ?? 0;
+      return (await getRow<{ count: number }>(sql, cancelText, [subscriptionId, limit])).count;
     },
     async findOrphaned({ after, limit }) {
       const rows = await sql<{ id: number; isOrphaned: boolean }>(findOrphanedText, [after, limit]);
@@ -254,10 +252,6 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
         last: rows.length === limit ? rows.at(-1)?.id : undefined,
       };
     },
-    async findUndeadLettered({ after, limit, olderThanMs }) {
-      return sql<DeadDelivery>(findUndeadLetteredText, [limit, olderThanMs, after]);
-    },
-    findOrphaned: async (limit) => (await sql<{ id: number }>(findOrphanedText, [limit])).map(({ id }) => id),
     findUndeadLettered: ({ after, limit, olderThanMs }) =>
       sql<DeadDelivery>(findUndeadLetteredText, [limit, olderThanMs, after]),
     async markDeadLettered(ids) {

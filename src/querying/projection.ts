@@ -1,4 +1,4 @@
-import { shortened } from "../kit/did-you-mean.ts";
+import { shortened, suggestionFor } from "../kit/did-you-mean.ts";
 import { longestPath, type Shown } from "../mapping/shown.ts";
 import { isContainer } from "../validation/body-paths.ts";
 import { keysOf } from "./shown-paths.ts";

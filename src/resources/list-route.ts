@@ -99,7 +99,7 @@ async function pageOf(
     found.size < take ? smallerPage({ page, perPage: take, skip }, found.size) : { page, perPage: take };
   const records = found.records.slice(0, fitting.perPage);
   const hasNext = found.hasNext || records.length < found.records.length;
-  return pageAnswer(userId, records, envelopeRest({ ...found, ...fitting, hasNext, url: urlOf(ctx) }));
+  return pageAnswer(userId, records, envelope({ ...found, ...fitting, data: [], hasNext, url: urlOf(ctx) }));
 }
 
 /** Returns the parameters that decide how large each record of the answer is. */
@@ -131,7 +131,7 @@ async function cursorPageOf(
     perPage: take,
     url: urlOf(ctx),
   });
-  return pageAnswer(userId, found.records, rest);
+  return pageAnswer(userId, found.records, envelopeOfPage);
 }
 
 /**

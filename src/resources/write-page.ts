@@ -27,9 +27,10 @@ export function writePage(
 export async function pageAnswer(
   userId: number,
   records: readonly string[],
-  rest: string,
+  envelope: { readonly data: readonly never[] },
 ): Promise<string | LargeAnswer> {
-  const [head, tail] = ['{"data":[', `],${rest}`];
+  const { data: _none, ...rest } = envelope;
+  const [head, tail] = ['{"data":[', `],${JSON.stringify(rest).slice(1)}`];
   if (totalOf(records, lengthOf) <= mostAtOnce) return `${head}${records.join(",")}${tail}`;
   let isFirst = true;
   const encode = (text: string): readonly Buffer[] => {

@@ -295,10 +295,10 @@ for (const [maker, make] of Object.entries(makers))
       const write = { include: undefined, present: asRead, isUndone: false, userId: 8, access };
       const before = await served.sql("SELECT * FROM orders ORDER BY id");
 
-      const found = await orders.find(1, {}, { include: undefined }, access);
+      const found = await orders.find(1, { where: {}, shape: { include: undefined }, access });
       const { total } = await orders.list({ ...plain, access }, { skip: 0, take: 15, count: "exact" });
       const changed = await orders.update(1, { ...write, where: {}, data: { notes: "x" } });
-      const isRemoved = await orders.remove(1, {}, access);
+      const isRemoved = await orders.remove(1, { where: {}, access });
       const data = { reference: "N-1", amount: "1.50", user_id: 7 };
       const { code } = await refusalOf(orders.create({ ...write, data }));
 

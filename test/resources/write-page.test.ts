@@ -73,15 +73,15 @@ describe("pageAnswer", () => {
   const page = { data: [], total: 1 };
 
   it("puts a small page together", async () => {
-    expect(await pageAnswer(1, [], rest)).to.equal('{"data":[],"total":1}');
-    expect(await pageAnswer(1, ["1", "2"], rest)).to.equal('{"data":[1,2],"total":1}');
+    expect(await pageAnswer(1, [], page)).to.equal('{"data":[],"total":1}');
+    expect(await pageAnswer(1, ["1", "2"], page)).to.equal('{"data":[1,2],"total":1}');
   });
 
   it("encodes a large one in pieces, in turns of the event loop", async () => {
     const turns = countTurns();
     const records = ["é", large, "x"].map((text) => JSON.stringify(text));
 
-    const answer = (await pageAnswer(1, records, rest)) as LargeAnswer;
+    const answer = (await pageAnswer(1, records, page)) as LargeAnswer;
     turns.isStopped = true;
 
     expect(answer).to.be.instanceOf(LargeAnswer);
