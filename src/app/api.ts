@@ -41,6 +41,7 @@ import { createListDatabase } from "../resources/list-database.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/record-database.ts";
 import type { BatchTurns } from "../resources/record-routes.ts";
+import { createRecordTurns } from "../resources/store-turns.ts";
 import type { Assembly } from "./workers.ts";
 import { createTurnsOfUsers, type Presence } from "../http/presence.ts";
 import { createTurns, type Turns } from "../kit/turns.ts";
@@ -87,7 +88,7 @@ export function createApi({
     ...posts,
     ...lists,
     inTransaction,
-    recordTurns: createTurns(threeQuartersOf(database.pool)),
+    recordTurns: createRecordTurns(threeQuartersOf(database.pool)),
     batchTurns: createBatchTurns(database.pool, presence),
     access,
     onChange() {

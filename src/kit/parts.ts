@@ -30,10 +30,7 @@ export function runPart<T>(userId: number, part: () => T): Promise<T> {
 /** Long work in steps. It yields where other requests may run. */
 export type Steps<T> = Generator<undefined, T, undefined>;
 
-/**
- * Does the first part of a user's long work at once, and the others in later turns of the event
- * loop.
- */
+/** Does the first part of a user's long work at once, the others in later turns of the loop. */
 export async function inParts<T>(userId: number, steps: Steps<T>): Promise<T> {
   const next = (): IteratorResult<undefined, T> => {
     calls = 0;

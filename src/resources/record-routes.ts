@@ -46,8 +46,8 @@ export interface RecordRoutesOptions extends PostOptions {
   readonly access: AccessConditions;
   /** Returns the database access: over the pool, or within a transaction. */
   readonly databaseFor: (caller: Caller, transaction?: Transaction) => DatabaseAccess;
-  /** Runs a transaction in the turn of the resource. */
-  readonly inTransaction: InTransaction;
+  /** Returns a function that runs a transaction in a turn of the user and the resource. */
+  readonly inTransactionFor: (caller: Caller) => InTransaction;
   readonly batchTurns: BatchTurns;
   /** Creates the address of a new record. */
   readonly urlOf: UrlOf;
@@ -67,17 +67,17 @@ export type RecordHandlers = Readonly<Record<"show" | "create" | "update" | "rem
 const largeBodyBytes = 64 * 1024;
 
 export function createRecordHandlers(options: RecordRoutesOptions): RecordHandlers {
-  const { definition, definitions, access, databaseFor, inTransaction, answerPost, urlOf, onChange } =
+  const { definition, definitions, access, databaseFor, inTransactionFor, answerPost, urlOf, onChange } =
     options;
   const records = createRecordOperations({ definition, definitions, access });
+  const refuse = (error: unknown): never => refuseWrite(definition, error);
 
   /**
    * Returns the request for an operation. A small body adds too little to need a transaction. If
    * such a request, or another program, makes a record too large, the relay refuses it.
    */
-  function requestOf(ctx: ApiContext, transaction?: Transaction): WriteRequest {
-    const isLarge = definition.triggers.length > 0 && (ctx.request.length ?? Infinity) > largeBodyBytes;
-    const { caller } = ctx.state;
+  function requestOf({ request, state: { caller } }: ApiContext, transaction?: Transaction): WriteRequest {
+    const isLarge = definition.triggers.length > 0 && (request.length ?? Infinity) > largeBodyBytes;
     return { database: databaseFor(caller, transaction), caller, isLarge };
   }
 
@@ -102,7 +102,7 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
       records.refuseCreate(ctx.state.caller);
       const body = await readJsonBody(ctx);
       await answerPost(ctx, {
-        inTransaction: refusingAtCommit(inTransaction, (error) => refuseWrite(definition, error)),
+        inTransaction: refusingAtCommit(inTransactionFor(ctx.state.caller), refuse),
         async act(transaction) {
           const { id, json } = await records.create(requestOf(ctx, transaction), body);
           ctx.state.recordId = id;
@@ -141,12 +141,12 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
 async function answerBatch(
   ctx: ApiContext,
   records: RecordOperations,
-  { definition, inTransaction, answerPost, batchTurns }: RecordRoutesOptions,
+  { definition, inTransactionFor, answerPost, batchTurns }: RecordRoutesOptions,
   requestOf: (transaction: Transaction) => WriteRequest,
 ): Promise<void> {
   const operations = readBatch(await readJsonBody(ctx));
   const isDelete = operations.every(({ method }) => method === "delete");
-  const committing = refusingAtCommit(inTransaction, (error) =>
+  const committing = refusingAtCommit(inTransactionFor(ctx.state.caller), (error) =>
     isDelete ? refuseDelete(error) : refuseWrite(definition, error),
   );
   const { rawBody = "" } = ctx.request as { readonly rawBody?: string };

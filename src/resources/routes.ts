@@ -1,10 +1,9 @@
-import { attempt } from "../db/transaction.ts";
+import { attempt, type InTransaction } from "../db/transaction.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import { refuseParameters } from "../http/parameter-check.ts";
 import { requireResourceScope } from "../http/scope-check.ts";
 import { paramOf, type ApiContext, type ApiRouter } from "../http/state.ts";
 import { AppError } from "../kit/errors.ts";
-import type { Turns } from "../kit/turns.ts";
 import type { Definition } from "../mapping/definition.ts";
 import type { Cursors } from "../querying/cursor.ts";
 import { parseKey } from "./coerce.ts";
@@ -12,15 +11,19 @@ import { createListOperation } from "./list-route.ts";
 import { createLookup } from "./lookup.ts";
 import type { Together } from "./record-operations.ts";
 import { createRecordHandlers, type Handler, type RecordRoutesOptions } from "./record-routes.ts";
+import { takingTurns, type RecordTurns } from "./store-turns.ts";
 import { databaseWithin, type RecordDatabase } from "./record-database.ts";
-import { createStore, takingTurns } from "./store.ts";
+import { createStore } from "./store.ts";
 import { createViews } from "./view.ts";
 
-export interface ResourceRoutesOptions extends Omit<RecordRoutesOptions, "definition" | "databaseFor"> {
+export interface ResourceRoutesOptions extends Omit<
+  RecordRoutesOptions,
+  "definition" | "databaseFor" | "inTransactionFor"
+> {
   readonly database: RecordDatabase;
   readonly maxPerPage: number;
-  /** Turns for single records, by resource. */
-  readonly recordTurns: Turns<string>;
+  readonly inTransaction: InTransaction;
+  readonly recordTurns: RecordTurns;
   readonly cursors: Cursors;
 }
 
@@ -82,7 +85,8 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
   const views = createViews(definition, definitions);
   const storeOver = (over: RecordDatabase): ReturnType<typeof createStore> =>
     createStore({ definition, definitions, views, database: over });
-  const store = takingTurns(storeOver(database), definition.name, recordTurns);
+  const store = storeOver(database);
+  const { name } = definition;
   const list = createListOperation({ definition, store, ...options });
   const asking = { own: definition, definitions, access };
   const lookupFor = createLookup({ ...asking, over: database });
@@ -90,7 +94,10 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
     ...options,
     definition,
     databaseFor(caller, transaction) {
-      if (transaction === undefined) return { store, lookup: lookupFor(caller) };
+      if (transaction === undefined) {
+        const turns = { name, userId: caller.id, turns: recordTurns };
+        return { store: takingTurns(store, turns), lookup: lookupFor(caller) };
+      }
       const { sql, text } = transaction;
       const within = storeOver(databaseWithin(database, transaction));
       const together: Together = { ...within, text, attempt: (work) => attempt(sql, work) };
@@ -100,7 +107,10 @@ function serve(definition: Definition, options: ResourceRoutesOptions): Served {
         together,
       };
     },
-    inTransaction: (work) => recordTurns.run(definition.name, () => inTransaction(work)),
+    inTransactionFor:
+      ({ id }) =>
+      (work) =>
+        recordTurns.run(name, id, () => inTransaction(work)),
   });
   const { supportsCreate, supportsUpdate, supportsDelete } = definition;
   const takesBatches = supportsCreate || supportsUpdate || supportsDelete;

@@ -1,6 +1,5 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
 import type { TextSql } from "../db/text-sql.ts";
-import type { Turns } from "../kit/turns.ts";
 import type { Definition, Row } from "../mapping/definition.ts";
 import { allOf, always, isAlways, keyIs, type Condition } from "../querying/condition.ts";
 import { conditionOf } from "../querying/prisma-where.ts";
@@ -53,23 +52,6 @@ export function createStore(options: StoreOptions): RecordStore & ManyStore {
     version: async (key) => readVersion(database.records, definition, keyCondition(definition, key)),
     update: (key, written) => update(context, key, written),
     remove: (key, conditions) => remove(context, key, conditions),
-  };
-}
-
-/**
- * Returns a store whose requests for single records take turns. A locked table blocks no more than
- * its resource's share of the connections. Lists take turns for each statement, see `ListDatabase`.
- *
- * @param records Turns of the requests, by the name of the resource.
- */
-export function takingTurns(store: RecordStore, name: string, records: Turns<string>): RecordStore {
-  return {
-    ...store,
-    find: (key, read) => records.run(name, () => store.find(key, read)),
-    version: (key) => records.run(name, () => store.version(key)),
-    create: (options) => records.run(name, () => store.create(options)),
-    update: (key, options) => records.run(name, () => store.update(key, options)),
-    remove: (key, conditions) => records.run(name, () => store.remove(key, conditions)),
   };
 }
 

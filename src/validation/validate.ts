@@ -46,7 +46,7 @@ export interface ValidateOptions {
   readonly ignoreKey?: unknown;
   /** Time for `today` and similar words. Default: the current time. */
   readonly now?: Date;
-  /** User of a body that may be large. Bodies without one take turns as if they were of one user. */
+  /** User of a body that may be large. Bodies without a user take turns like those of one user. */
   readonly userId?: number;
 }
 

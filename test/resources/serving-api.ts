@@ -11,6 +11,7 @@ import type { Definitions } from "../../src/mapping/definition.ts";
 import { addResourceRoutes } from "../../src/resources/routes.ts";
 import { createCursors } from "../../src/querying/cursor.ts";
 import { createAccessConditions } from "../../src/resources/access.ts";
+import { createRecordTurns } from "../../src/resources/store-turns.ts";
 import { createTurns } from "../../src/kit/turns.ts";
 import type { Caller } from "../../src/kit/caller.ts";
 import { createPosts } from "../support/posts.ts";
@@ -69,7 +70,7 @@ export async function startApi(
     definitions: resources,
     database: served.records,
     maxPerPage: 100,
-    recordTurns: createTurns<string>(10),
+    recordTurns: createRecordTurns(10),
     ...createPosts(served.database.pool, createSecretBox(Buffer.alloc(32))),
     batchTurns: { users: createTurns(1), all: createTurns<string>(2), waitMs: batchWaitMs },
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),

@@ -1,43 +1,68 @@
 import { expect } from "chai";
 import { always } from "../../src/querying/condition.ts";
-import { takingTurns } from "../../src/resources/store.ts";
-import type { RecordRead, RecordStore } from "../../src/resources/record-store.ts";
-import { createTurns } from "../../src/kit/turns.ts";
+import { createRecordTurns, takingTurns } from "../../src/resources/store-turns.ts";
+import type { RecordStore } from "../../src/resources/record-store.ts";
+
+const find = (store: RecordStore): Promise<unknown> =>
+  store.find(1, { where: undefined, shape: "access", access: always });
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("takingTurns", () => {
-  it("lets a resource have its share of the connections, and its other requests wait their turn", async () => {
-    const begun: string[] = [];
-    const ends: (() => void)[] = [];
-    const slow = (name: string) => (): Promise<never> => {
-      begun.push(name);
-      return new Promise((resolve) => ends.push(() => resolve(undefined as never)));
+  let begun: string[];
+  let ends: (() => void)[];
+  let storeOf: (name: string, userId: number) => RecordStore;
+
+  beforeEach(() => {
+    begun = [];
+    ends = [];
+    const turns = createRecordTurns(2);
+    storeOf = (name, userId) => {
+      const slow = (what: string) => (): Promise<never> => {
+        begun.push(`${userId} ${what} ${name}`);
+        return new Promise((resolve) => ends.push(() => resolve(undefined as never)));
+      };
+      const store = { find: slow("finds"), remove: slow("removes") } as unknown as RecordStore;
+      return takingTurns(store, { name, userId, turns });
     };
-    const store = {
-      find: slow("find"),
-      remove: slow("remove"),
-    } as unknown as RecordStore;
-    const turns = createTurns<string>(2);
-    const locked = takingTurns(store, "locked", turns);
-    const other = takingTurns(store, "other", turns);
-    const read: RecordRead = { where: undefined, shape: "access", access: always };
+  });
 
-    const asked = [
-      locked.find(1, read),
-      locked.remove(1, { where: {}, access: always }),
-      locked.find(2, read),
-      other.find(3, read),
-    ];
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(begun).to.have.members(["find", "remove", "find"]);
-
-    ends[0]?.();
-    await asked[0];
-    await new Promise((resolve) => setImmediate(resolve));
-    expect(begun).to.have.length(4);
+  async function endAll(asked: readonly Promise<unknown>[]): Promise<void> {
     while (begun.length < asked.length || ends.length > 0) {
       ends.shift()?.();
-      await new Promise((resolve) => setImmediate(resolve));
+      await turn();
     }
     await Promise.all(asked);
+  }
+
+  it("lets a resource have its share of the connections, and its other requests wait their turn", async () => {
+    const [one, other] = [storeOf("locked", 1), storeOf("locked", 2)];
+    const asked = [find(one), one.remove(1, { where: {}, access: always }), find(storeOf("other", 3))];
+    asked.push(find(other), find(other));
+    await turn();
+    expect(begun).to.deep.equal(["1 finds locked", "1 removes locked", "3 finds other", "2 finds locked"]);
+
+    ends[3]?.();
+    await asked[3];
+    await turn();
+    expect(begun).to.have.length(5);
+    await endAll(asked);
+  });
+
+  it("has a user without a turn wait for none of a user who has them all, and who gets no more", async () => {
+    const eve = storeOf("locked", 1);
+    const asked = Array.from({ length: 5 }, () => find(eve));
+    asked.push(find(storeOf("other", 1)));
+    await turn();
+    expect(begun).to.deep.equal(["1 finds locked", "1 finds locked"]);
+
+    for (const userId of [2, 3, 2]) {
+      const others = find(storeOf("locked", userId));
+      await turn();
+      expect(begun.at(-1)).to.equal(`${userId} finds locked`);
+      ends.pop()?.();
+      await others;
+    }
+    begun.length = 2;
+    await endAll(asked);
   });
 });
