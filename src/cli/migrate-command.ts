@@ -60,9 +60,11 @@ export function addMigrateCommand(
 
 /** Returns a script for `psql`, with remarks as comments. */
 function textOfPlan({ byHand, core, steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
+  // A file may rename what seems to be dropped.
+  const unless = byHand.length === 0 ? "" : ", unless the migrations by hand keep it";
   const remarks = [
     ...impossible.map((line) => `CANNOT BE DONE: ${line}`),
-    ...losses.map((line) => `LOSES DATA (needs --allow-destructive): ${line}`),
+    ...losses.map((line) => `LOSES DATA (needs --allow-destructive${unless}): ${line}`),
     ...notes.map((line) => `Note: ${line}`),
     ...leftAlone.map((line) => `Left alone: ${line}`),
     ...(steps.some((step) => !core.includes(step) && mayLose(step)) ? [unseen] : []),

@@ -207,13 +207,22 @@ function refusedFields(
   messageFor: (attribute: string, name: string) => string,
   cause: unknown,
 ): AppError {
-  const named = columns.map((column) => {
-    const name = definition.fields.find((field) => field.column === column)?.name;
-    // For an index on an expression, the column is the text of the expression.
-    return name === undefined ? [column, column.replaceAll("_", " ")] : [name, displayName(name)];
+  const named = columns.flatMap((column) => {
+    const names = fieldsOf(definition, column);
+    // An index on an expression may name no field.
+    if (names.length === 0) return [[column, column.replaceAll("_", " ")]];
+    return names.map((name) => [name, displayName(name)]);
   });
   return validationError(
     Object.fromEntries(named.map(([name = "", shown = ""]) => [name, [messageFor(shown, name)]])),
     cause,
   );
+}
+
+/** Returns the fields of a column, or of an indexed expression such as `lower(email::text)`. */
+function fieldsOf({ fields }: Definition, text: string): readonly string[] {
+  const own = fields.filter(({ column }) => column === text);
+  const words = new Set(text.replaceAll("::text", "").split(/[^\w$]+/));
+  const found = own.length > 0 ? own : fields.filter(({ column }) => words.has(column));
+  return found.map(({ name }) => name);
 }

@@ -154,6 +154,22 @@ describe("svc-admin migrate", () => {
     expect(await migrate("--allow-destructive")).to.match(/ALTER TABLE "notes"/);
   });
 
+  it("does not call a loss certain that a migration by hand may prevent", async () => {
+    await map("title: { type: String, optional: true }");
+    await migrate();
+    await client.query("INSERT INTO notes (title) VALUES ('a')");
+    await map("name: { type: String, optional: true }");
+    await mkdir(join(configDir, "migrations"));
+    const rename = "ALTER TABLE notes RENAME COLUMN title TO name;\n";
+    await writeFile(join(configDir, "migrations", "0001_name.sql"), rename);
+
+    expect(await migrate("--plan")).to.match(
+      /^-- LOSES DATA \(needs --allow-destructive, unless the migrations by hand keep it\): .*`title`/,
+    );
+    await migrate();
+    expect((await client.query("SELECT name FROM notes")).rows).to.deep.equal([{ name: "a" }]);
+  });
+
   it("shows control characters of the keys that it names instead of obeying them", async () => {
     const tags = `name: tags\nmodel: Tag\nfields:\n  code: { type: String, id: true }\n  title: { type: String }\ntriggers: []\n`;
     const file = join(configDir, "resources", "tags.yaml");

@@ -42,6 +42,21 @@ describe("refuseWrite", () => {
     });
   });
 
+  it("names the fields of an indexed expression", () => {
+    const detail = "Key (floor_number, lower(COALESCE(name, span::text)))=(3, a) already exists.";
+
+    expect(Object.keys(messageOf({ code: "23505", detail }) as object)).to.deep.equal([
+      "floorNumber",
+      "name",
+      "span",
+    ]);
+    expect(messageOf({ code: "23505", detail: "Key (lower(name::text))=(a) already exists." })).to.deep.equal(
+      {
+        name: ["The name has already been taken."],
+      },
+    );
+  });
+
   it("takes the end of the server's transaction ids for no fault of the values", () => {
     const error = { code: "54000", routine: "GetNewTransactionId" };
 
