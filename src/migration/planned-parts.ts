@@ -14,7 +14,7 @@ export interface WantedPart {
   /** Comment of the made part. It holds `asked`, because PostgreSQL rewrites conditions. */
   readonly comment: string;
   readonly make: Step;
-  /** Returns whether this part is an object of its kind under a new name, as of a renamed column. */
+  /** Returns whether this part is an object under a new name, as of a renamed column. */
   readonly replaces: (object: LiveObject) => boolean;
 }
 
@@ -33,8 +33,8 @@ export interface PartsPlan {
 }
 
 /**
- * Plans the parts. A part of the service that is no longer wanted is dropped. The comment also marks
- * its checks in a database without a record of them.
+ * Plans the parts. A part of the service that is no longer wanted is dropped. The comment also
+ * marks its checks in a database without a record of them.
  *
  * @param objects Checks and indexes of every managed table that stay when the columns change.
  * @param unrecorded The tables of a version without a record.

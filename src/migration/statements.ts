@@ -41,7 +41,7 @@ function unquoted(text: string): string {
   return shortTable(text.replaceAll('"', ""));
 }
 
-/** The forms of clauses and statements. A rename has two: one object goes, and another one comes. */
+/** The forms of clauses and statements. A rename has two: one object goes, another comes. */
 const forms = (
   [
     ["ADD COLUMN\\s+NAME", { action: "add", kind: "column" }],

@@ -47,7 +47,7 @@ describe("findOrphans", function () {
   it("counts neither the rows of a table that inherits, nor finds a value in one", async () => {
     await scene.client.query(`
       CREATE TABLE hall.annexes () INHERITS (hall.halls); INSERT INTO hall.annexes (id) VALUES (8);
-      CREATE TABLE folding () INHERITS (seats); INSERT INTO folding (number, hall_id) VALUES (9, 9)`);
+      CREATE TABLE folding () INHERITS (seats); INSERT INTO folding (number, hall_id) VALUES (9, 9), (10, 9)`);
     const { impossible } = await scene.plan(definitionsOf(halls, seatsWith({ hall_id: to("halls") })));
     await scene.client.query("DROP TABLE hall.annexes, folding");
 

@@ -9,9 +9,9 @@ const mayBeDoneBefore =
   "An earlier try may have been done: look for what it made. Sent again, this may make another.";
 
 /**
- * Returns a function that sends a POST with an `Idempotency-Key`. Another try to a path has the same
- * key while the first one may have been done. Where no key is taken, another try behind one without
- * an answer fails once, so that the user decides.
+ * Returns a function that sends a POST with an `Idempotency-Key`. Another try to a path has the
+ * same key while the first one may have been done. Where no key is taken, another try behind one
+ * without an answer fails once, so that the user decides.
  *
  * @returns The JSON of the answer.
  */

@@ -103,10 +103,10 @@ export function ConfirmDialog({
   );
 }
 
-/** What a write makes and nobody can read again, such as a token. */
+/** What a write makes and shows this once, such as a token. */
 interface Once {
   readonly title: string;
-  /** Question before the page is left. It is asked from the request on, whose answer may be lost. */
+  /** Question before the page is left, from the request on: its answer may be lost. */
   readonly question: string;
   /** Undefined until the answer is there. */
   readonly shown: ReactNode;

@@ -10,7 +10,7 @@ const guards = new Set<Guard>();
 /** The address of the shown page. Back changes the browser's address before its event arrives. */
 let here = "";
 
-/** As long as there is a question, asks before the page is left: by a link, by Back, by closing it. */
+/** Asks a question before the page is left: by a link, by Back, by closing it. */
 export function useLeaveQuestion(question: string | null): void {
   useEffect(() => {
     if (question === null) return undefined;

@@ -165,7 +165,7 @@ function readChecks(
 
 const longestValue = 63;
 
-/** Returns an Enum for a text that may only have the values of a list, and can hold each of them. */
+/** Returns an Enum for a text that can hold each value of the list of those it may have. */
 function withEnum(typed: TypedField, checks: readonly Checked[]): TypedField {
   const check = checks.find((one) => one.kind === "values");
   if (check?.kind !== "values" || typed.type !== "String" || typed.native !== undefined) return typed;
