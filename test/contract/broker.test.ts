@@ -260,7 +260,7 @@ for (const { name, open } of implementations) {
 
         await until(() => received.length === 4, { what: "four messages" });
 
-        // Where it comes is the server's choice: behind those that wait in RabbitMQ 3, before them in 4.
+        // RabbitMQ 3 gives it out behind those that wait, RabbitMQ 4 before them.
         const again = received.filter(({ isRedelivered }) => isRedelivered);
         expect(ids(received).toSorted()).to.deep.equal(["m0", "m0", "m1", "m2"]);
         expect(ids(again)).to.deep.equal(["m0"]);
