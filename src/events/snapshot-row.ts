@@ -17,26 +17,34 @@ export function rowOfSnapshot(
 }
 
 function decodedField({ type, isList }: Field, value: unknown): unknown {
-  const decodeOne = decoders[type];
   const decode = (item: unknown): unknown => {
     // A column of arrays accepts arrays of any depth.
     if (isList && Array.isArray(item)) return item.map(decode);
-    return item === null || decodeOne === undefined ? item : decodeOne(item);
+    return item === null ? null : decoders[type](item);
   };
   if (!isList) return decode(value);
   return Array.isArray(value) ? value.map(decode) : [];
 }
 
-/** Decoders of the types whose values are not those of the JSON. */
-const decoders: Readonly<Partial<Record<FieldType, (value: unknown) => unknown>>> = {
+const asIs = (value: unknown): unknown => value;
+
+const decoders: Readonly<Record<FieldType, (value: unknown) => unknown>> = {
+  Int: asIs,
   BigInt: (value) => BigInt(String(value)),
   // PostgreSQL writes NaN and the infinities as strings: JSON has no such numbers.
   Float: Number,
   Decimal: (value) => new Decimal(String(value)),
+  String: asIs,
+  Boolean: asIs,
   DateTime: (value) => dateOf(String(value)),
   Instant: (value) => instantText(String(value)),
+  Date: asIs,
+  Time: asIs,
+  Interval: asIs,
   Json: (value) => JSON.parse(String(value)) as unknown,
   Bytes: (value) => new Uint8Array(Buffer.from(String(value), "base64")),
+  Uuid: asIs,
+  Enum: asIs,
 };
 
 /** Reads a `timestamp`, which has no offset, as UTC, as Prisma does. A `date` is midnight UTC. */

@@ -16,16 +16,33 @@ export function snapshotOf(definition: Definition, row: string): string {
 }
 
 /**
- * Types whose values are texts in the snapshot; the decoders of snapshot-row.ts read them. Numbers
- * of arbitrary size would lose digits as JSON numbers in JavaScript. JSON documents are text too,
- * because `json` may hold `\u0000`, which `jsonb` refuses: the writer's statement would fail.
+ * Encoding of a column in the snapshot; the decoders of snapshot-row.ts reverse it. Numbers of
+ * arbitrary size are text, since JSON numbers lose digits in JavaScript. JSON documents are text
+ * too, because `json` may hold `\u0000`, which `jsonb` refuses: the writer's statement would fail.
  */
-const textTypes: readonly FieldType[] = ["BigInt", "Decimal", "Json"];
+const encodings: Readonly<Record<FieldType, "json" | "text" | "base64">> = {
+  Int: "json",
+  BigInt: "text",
+  Float: "json",
+  Decimal: "text",
+  String: "json",
+  Boolean: "json",
+  DateTime: "json",
+  Instant: "json",
+  Date: "json",
+  Time: "json",
+  Interval: "json",
+  Json: "text",
+  Bytes: "base64",
+  Uuid: "json",
+  Enum: "json",
+};
 
 function encoded({ type, isList, native }: Field, column: string): string {
+  const encoding = encodings[type];
   if (native !== undefined) return isList ? listOf(column, nativeOf) : nativeOf(column);
-  if (textTypes.includes(type)) return `${column}::${isList ? "text[]" : "text"}`;
-  if (type !== "Bytes") return column;
+  if (encoding === "json") return column;
+  if (encoding === "text") return `${column}::${isList ? "text[]" : "text"}`;
   return isList ? listOf(column, base64Of) : base64Of(column);
 }
 
