@@ -32,6 +32,8 @@ export interface PrivatePostgresOptions {
    * Default false.
    */
   readonly fsync?: boolean;
+  /** Where its folder is made; default: with the temporary files of the system. */
+  readonly parent?: string;
   /** Server settings in addition to those that a private server needs. */
   readonly settings?: Readonly<Record<string, string>>;
 }
@@ -66,11 +68,12 @@ export async function ensurePostgres(): Promise<string> {
 /** Starts a PostgreSQL of one's own on a new data folder. Up in about 2 s. */
 export async function startPrivatePostgres({
   fsync = false,
+  parent,
   settings: extraSettings = {},
 }: PrivatePostgresOptions = {}): Promise<PrivatePostgres> {
   const bin = await ensurePostgres();
   const account = await unprivilegedAccount();
-  const folder = makeFolder("postgres", account);
+  const folder = makeFolder("postgres", { parent, account });
   const dataDir = join(folder, "data");
   const port = await freePort();
   const password = randomBytes(12).toString("hex");

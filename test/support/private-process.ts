@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync } from "node:fs";
+import { chownSync, closeSync, mkdtempSync, openSync, readFileSync, rmSync, statfsSync } from "node:fs";
 import { createConnection, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -134,6 +134,25 @@ function keep(child: ChildProcess, pid: number, folder: string): void {
   child.once("exit", () => keeper.kill("SIGKILL"));
 }
 
+/** What the files of a whole run need, with room to spare. */
+const neededBytes = 6 * 1024 ** 3;
+
+/**
+ * Where servers of the tests have their files: in memory, where the system has enough of it. A
+ * SIGKILL spares them as it spares a disk's. To make and drop a database takes PostgreSQL 0.03 s of
+ * CPU there, and 0.18 s on ext4; and RabbitMQ waits for no disk.
+ */
+export const memoryFolder = hasRoom("/dev/shm") ? "/dev/shm" : tmpdir();
+
+function hasRoom(folder: string): boolean {
+  try {
+    const { bavail, bsize } = statfsSync(folder);
+    return bavail * bsize > neededBytes;
+  } catch {
+    return false;
+  }
+}
+
 const folders = new Set<string>();
 
 /** Folders of servers that no test disposed of. */
@@ -142,8 +161,14 @@ export function leftFolders(): readonly string[] {
 }
 
 /** A new folder for a server's files, owned by `account`. */
-export function makeFolder(name: string, account?: Account): string {
-  const folder = mkdtempSync(join(tmpdir(), `svc-test-${name}-`));
+export function makeFolder(
+  name: string,
+  {
+    parent = tmpdir(),
+    account,
+  }: { readonly parent?: string | undefined; readonly account?: Account | undefined } = {},
+): string {
+  const folder = mkdtempSync(join(parent, `svc-test-${name}-`));
   if (account !== undefined) chownSync(folder, account.uid, account.gid);
   folders.add(folder);
   return folder;

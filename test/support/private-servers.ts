@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { createTestDatabase } from "./database.ts";
 import { notesYaml } from "./notes.ts";
 import { startPrivatePostgres } from "./postgres.ts";
-import type { PrivateServer } from "./private-process.ts";
+import { memoryFolder, type PrivateServer } from "./private-process.ts";
 import { writeConfiguration, type Configuration } from "./program.ts";
 import { purgeQueues } from "./queues.ts";
 import { startPrivateRabbitMq, type PrivateRabbitMq } from "./rabbitmq.ts";
@@ -31,7 +31,10 @@ export async function startPrivateServers({
   readonly service: string;
   readonly fsync?: boolean;
 }): Promise<PrivateServers> {
-  const [postgres, rabbitMq] = await Promise.all([startPrivatePostgres({ fsync }), startPrivateRabbitMq()]);
+  const [postgres, rabbitMq] = await Promise.all([
+    startPrivatePostgres({ fsync }),
+    startPrivateRabbitMq({ parent: memoryFolder }),
+  ]);
   const { configuration, env } = configure(service, { databaseUrl: postgres.url, amqpUrl: rabbitMq.url });
   return {
     postgres,

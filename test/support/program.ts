@@ -6,6 +6,7 @@ import { createMemoryTerminal } from "./memory-terminal.ts";
 import {
   freePort,
   makeFolder,
+  memoryFolder,
   type PrivateProcess,
   removeFolder,
   startProcess,
@@ -195,7 +196,7 @@ export function writeConfiguration({
   readonly service: string;
   readonly resources: Readonly<Record<string, string>>;
 }): Configuration {
-  const folder = makeFolder("config");
+  const folder = makeFolder("config", { parent: memoryFolder });
   mkdirSync(join(folder, "resources"));
   writeFileSync(join(folder, "service.yaml"), service);
   for (const [name, text] of Object.entries(resources)) writeFileSync(join(folder, "resources", name), text);

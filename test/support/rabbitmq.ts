@@ -43,11 +43,13 @@ export async function ensureRabbitMq(): Promise<string> {
 /**
  * Starts a RabbitMQ node of one's own, beside any other of the machine. Up in about 5 s.
  *
- * @param moreSettings Lines of its rabbitmq.conf in addition to those that a private node needs.
+ * @param options.parent Where its folder is made; default: with the temporary files of the system.
  */
-export async function startPrivateRabbitMq(moreSettings: readonly string[] = []): Promise<PrivateRabbitMq> {
+export async function startPrivateRabbitMq(
+  options: { readonly parent?: string } = {},
+): Promise<PrivateRabbitMq> {
   const script = await ensureRabbitMq();
-  const folder = makeFolder("rabbitmq");
+  const folder = makeFolder("rabbitmq", options);
   const [port, distPort, epmdPort] = [await freePort(), await freePort(), await freePort()];
   const password = randomBytes(12).toString("hex");
   const epmd = findExecutable("epmd", []);

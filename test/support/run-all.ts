@@ -19,7 +19,7 @@ import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
 import { makeTemplate, templateVariable } from "./embedded.ts";
 import { startPrivatePostgres } from "./postgres.ts";
-import type { PrivateServer } from "./private-process.ts";
+import { memoryFolder, type PrivateServer } from "./private-process.ts";
 import { startPrivateRabbitMq } from "./rabbitmq.ts";
 
 const options = process.argv.slice(2);
@@ -142,7 +142,10 @@ async function runWaiting(): Promise<void> {
 
 /** Starts a PostgreSQL and a RabbitMQ. Where one does not start, the other is ended. */
 async function startServers(): Promise<readonly PrivateServer[]> {
-  const starts = await Promise.allSettled([startPrivatePostgres(), startPrivateRabbitMq()]);
+  const starts = await Promise.allSettled([
+    startPrivatePostgres({ parent: memoryFolder }),
+    startPrivateRabbitMq({ parent: memoryFolder }),
+  ]);
   const servers = starts.flatMap((start) => (start.status === "fulfilled" ? [start.value] : []));
   for (const start of starts) {
     if (start.status === "fulfilled") continue;

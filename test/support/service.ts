@@ -1,6 +1,5 @@
 import { randomBytes } from "node:crypto";
 import { cp, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { serviceActor } from "../../src/kit/actor.ts";
 import { loadConfig, type Config } from "../../src/config/load.ts";
@@ -14,6 +13,7 @@ import { loadHandMigrations } from "../../src/migration/hand-migrations.ts";
 import { loadDefinitions } from "../../src/mapping/load.ts";
 import { fillDataDir } from "./embedded.ts";
 import { createTestDatabase, type TestDatabase } from "./database.ts";
+import { memoryFolder } from "./private-process.ts";
 import { purgeQueues } from "./queues.ts";
 import { amqpUrl } from "./services.ts";
 import { createCoreClient } from "./core-client.ts";
@@ -122,7 +122,7 @@ export async function request({
  * those of its resources.
  */
 export async function startService(options: ServiceOptions): Promise<TestService> {
-  const folder = await mkdtemp(join(tmpdir(), "svc-service-"));
+  const folder = await mkdtemp(join(memoryFolder, "svc-service-"));
   const configDir = join(folder, "config");
   if (options.resources === undefined) await cp("config", configDir, { recursive: true });
   else {

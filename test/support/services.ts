@@ -6,7 +6,7 @@ import { appendFileSync } from "node:fs";
 import { relative } from "node:path";
 import { canInstall } from "./apt.ts";
 import { ensurePostgres, findPostgres, startPrivatePostgres } from "./postgres.ts";
-import { leftFolders, type PrivateServer } from "./private-process.ts";
+import { leftFolders, memoryFolder, type PrivateServer } from "./private-process.ts";
 import { removeTopology } from "./queues.ts";
 import { ensureRabbitMq, findRabbitMq, startPrivateRabbitMq } from "./rabbitmq.ts";
 
@@ -24,7 +24,7 @@ const foreignRabbitMq = process.env["TEST_AMQP_URL"];
  */
 export async function postgresUrl(): Promise<string> {
   if (foreignPostgres !== undefined) return foreignPostgres;
-  postgres ??= startPrivatePostgres();
+  postgres ??= startPrivatePostgres({ parent: memoryFolder });
   return (await postgres).url;
 }
 
@@ -34,7 +34,7 @@ export async function amqpUrl(): Promise<string> {
     isForeignBrokerUsed = true;
     return foreignRabbitMq;
   }
-  rabbitMq ??= startPrivateRabbitMq();
+  rabbitMq ??= startPrivateRabbitMq({ parent: memoryFolder });
   return (await rabbitMq).url;
 }
 
