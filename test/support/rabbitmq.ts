@@ -82,7 +82,10 @@ export async function startPrivateRabbitMq(
     RABBITMQ_MNESIA_BASE: join(folder, "mnesia"),
     RABBITMQ_LOG_BASE: join(folder, "log"),
     RABBITMQ_PID_FILE: join(folder, "pid"),
-    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS: "-kernel inet_dist_use_interface {127,0,0,1}",
+    // Without work, its threads sleep: otherwise they turn for a while, for a quarter of the CPU of
+    // a start.
+    RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
+      "-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none",
     // Together with -noinput below: the script becomes the node instead of waiting for it, so that
     // signals reach it.
     RABBITMQ_ALLOW_INPUT: "1",
