@@ -1,6 +1,7 @@
 import { expect } from "chai";
 import { AppError } from "../../src/kit/errors.ts";
 import { readListParameters } from "../../src/querying/list-parameters.ts";
+import { cpuMsOf } from "../support/cpu-time.ts";
 import { listShop } from "../support/list-shop.ts";
 import { createRandom } from "../support/random.ts";
 import { listReader } from "./list-reader.ts";
@@ -50,21 +51,16 @@ describe("a hostile query string", () => {
     ["a million sorts", `sort=${"-id,".repeat(250_000)}`],
     ["a million broken codes", `filter[reference]=${"%f".repeat(500_000)}`],
   ] as const) {
-    it(`with ${what} is refused with 422, or takes as long as it has characters`, () => {
-      const errors = errorsIn(query);
+    it(`with ${what} is refused with 422, or takes as long as it has characters`, async () => {
+      let errors = {};
+      const cpuMs = await cpuMsOf(() => (errors = errorsIn(query)));
 
       expect(JSON.stringify(errors).length).to.be.below(2_200_000);
-    }).timeout(2_000);
+      expect(cpuMs).to.be.below(2_000);
+    });
   }
 
-  it("with a million dots in fields is refused where code makes the records, too", () => {
-    const ofCode = listReader({ ...shape, places: undefined });
-
-    expect(ofCode.errorsIn(`fields=meta${".a".repeat(500_000)}`)["fields"]).to.have.length(1);
-    expect(ofCode.errorsIn("fields=meta.a,anything")).to.deep.equal({});
-  });
-
-  it("with names that are like those of a wide table is refused soon, with what was meant", () => {
+  it("with names that are like those of a wide table is refused soon, with what was meant", async () => {
     const [place] = shape.places?.values() ?? [];
     const [path] = shape.filterable.paths.values();
     if (place === undefined || path === undefined) throw new Error("The shop shows nothing.");
@@ -77,11 +73,10 @@ describe("a hostile query string", () => {
     const filters = typed(50).map((name) => `filter[${name}x]=1`);
     const query = [`fields=${typed(100).join(",")},cutsomer.${names[0]?.slice(9)}`, ...filters].join("&");
 
-    const before = process.cpuUsage();
-    for (let round = 0; round < 3; round += 1)
+    const refuse = (): unknown =>
       expect(() => readListParameters(query, wide, { maxPerPage: 100 })).to.throw(AppError);
-    // It was 4 s.
-    expect(process.cpuUsage(before).user).to.be.below(1_500_000);
+    // It was 1,300.
+    expect(await cpuMsOf(refuse, 3)).to.be.below(500);
     expect(() => readListParameters(`fields=c${names[0]}`, wide, { maxPerPage: 100 }))
       .to.throw(AppError)
       .with.nested.property("errors.fields[0]", `There is no field c${names[0]}; did you mean ${names[0]}?`);

@@ -2,6 +2,7 @@ import { expect } from "chai";
 import type { RuleSpecs } from "../../src/validation/syntax.ts";
 import { compileRules, validate, type Lookup, type Validation } from "../../src/validation/validate.ts";
 import type { LookupQuery } from "../../src/validation/existence.ts";
+import { cpuMsOf } from "../support/cpu-time.ts";
 
 const noLookup: Lookup = { exists: () => Promise.reject(new Error("asked the database")) };
 
@@ -380,12 +381,12 @@ describe("validate", () => {
 
     it("with 10,000 items are compared with each other in linear time", async () => {
       const a = Array.from({ length: 10_000 }, (_, i) => String(i));
-      const started = performance.now();
-
-      expect(await check({ "a.*": "distinct|in_array:a.*" }, { a })).to.have.property("kind", "valid");
+      const cpuMs = await cpuMsOf(async () =>
+        expect(await check({ "a.*": "distinct|in_array:a.*" }, { a })).to.have.property("kind", "valid"),
+      );
 
       // Quadratic takes 10^8 steps, seconds.
-      expect(performance.now() - started).to.be.lessThan(1500);
+      expect(cpuMs).to.be.lessThan(1500);
     });
   });
 });
