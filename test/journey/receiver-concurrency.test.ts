@@ -147,8 +147,8 @@ for (const limit of [1, 3])
         waits.push(performance.now() - startedAt);
       }
 
-      // Sweeps are 5 s apart.
-      expect(Math.max(...waits)).to.be.below(2_000);
+      // Sweeps are 5 s apart: what waits for one waits for nearly as long, behind the one before.
+      expect(Math.max(...waits)).to.be.below(4_000);
     });
 
     it("goes on when a dispatcher stops, and when it is back", async () => {

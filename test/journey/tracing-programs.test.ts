@@ -84,7 +84,7 @@ describe("tracing of svc api and svc dispatcher", function () {
 
     await call("/resources/notes", { text: "hello" }, { traceparent: `00-${traceId}-${spanId}-01` });
     const [received] = await receiver.waitFor(1);
-    const endings = await Promise.all([api.end("SIGTERM"), dispatcher.end("SIGTERM")]);
+    const endings = await Promise.all([api, dispatcher].map((program) => program.end("SIGTERM", 10_000)));
 
     expect(endings.map(({ code }) => code)).to.deep.equal([0, 0]);
     const of = (kind: CollectedSpan["kind"]): CollectedSpan | undefined =>
@@ -109,9 +109,8 @@ describe("tracing of svc api and svc dispatcher", function () {
 
     await call("/resources/notes", { text: "hello again" });
     await receiver.waitFor(2);
-    const endings = await Promise.all([api.end("SIGTERM"), dispatcher.end("SIGTERM")]);
+    const endings = await Promise.all([api, dispatcher].map((program) => program.end("SIGTERM", 10_000)));
 
     expect(endings.map(({ code }) => code)).to.deep.equal([0, 0]);
-    for (const { durationMs } of endings) expect(durationMs).to.be.lessThan(10_000);
   });
 });
