@@ -1,7 +1,8 @@
 /**
- * Runs every test, two portions of them side by side: much of the time, a test waits for a server
- * or a clock. Portions side by side have private servers of their own, and those after them find
- * these running. With servers from outside, one portion runs after the other.
+ * Runs every test, two portions of them side by side. Portions side by side have private servers of
+ * their own, and those after them find these running. Much of the time, a test waits for a server
+ * or a clock: tests that only compute are a portion that has the processor then. With servers from
+ * outside, one portion runs after the other.
  *
  * The first portion prints as it goes, the others when all are through. Options are passed on to
  * mocha.
@@ -12,8 +13,8 @@
  */
 import { spawn } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { readdir } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { readdir, writeFile } from "node:fs/promises";
+import { constants, setPriority, tmpdir } from "node:os";
 import { join } from "node:path";
 import { text } from "node:stream/consumers";
 import { stripVTControlCharacters } from "node:util";
@@ -29,6 +30,11 @@ const files = (await readdir("test", { recursive: true }))
   .filter((name) => name.endsWith(".test.ts"))
   .map((name) => `test/${name}`)
   .toSorted();
+/** Where tests compute, and wait for nothing that has a limit of time. */
+const computing =
+  /^test\/((architecture|comments|patterns|resources\/rules-cost)\.test\.ts|mapping\/|querying\/|validation\/)/;
+const computingFiles = files.filter((file) => computing.test(file));
+const otherFiles = files.filter((file) => !computing.test(file));
 /**
  * Two large portions of eight files in twenty, and four of one file each for the process that ends
  * first. To load the code of a portion takes some 3 s of CPU. By turns, since the files that take
@@ -40,8 +46,9 @@ function portionOf(index: number): number {
   return turn < 16 ? 1 : turn - 14;
 }
 const portions = Array.from({ length: 6 }, (_, portion) =>
-  files.filter((_file, index) => portionOf(index) === portion),
+  otherFiles.filter((_file, index) => portionOf(index) === portion),
 );
+if (isShared) portions.push(computingFiles);
 
 interface Run {
   /** All that mocha printed on its two channels. */
@@ -68,15 +75,27 @@ for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stop
  * Runs a portion. One that is live prints as it goes.
  *
  * @param servers Variables that name servers; without them, the portion starts its own.
+ * @param behind Until these have ended, they have the processor first, and its tests may take long.
  */
 async function run(
   portion: readonly string[],
-  { isLive, servers }: { isLive: boolean; servers: Readonly<Record<string, string>> },
+  {
+    isLive,
+    servers = {},
+    behind,
+  }: {
+    readonly isLive: boolean;
+    readonly servers?: Readonly<Record<string, string>>;
+    readonly behind?: Promise<unknown>;
+  },
 ): Promise<Run> {
   const folder = mkdtempSync(join(tmpdir(), "svc-test-failures-"));
   const failuresFile = join(folder, "failures");
   writeFileSync(failuresFile, "");
-  const mocha = spawn(process.execPath, ["node_modules/mocha/bin/mocha.js", ...options, ...portion], {
+  const limit = behind === undefined ? [] : ["--timeout", "600000"];
+  const args = ["node_modules/mocha/bin/mocha.js", ...limit, ...options, ...portion];
+  const mocha = spawn(process.execPath, args, {
+    detached: behind !== undefined,
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       ...process.env,
@@ -86,6 +105,7 @@ async function run(
       ...(process.stdout.isTTY && { FORCE_COLOR: "1" }),
     },
   });
+  if (behind !== undefined && mocha.pid !== undefined) void yieldTo(behind, mocha.pid);
   const end = (): void => void mocha.kill("SIGTERM");
   stopping.signal.addEventListener("abort", end);
   if (isLive) {
@@ -98,6 +118,19 @@ async function run(
   const lines = readFileSync(failuresFile, "utf8").split("\n").filter(Boolean);
   rmSync(folder, { recursive: true });
   return { printed, warnings, isFailed, failures: lines.map((line) => JSON.parse(line) as Failure) };
+}
+
+/**
+ * Gives a process a tenth of the weight of others until these have ended: by its nice value, and by
+ * that of its session, which Linux weighs first.
+ */
+async function yieldTo(others: Promise<unknown>, pid: number): Promise<void> {
+  const session = `/proc/${pid}/autogroup`;
+  const weigh = (nice: number): Promise<void> => writeFile(session, String(nice)).catch(() => undefined);
+  setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
+  await weigh(constants.priority.PRIORITY_BELOW_NORMAL);
+  await others.catch(() => undefined);
+  await weigh(0);
 }
 
 /**
@@ -155,9 +188,21 @@ async function startServers(): Promise<readonly PrivateServer[]> {
   return servers;
 }
 
+/** Runs the portion that computes, on a PostgreSQL that has the weight of others. */
+async function runComputing(behind: Promise<unknown>): Promise<void> {
+  const postgres = await startPrivatePostgres({ parent: memoryFolder });
+  const servers = { TEST_DATABASE_URL: postgres.url };
+  try {
+    runs[portions.length] = await run(computingFiles, { isLive: false, servers, behind });
+  } finally {
+    await postgres.dispose();
+  }
+}
+
 const template = await makeTemplate();
 process.once("exit", () => rmSync(template, { recursive: true }));
-await Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting)).catch((error: unknown) => {
+const lanes = Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting));
+await Promise.all([lanes, ...(isShared ? [] : [runComputing(lanes)])]).catch((error: unknown) => {
   // Ends what runs beside it.
   stopping.abort();
   throw error;
@@ -178,7 +223,7 @@ async function areUnsteady(failures: readonly Failure[]): Promise<boolean> {
   if (stopping.signal.aborted || failures.length !== failed || failed > mostUnsteady) return false;
   const again = [...new Set(failures.map(({ file }) => file))];
   process.stdout.write(`\nOnce more, alone: ${again.join(", ")}\n`);
-  if ((await run(again, { isLive: true, servers: {} })).isFailed) return false;
+  if ((await run(again, { isLive: true })).isFailed) return false;
   for (const { file, title } of failures) process.stdout.write(`UNSTEADY, passed alone: ${file}: ${title}\n`);
   return true;
 }
