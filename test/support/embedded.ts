@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
 import { mkdir, mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { openEmbedded, type EmbeddedDatabase } from "../../src/embedded/embedded.ts";
 import { openDatabase } from "../../src/db/client.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 import { migrateCore } from "./core-database.ts";
-import { memoryFolder } from "./private-process.ts";
 import { whenTestsEnd } from "./services.ts";
 
 const run = promisify(execFile);
@@ -49,8 +49,8 @@ async function makeOwnTemplate(): Promise<string> {
 }
 
 /** Makes a folder with what `fillDataDir` copies. The caller removes it. */
-export async function makeTemplate(): Promise<string> {
-  const folder = await mkdtemp(join(memoryFolder, "svc-embedded-"));
+export async function makeTemplate(parent = tmpdir()): Promise<string> {
+  const folder = await mkdtemp(join(parent, "svc-embedded-"));
   await (await openEmbedded({ dataDir: folder, log })).close();
   const migrated = migratedOf(folder);
   await copyDatabase(folder, migrated);

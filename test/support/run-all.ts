@@ -199,7 +199,7 @@ async function runComputing(behind: Promise<unknown>): Promise<void> {
   }
 }
 
-const template = await makeTemplate();
+const template = await makeTemplate(memoryFolder);
 process.once("exit", () => rmSync(template, { recursive: true }));
 const lanes = Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting));
 await Promise.all([lanes, ...(isShared ? [] : [runComputing(lanes)])]).catch((error: unknown) => {
