@@ -16,7 +16,7 @@ describe("connectRabbitMq on a server with a smaller max_message_size", () => {
   let broker: Broker;
 
   before(async () => {
-    server = await startPrivateRabbitMq(["max_message_size = 1000"]);
+    server = await startPrivateRabbitMq({ settings: ["max_message_size = 1000"] });
     broker = await connectRabbitMq({ url: server.url, log: createLog({ level: "silent" }) });
   });
 

@@ -43,13 +43,15 @@ export async function ensureRabbitMq(): Promise<string> {
 /**
  * Starts a RabbitMQ node of one's own, beside any other of the machine. Up in about 5 s.
  *
- * @param options.parent Where its folder is made; default: with the temporary files of the system.
+ * @param parent Where its folder is made; default: with the temporary files of the system.
+ * @param settings Lines of its rabbitmq.conf in addition to those that a private node needs.
  */
-export async function startPrivateRabbitMq(
-  options: { readonly parent?: string } = {},
-): Promise<PrivateRabbitMq> {
+export async function startPrivateRabbitMq({
+  parent,
+  settings: extraSettings = [],
+}: { readonly parent?: string; readonly settings?: readonly string[] } = {}): Promise<PrivateRabbitMq> {
   const script = await ensureRabbitMq();
-  const folder = makeFolder("rabbitmq", options);
+  const folder = makeFolder("rabbitmq", { parent });
   const [port, distPort, epmdPort] = [await freePort(), await freePort(), await freePort()];
   const password = randomBytes(12).toString("hex");
   const epmd = findExecutable("epmd", []);
@@ -63,7 +65,7 @@ export async function startPrivateRabbitMq(
     "raft.wal_max_size_bytes = 32000000",
     "log.console = true",
     "log.file = false",
-    ...moreSettings,
+    ...extraSettings,
   ];
   writeFileSync(join(folder, "rabbitmq.conf"), `${settings.join("\n")}\n`, { mode: 0o600 });
   writeFileSync(join(folder, "enabled_plugins"), "[].\n");
