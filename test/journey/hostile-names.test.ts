@@ -83,6 +83,7 @@ for (const mode of modes) {
 
       expect(plan).to.deep.equal({
         byHand: [],
+        core: [],
         steps: [],
         losses: [],
         impossible: [],

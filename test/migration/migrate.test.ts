@@ -71,6 +71,7 @@ describe("applyMigration", () => {
 
     expect(second).to.deep.equal({
       byHand: [],
+      core: [],
       steps: [],
       losses: [],
       impossible: [],
