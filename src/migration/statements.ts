@@ -63,7 +63,7 @@ const forms = (
     ["CREATE SEQUENCE NAME$", { action: "add", kind: "sequence" }],
     ["ALTER SEQUENCE NAME OWNED BY ", { action: "other", kind: "sequence" }],
   ] as const satisfies readonly (readonly [form: string, clause: Omit<Clause, "sql" | "name" | "type">])[]
-).map(([form, clause]) => ({ clause, pattern: new RegExp(`^${form.replace("NAME", named)}`) }));
+).map(([form, clause]) => ({ clause, pattern: new RegExp(`^${form.replace(/\bNAME\b/, named)}`) }));
 
 /**
  * Reads a statement of the schema engine.

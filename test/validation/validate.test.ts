@@ -177,7 +177,7 @@ describe("validate", () => {
       ["same:items.*.a", { it: 1, a: 2 }, "must match items.1.a."],
       ["different:items.*.a", { it: 1, a: 1 }, "and items.1.a must be different."],
       ["numeric|gt:items.*.a", { it: 1 }, "must be greater than items.1.a."],
-      ["after:items.*.a", { it: "2026-01-01" }, "must be a date after items.1.a."],
+      ["after:items.*.a", { it: "2026-01-01", a: "2026-01-02" }, "must be a date after items.1.a."],
     ] as const)
       it(`names the same item in the message of ${rule}`, async () => {
         const errors = await errorsOf({ "items.*.it": rule }, { items: [{}, item], b: null });
