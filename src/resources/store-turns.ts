@@ -1,3 +1,4 @@
+import { getOrSet } from "../kit/group-by.ts";
 import { createTurns } from "../kit/turns.ts";
 import type { RecordStore } from "./record-store.ts";
 
@@ -7,34 +8,61 @@ export interface RecordTurns {
   run<T>(resource: string, userId: number, act: () => Promise<T>): Promise<T>;
 }
 
+interface Resource {
+  /** Number of turns taken, in all and of each user. */
+  taken: number;
+  readonly ofUsers: Map<number, number>;
+  /** In the order in which they came. */
+  readonly waiting: Set<{ readonly userId: number; readonly begin: () => void }>;
+}
+
+const newResource = (): Resource => ({ taken: 0, ofUsers: new Map(), waiting: new Set() });
+
 /**
  * Creates the turns. A locked table blocks no more than its resource's share of the connections. No
  * user has more than that over all resources.
  *
- * A user alone may fill a resource with writes that wait for its own batch. Users who have no turn
- * there share a spare place. Otherwise their reads took as long as the batch: up to 30 s.
+ * A user alone may fill a resource with writes that wait for its own batch. So there is one further
+ * turn, for a user who has none there. Otherwise its read took as long as the batch: up to 30 s.
  *
  * @param places Turns of a resource, and of a user.
  */
 export function createRecordTurns(places: number): RecordTurns {
   const users = createTurns(places);
-  const resources = createTurns<string>(places);
-  const spare = createTurns<string>(1);
-  /** Number of turns that a user has or waits for, by resource and user. */
-  const open = new Map<string, number>();
+  const resources = new Map<string, Resource>();
+
+  const mayBegin = ({ taken, ofUsers }: Resource, userId: number): boolean =>
+    taken < places || (taken === places && !ofUsers.has(userId));
+
+  function begin(resource: Resource, userId: number): void {
+    resource.taken += 1;
+    resource.ofUsers.set(userId, (resource.ofUsers.get(userId) ?? 0) + 1);
+  }
+
+  function leave(resource: Resource, userId: number): void {
+    const { ofUsers, waiting } = resource;
+    resource.taken -= 1;
+    const left = (ofUsers.get(userId) ?? 1) - 1;
+    if (left > 0) ofUsers.set(userId, left);
+    else ofUsers.delete(userId);
+    for (const one of waiting) {
+      if (!mayBegin(resource, one.userId)) continue;
+      waiting.delete(one);
+      begin(resource, one.userId);
+      one.begin();
+    }
+  }
+
   return {
-    run: (resource, userId, act) =>
+    run: (name, userId, act) =>
       users.run(userId, async () => {
-        const id = `${resource} ${userId}`;
-        const count = open.get(id) ?? 0;
-        if (count === 0 && !resources.isFree(resource)) return spare.run(resource, act);
-        open.set(id, count + 1);
+        const resource = getOrSet(resources, name, newResource);
+        if (mayBegin(resource, userId)) begin(resource, userId);
+        else await new Promise<void>((resolve) => resource.waiting.add({ userId, begin: resolve }));
         try {
-          return await resources.run(resource, act);
+          return await act();
         } finally {
-          const left = (open.get(id) ?? 1) - 1;
-          if (left > 0) open.set(id, left);
-          else open.delete(id);
+          leave(resource, userId);
         }
       }),
   };

@@ -65,4 +65,16 @@ describe("takingTurns", () => {
     begun.length = 2;
     await endAll(asked);
   });
+
+  it("gives each turn that ends to the user who has waited longest, also one who waited for the last", async () => {
+    const asked = [1, 2, 3, 4, 5].map((userId) => find(storeOf("busy", userId)));
+    await turn();
+    expect(begun).to.have.length(3);
+
+    ends[0]?.();
+    ends[1]?.();
+    await turn();
+    expect(begun.slice(3)).to.deep.equal(["4 finds busy", "5 finds busy"]);
+    await endAll(asked);
+  });
 });
