@@ -43,12 +43,13 @@ export function createLookup({
   /** Questions that any body may ask. */
   let shared = new Map<string, Promise<boolean>>();
 
-  function answer(): void {
+  /** Runs one statement at a time: 1,000 questions of a body would take every connection. */
+  async function answer(): Promise<void> {
     const questions = waiting;
     waiting = [];
     shared = new Map();
     for (let start = 0; start < questions.length; start += maxQuestions)
-      void answerTogether(asker, questions.slice(start, start + maxQuestions));
+      await answerTogether(asker, questions.slice(start, start + maxQuestions));
   }
 
   return (caller) => ({
@@ -67,7 +68,7 @@ export function createLookup({
       const known = isShared ? shared.get(id) : undefined;
       if (known !== undefined) return known;
       const answered = new Promise<boolean>((resolve, reject) => {
-        if (waiting.length === 0) queueMicrotask(answer);
+        if (waiting.length === 0) queueMicrotask(() => void answer());
         waiting.push({
           table: quoteTable(definition?.table ?? target),
           // Rules may name a field or, for a table without a resource, a column.
@@ -159,9 +160,8 @@ async function answerTogether(asker: Asker, questions: readonly Waiting[], first
   } catch (error) {
     const { kind } = faultOf(error);
     for (const question of questions) {
-      if (kind === "unavailable") question.reject(error);
       // The error belongs to one of the questions, which may be another user's.
-      else if (questions.length > 1) void answerTogether(asker, [question], error);
+      if (kind !== "unavailable" && questions.length > 1) await answerTogether(asker, [question], error);
       // The value is in no row: `abc` for an integer column, a NUL, or a number out of range.
       else if (kind === "bad_value") question.resolve(false);
       else question.reject(codeOf(error) === inFailedTransaction ? (first ?? error) : error);

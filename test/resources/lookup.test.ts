@@ -128,6 +128,28 @@ describe("createLookup", () => {
     ]);
   });
 
+  for (const what of ["one", "one that fails"])
+    it(`runs one statement at a time for 1,000 values of a body, also after ${what}`, async () => {
+      let [open, most, count] = [0, 0, 0];
+      const reads: TextSql = async (text) => {
+        most = Math.max(most, (open += 1));
+        await new Promise((resolve) => setImmediate(resolve));
+        [open, count] = [open - 1, count + 1];
+        const answers = text.match(/EXISTS/g) ?? [];
+        if (what !== "one" && answers.length > 1) throw Object.assign(new Error("bad"), { code: "22P02" });
+        return [answers.map(() => "t")];
+      };
+      const access = createAccessConditions(definitions);
+      const given = { own: variant("orders", {}), definitions, access, over: { reads } };
+      const busy = createLookup(given)(caller);
+      const asked = Array.from({ length: 1000 }, (_, index) =>
+        busy.exists({ target: "customers", column: "id", value: index }),
+      );
+
+      expect(new Set(await Promise.all(asked))).to.deep.equal(new Set([true]));
+      expect([most, count]).to.deep.equal([1, what === "one" ? 50 : 1050]);
+    });
+
   it("finds bytes by the base64 of a body, and by what is to be written", async () => {
     await served.sql("CREATE TABLE files AS SELECT 1 AS id, 'hello'::bytea AS digest");
     const files = definition({ name: "files", fields: [field("digest", "Bytes", { isUnique: true })] });
