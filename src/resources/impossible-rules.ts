@@ -50,9 +50,9 @@ export const impossibleForLists: readonly RuleName[] = [
 
 /**
  * Returns a sentence about each rule that no value of its field passes. Every request with a value
- * for the field gets a 422. Returns one, too, about each that compares with what is no field: an
- * `after` then always holds, a `gt` never. Leaves out rules under a name that is no field, and
- * resources without writes.
+ * for the field gets a 422. Returns one, too, about each that compares with a name that is no field
+ * and has no rules: an `after` then always holds, a `gt` never. Leaves out rules under a name that
+ * is no field, and resources without writes.
  */
 export function impossibleRules(definition: Definition): readonly string[] {
   const { supportsCreate, supportsUpdate } = definition;
@@ -69,8 +69,11 @@ function remarksOn(
 ): readonly string[] {
   const isCode = definition.code[key] !== undefined;
   try {
-    return Object.entries(rulesOf(definition)).flatMap(([name, spec]) =>
-      faultsOf(definition, name, spec).map((message) =>
+    const rules = rulesOf(definition);
+    // A value may be sent only to be compared: it has rules, and is no field.
+    const sent = [...definition.fields.map(({ name }) => name), ...Object.keys(rules).map(topOf)];
+    return Object.entries(rules).flatMap(([name, spec]) =>
+      faultsOf(definition, name, spec, sent).map((message) =>
         isCode
           ? definition.remark(["module"], `${key}: ${name}: ${message}`)
           : definition.remark([key, name], message),
@@ -82,22 +85,28 @@ function remarksOn(
   }
 }
 
-function faultsOf({ fields }: Definition, name: string, spec: RuleSpec): readonly string[] {
+const topOf = (path: string): string => path.split(".")[0] ?? path;
+
+/** @param sent Names that a body may have. */
+function faultsOf(
+  { fields }: Definition,
+  name: string,
+  spec: RuleSpec,
+  sent: readonly string[],
+): readonly string[] {
   const field = fields.find((one) => one.name === name || (one.isList && `${one.name}.*` === name));
   if (field === undefined) return [];
   const isList = field.isList && field.name === name;
   const refusing = isList ? impossibleForLists : impossible[field.type];
-  const names = fields.map((one) => one.name);
   return parseRules(spec).flatMap((rule) => {
     if (refusing.includes(rule.name))
       return `no ${isList ? "list" : field.type} passes the rule ${rule.name}, so that no request can set it`;
-    return strayIn(rule, names);
+    return strayIn(rule, sent);
   });
 }
 
-function strayIn(rule: ParsedRule, names: readonly string[]): readonly string[] {
+function strayIn(rule: ParsedRule, sent: readonly string[]): readonly string[] {
   const other = comparedField(rule);
-  const [top = ""] = other?.split(".") ?? [];
-  if (other === undefined || names.includes(top)) return [];
-  return [`the rule ${rule.name} compares with ${other}, which is no field${questionOf(top, names)}`];
+  if (other === undefined || sent.includes(topOf(other))) return [];
+  return [`the rule ${rule.name} compares with ${other}, which is no field${questionOf(topOf(other), sent)}`];
 }

@@ -50,7 +50,8 @@ describe("impossibleRules", () => {
   it("names a rule that compares with what is no field", () => {
     const fields = [...things.fields, field("starts_at", "DateTime"), field("ends_at", "DateTime")];
     const rules = {
-      ends_at: "date|after:start_at|before:2030-01-01",
+      ends_at: "date|after:start_at|before:2030-01-01|before:latest.day",
+      "latest.day": "date",
       starts_at: "date|after:now|before:ends_at",
       amount: "numeric|gt:0|lt:more.most",
       name: [{ in_array: "tagz.*" }],
