@@ -31,6 +31,7 @@ export const proven: ReadonlySet<string> = new Set([
   '/^,"timestamp":"[^"]*","previous":/',
   "/^[A-Za-z0-9._-]{1,128}$/",
   "/^invalid input (?:syntax|value) for (?:type|enum) ([^:]+)/",
+  "/'[^']*'|::[a-z ]+/g",
   "/^-?\\d{1,400}(?:\\.\\d{1,400})?$/",
   "/^(?:(?:\\w+\\.)?gen_random_uuid|(?:\\w+\\.)?uuid_generate_v4)\\(\\)$/",
   "/_SERVICE_(HOST|PORT)(_|$)|_PORT_\\d+_(TCP|UDP)(_|$)/",

@@ -207,22 +207,25 @@ function refusedFields(
   messageFor: (attribute: string, name: string) => string,
   cause: unknown,
 ): AppError {
-  const named = columns.flatMap((column) => {
-    const names = fieldsOf(definition, column);
-    // An index on an expression may name no field.
-    if (names.length === 0) return [[column, column.replaceAll("_", " ")]];
-    return names.map((name) => [name, displayName(name)]);
-  });
+  const fields = columns.flatMap((column) => fieldsOf(definition, column));
+  // An index on an expression may name no field.
+  const named =
+    fields.length > 0
+      ? fields.map((name) => [name, displayName(name)])
+      : columns.map((column) => [column, column.replaceAll("_", " ")]);
   return validationError(
     Object.fromEntries(named.map(([name = "", shown = ""]) => [name, [messageFor(shown, name)]])),
     cause,
   );
 }
 
-/** Returns the fields of a column, or of an indexed expression such as `lower(email::text)`. */
+/**
+ * Returns the fields of a column, or of an indexed expression such as `lower(email::text)`. Leaves
+ * out its constants and types.
+ */
 function fieldsOf({ fields }: Definition, text: string): readonly string[] {
   const own = fields.filter(({ column }) => column === text);
-  const words = new Set(text.replaceAll("::text", "").split(/[^\w$]+/));
+  const words = new Set(text.replaceAll(/'[^']*'|::[a-z ]+/g, " ").split(/[^\w$]+/));
   const found = own.length > 0 ? own : fields.filter(({ column }) => words.has(column));
   return found.map(({ name }) => name);
 }

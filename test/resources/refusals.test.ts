@@ -43,7 +43,7 @@ describe("refuseWrite", () => {
   });
 
   it("names the fields of an indexed expression", () => {
-    const detail = "Key (floor_number, lower(COALESCE(name, span::text)))=(3, a) already exists.";
+    const detail = "Key (floor_number, lower(COALESCE(name, span::text, 'x'::text)))=(3, a) already exists.";
 
     expect(Object.keys(messageOf({ code: "23505", detail }) as object)).to.deep.equal([
       "floorNumber",
@@ -55,6 +55,9 @@ describe("refuseWrite", () => {
         name: ["The name has already been taken."],
       },
     );
+    expect(
+      messageOf({ code: "23505", detail: "Key ((span ->> 'name'::text))=(a) already exists." }),
+    ).to.have.keys("span");
   });
 
   it("takes the end of the server's transaction ids for no fault of the values", () => {
