@@ -255,7 +255,8 @@ export function createRequestMemory(budget: MemoryBudget, bodyLimitBytes: number
   return async (ctx, next) => {
     const memory = budget.open(ctx.state.caller.id);
     let [isAtWork, isClosed] = [true, false];
-    Object.assign(ctx.state, { memory, bodyLimitBytes });
+    ctx.state.memory = memory;
+    ctx.state.bodyLimitBytes = bodyLimitBytes;
     ctx.res.once("close", () => {
       isClosed = true;
       if (isAtWork) memory.leave();
