@@ -35,6 +35,28 @@ describe("createDeliveryStore", () => {
     expect(deliveries.map(({ hasPrevious }) => hasPrevious)).to.deep.equal([true, false]);
   });
 
+  it("keeps the error of the last attempt of one that is held after it", async () => {
+    const delivery = await scene.work.addDelivery(scene.subscription, { status: "retrying" });
+    const { flightId } = await takeDue();
+    const { uuid } = delivery;
+    const outcome = { id: String(delivery.id), uuid, status: "held", attemptsBefore: 1 } as const;
+
+    await scene.store.record({ outcomes: [outcome], endedFlights: [flightId ?? ""] });
+
+    const stored = await scene.work.deliveryOf(delivery.id);
+    expect(stored).to.include({ status: "held", attempt: 1, lastError: "refused" });
+  });
+
+  it("buries an old row only with a delivery that shows it", async () => {
+    for (const hasPrevious of [true, false])
+      await scene.work.addDelivery(scene.subscription, { status: "failed", hasPrevious });
+    await scene.core.sql("UPDATE svc.event_data SET previous = '{}'");
+
+    const dead = await scene.store.findUndeadLettered({ after: "0", limit: 9, olderThanMs: -60_000 });
+
+    expect(dead.map(({ previous }) => previous)).to.deep.equal(["{}", null]);
+  });
+
   it("makes due at once what a commit took whose answer was lost", async () => {
     const event = await scene.work.addEvent();
     await scene.work.addDelivery(scene.subscription);
