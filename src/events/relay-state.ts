@@ -75,6 +75,8 @@ const longestPauseMs = 300_000;
  * Most bytes of one read, because an event is in memory as text, record, JSON and message at once.
  */
 export const mostBytesRead = 1024 ** 2;
+/** Up to this size, all messages of a read are together about as large as a read may be. */
+const smallBytes = 16 * 1024;
 const mostSizes = 10_000;
 /** Most events of a resource that its tries leave out. */
 const mostTried = 10_000;
@@ -118,16 +120,23 @@ export function createRelayState(options: RelayOptions): RelayState {
 }
 
 /**
- * Returns the first events of a resource whose messages probably have no more bytes than a read:
- * related records may make one a thousand times as large as its own.
+ * Returns the events of a resource that are presented together. Related records may make a message
+ * a thousand times as large as its own. Large messages have about as many bytes as a read, and the
+ * holder comes first whose last message is longest ago. Small ones do not wait for them.
  */
 export function fitting({ likelyBytes }: RelayState, events: readonly OutboxEvent[]): readonly OutboxEvent[] {
+  const sizeOf = (event: OutboxEvent): number => likelyBytes.get(sizeKey(event)) ?? event.bytes;
+  const large = events.filter((event) => sizeOf(event) > smallBytes);
+  if (large.reduce((sum, event) => sum + sizeOf(event), 0) <= mostBytesRead) return events;
+  const places = new Map([...likelyBytes.keys()].map((key, place) => [key, place]));
+  const placeOf = (event: OutboxEvent): number => places.get(sizeKey(event)) ?? -1;
+  const left = new Set<OutboxEvent>();
   let bytes = 0;
-  return events.filter((event) => {
-    if (bytes >= mostBytesRead) return false;
-    bytes += likelyBytes.get(sizeKey(event)) ?? event.bytes;
-    return true;
-  });
+  for (const event of large.toSorted((one, other) => placeOf(one) - placeOf(other))) {
+    if (bytes >= mostBytesRead) left.add(event);
+    bytes += sizeOf(event);
+  }
+  return events.filter((event) => !left.has(event));
 }
 
 /** Notes the size of a message, for those that the same holder will have of the resource. */

@@ -2,7 +2,9 @@ import { expect } from "chai";
 import type { FoundEvent } from "../../src/events/outbox.ts";
 import {
   createRelayState,
+  fitting,
   isNew,
+  noteBytes,
   readWhole,
   restResource,
   retryLater,
@@ -86,6 +88,30 @@ describe("retryLater and restResource", () => {
       1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000, 256_000, 300_000,
     ]);
     expect([rest(true), rest(true), rest(false), rest(false)]).to.deep.equal([1_000, 1_000, 1_000, 2_000]);
+  });
+});
+
+describe("fitting", () => {
+  it("gives owners of large messages turns, who have as much as a read, and has small ones go beside them", () => {
+    const state = createRelayState({ resources: ["notes"] } as unknown as RelayOptions);
+    const [small, ...large] = ["4", "1", "2", "3"].map((ownerId) => {
+      return { ...eventOf(ownerId), ownerId, bytes: ownerId === "4" ? 100 : 600_000 };
+    });
+    if (small === undefined) throw new Error("There is no small one.");
+    for (const event of [...large, small]) noteBytes(state, event, event.bytes);
+    const events = [...large, ...large, small, small];
+    const ownersOf = (): readonly (string | null)[] => {
+      const taken = fitting(state, events);
+      for (const event of taken) noteBytes(state, event, event.bytes);
+      return taken.map(({ ownerId }) => ownerId);
+    };
+
+    expect(Array.from({ length: 4 }, ownersOf)).to.deep.equal([
+      ["1", "1", "4", "4"],
+      ["2", "2", "4", "4"],
+      ["3", "3", "4", "4"],
+      ["1", "1", "4", "4"],
+    ]);
   });
 });
 
