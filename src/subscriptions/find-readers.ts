@@ -33,8 +33,15 @@ const mostJudgedFirst = 20;
 const mostPairs = 20_000;
 
 /**
- * Finds the users who read events and have an active subscription to them, by the rule
- * `access.read`. The rule is applied to the snapshot, with the related rows as they are now.
+ * SQL condition of what was switched off a short time ago. It counts as on, because it may be on
+ * again when the subscriptions are read: the event would be lost.
+ */
+const offOfLate = "disabled_at > now() - interval '1 hour'";
+
+/**
+ * Finds the users who read events, and have a subscription to them that is active or was within the
+ * last hour. The rule `access.read` is applied to the snapshot, with the related rows as they are
+ * now.
  *
  * One statement goes from the snapshots to the users that they lead to, and reads only these: the
  * number of subscriptions does not matter. Alternatives that must judge each user take one more
@@ -88,6 +95,8 @@ async function findDirectReaders(
        (SELECT user_id FROM svc.subscriptions WHERE resource = ${resource} AND is_active ORDER BY user_id LIMIT ${mostJudgedFirst + 1})
        UNION ALL
        (SELECT user_id FROM svc.subscriptions WHERE resource = '*' AND is_active ORDER BY user_id LIMIT ${mostJudgedFirst + 1})
+       UNION ALL
+       (${offText(resource)} ORDER BY disabled_at LIMIT ${mostJudgedFirst + 1})
      ), size AS MATERIALIZED (SELECT count(*) <= ${mostJudgedFirst} AS are_few FROM sample)
      SELECT e.id AS "eventId", reader.user_id AS "userId"
      FROM svc.events AS e
@@ -136,12 +145,19 @@ function sameUser(type: string, by: UserPlace["by"]): string {
 // LIMIT 1, the planner may expect to find the row soon, and read all subscriptions.
 function userText(condition: string, resource: string): string {
   return `CROSS JOIN LATERAL (
-    SELECT id, email FROM svc.users WHERE ${condition} AND disabled_at IS NULL OFFSET 0
+    SELECT id, email FROM svc.users WHERE ${condition} AND (disabled_at IS NULL OR ${offOfLate}) OFFSET 0
   ) AS u CROSS JOIN LATERAL (
-    SELECT FROM svc.subscriptions AS subscription
+    SELECT user_id FROM svc.subscriptions AS subscription
     WHERE subscription.resource IN (${resource}, '*') AND subscription.user_id = u.id AND is_active AND e.trigger = ANY(events)
+    UNION ALL
+    ${offText(resource)} AND user_id = u.id AND e.trigger = ANY(events)
     OFFSET 0
   ) AS wanted`;
+}
+
+/** Selects the users of subscriptions that were switched off a short time ago. */
+function offText(resource: string): string {
+  return `SELECT user_id FROM svc.subscriptions WHERE NOT is_active AND ${offOfLate} AND resource IN (${resource}, '*')`;
 }
 
 /** Judges each user with a subscription, with up to 20,000 pairs in one statement. */
@@ -160,6 +176,7 @@ async function* findJudgedReaders(
       `WITH portion AS MATERIALIZED (
          SELECT id FROM (
            ${subscribedText(resource, bounds)} UNION ${subscribedText("'*'", bounds)}
+           UNION ${offText(resource)} AND user_id > ${bounds.after}::int
          ) AS subscribed ORDER BY id LIMIT ${bounds.take}::int
        )
        SELECT bounds.last, bounds.count, reader."eventId", reader."userId"

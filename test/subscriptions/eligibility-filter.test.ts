@@ -106,7 +106,7 @@ describe("createEligibility, by a filter", () => {
       "INSERT INTO members (team_id, who) VALUES (1, '7'), (1, '9'), (1, 'x'), (2, '8'), (2, '99999999999')",
     );
     await core.sql(`INSERT INTO svc.users (id, name, email, is_admin, disabled_at) VALUES
-      (7, 'Ada', 'ada@example.com', false, NULL), (8, 'Bob', 'bob@example.com', true, NULL), (9, 'Cleo', 'cleo@example.com', true, now())`);
+      (7, 'Ada', 'ada@example.com', false, NULL), (8, 'Bob', 'bob@example.com', true, NULL), (9, 'Cleo', 'cleo@example.com', true, now() - interval '2 hours')`);
     await subscribe(
       `SELECT id, 'http://localhost', 'reports', '{on_delete}', '', 'abcd', true FROM svc.users`,
     );
@@ -152,7 +152,10 @@ describe("createEligibility, by a filter", () => {
       (await eligibility.readerSelectorOf("reports", asEvents(ids))).groupsOf([0, 1]);
 
     const before = await readersNow();
-    await core.sql("UPDATE svc.subscriptions SET is_active = false WHERE user_id = 7");
+    // What was switched off within the last hour counts as active.
+    await core.sql(
+      "UPDATE svc.subscriptions SET is_active = false, disabled_at = now() - interval '61 minutes' WHERE user_id = 7",
+    );
     await core.sql("UPDATE svc.subscriptions SET events = '{on_create}' WHERE user_id = 8");
     const after = await readersNow();
     await core.sql("UPDATE svc.subscriptions SET is_active = true, events = '{on_delete}'");
