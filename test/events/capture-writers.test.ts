@@ -71,6 +71,17 @@ describe("captureOf beside other writers", () => {
     ]);
   });
 
+  it("tells of a deletion before those that foreign keys make of it", async () => {
+    await scene.installOn(`
+      CREATE TABLE notes (${columns}, parent_id int REFERENCES notes ON DELETE CASCADE);
+      INSERT INTO notes (id, text, parent_id) VALUES (1, 'a', NULL), (2, 'b', 1)`);
+
+    expect(await scene.eventsOf("DELETE FROM notes WHERE id = 1")).to.deep.equal([
+      "on_delete 1 a",
+      "on_delete 2 b",
+    ]);
+  });
+
   for (const level of ["REPEATABLE READ", "SERIALIZABLE"]) {
     it(`refuses it in ${level} when rows were committed after the snapshot`, async () => {
       await scene.installOn(`CREATE TABLE notes (${columns}); INSERT INTO notes VALUES (1, 'a')`);
