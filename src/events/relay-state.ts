@@ -120,9 +120,9 @@ export function createRelayState(options: RelayOptions): RelayState {
 }
 
 /**
- * Returns the events of a resource that are presented together. Related records may make a message
- * a thousand times as large as its own. Large messages have about as many bytes as a read, and the
- * holder comes first whose last message is longest ago. Small ones do not wait for them.
+ * Returns the events of a resource that are presented together. Large messages have about as many
+ * bytes as a read: related records may make one a thousand times as large as its own. First come
+ * those of the holder whose last message is longest ago. Small ones do not wait for them.
  */
 export function fitting({ likelyBytes }: RelayState, events: readonly OutboxEvent[]): readonly OutboxEvent[] {
   const sizeOf = (event: OutboxEvent): number => likelyBytes.get(sizeKey(event)) ?? event.bytes;

@@ -39,9 +39,8 @@ const mostPairs = 20_000;
 const offOfLate = "disabled_at > now() - interval '1 hour'";
 
 /**
- * Finds the users who read events, and have a subscription to them that is active or was within the
- * last hour. The rule `access.read` is applied to the snapshot, with the related rows as they are
- * now.
+ * Finds the users who read events, and have a subscription that is active or was within the last
+ * hour. The rule `access.read` is applied to the snapshot, with the related rows as they are now.
  *
  * One statement goes from the snapshots to the users that they lead to, and reads only these: the
  * number of subscriptions does not matter. Alternatives that must judge each user take one more

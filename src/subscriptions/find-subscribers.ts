@@ -147,8 +147,8 @@ async function selectorsOf(
 
 /**
  * Returns the ids of the subscriptions that are off, to resources with a filter. They are read
- * before the readers of the events are looked up. A subscription that is switched on in between
- * would get nothing: it is not among the readers, and not off in the end.
+ * before the readers of the events are looked up. A subscription that was off for long and is
+ * switched on in between would get nothing: it is not among the readers, and not off in the end.
  */
 async function offBefore(
   { sql, eligibility, holdForMs }: SubscriberFinderOptions,
