@@ -29,6 +29,29 @@ describe("readStatement", () => {
     ]);
   });
 
+  for (const [sql, ...expected] of [
+    [
+      'ALTER TABLE "a" RENAME CONSTRAINT "b_fk" TO "c TO d_fk"',
+      "drop constraint b_fk",
+      "add constraint c TO d_fk",
+    ],
+    ['ALTER TABLE "s"."a" RENAME CONSTRAINT "b" TO "c"', "drop constraint b", "add constraint c"],
+    ['ALTER INDEX "b_idx" RENAME TO "c_idx"', "drop index b_idx", "add index c_idx"],
+    ['ALTER INDEX "s"."b_idx" RENAME TO "c_idx"', "drop index b_idx", "add index c_idx"],
+    ['CREATE UNIQUE INDEX "b_key" ON "s"."a"("b")', "add index b_key"],
+    ['DROP INDEX "s"."b_idx"', "drop index b_idx"],
+    ['ALTER TABLE "a" ADD CONSTRAINT "b_fk" FOREIGN KEY ("b") REFERENCES "c"("id")', "add constraint b_fk"],
+    ['CREATE SEQUENCE "a_id_seq"', "add sequence a_id_seq"],
+    ['ALTER SEQUENCE "a_id_seq" OWNED BY "a"."id"', "other sequence a_id_seq"],
+    ['DROP SEQUENCE "a_id_seq"', "drop sequence a_id_seq"],
+  ] as const)
+    it(`tells what goes and comes with ${sql}`, () => {
+      const { clauses, schema } = readStatement(sql);
+
+      expect(clauses.map(({ action, kind, name }) => `${action} ${kind} ${name}`)).to.deep.equal(expected);
+      expect(schema).to.equal(sql.includes('"s".') ? "s" : "public");
+    });
+
   it("refuses a form that it does not know, since that could be about anything", () => {
     for (const sql of [
       'DROP TABLE "a"',
