@@ -122,7 +122,7 @@ async function duplicatesOf(
   const list = values.join(", ");
   const areGiven = values.map((value) => `${value} IS NOT NULL`).join(" AND ");
   const { rows } = await client.query<{ count: string; one: string; other: string }>(
-    `SELECT count(*) OVER () AS count, min(${shown}) AS one, max(${shown}) AS other FROM ${ownRows(table)} AS own
+    `SELECT count(*) OVER () AS count, min(${shown}) AS one, max(${shown}) AS other FROM ${await findOwnRows(client, table)}
      WHERE ${areGiven || "true"} GROUP BY ${list || "()"} HAVING count(*) > 1 ORDER BY 2 LIMIT 1`,
   );
   const [found] = rows;
@@ -133,10 +133,17 @@ async function duplicatesOf(
   return `The ${what} of the table ${table} must be unique, and ${occur} more than once${example}. Change the values first.`;
 }
 
-/** Returns SQL for the rows that keys of a table apply to: none of tables that inherit from it. */
-export function ownRows(table: string): string {
+/**
+ * Returns SQL for the rows that keys of a table apply to: those of its partitions, and none of
+ * tables that inherit from it. It names no columns, since some may be hidden from the role.
+ */
+export async function findOwnRows(client: ClientBase, table: string): Promise<string> {
   const place = quoteTable(table);
-  return `(SELECT * FROM ${place} WHERE tableoid IN (SELECT oid FROM pg_class WHERE relispartition OR oid = ${quoteText(place)}::regclass))`;
+  const { rows } = await client.query<{ isPartitioned: boolean }>(
+    `SELECT relkind = 'p' AS "isPartitioned" FROM pg_class WHERE oid = to_regclass($1)`,
+    [place],
+  );
+  return rows[0]?.isPartitioned === true ? place : `ONLY ${place}`;
 }
 
 /** Returns an SQL expression that names a row by its key; undefined for a table without a key. */

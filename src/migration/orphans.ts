@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import { ownRows, rowNameOf } from "./duplicates.ts";
+import { findOwnRows, rowNameOf } from "./duplicates.ts";
 import type { LiveObject } from "./live-objects.ts";
 import type { Clause, Statement } from "./statements.ts";
 import { counted } from "../kit/counted.ts";
@@ -94,10 +94,10 @@ async function orphansOf(
   const value = `own.${quoteName(column)}`;
   const isKnown = isNew
     ? "false"
-    : `EXISTS (SELECT FROM ${ownRows(target)} AS target WHERE target.${quoteName(targetColumn)} = ${value})`;
+    : `EXISTS (SELECT FROM ${await findOwnRows(client, target)} AS target WHERE target.${quoteName(targetColumn)} = ${value})`;
   const row = rowNameOf(table, objects);
   const { rows } = await client.query<{ count: number; example: string | null }>(
-    `SELECT count(*)::float8 AS count, min(${row ?? "NULL"}) AS example FROM ${ownRows(table)} AS own
+    `SELECT count(*)::float8 AS count, min(${row ?? "NULL"}) AS example FROM ${await findOwnRows(client, table)} AS own
      WHERE ${value} IS NOT NULL AND NOT ${isKnown}`,
   );
   const { count = 0, example = null } = rows[0] ?? {};

@@ -1,5 +1,7 @@
 import { expect } from "chai";
 import type { Definition, Field } from "../../src/mapping/definition.ts";
+import { findOrphans } from "../../src/migration/orphans.ts";
+import { readStatement } from "../../src/migration/statements.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 import { sceneOfSuite } from "../support/migration-scene.ts";
 
@@ -23,6 +25,10 @@ function to(resource: string, name = "id"): Pick<Field, "references"> {
 describe("findOrphans", function () {
   this.timeout(30_000);
   const scene = sceneOfSuite();
+  const orphansOfHallId = (target: string): ReturnType<typeof findOrphans> => {
+    const sql = `ALTER TABLE "seats" ADD CONSTRAINT "a" FOREIGN KEY ("hall_id") REFERENCES ${target}("id")`;
+    return findOrphans({ client: scene.client, statements: [readStatement(sql)], objects: [] });
+  };
 
   before(async () => {
     await scene.migrate(definitionsOf(halls, seatsWith()));
@@ -53,6 +59,29 @@ describe("findOrphans", function () {
 
     expect(impossible).to.have.length(1);
     expect(impossible[0]).to.include("and 2 rows have a value that is not there");
+  });
+
+  it("reads none of the columns that are hidden from the role", async () => {
+    const role = "svc_test_counts";
+    await scene.client.query(`
+      CREATE ROLE ${role}; GRANT USAGE ON SCHEMA hall TO ${role}; GRANT SELECT ON seats TO ${role};
+      GRANT SELECT (id) ON hall.halls TO ${role}; SET ROLE ${role}`);
+    try {
+      expect(await orphansOfHallId('"hall"."halls"')).to.have.length(1);
+    } finally {
+      await scene.client.query(`RESET ROLE; DROP OWNED BY ${role}; DROP ROLE ${role}`);
+    }
+  });
+
+  it("finds the values of partitions", async () => {
+    await scene.client.query(`
+      CREATE TABLE blocks (id int PRIMARY KEY) PARTITION BY RANGE (id);
+      CREATE TABLE blocks_0 PARTITION OF blocks DEFAULT; INSERT INTO blocks VALUES (1), (7), (8)`);
+
+    const found = await orphansOfHallId('"blocks"');
+
+    await scene.client.query("DROP TABLE blocks");
+    expect(found).to.deep.equal([]);
   });
 
   it("says that what the column is to refer to is unique only at the end of a transaction", async () => {
