@@ -35,6 +35,13 @@ describe("faultsOf and otherFaultsOf", () => {
     expect(faultsOf(error, "tags")).to.deep.equal(["1: The tag is long.", "1.x: It is no text."]);
   });
 
+  it("return those that name their places as they are", () => {
+    const errors = { "tags.0": ["The tags.0 field must be a string."] };
+    const refusal = new ApiError({ message: "", status: 422, fields: errors });
+
+    expect(faultsOf(refusal, "tags")).to.deep.equal(errors["tags.0"]);
+  });
+
   it("return those of no field with its name", () => {
     expect(otherFaultsOf(error, ["tags"])).to.deep.equal(["tag: The tag is short."]);
   });

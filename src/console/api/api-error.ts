@@ -65,12 +65,17 @@ export function isGone(error: unknown): boolean {
   return error instanceof ApiError && error.code === "record.not_found";
 }
 
-/** Returns the messages of a 422 for a field, and for the parts within it, with their places. */
+/**
+ * Returns the messages of a 422 for a field, and for the parts within it. Those get their places,
+ * unless they name them, as the messages of rules do.
+ */
 export function faultsOf(error: unknown, name: string): readonly string[] {
   return fieldsOf(error)
     .filter(([path]) => isWithin(path, name))
     .flatMap(([path, messages]) =>
-      path === name ? messages : messages.map((message) => `${path.slice(name.length + 1)}: ${message}`),
+      messages.map((message) =>
+        path === name || message.includes(path) ? message : `${path.slice(name.length + 1)}: ${message}`,
+      ),
     );
 }
 
