@@ -75,14 +75,26 @@ const installedQuery = `
       FROM own
     ) AS triggers`;
 
-/** Returns what is installed, in one query; nothing when the service's tables do not exist. */
-export async function findInstalled(client: ClientBase | Pool): Promise<Installed> {
+/**
+ * Reads what is installed, in one query. Fails with `undefined_table` or `invalid_schema_name` when
+ * the service's tables do not exist yet.
+ */
+async function readInstalled(client: ClientBase | Pool): Promise<Installed> {
   try {
     const { rows } = await client.query<Installed>(installedQuery);
     return rows[0] ?? nothingInstalled;
   } catch (error) {
-    if (unmigratedCodes.includes(codeOf(error) ?? "")) return nothingInstalled;
     throw withMissingRight(error);
+  }
+}
+
+/** Returns what is installed, in one query; nothing when the service's tables do not exist. */
+export async function findInstalled(pool: Pool): Promise<Installed> {
+  try {
+    return await readInstalled(pool);
+  } catch (error) {
+    if (unmigratedCodes.includes(codeOf(error) ?? "")) return nothingInstalled;
+    throw error;
   }
 }
 
@@ -90,7 +102,7 @@ const unmigratedCodes: readonly string[] = ["42P01", "3F000"];
 
 /** Returns the same inside a transaction, which an error would abort. */
 export async function findInstalledInTransaction(client: ClientBase): Promise<Installed> {
-  return (await hasTable(client, "svc.migrations")) ? findInstalled(client) : nothingInstalled;
+  return (await hasTable(client, "svc.migrations")) ? readInstalled(client) : nothingInstalled;
 }
 
 /**
