@@ -3,18 +3,23 @@ import { spawn } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { until } from "../support/wait.ts";
 
 /** Notes what it is called with, and does as the variables say. */
 const stub = `#!/bin/sh
 step=$(basename "$0")
-[ $step != npm ] || for step; do :; done
-echo "$step" >>steps
+case $step in npm | node) for step; do :; done ;; esac
+step=$(basename -- "$step")
 echo "said by $step"
+echo "$step" >>steps
+case " $HANGING " in
+  *" $step "*) trap 'sleep 0.2; echo "end of $step"; exit 1' TERM; sleep 100 & wait ;;
+esac
 case $step in
-  $HANGING) exec sleep 100 ;;
   $FAILING) exit 1 ;;
+  $SLOW) sleep 0.5; echo "end of $step" >>steps ;;
 esac
 `;
 
@@ -25,25 +30,31 @@ describe(".ci/run", () => {
     folder = mkdtempSync(join(tmpdir(), "svc-ci-"));
     mkdirSync(join(folder, ".ci"));
     cpSync(".ci/run", join(folder, ".ci/run"));
-    for (const name of [".ci/audit", ".ci/schemathesis", ".ci/helm", ".ci/compose", ".ci/image", "npm"])
-      writeFileSync(join(folder, name), stub, { mode: 0o755 });
+    const steps = ["audit", "schemathesis", "helm", "compose", "image"].map((name) => `.ci/${name}`);
+    for (const name of [...steps, "npm", "node"]) writeFileSync(join(folder, name), stub, { mode: 0o755 });
   });
 
   afterEach(() => rmSync(folder, { recursive: true }));
 
   const steps = (): readonly string[] => readFileSync(join(folder, "steps"), "utf8").trim().split("\n");
 
-  /** Ends when nothing has its output any more, children included. */
+  /** Ends when all that it started has ended: they share a pipe, whatever their output goes to. */
   async function run(
     env: Readonly<Record<string, string>>,
     meanwhile: (end: () => void) => Promise<void> = async () => undefined,
   ): Promise<{ readonly code: number | null; readonly lines: readonly string[] }> {
     const child = spawn("sh", ["-c", 'exec "$0" 2>&1', join(folder, ".ci/run")], {
-      stdio: ["ignore", "pipe", "ignore"],
-      env: { PATH: `${folder}:${process.env["PATH"]}`, HANGING: "none", FAILING: "none", ...env },
+      stdio: ["ignore", "pipe", "ignore", "pipe"],
+      env: {
+        PATH: `${folder}:${process.env["PATH"]}`,
+        HANGING: "none",
+        FAILING: "none",
+        SLOW: "none",
+        ...env,
+      },
     });
     const closed = new Promise<number | null>((resolve) => child.once("close", resolve));
-    const printed = text(child.stdout);
+    const printed = text(child.stdout as Readable);
     await meanwhile(() => child.kill("SIGTERM"));
     return { code: await closed, lines: (await printed).trim().split("\n") };
   }
@@ -54,17 +65,17 @@ describe(".ci/run", () => {
     expect(code).to.equal(0);
     const done = steps();
     expect(done.slice(0, 3)).to.deep.equal(["audit", "--no-fund", "build:tests"]);
-    const others = ["check:code", "helm", "compose", "test:built", "schemathesis", "image"];
+    const others = ["check:code", "helm", "compose", "run-all.ts", "schemathesis", "image"];
     expect(done.slice(3)).to.have.members(others);
     expect(lines).to.have.members(done.map((step) => `said by ${step}`));
     for (const step of ["schemathesis", "image"])
-      expect(done.indexOf(step)).to.be.above(done.indexOf("test:built"));
+      expect(done.indexOf(step)).to.be.above(done.indexOf("run-all.ts"));
   });
 
   for (const [failing, hanging, said] of [
-    ["check:code", "test:built", "checks"],
-    ["compose", "test:built", "checks"],
-    ["test:built", "check:code", "tests"],
+    ["check:code", "run-all.ts", "checks"],
+    ["compose", "run-all.ts", "checks"],
+    ["run-all.ts", "check:code", "tests"],
     ["image", "schemathesis", "image"],
   ] as const)
     it(`ends ${hanging} when ${failing} fails, and says so last`, async () => {
@@ -75,20 +86,28 @@ describe(".ci/run", () => {
       expect(lines.at(-1)).to.equal(`${said} FAILED`);
     });
 
+  it("leaves the image to end by itself, which removes its containers, and names the fault after it", async () => {
+    const { code, lines } = await run({ FAILING: "schemathesis", SLOW: "image" });
+
+    expect(code).to.equal(1);
+    expect(steps()).to.include("end of image");
+    expect(lines.at(-1)).to.equal("schemathesis FAILED");
+  });
+
   it("installs nothing when the audit finds a fault", async () => {
     expect(await run({ FAILING: "audit" })).to.deep.equal({ code: 1, lines: ["said by audit"] });
     expect(steps()).to.deep.equal(["audit"]);
   });
 
   it("ends all that runs at a signal, and shows what it said", async () => {
-    const { code, lines } = await run({ HANGING: "*:[bc]*" }, async (end) => {
-      await until(() => ["check:code", "test:built"].every((step) => steps().includes(step)), {
+    const { code, lines } = await run({ HANGING: "check:code run-all.ts" }, async (end) => {
+      await until(() => ["check:code", "run-all.ts"].every((step) => steps().includes(step)), {
         what: "both to run",
       });
       end();
     });
 
     expect(code).to.equal(130);
-    expect(lines).to.include.members(["said by test:built", "said by check:code"]);
+    expect(lines).to.include.members(["said by run-all.ts", "said by check:code"]);
   });
 });
