@@ -193,6 +193,7 @@ async function runComputing(behind: Promise<unknown>): Promise<void> {
   const postgres = await startPrivatePostgres({ parent: memoryFolder });
   const servers = { TEST_DATABASE_URL: postgres.url };
   try {
+    if (stopping.signal.aborted) return;
     runs[portions.length] = await run(computingFiles, { isLive: false, servers, behind });
   } finally {
     await postgres.dispose();
@@ -207,8 +208,9 @@ await Promise.all([lanes, ...(isShared ? [] : [runComputing(lanes)])]).catch((er
   stopping.abort();
   throw error;
 });
-for (const { printed, warnings } of runs.slice(1)) process.stdout.write(warnings + printed);
-const summaries = runs.map(summaryOf);
+// After a signal there are gaps, of portions that did not begin: `flat` leaves them out.
+for (const { printed, warnings } of runs.slice(1).flat()) process.stdout.write(warnings + printed);
+const summaries = runs.flat().map(summaryOf);
 // The faults of all stand last: a log is read from its end, and often only that is kept.
 process.stdout.write(`\nThe portions:\n\n${summaries.map((summary) => summary.text).join("\n\n")}\n\n`);
 const sumOf = (key: "passed" | "failed"): number => summaries.reduce((sum, one) => sum + one[key], 0);
