@@ -144,10 +144,11 @@ const neededBytes = 6 * 1024 ** 3;
  */
 export const memoryFolder = hasRoom("/dev/shm") ? "/dev/shm" : tmpdir();
 
+/** A folder in memory may be as large as the memory, however much of that is in use. */
 function hasRoom(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder);
-    return bavail * bsize > neededBytes;
+    return Math.min(bavail * bsize, process.availableMemory()) > neededBytes;
   } catch {
     return false;
   }
