@@ -111,6 +111,8 @@ export async function startPrivatePostgres({
     synchronous_commit: fsync ? "on" : "off",
     full_page_writes: fsync ? "on" : "off",
     shared_buffers: "64MB",
+    // In its folder: in /dev/shm, segments of a server that is killed would stay.
+    dynamic_shared_memory_type: "mmap",
     timezone: "UTC",
     ...extraSettings,
   };
