@@ -1,6 +1,7 @@
 /**
  * The servers that the tests run on, as mocha's root hooks: `.mocharc.json` names this file under
- * `require`.
+ * `require`. By its `node-option`, mocha imports every file. Otherwise it requires those that it
+ * can, and files above a top-level await get other modules, of which it calls no hooks.
  */
 import { appendFileSync } from "node:fs";
 import { relative } from "node:path";
@@ -9,6 +10,10 @@ import { ensurePostgres, findPostgres, startPrivatePostgres } from "./postgres.t
 import { leftFolders, memoryFolder, type PrivateServer } from "./private-process.ts";
 import { removeTopology } from "./queues.ts";
 import { ensureRabbitMq, findRabbitMq, startPrivateRabbitMq } from "./rabbitmq.ts";
+
+const loaded = Symbol.for("test/support/services.ts");
+if (loaded in globalThis) throw new Error("The hooks are of another instance of this module.");
+Object.defineProperty(globalThis, loaded, { value: true });
 
 let postgres: Promise<PrivateServer> | undefined;
 let rabbitMq: Promise<PrivateServer> | undefined;
