@@ -126,8 +126,8 @@ async function retry({ open, terminal }: DeliveryCommandsOptions, id: string, js
 }
 
 /**
- * Returns whether the subscriber may see the old row of an update. If not, a retry leaves it out.
- * Undefined when this cannot be decided now.
+ * Returns whether the subscriber may see the old row of an update. False makes a retry omit the old
+ * row. Undefined when it cannot be decided now.
  *
  * @throws OperatorError when the API would refuse the retry to every caller: see `ReadRight`.
  */

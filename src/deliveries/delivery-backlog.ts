@@ -3,8 +3,8 @@ import { countLimit, type DeliveryBacklog } from "../telemetry/metrics/backlog-g
 
 // No part reads more rows than the limit. A delivery without a due time waits for a slot, or for
 // its subscription or user to be active. The age leaves out deliveries whose receiver fails, or
-// whose webhook has a rate limit: an alert on the age must mean that the service itself is late. A
-// due retry has waited since it was due, and not since its last attempt.
+// whose webhook has a rate limit: an alert on the age must mean that the service itself is late.
+// The wait of a due retry starts at its due time.
 const backlogText = `
   WITH parked AS MATERIALIZED (
     SELECT delivery_id, subscription_id FROM svc.delivery_queue WHERE due_at IS NULL ORDER BY subscription_id, delivery_id LIMIT $1

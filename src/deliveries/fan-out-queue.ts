@@ -45,7 +45,7 @@ export function createFanOutQueue({
   let isStopped = false;
 
   async function run(): Promise<void> {
-    // Lets everything that became ready in this turn of the event loop join the batch.
+    // Everything that becomes ready in this turn of the event loop joins the batch.
     await nextTurn();
     const batch = waiting.take({ items: mostItems, cost: mostCost });
     if (batch.length > 0) await handle(batch);

@@ -36,8 +36,8 @@ function take(lane: Lane, maxBytes: number): readonly IncomingMessage[] {
 }
 
 /**
- * Shares the fan-out among costly resources. The events of one resource may take seconds, so its
- * turn is short and then the next resource follows.
+ * Shares the fan-out among costly resources. Turns are short, because the events of one resource
+ * may take seconds.
  *
  * @param handle Fans out events of one resource. Never rejects.
  * @param maxBytes Most bytes of the messages of one turn; a single message may be larger.
@@ -65,7 +65,7 @@ export function createFanOutTurns({
   let isStopped = false;
 
   async function turn(resource: string, lane: Lane): Promise<void> {
-    // Lets everything that became ready in this turn of the event loop join the first batch.
+    // Everything that becomes ready in this turn of the event loop joins the first batch.
     await nextTurn();
     const messages = take(lane, maxBytes);
     waiting -= messages.length;

@@ -98,8 +98,8 @@ export function createFigures({
           part.map(([, { failures }]) => failures),
         ]);
       } catch (error) {
-        // Adds these to the next counts. The map has one entry per user, however long the database
-        // is away.
+        // Adds the unwritten counts to the next ones. The map has one entry per user, however long
+        // the database is away.
         for (const [userId, counts] of taken.slice(at))
           for (const name of ["changes", "deliveries", "failures"] as const) add(userId, name, counts[name]);
         log.warn({ reason: messageOf(error) }, "figures not written; trying again");

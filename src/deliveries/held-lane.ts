@@ -123,13 +123,13 @@ async function lookAfter(state: State, one: HeldSubscription, signal: AbortSigna
     startWaiting(state, signal);
   } else if (isOver) {
     const reason = `The subscription was off for longer than ${durationText(holdForMs)}.`;
-    // It may be on again by now, and a replay may have made more.
+    // The subscription may be on again, and a replay may have made more deliveries.
     return drop(state, one, { reason, offForMs: holdForMs }, signal);
   }
   return true;
 }
 
-/** Cancels some portions of held deliveries, one commit for each. Returns whether none is left. */
+/** Cancels some portions of held deliveries, with one commit each. Returns whether none is left. */
 async function drop(
   { options: { held, log } }: State,
   { subscriptionId }: HeldSubscription,

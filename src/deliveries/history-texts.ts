@@ -221,7 +221,7 @@ export const resourcesText = `
   SELECT resource FROM found WHERE resource IS NOT NULL`;
 
 /**
- * Selects the ids of pending or retrying deliveries. They are in the queue or in one of the few
+ * Selects the ids of pending or retrying deliveries. They are in the queue, in one of the few
  * flights, or in both while a flight ends. For all users, pending and retrying deliveries have one
  * index each, with few others. These indexes are on `delivery_id + 0`, so that PostgreSQL uses no
  * other index.
@@ -278,10 +278,10 @@ interface Range {
 const everyId: Range = { from: "0", to: lastId };
 
 /**
- * Writes the range of an index. PostgreSQL stops a scan where the first column of a row comparison
- * is passed, and not a later one. A short range of ids would read the index of the whole
- * subscription. An array of one value is no equality to the planner, which would then use an index
- * without the column.
+ * Writes the range of an index. PostgreSQL ends a scan only at the bound of the first column of a
+ * row comparison. For a short range of ids it would read the index of the whole subscription. The
+ * planner does not treat an array of one value as an equality. It then uses an index without the
+ * column.
  */
 function rangeOf(columns: readonly Column[], id: string, { from, to }: Range): string {
   const [first, ...rest] = columns;

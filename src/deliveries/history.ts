@@ -69,7 +69,7 @@ export interface DeliveryHistory {
   payloadOf(eventId: string): Promise<Payload | undefined>;
   /** Returns how many bytes that is, without reading them; 0 when it was erased. */
   payloadBytesOf(eventId: string): Promise<number>;
-  /** Returns what the requests of a delivery have beside what `DeliveryRow` says. */
+  /** Returns the parts of a delivery's requests that `DeliveryRow` lacks. */
   extraHeadersOf(id: string): Promise<ExtraHeaders>;
   /** Returns the attempts in the order of their numbers. */
   attemptsOf(id: string): Promise<readonly AttemptRow[]>;
@@ -180,14 +180,14 @@ export function createDeliveryHistory({
         const { rows, lookedTo, count } = await readNarrow(listSql, part, lookThrough);
         return { rows, total: count, isEstimate: lookedTo !== undefined };
       }
-      // Reads one row more than asked for. Page links then lead to the end, even with a wrong
+      // Reads one row more than requested. Page links then lead to the end, even with a wrong
       // estimate.
       const { rows: found } = await read({ ...part, take: take + 1 });
       const rows = found.slice(0, take);
       const atLeast = skip + found.length;
       const isEnd = found.length <= take;
       if (isEnd && (skip === 0 || found.length > 0)) return { rows, total: atLeast, isEstimate: false };
-      // A page behind the end has gone through all deliveries, so an exact count costs no more.
+      // A page after the end has read all deliveries, so an exact count takes no longer.
       const { text, values } = countText(filter, isEnd ? skip : mostCounted + 1);
       const { count: total } = await getRow<{ count: number }>(listSql, text, values);
       if (isEnd) return { rows, total, isEstimate: false };

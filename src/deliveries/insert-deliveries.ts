@@ -80,10 +80,10 @@ const knownCtes = `${sessionCte}, known AS MATERIALIZED (
   )`;
 
 /**
- * Writes the deliveries. The lock on the outbox row lets in one fan-out at a time. The deletion of
- * the row lets in none after it. Another fan-out that holds the row makes the same deliveries. The
- * commit waits for the disk, since the first attempts have no other record. A portion before the
- * last waits for the other fan-out, which may still fail. Without the wait, its deliveries would be
+ * Writes the deliveries. The lock on the outbox row admits one fan-out at a time, and its deletion
+ * keeps out later ones. Another fan-out that holds the row makes the same deliveries. The commit
+ * waits for the disk, since the first attempts have no other record. A portion before the last
+ * waits for the other fan-out, which may still fail. Without the wait, its deliveries would be
  * missing when the last portion removes the row. When subscribers may have changed, no row is
  * taken, and so nothing is written.
  */

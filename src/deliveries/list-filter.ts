@@ -14,9 +14,9 @@ const hasParameter = "a parameter of its own";
 const shown = (name: string): ListedKey => ({ name, type: "String", fault });
 
 /**
- * Fields that lists can filter and sort by. There may be millions of deliveries, also of one user.
- * Indexes by id exist for one user, for one subscription, and for one status. No other filter or
- * order has an index.
+ * Fields that lists can filter and sort by. One user may have millions of deliveries. Indexes by id
+ * exist for one user, for one subscription, and for one status. No other filter or order has an
+ * index.
  */
 export const deliveryShape = fixedShape(
   [

@@ -160,7 +160,7 @@ function place(options: PlaceOptions, placed: Placed): boolean {
   const hold = (): false => settle(options, placed, { status: "held" });
   if (!subscription.isActive) return hold();
   const verdict = judged(delivery);
-  // Other dispatchers may know the access rules of an unknown resource; this one only knows the
+  // Other dispatchers may know the access rules of an unknown resource. This one can only judge the
   // owners.
   if (verdict === undefined || (!verdict && !options.isKnown(delivery.resource))) {
     const waitedMs = verdict === undefined ? 0 : delivery.waitedMs;
@@ -224,7 +224,7 @@ function postponeOrFail(options: PlaceOptions, placed: Placed, request: SlotRequ
 
 /**
  * Returns the delay of a manual retry that was refused a slot, or by its rate limit. Retries of one
- * subscription are spread out, because thousands must not be taken each second. Undefined for other
+ * subscription are spread out: otherwise thousands would be taken each second. Undefined for other
  * deliveries.
  */
 function urgentDelayMs(

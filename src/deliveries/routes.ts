@@ -23,8 +23,8 @@ export interface DeliveryRoutesOptions extends PostOptions, ListsOptions {
 }
 
 /**
- * Bytes of memory for a byte of the payload that a delivery shows. It is there as the row and its
- * text, and as the body in parts, whole and as a text. The answer has it with quotes escaped.
+ * Bytes of memory for a byte of the payload that a delivery shows. It is held as the row, as its
+ * text, and as the body in parts, whole and as a text. The answer holds it with escaped quotes.
  */
 const memoryPerPayloadByte = 8;
 

@@ -89,15 +89,15 @@ export const takeParkedText = takeText(
   { flightId: "$5::uuid", flightMs: "$4" },
 );
 
-/** Deliveries of replays that a subscription sends at the same time. */
+/** Most deliveries of replays that a subscription sends at the same time. */
 export const replayedAtOnce = 10;
 
 /**
  * Returns the SQL condition of the held deliveries of a subscription: a range of their index, in
- * the order of `heldOrder`. With an equality or another order, PostgreSQL may use the index of all
- * deliveries. It then reads the whole history each time. The range ends within the subscription.
- * Behind `< (subscription + 1, 0, 0)`, PostgreSQL goes on through what is held for the next one: 70
- * ms for 500,000.
+ * the order of `heldOrder`. With an equality or another order, PostgreSQL may read the whole
+ * history each time, by the index of all deliveries. The range ends within the subscription. With
+ * the bound `< (subscription + 1, 0, 0)`, PostgreSQL also reads the next subscription's held
+ * deliveries: 70 ms for 500,000.
  */
 export const heldOf = (subscriptionId: string): string =>
   `held_at IS NOT NULL AND (subscription_id, event_id, id) >= (${subscriptionId}::int, 0, 0) AND (subscription_id, event_id, id) <= (${subscriptionId}::int, 9223372036854775807, 9223372036854775807)`;
@@ -196,8 +196,8 @@ const leftOverText = (written: string): string => `
         THEN id NOT IN (SELECT unnest(delivery_ids) FROM svc.flights WHERE flights.id <> ALL(ARRAY(SELECT ended.id FROM ended))) END`;
 
 /**
- * Limits the wait for each lock. It is longer than a transaction of svc has a delivery, or than the
- * disk takes to extend a table. Meanwhile no other outcome is written.
+ * Limits the wait for each lock. It is longer than a transaction of svc locks a delivery, and than
+ * the disk takes to extend a table. Meanwhile no other outcome is written.
  */
 const outcomeLockMs = 1000;
 
@@ -211,9 +211,9 @@ export const unlockedText = `
  * its POST keeps its status, and its attempt is still stored. When its record was erased, the
  * answer is left out, since it may repeat the record.
  *
- * @param isWhole Whether the outcomes cover all deliveries of the ended flights. No delivery is
- *   then left over, which saves 0.1 ms of 0.6. A flight with a delivery that another process has
- *   written stays until its time is up.
+ * @param isWhole Whether the outcomes cover all deliveries of the ended flights. The search for
+ *   deliveries left over is then omitted, which saves 0.1 ms of 0.6. A flight with a delivery
+ *   that another process has written stays until its time is up.
  */
 const recordingText = (isWhole: boolean): string => `
   WITH outcome AS (
@@ -315,8 +315,8 @@ export const returnStraysText = `
   SELECT (SELECT max(id) FROM page) AS last, (SELECT count(*) FROM back)::int AS count`;
 
 /**
- * A delivery may wait an hour longer than any schedule says. It then dates from before the
- * database's clock was set back, and is due.
+ * A delivery that waits an hour longer than any schedule dates from before the database's clock was
+ * set back. It is due.
  */
 export const returnFarText = `
   WITH far AS (

@@ -78,8 +78,8 @@ export function createSubscriptionHealth(options: SubscriptionHealthOptions): Su
         await flush(state, Math.floor(state.now()));
       }
       await state.drained();
-      // Also writes entries that are not due yet: they would be lost with this process or
-      // configuration.
+      // Also writes entries that are not due yet: they would be lost when the process stops or the
+      // configuration is replaced.
       await flush(state, Number.POSITIVE_INFINITY);
     },
   };
@@ -121,8 +121,8 @@ function note(
 /**
  * Another process may have seen other results. A success ends the period of failures before it, and
  * the first failure after the last success begins one. The parameters are ages, because the clocks
- * of processes differ. A change or a deletion by the owner locks the subscription and then its
- * state. So does this statement, with those that may be switched off.
+ * of processes differ. A change or deletion by the owner locks the subscription first and then its
+ * state. This statement locks in the same order.
  */
 const writeText = `
   WITH ${actingCte("$8")}, given AS (

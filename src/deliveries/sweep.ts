@@ -64,7 +64,7 @@ interface State {
 }
 
 const batchSize = 200;
-/** Batches of due deliveries in a turn: the rest of a turn must not wait for a million of them. */
+/** Most batches of due deliveries in a turn: a million of them must not delay the rest of it. */
 const batchesPerTurn = 20;
 /** Shortest time between two turns, so that deliveries that become due one by one share a turn. */
 const leastGapMs = 10;
@@ -172,7 +172,7 @@ async function takeDue(state: State, signal: AbortSignal): Promise<boolean> {
   let hasMore = true;
   for (let batch = 0; hasMore && batch < batchesPerTurn && !signal.aborted; batch += 1) {
     const taken = await store.takeDue({ limit: batchSize, flightMs, sinceMs, except: passedOn });
-    // Of deliveries that are due at the same time, both ends may take the same ones.
+    // When deliveries are due at the same time, both ends may take the same ones.
     hasMore = taken.removed >= batchSize / 2;
     found += taken.deliveries.length;
     started += await placeDeliveries(placing, taken);
@@ -276,7 +276,7 @@ async function publishDeadLetters(state: State): Promise<void> {
   const outcomes = await broker.publish(whole.map(deadDeliveryMessage));
   const confirmed = whole.filter((_, index) => outcomes[index]?.kind === "confirmed");
   metrics.deadLettered("spent", confirmed.length);
-  // There is nothing to publish of an erased record, whose deliveries would hold up the others.
+  // An erased record has nothing to publish, and its deliveries would delay the others.
   const erased = dead.filter(({ data }) => data === null);
   await store.markDeadLettered([...confirmed, ...erased].map(({ id }) => id));
 }

@@ -22,7 +22,7 @@ export interface ParkedWalk {
   rateAtMs: number;
   /** The subscription that got the last place, by user. */
   readonly served: Map<number, number>;
-  /** Whether the newest delivery has the turn at a single place, by subscription. */
+  /** Whether the newest delivery gets the next single place, by subscription. */
   readonly newestNext: Map<number, boolean>;
   /**
    * Time until which a rate-limited subscription's next attempt is kept for a manual retry, by
@@ -108,8 +108,8 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
   );
   noteRates(options, walk, limited);
   if (counts.size === 0) return hasOff || !isLast;
-  // Takes from both ends, so that new deliveries do not wait behind a backlog of hours. At a single
-  // place, the ends take turns. A limit below 40 a second never has more at a time.
+  // Takes from both ends, so that new deliveries do not wait behind a backlog of hours. With a
+  // single place, the ends take turns. A limit below 40 a second never has more at a time.
   const wanted = [...counts].map(([subscriptionId, count]) => {
     const isNewestNext = walk.newestNext.get(subscriptionId) === true;
     if (count % 2 === 1) setBounded(walk.newestNext, [subscriptionId, !isNewestNext], mostServed);

@@ -18,8 +18,8 @@ export interface TakenDelivery {
   readonly attempt: number;
   readonly maxAttempts: number;
   /**
-   * Whether its user decides how late it is: a manual retry, a replay, what was held, or what goes
-   * by a rate limit.
+   * Whether a user's choice causes the delay: a manual retry, a replay, a held delivery, or a rate
+   * limit.
    */
   readonly isPaced: boolean;
   /** Cause of the next attempt. */

@@ -45,7 +45,7 @@ const findText = `
 const lockText = "SELECT FROM svc.users WHERE id = $1 FOR NO KEY UPDATE";
 
 // A test that starts in the future dates from before the database's clock was set back. It is
-// deleted, and the next try finds it gone.
+// deleted, so that the next try succeeds.
 const beginText = `
   WITH over AS (
     DELETE FROM svc.tests WHERE user_id = $3 AND (ends_at < now() - interval '1 minute' OR started_at > now() + interval '1 minute')

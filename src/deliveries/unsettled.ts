@@ -3,8 +3,8 @@ import { identityOf } from "../events/event-message.ts";
 
 /**
  * Creates the check for messages that this process has not settled. The relay may publish such a
- * message again. The check acknowledges the copy, and returns undefined. It returns any other
- * message wrapped: the caller must settle the returned message.
+ * message again. For the copy, the check acknowledges it and returns undefined. It returns any
+ * other message wrapped, and the caller must settle that.
  */
 export function createUnsettled(): (message: IncomingMessage) => IncomingMessage | undefined {
   const keys = new Set<string>();

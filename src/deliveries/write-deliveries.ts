@@ -201,8 +201,8 @@ async function writePortion(
     id: flightId ?? "",
     unwritten: portion.filter(({ shared, place }) => place !== undefined && ids.has(shared.uuid)).length,
   };
-  // Another fan-out may have written a portion, and its record, from an earlier message. That
-  // record is sent to all: it may show other related records than this message.
+  // Another fan-out may have written a portion, and its record, from an earlier message. All
+  // deliveries send that record, which may show other related records than this message.
   const isFirst = planned.length <= portionSize && portion.every(({ shared }) => ids.has(shared.uuid));
   for (const one of portion) {
     const { uuid } = one.shared;

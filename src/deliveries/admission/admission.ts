@@ -23,8 +23,8 @@ export interface SlotRequest extends SlotTarget {
   /** Size of the body. */
   readonly bytes: number;
   /**
-   * Whether a person waits for the outcome: the first attempt of a manual retry. Breakers let it
-   * pass.
+   * Whether the attempt is the first of a manual retry, whose outcome a user waits for. Breakers
+   * permit it.
    */
   readonly isUrgent: boolean;
 }
@@ -35,7 +35,7 @@ export interface SlotRequest extends SlotTarget {
  */
 export type Done = (result?: AttemptResult) => void;
 
-/** A place for one attempt. The caller calls one of the two functions, once. */
+/** Reservation of a slot for one attempt. The caller calls one of the two functions, once. */
 export interface Place {
   /**
    * Calls `begin` when a slot is free, or `giveUp` when none becomes free or the receiver has
@@ -48,11 +48,11 @@ export interface Place {
   leave(): void;
 }
 
-/** Gives deliveries places for their attempts. */
+/** Limits the attempts in flight by user and by receiver. */
 export interface Admission {
   /**
-   * Returns a place for an attempt now or within a moment; undefined when the delivery is to wait
-   * in the database.
+   * Returns a place for an attempt now or within a moment; undefined when the delivery must wait in
+   * the database.
    */
   reserve(request: SlotRequest): Place | undefined;
   /** Returns why `reserve` would refuse a small delivery; undefined when it would not. */
@@ -103,8 +103,7 @@ const mostBytes = { all: 32 * 1024 ** 2, ofUser: 16 * 1024 ** 2 };
 
 /**
  * Creates the admission, which keeps users and receivers from delaying one another. Each may use
- * its share of the attempts in flight. A receiver that does not answer gets an attempt now and
- * then.
+ * its share of the attempts in flight. A receiver that does not answer gets few attempts.
  *
  * Slots are counted per user and per origin of the URL. A breaker belongs to one user's URL: on a
  * shared host, one path that hangs must not delay the others. No user can open another user's
@@ -112,7 +111,7 @@ const mostBytes = { all: 32 * 1024 ** 2, ofUser: 16 * 1024 ** 2 };
  */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { hasBreakers, timeoutMs, perReceiver, sharedSlots, sql, log, drained, now, random } = options;
-  // A receiver that hangs costs one timeout per attempt, so the first pause is one timeout.
+  // A receiver that hangs takes one timeout per attempt, so the first pause is one timeout.
   const own = createBreakers({ firstPauseMs: timeoutMs, now, random });
   const breakers = createSharedBreakers({ own, sql, log, drained, now, random });
   const state: State = {

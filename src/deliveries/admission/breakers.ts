@@ -23,7 +23,7 @@ type Permission = "go" | "probe" | "wait";
 export interface Breakers {
   /** Returns whether `tryAcquire` would permit an attempt. */
   mayAcquire(receiver: string): boolean;
-  /** Asks for one attempt. The caller must call `report`, unless it is to wait. */
+  /** Requests one attempt. The caller must call `report`, unless the result is `wait`. */
   tryAcquire(receiver: string): Permission;
   /** Reports an attempt. Returns whether it opened or closed the breaker; undefined for neither. */
   report(options: {
@@ -141,7 +141,7 @@ export function createBreakers({
         remember(receiver, { kind: "open", pauseMs, untilMs: now() });
     },
     close(receiver) {
-      // A probe of this process decides by its own result.
+      // The probe of this process has its own result.
       if (breakers.get(receiver)?.kind === "open") breakers.delete(receiver);
     },
     counts: () => countsOf([...breakers.values()], now()),

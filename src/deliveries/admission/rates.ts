@@ -141,7 +141,8 @@ export async function grantsFor(
     return undefined;
   });
   if (granted === undefined) return undefined;
-  // Without its row of state, which only a damaged database lacks, a subscription has no limit.
+  // A subscription without a row in `svc.subscription_state` has no limit. Only a damaged database
+  // lacks the row.
   const left = new Map([...requests].map(([id, { count }]) => [id, granted.get(id) ?? count]));
   return (subscriptionId, rateLimit) => {
     if (rateLimit === null) return true;

@@ -48,8 +48,8 @@ interface SlotLimits {
   readonly perReceiver: number | SharedLimit;
   /**
    * While fewer slots are in use, users and receivers usually answered within five seconds may
-   * exceed their limits. The rest stay free for others, in case these receivers begin to hang. 0
-   * turns this off, which a `SharedLimit` requires.
+   * exceed their limits. The other slots stay free in case these receivers begin to hang. 0 turns
+   * this off, which a `SharedLimit` requires.
    */
   readonly livelyLimit: number;
   readonly patienceMs: number;
@@ -130,8 +130,7 @@ interface State extends SlotLimits {
 }
 
 /**
- * Longest wait in a line. This process may be busy for a moment while answers wait to be read.
- * These must not count as missing.
+ * Longest wait in a line. It allows for answers that wait to be read while this process is busy.
  */
 const defaultPatienceMs = 1_000;
 /** An attempt that would wait longer stays in the database, where other dispatchers can take it. */
@@ -294,7 +293,9 @@ function takeSlot(state: State, usages: Usages): ReleaseSlot {
   };
 }
 
-/** Gives a free slot to an attempt that waits. Asks the other lane first: they take turns. */
+/**
+ * Gives a free slot to a waiting attempt. Calls the other lane first, so that the lanes take turns.
+ */
 function passOn({ perReceiver, admit }: State): void {
   if (typeof perReceiver !== "number") for (const other of perReceiver.waiting) if (other !== admit) other();
   admit();

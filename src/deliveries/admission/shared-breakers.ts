@@ -5,8 +5,8 @@ import type { Log } from "../../telemetry/log.ts";
 import type { Breakers, OpenBreaker } from "./breakers.ts";
 
 /**
- * Breakers that all dispatchers share. What one dispatcher learns about a receiver reaches the
- * others a second later.
+ * Breakers that all dispatchers share. A change in one dispatcher reaches the others a second
+ * later.
  */
 export interface SharedBreakers
   extends Pick<Breakers, "mayAcquire" | "tryAcquire" | "report" | "counts">, Worker {}
@@ -59,7 +59,7 @@ const readText = `
 
 /**
  * Shares the breakers of this process by the rows of `svc.breakers`. Attempts never wait for the
- * database: without it, a dispatcher uses its own knowledge.
+ * database. While it is unavailable, a dispatcher uses only its own breakers.
  *
  * @param drained Resolves when no attempt is in flight: an orderly stop also writes the results of
  *   the last attempts.
@@ -123,7 +123,7 @@ export function createSharedBreakers({
     tryAcquire(receiver) {
       const other = otherOf(state, receiver);
       if (isPaused(state, other)) return "wait";
-      // The other process's pause is over: one attempt decides, as it would there.
+      // The other process's pause is over, so the next attempt is a probe.
       if (other !== undefined) own.adopt(receiver, other.pauseMs);
       const permission = own.tryAcquire(receiver);
       if (permission === "probe") note(receiver);

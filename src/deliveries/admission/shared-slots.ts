@@ -41,8 +41,8 @@ interface State {
 const mostKept = 1_000;
 
 /**
- * Creates the share of a dispatcher. Each dispatcher computes its share itself, and none has to
- * request a slot.
+ * Creates the share of a dispatcher. Each dispatcher computes its own share and requests no slots
+ * from others.
  *
  * For each origin, a hash gives the dispatchers a different order. The slots are dealt out in that
  * order, one each, until there are none. A longer list of dispatchers therefore never gives a
@@ -99,7 +99,8 @@ function see(state: State, ids: readonly string[]): boolean {
   const isOther = ids.join() !== state.ids.join();
   if (isOther) positions.clear();
   state.ids = ids;
-  // The others do not count a dispatcher without a fresh row. It joins again like a new one.
+  // The others do not count a dispatcher without a fresh row. When it has one again, it joins like
+  // a new one.
   const isSeen = ids.includes(id);
   state.seenSinceMs = isSeen ? (state.seenSinceMs ?? now()) : undefined;
   state.isJoined =

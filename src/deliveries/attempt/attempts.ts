@@ -82,10 +82,7 @@ const begunPerTurn = 8;
 const bytesOfAttempt = 64 * 1024;
 /** Wait after an attempt that could not begin, or that failed for a fault of this process. */
 const unmadeDelayMs = 2_000;
-/**
- * Wait of a delivery that no key decrypts: for another process, or a restart of this one with other
- * keys.
- */
+/** Delay of a delivery that no key decrypts, until a process with the key takes it. */
 const unsignedDelayMs = 30_000;
 
 /**
@@ -301,8 +298,8 @@ interface MadeAttempt {
 }
 
 /**
- * Reason for no POST: the receiver or its name look-up is busy, the record was erased, or this
- * process stops.
+ * Reason why no POST was made: the receiver or its name look-up is busy, the record was erased, or
+ * this process stops.
  */
 type Unmade = "unmade" | "erased" | "stopped";
 
@@ -314,7 +311,8 @@ async function post(state: State, { delivery, signing }: Signed): Promise<MadeAt
   if (found === undefined) return "erased";
   const payload = { data: found.data, previous: delivery.hasPrevious ? found.previous : undefined };
   const body = deliveryBody({ event, resource, eventUuid, uuid, ...payload, timestamp });
-  // After the read, which returns the records of up to 200 attempts in one turn of the event loop.
+  // Runs after the read, which returns the records of up to 200 attempts in one turn of the event
+  // loop.
   const turn = nextTurn(String(subscription.user.id), Math.max(1, sizeOf(body) / bytesOfAttempt));
   if (turn !== undefined) await turn;
   if (state.isStopping) return "stopped";

@@ -175,7 +175,7 @@ interface DataRow {
 }
 
 interface ReplayedRecord extends Pick<DataRow, "id" | "data"> {
-  /** Whether the delivery shows the old row, so that its reader must have the right to it. */
+  /** Whether the delivery shows the old row, which its reader must have the right to read. */
   readonly hasPrevious: boolean;
   /** Undefined when the event already has its data, or no data can be made. */
   readonly presented: Payload | undefined;
