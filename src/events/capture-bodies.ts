@@ -141,9 +141,9 @@ function insertOf({
 }
 
 /**
- * Leaves out the old row where the key has changed: it is another record, whose payloads
- * `svc-admin erase` finds by its own key. Leaves it out, too, where the relay would read neither
- * row, since both together are too large.
+ * Omits the old row when the key has changed. It is another record, whose payloads `svc-admin
+ * erase` finds by its own key. Also omits the old row when both rows together are too large for the
+ * relay to read.
  */
 function sameRecord({ keys }: Definition, snapshot: string, previous: string): string {
   const isSame = keys.map(

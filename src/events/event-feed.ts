@@ -113,13 +113,14 @@ const scanText = (order: Order, events: string): string => `
   SELECT NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, last, looked FROM bounds
   ORDER BY id ${order} NULLS LAST`;
 
-// The planner takes two bounds of a column for a narrow range. Without statistics, it sorts all
-// events. A row's bound is not taken for one, and the index stops at it all the same.
+// With two bounds of one column, the planner expects a narrow range. Without statistics, it then
+// sorts all events. It does not count the bound of a row comparison, but the index scan still ends
+// there.
 const allText = "SELECT * FROM svc.events WHERE id > $1 AND (id, id) <= ($2::bigint, $2::bigint)";
 
 /**
  * Selects the events of a record, by the one index with this order. With equalities, PostgreSQL
- * reads a record with many events by the key: all of a million (332 ms), where they are the newest.
+ * reads by the key, which takes 332 ms for a record that has the newest million events.
  */
 const recordText = (order: Order): string => `
     SELECT event.* FROM unnest($3::text[]) AS asked (name) CROSS JOIN LATERAL (
@@ -194,14 +195,14 @@ async function readPage(
     ({ next, hasMore } = looked);
     span = span.order === "ASC" ? { ...span, above: next } : { ...span, until: next - 1n };
   }
-  // The newest page is requested repeatedly, so its size is remembered. Another page says nothing
-  // about the next one.
+  // The newest page is requested repeatedly, so its size is remembered. Other pages do not predict
+  // the next one.
   const likely = isNewest ? options.pageSizes.likely(caller.id) : undefined;
   const page = readable.slice(0, Math.min(take, likely ?? take));
   const events = await presentFitting(options, page, caller);
   const isCut = events.length < readable.length;
   const size = isCut ? events.length : take;
-  // A page that ends with the events does not tell how many would fit.
+  // A page that reaches the last event does not show how many would fit.
   if (isNewest && isCut) options.pageSizes.note(caller.id, { asked: take, size });
   const last = events.at(-1);
   return {

@@ -10,13 +10,13 @@ import { createBatcher } from "../kit/batcher.ts";
 export interface EventHorizon {
   (): Promise<bigint>;
   /**
-   * Returns the id after which a reader begins who wants no earlier events: the horizon. It is not
-   * known while a transaction from before this process is open. The reader then begins after the
-   * first id that this process saw: it gets some earlier events, but not every event there is. Only
-   * events that the old transactions wrote before can be missed.
+   * Returns the id after which a reader without interest in earlier events begins: the horizon. It
+   * is not known while a transaction from before this process is open. The reader then begins after
+   * the first id that this process saw. It gets some earlier events, and can miss only events that
+   * the old transactions wrote before that id.
    */
   start(): Promise<bigint>;
-  /** Returns the largest id of all events, those of open transactions included. */
+  /** Returns the largest id of all events, including those of open transactions. */
   latest(): Promise<bigint>;
 }
 
@@ -58,7 +58,7 @@ export function createEventHorizon({ sql }: { readonly sql: Sql }): EventHorizon
     const sample = await getRow<{ last: string; transaction: string }>(sql, sampleText);
     const oldest = BigInt((await getRow<{ oldest: string }>(sql, oldestText)).oldest);
     const taken: Sample = { last: BigInt(sample.last), transaction: BigInt(sample.transaction) };
-    // Another server has taken over, which does not have all events of the former one.
+    // Another server has taken over, without all events of the former one.
     if (taken.last < seen()) [samples, horizon] = [[], undefined];
     const passed = [...samples, taken].filter(({ transaction }) => transaction <= oldest);
     horizon = passed.at(-1)?.last ?? horizon;

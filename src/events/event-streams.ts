@@ -70,7 +70,7 @@ interface State extends EventStreamsOptions {
   readonly userTurns: Turns;
   /** Turns of all users together, under one name. */
   readonly turns: Turns<string>;
-  /** Whether the configuration has ended, which requests that waited may come behind. */
+  /** Whether the configuration has ended. Requests that waited may open a stream after that. */
   isOver: boolean;
 }
 
@@ -116,7 +116,7 @@ async function passOn({ open: streams, horizon }: State): Promise<void> {
     const reached = await horizon();
     for (const { wake } of streams) wake?.(reached);
   } catch {
-    // The next poll is due soon, and every request reports the fault.
+    // The next poll is due soon, and each request reports the fault itself.
   }
 }
 
@@ -152,7 +152,7 @@ function end(stream: Stream): void {
 }
 
 /**
- * Ends a stream that cannot go on now: the client connects again with its last id. Cuts a stream
+ * Ends a stream that cannot continue now. The client connects again with its last id. Cuts a stream
  * whose client does not read, because unread parts wait in memory.
  */
 async function* guarded(

@@ -3,8 +3,8 @@ export interface FailedEvents {
   has(id: string): boolean;
   ids(): readonly string[];
   /**
-   * Returns whether a resource has as many events as are free. There is always room for another
-   * resource.
+   * Returns whether a resource has used up its part of the free room. Some room always remains for
+   * another resource.
    */
   isFull(resource: string): boolean;
   /**
@@ -27,8 +27,8 @@ export interface FailedEvents {
   giveBack(id: string): void;
   forget(id: string): void;
   /**
-   * Forgets an event that was published. If it had failed on its way, the broker works again: the
-   * others that failed on their way are due at once, and many are taken together.
+   * Forgets an event that was published. If it had failed on its way, the broker works again. The
+   * other events that failed on their way are then due at once, and are taken in large groups.
    */
   arrived(id: string): void;
 }

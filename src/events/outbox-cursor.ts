@@ -31,7 +31,7 @@ export interface Scan {
   readonly range: Range;
   /** Whether the scan is for new events instead of those left over. */
   readonly isNew: boolean;
-  /** Whether the scan looks for the few events of one owner behind the many of another. */
+  /** Whether the scan searches for the few events of one owner after the many events of another. */
   readonly looksFar: boolean;
 }
 
@@ -80,9 +80,9 @@ export function parseSnapshot(text: string): TransactionSnapshot {
  * transactions. Later reads take from the oldest range and from the newest one. Without that, one
  * statement of 20,000 rows delayed a later change by 10 s.
  *
- * A scan passes the rows of running transactions, and those that no vacuum can remove yet. Millions
- * of them take longer than a statement may. So after a read that took too long, each range left
- * over is read alone, and delays no other.
+ * A scan reads past the rows of running transactions, and past rows that vacuum cannot remove yet.
+ * Millions of them take longer than a statement may. After a read that took too long, each range
+ * left over is read alone, and so delays no other range.
  */
 export interface OutboxCursor {
   /** Returns the id of the first transaction that the next read for new events covers. */
@@ -91,12 +91,11 @@ export interface OutboxCursor {
   scans(resources: readonly string[], isCatchingUp?: boolean): readonly Scan[];
   /** Records the results of all scans of one read; `snapshot` is the snapshot of that read. */
   advance(snapshot: TransactionSnapshot, scanned: readonly Scanned[]): void;
-  /** Records the results of scans of what is left over, of a read that has no others. */
+  /** Records the results of a read that only scans ranges left over. */
   take(scanned: readonly Scanned[]): void;
   /**
-   * Returns scans of the oldest range that earlier reads left over, and of others from the newest.
-   *
-   * @param most Most scans; by default two.
+   * Returns scans of ranges that earlier reads left over: first the oldest range, then from the
+   * newest.
    */
   leftOver(resource: string, most?: number): readonly Scan[];
   /** Returns the scans that are to be read alone now, the first due first. */
@@ -146,7 +145,7 @@ export function createOutboxCursor(all: readonly string[]): OutboxCursor {
       for (const { resource, range } of scans) replace(state, resource, range, [{ ...range, aloneFromMs }]);
     },
     leaveAllOver() {
-      // The first read leaves all over.
+      // The first read leaves the whole outbox over.
       if (state.since === 0n) return;
       const whole = { from: beforeAll, to: lastBefore(firstYoung(state)) };
       for (const ranges of state.rests.values()) {
@@ -200,7 +199,7 @@ function take(state: State, scanned: readonly Scanned[]): void {
   }
 }
 
-/** Replaces a range. One that was joined meanwhile is read again with the other one. */
+/** Replaces a range. A range that was joined to another meanwhile is read again with it. */
 function replace({ rests }: State, resource: string, range: Range, by: readonly Range[]): void {
   const ranges = rests.get(resource) ?? [];
   const place = ranges.indexOf(range);
@@ -260,7 +259,7 @@ function noteRunning(
     for (const resource of rests.keys())
       leaveOver(state, resource, { from: lastBefore(transaction), to: lastBefore(transaction + 1n) });
   }
-  // What is running at a read without a scan may have written millions of events.
+  // A transaction that runs during a read without a scan may have written millions of events.
   const reads = isBlind ? youngReads + 1 : 0;
   for (const transaction of snapshot.running) if (!running.has(transaction)) running.set(transaction, reads);
 }
@@ -270,7 +269,7 @@ function leaveOver({ rests }: State, resource: string, range: Range): void {
   if (ranges === undefined) return;
   // No range joins one that is read alone, or the whole outbox, whose read may take too long.
   const isApart = (one: Range): boolean => one.aloneFromMs !== undefined || isWhole(one);
-  // While the resource rests, the newest range begins with the first event that came meanwhile.
+  // While the resource rests, the newest range begins with the first event since the pause began.
   const last = ranges.at(-1);
   if (range.isUnread === true && last?.isUnread === true && !isApart(last)) {
     ranges.splice(-1, 1, { ...join(last, range), isUnread: true });

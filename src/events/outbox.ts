@@ -47,7 +47,7 @@ export interface OtherRelay {
   readonly name: string;
   /**
    * Resources of its mapping files, which may be older or newer. Undefined when the relay counts as
-   * knowing all.
+   * knowing all resources.
    */
   readonly resources: ReadonlySet<string> | undefined;
 }
@@ -66,7 +66,8 @@ export interface InFlight {
 
 /**
  * Division of a read's room among holders, by dynamic thresholds (Choudhury and Hahne, 1998). A
- * holder may have as much in flight as is free, so that there is always room for another holder.
+ * holder may have at most as much in flight as is free, which always leaves room for another
+ * holder.
  */
 export interface ReadShares {
   /** Events in flight of each holder, by `holderOf`, without those of costly resources. */
@@ -165,8 +166,8 @@ function eventOf(row: string, shownAsCaptured: string): string {
 const mostLookedAt = 3_000;
 /**
  * Most entries that all scans of one read examine, including entries of other relays. Each scan may
- * go through `mostLookedAt`. Without a limit, two million entries of another relay took longer than
- * a statement may. The relay then published nothing until the other one had published them.
+ * examine `mostLookedAt`. Without a limit, two million entries of another relay took longer than a
+ * statement may. The relay then published nothing until the other one had published them.
  */
 const mostGoneThrough = 20_000;
 
@@ -220,7 +221,7 @@ interface ReadRow extends Omit<FoundEvent, "uuid"> {
   readonly session: string;
   /** Number of events that each scan found. */
   readonly foundIn: readonly number[] | null;
-  /** The last entry of each scan that went through as many as it may, by number. */
+  /** The last entry of each scan that reached its limit, by number. */
   readonly cutAt: Readonly<Record<string, readonly [transaction: string, event: string]>> | null;
   /** Number of the scan, from 1; null when nothing was taken. */
   readonly number: number | null;
@@ -363,7 +364,7 @@ function divide(
   /** Names of the other relays, as JSON. */
   readonly texts: readonly string[];
   readonly divisions: readonly (readonly string[])[];
-  /** The division of each scan, from 1. */
+  /** Number of the division of each scan, from 1. */
   readonly places: readonly number[];
 } {
   const divisions = new Map<string, readonly string[]>();

@@ -26,19 +26,19 @@ export interface PublishWindow {
   /** Returns how the next read must divide the room. */
   shares(): ReadShares;
   /**
-   * Returns how many more events of the resource fit. A costly resource has its own part: the
-   * fan-out may take long for its events, and others must not wait.
+   * Returns how many more events of the resource fit. A costly resource has its own part, because
+   * the fan-out may take long for its events.
    */
   roomOf(resource: string): number;
   enter(event: WindowedEvent & { readonly isLeftOver?: boolean }): void;
   /**
-   * Returns whether an event in flight may have a message: its holder leaves as much room as it has
-   * itself. A message may be a thousand times as large as the record.
+   * Returns whether there is room for the message of an event in flight. Its holder may use at most
+   * as much room as it leaves free. A message may be a thousand times as large as the record.
    */
   hasRoomFor(id: string): boolean;
   /** Notes the size of an event's message, which counts from now on. */
   resize(id: string, bytes: number): void;
-  /** Notes that the broker has been given the events: only from now on can it lose them. */
+  /** Notes that the broker has received the events. Before that, it cannot lose them. */
   sent(ids: readonly string[]): void;
   leave(id: string): void;
   /**
@@ -53,9 +53,9 @@ export interface PublishWindow {
    */
   olderThan(ms: number, costlyMs: number): readonly string[];
   /**
-   * Returns the ids of events in the outbox that a later one has overtaken. It was sent this much
-   * later, and has left the outbox, although the queue is in order. Each costly resource has turns
-   * of its own.
+   * Returns the ids of events in the outbox that a later event has overtaken. The later event was
+   * sent `ms` after it and has left the outbox, although the queue is in order. Each costly
+   * resource has its own turns.
    */
   overtaken(ms: number): readonly string[];
 }
@@ -273,8 +273,8 @@ function createParts(costly: readonly string[]): Parts {
         one.count += direction;
         one.bytes += direction * event.bytes;
       }
-      // A hundred costly events may wait for long. Their holder's other events, and those of others
-      // behind them, must not wait too.
+      // A hundred costly events may wait for long. They must not delay other events of their
+      // holder, or of other holders.
       if (part !== shared) return;
       const holder = holderOf(event);
       const { events, bytes } = used.get(holder) ?? { events: 0, bytes: 0 };

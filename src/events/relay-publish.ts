@@ -46,7 +46,7 @@ export function startPublishing(
   if (readable.length === 0) return Promise.resolve();
   let events = isProbe ? readable : fitting(state, readable);
   for (const event of readable) if (!events.includes(event)) leaveToLater(state, event, isRetry);
-  // A slow retry must not keep the relay from what is new.
+  // A slow retry must not delay new events.
   if (!isRetry) busy.add(resource);
   const presenting = (
     isProbe
@@ -71,7 +71,7 @@ export function startPublishing(
   return presenting.catch(() => undefined);
 }
 
-/** Leaves an event to a later read, or, one that had failed, to the next retry. */
+/** Leaves an event to a later read; leaves an event that had failed to the next retry. */
 function leaveToLater(state: RelayState, event: OutboxEvent, isRetry: boolean): void {
   if (!isRetry) return giveBack(state, event);
   state.window.leave(event.id);
@@ -79,8 +79,8 @@ function leaveToLater(state: RelayState, event: OutboxEvent, isRetry: boolean): 
 }
 
 /**
- * Presents events one by one. A record with too many related ones fails all events beside it. It
- * takes longer, or more bytes, than a statement may.
+ * Presents events one by one. A record with too many related records fails all events of its group:
+ * their statement exceeds its limit of time or bytes.
  */
 async function presentAlone(
   { present }: Pick<RelayOptions, "present">,
@@ -196,8 +196,8 @@ async function stillWaiting(
 
 /**
  * Returns whether a group of refused events means that their resource fails as a whole. While it
- * rests, only a probe does: each of hundreds of retries would double its pause. Events that failed
- * before wait by themselves when they fail together.
+ * rests, only a probe counts: each of hundreds of retries would double its pause. Events that
+ * failed before are retried one by one after they fail together.
  */
 function isFailing(
   { failed, resting }: RelayState,

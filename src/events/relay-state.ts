@@ -50,9 +50,7 @@ export interface RelayState {
   share: Share | undefined;
   nextBeatMs: number;
   checkedAtMs: number;
-  /**
-   * Number of successive checks of the events in flight alone that found none gone from the outbox.
-   */
+  /** Number of successive checks that found no event in flight gone from the outbox. */
   checksInVain: number;
   /** When the whole window was last checked, including events that have left the outbox. */
   checkedAllAtMs: number;
@@ -121,8 +119,8 @@ export function createRelayState(options: RelayOptions): RelayState {
 
 /**
  * Returns the events of a resource that are presented together. Large messages have about as many
- * bytes as a read: related records may make one a thousand times as large as its own. First come
- * those of the holder whose last message is longest ago. Small ones do not wait for them.
+ * bytes as a read: related records may make one a thousand times as large as its own. The holder
+ * whose last message is longest ago comes first. Small messages do not wait for large ones.
  */
 export function fitting({ likelyBytes }: RelayState, events: readonly OutboxEvent[]): readonly OutboxEvent[] {
   const sizeOf = (event: OutboxEvent): number => likelyBytes.get(sizeKey(event)) ?? event.bytes;
@@ -139,7 +137,7 @@ export function fitting({ likelyBytes }: RelayState, events: readonly OutboxEven
   return events.filter((event) => !left.has(event));
 }
 
-/** Notes the size of a message, for those that the same holder will have of the resource. */
+/** Notes the size of a message, as the estimate for the holder's next messages of the resource. */
 export function noteBytes({ likelyBytes }: RelayState, event: OutboxEvent, bytes: number): void {
   const before = likelyBytes.get(sizeKey(event)) ?? bytes;
   setBounded(likelyBytes, [sizeKey(event), (before + bytes) / 2], mostSizes);
@@ -195,10 +193,10 @@ export function retryLater(
 /**
  * Pauses a resource that fails as a whole. Its events stay in the outbox.
  *
- * @param isByEach Whether each event was refused by itself. The next probe then passes these, since
- *   those behind them may be well.
- * @param isProbe Whether each event was tried alone. The next probe passes these too. The ranges
- *   left over still have them.
+ * @param isByEach Whether each event was refused by itself. The next probe then skips these events,
+ *   since later ones may be presentable.
+ * @param isProbe Whether each event was tried alone. The next probe skips these too. They stay in
+ *   the ranges left over.
  */
 export function restResource(
   state: RelayState,
@@ -230,8 +228,8 @@ export function restResource(
 }
 
 /**
- * Ends the pause of a resource of which an event could be presented. Those that failed together
- * before it, or alone meanwhile, are tried again by themselves: one may fail all beside it.
+ * Ends the pause of a resource after an event could be presented. Events that failed together
+ * before it, or alone meanwhile, are retried separately: one may fail a whole group.
  */
 export function wakeResource(state: RelayState, resource: string): void {
   const tried = state.resting.tried(resource);
@@ -239,7 +237,7 @@ export function wakeResource(state: RelayState, resource: string): void {
   for (const [id, isAlone] of tried) {
     if (state.window.has(id)) continue;
     retryLater(state, id, { resource });
-    // Counts twice, as a refused one of a probe does: it must not fail the others again.
+    // Counts twice, like a refused event of a probe, so that it does not fail the others again.
     if (isAlone) retryLater(state, id, { resource });
   }
   state.options.log.info(

@@ -45,13 +45,16 @@ const lostAfterMs = 5_000;
 const overtakenAfter = 10;
 const unknownEveryMs = 300_000;
 const strandedEveryMs = 60_000;
-/** From this time on, a rest follows the retry of a single event that took it. */
+/** A retry of a single event that takes at least this long is followed by a rest. */
 const slowRetryMs = 200;
-/** Rest of a range left over, after a read of it alone that took longer than a statement may. */
+/**
+ * Rest of a range left over, after a read of this range alone that took longer than a statement
+ * may.
+ */
 const slowMs = 60_000;
 /**
- * Rest of all such reads, and of slow retries, as a multiple of the last one's time. New events and
- * the beat wait for each, and each may take 2 s.
+ * Rest after such a read or a slow retry, as a multiple of the time that it took. New events and
+ * the beat wait for each, which may take 2 s.
  */
 const aloneRest = 4;
 /** Rest of a range of which nothing could be taken. */
@@ -105,7 +108,7 @@ async function turn(state: RelayState): Promise<boolean> {
   await retryFailed(state);
   await probe(state, share);
   await reportUnknown(state);
-  // Chosen before new events are read, which make their resource busy at each turn.
+  // Chosen before new events are read, because that read makes their resource busy.
   const resources = readable(state);
   const isAloneDue = now() >= state.nextAloneMs && state.window.hasRoomToCatchUp();
   const [alone] = isAloneDue ? state.cursor.alone(resources, now()) : [];
@@ -170,7 +173,7 @@ async function check(state: RelayState): Promise<void> {
 
 /**
  * Logs the first loss at once, and further losses once a minute. A backlog behind an old queue is
- * lost in portions, and each would have its own line.
+ * lost in portions, each of which would write a line.
  */
 function reportStranded(state: RelayState): void {
   const { stranded: events } = state;
@@ -200,8 +203,8 @@ async function retryFailed(state: RelayState): Promise<void> {
     events = await options.outbox.find(ids, Math.min(free.bytes, mostBytesRead));
     const found = new Set(events.map(({ id }) => id));
     rest = ids.filter((id) => !found.has(id));
-    // When none is found, events were deleted by hand. If given back, they would be due again at
-    // once.
+    // When no event is found, the events were deleted by hand. If given back, they would be due
+    // again at once.
     waiting = await options.outbox.waiting(events.length === 0 ? [] : rest);
   } catch (error) {
     for (const id of ids) failed.add(id);
@@ -210,7 +213,7 @@ async function retryFailed(state: RelayState): Promise<void> {
   for (const id of rest)
     if (waiting.has(id)) failed.giveBack(id);
     else failed.forget(id);
-  // One at a time: retries that take seconds would have both connections of the relay.
+  // One at a time, because slow retries would otherwise use both connections of the relay.
   state.nextRetryMs = Infinity;
   void presentAgain(state, events);
 }
@@ -240,7 +243,7 @@ async function probe(state: RelayState, share: Share): Promise<void> {
     const { events, scanned } = await readOutbox(state, {
       scans: alone === undefined ? cursor.leftOver(resource, Infinity) : [alone],
       share,
-      // Events that failed by themselves say nothing about their resource.
+      // Events that failed one by one do not show whether their resource fails.
       known: [...window.ids(), ...failed.ids(), ...passed],
       limit: 2,
       maxBytes: mostBytesRead,
@@ -249,7 +252,7 @@ async function probe(state: RelayState, share: Share): Promise<void> {
     // All of them have failed alone: the next probe begins at the ends again.
     else if (tried.size > 0) tried.clear();
     else if (alone !== undefined) cursor.take(scanned);
-    // The event that failed may be in a range whose time has not come.
+    // The failed event may be in a range that is not due yet.
     else if (cursor.alone([resource], Infinity).length === 0 && !state.isBlindDue) resting.wake(resource);
   }
 }
@@ -271,8 +274,8 @@ async function reportUnknown(state: RelayState): Promise<void> {
  * Reads events that are new or left over, and begins to publish them. Returns whether there may be
  * more to read at once.
  *
- * @param isCatchingUp Whether the read may take what is left over. That would take all the room of
- *   a range that is read alone after it.
+ * @param isCatchingUp Whether the read may take events that were left over. They would use all the
+ *   room of a range that is read alone after it.
  */
 async function readNext(
   state: RelayState,
@@ -301,13 +304,13 @@ async function readNext(
   return count > 0 && canCatchUp(state);
 }
 
-/** Reads a range alone, and begins to publish what it finds. Returns as `readNext`. */
+/** Reads a range alone, and begins to publish its events. Returns the same as `readNext`. */
 async function readAlone(state: RelayState, share: Share, scan: Scan): Promise<boolean> {
   const { cursor } = state;
   const startedAt = now();
   try {
     const { events, scanned } = await readScans(state, share, [scan]);
-    // The owner of its first event has enough in flight. Other ranges have their turn meanwhile.
+    // The owner of its first event has enough in flight. Other ranges take their turns meanwhile.
     if (scanned.every(({ last, hasMore }) => last === undefined && hasMore))
       cursor.setApart([scan], now() + (events.length > 0 ? 0 : heldMs));
     else cursor.take(scanned);
@@ -351,7 +354,7 @@ function readScans(state: RelayState, share: Share, scans: readonly Scan[]): Pro
   });
 }
 
-/** Reads the outbox. When that takes too long, or gives too much, the next reads take less. */
+/** Reads the outbox. When the read takes too long or returns too much, the next reads take less. */
 async function readOutbox(state: RelayState, options: Parameters<Outbox["read"]>[0]): Promise<OutboxRead> {
   try {
     return await state.options.outbox.read(options);

@@ -9,8 +9,9 @@ export interface RestingResources {
    */
   rest(resource: string, options: { readonly isPassing: boolean }): number;
   /**
-   * Returns the ids of the events that failed together before the pause, or alone during it, and
-   * whether alone. The next try leaves those out. The caller may change the map.
+   * Returns the ids of the events that failed together before the pause, or alone during it. The
+   * value is true for events that failed alone, which the next probe omits. The caller may change
+   * the map.
    */
   tried(resource: string): Map<string, boolean>;
   /** Ends the pause of a resource. Returns whether the resource was paused. */

@@ -31,7 +31,7 @@ const asIs = (value: unknown): unknown => value;
 const decoders: Readonly<Record<FieldType, (value: unknown) => unknown>> = {
   Int: asIs,
   BigInt: (value) => BigInt(String(value)),
-  // PostgreSQL writes NaN and the infinities as strings: JSON has no such numbers.
+  // PostgreSQL writes NaN and the infinities as strings, because JSON has no such numbers.
   Float: Number,
   Decimal: (value) => new Decimal(String(value)),
   String: asIs,
