@@ -107,8 +107,8 @@ export function createApp({
 }
 
 /**
- * Returns whether the client left, as every client of an event stream does in the end. The log line
- * of the request says so.
+ * Returns whether the error only means that the client left, as every client of an event stream
+ * does. The request's log line records it.
  */
 function isOfLeaving(error: unknown, { req, res }: ApiContext): boolean {
   // An error of the answer itself ends the connection.

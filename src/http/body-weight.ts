@@ -7,13 +7,13 @@ import { memoryPerBodyByte } from "../kit/memory-weights.ts";
 export interface BodyWeight {
   /** @returns The estimate for all chunks so far, in bytes. */
   add(chunk: Uint8Array): number;
-  /** Returns the most levels of objects and lists in one another, in all chunks so far. */
+  /** Returns the greatest depth of nested objects and lists in all chunks so far. */
   depth(): number;
 }
 
 /**
- * Bytes for an object or list, and for one more value in it. They are some ten copies of 56 and of
- * 16 bytes. The three bytes of `{},` become 70 bytes.
+ * Bytes for an object or list, and for one more value in it: about ten copies of 56 and of 16
+ * bytes. The three bytes of `{},` become 70 bytes.
  */
 const perContainer = 600;
 const perValue = 160;
@@ -21,7 +21,7 @@ const perValue = 160;
 const [quote, backslash, comma] = [0x22, 0x5c, 0x2c] as const;
 const [brace, bracket, braceEnd, bracketEnd] = [0x7b, 0x5b, 0x7d, 0x5d] as const;
 
-/** Bytes for each chunk, which is a buffer of its own. Small chunks are joined before. */
+/** Bytes for each chunk, which is a separate buffer. Small chunks are joined before. */
 const perChunk = 512;
 
 /**

@@ -28,12 +28,12 @@ const firstReservation = 16 * 1024;
 const drainLimit = { bytes: 16 * 1024 * 1024, ms: 2000 };
 
 /**
- * Turns of the refused bodies that are read: four of a user at one time. When the memory is full,
- * hundreds are refused at once. Reading them all would delay every other request.
+ * Turns for reading refused bodies: four per user at a time. When the memory is full, hundreds are
+ * refused at once. Reading them all would delay every other request.
  */
 const drains = createTurns(4);
 
-/** Bytes of a body that is parsed, and checked, in turns of the event loop of its own. */
+/** Bodies above this size are parsed and checked in separate turns of the event loop. */
 const largeBytes = 64 * 1024;
 
 /** Limit of the depth: enough for every real document, and safe for recursive code. */
@@ -64,9 +64,10 @@ export async function readJsonBody(ctx: ApiContext): Promise<JsonObject> {
     throw new AppError("request.media_type", `The content encoding ${encoding} is not supported.`);
 
   const body = await ctx.state.turn.pause(() => read(ctx));
-  // The check begins after a turn for others. `setImmediate` would go on in this one.
+  // The check begins in a later turn, so that other work can run. `setImmediate` would continue in
+  // this one.
   if (ctx.state.turn.readBytes > largeBytes) await sleep(0);
-  // A body may take 30 s, in which a token is revoked, or a user disabled.
+  // A body may take 30 s to arrive. Meanwhile a token may be revoked, or a user disabled.
   await checkSender(ctx);
   // The answers to earlier writes may leave no memory for the answer to this one.
   await ctx.state.memory.reserve(0);
@@ -81,15 +82,15 @@ function hasBody(ctx: ApiContext): boolean {
 }
 
 /**
- * Returns whether a body has no type and an unknown length. Some proxies send an empty one with a
- * request that has none.
+ * Returns whether a body has no type and an unknown length. Some proxies add an empty body to a
+ * request without one.
  */
 function mayBeEmpty({ req }: ApiContext): boolean {
   const { "content-type": type, "content-length": length, expect } = req.headers;
   return type === undefined && length === undefined && expect === undefined;
 }
 
-/** Returns whether a body is empty, as soon as a part of it is here. */
+/** Returns whether a body is empty, as soon as its first part has arrived. */
 async function isEmpty({ req, res }: ApiContext): Promise<boolean> {
   if (res.destroyed) return false;
   await new Promise<void>((resolve) => {
@@ -112,7 +113,7 @@ async function read(ctx: ApiContext): Promise<unknown> {
   const size = req.headers["content-length"];
   const expectedBytes = Math.min(size === undefined ? firstReservation : Number(size), limitBytes);
   // A client that sends `Expect: 100-continue` and a size above the limit is not asked for its
-  // body. Node.js then closes the connection, since the body may come or not.
+  // body. Node.js then closes the connection, because the body may still come.
   const waits = /100-continue/i.test(req.headers.expect ?? "");
   const isComing = !waits || Number(size ?? 0) <= limitBytes;
   try {
@@ -275,7 +276,7 @@ function createParser(limitBytes: number): ReturnType<typeof bodyParser> {
   const options = {
     enableTypes: ["text"],
     extendTypes: { text: ["application/json"] },
-    // The limit is in bytes, for which the parser's notation is a plain number.
+    // Passes the limit as a plain number, which the parser's notation takes as bytes.
     textLimit: String(limitBytes),
     onerror(error: Error) {
       throw refusalOf(error, limitBytes);

@@ -7,8 +7,8 @@ import type { ApiMiddleware } from "./state.ts";
  * its answer is made, not until the client has it.
  *
  * A request holds no place while it waits for its user's turn or for its client. Otherwise five
- * users with 200 waiting requests each would take all 1,000. Afterwards it takes a place in any
- * case: the turns limit how many of a user do.
+ * users with 200 waiting requests each would take all 1,000. After the wait it always gets a place,
+ * because the turns limit the requests of a user.
  *
  * Returns a function that creates the middleware of a limit. All of them count together, so that a
  * reload does not forget the requests at work.

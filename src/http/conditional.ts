@@ -12,8 +12,8 @@ export type EntityTags = "*" | readonly string[];
 const item = /[ \t,]*((?:W\/)?"[!#-~\u0080-\u00ff]*")[ \t]*(?=,|$)/y;
 
 /**
- * Returns the strong entity tag of an answer's JSON. It is a hash of the bytes that are sent. It
- * therefore reveals nothing about a record that the answer does not show.
+ * Returns the strong entity tag of an answer's JSON. It is a hash of the sent bytes, so it reveals
+ * nothing that the answer does not show.
  */
 export function entityTagOf(json: string | Uint8Array): string {
   return `"${hash("sha256", json, "base64url")}"`;

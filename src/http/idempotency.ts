@@ -35,7 +35,7 @@ type Act = (transaction: Transaction | undefined) => Promise<Answer>;
 
 /**
  * A POST whose body has been read, with its action. `prepare` returns the action after reads that
- * use other connections. A request whose answer is kept is not prepared, and not checked again.
+ * use other connections. A request with a kept answer is neither prepared nor checked again.
  */
 export type Post = PostSettings & ({ readonly act: Act } | { readonly prepare: () => Promise<Act> });
 

@@ -13,7 +13,7 @@ const mostWaiting = { ofConnection: 16, ofAll: 1000 };
 /** The requests of a connection that wait behind the current one. */
 type Line = (() => void)[];
 
-/** Serves the requests of a connection in turn. */
+/** Serves the requests of a connection one after the other. */
 export interface InOrder {
   /**
    * Watches a new connection, and ends it when too many requests wait on it. Call it for every
@@ -29,9 +29,9 @@ export interface InOrder {
 /**
  * Serves the requests of one connection one after the other. In one turn of its loop, Node.js hands
  * out all requests in 64 KB, which may be 3,600. Four clients without a token kept others waiting
- * for 90 s. Behind a slow answer, such requests ended a process of 512 MB. When the client leaves,
- * Node.js does not close an answer that waits for another one. The resources of its request were
- * then never released.
+ * for 90 s. Such requests, waiting for a slow answer, ended a process of 512 MB. When the client
+ * leaves, Node.js does not close an answer that waits for another one. The resources of its request
+ * were then never released.
  */
 export function createInOrder(act: Listener): InOrder {
   const lines = new WeakMap<Socket, Line>();

@@ -47,12 +47,12 @@ interface Limits {
 
 /**
  * Shares `limitBytes` between the requests in flight, so that they cannot end the process. One user
- * has at most half. Waiting requests get their turn in order, but a user at that half lets others
- * pass. Where all requests with memory wait for more, the last one is refused. Otherwise all of
- * them would be refused when their wait ends.
+ * has at most half. Waiting requests are served in order, but those of a user at that limit do not
+ * block others. When all requests with memory wait for more, the last one is refused. Otherwise all
+ * of them would be refused when their wait ends.
  *
  * Two users could hold both halves with bodies that never end, or with answers that they do not
- * read. Such requests lose their memory after `patienceMs`, to a user who then has less.
+ * read. Such requests lose their memory after `patienceMs`, to a user with less memory.
  */
 export function createMemoryBudget(limits: Limits): MemoryBudget {
   const shares = createShares(limits);
@@ -66,8 +66,8 @@ interface Shares extends Pick<MemoryLedger, "limitOfUser" | "fits" | "take" | "l
   /** Gives the user `bytes` more, or takes them back where `bytes` is negative. */
   add(userId: number, bytes: number): void;
   /**
-   * Waits until the user has the bytes. Calls back once: `grant` then, or `refuse` after a wait
-   * that took too long or could not end. Returns a function that stops the wait.
+   * Waits until the user has the bytes. Calls `grant` then, or `refuse` after a wait that took too
+   * long or could not end. Returns a function that stops the wait.
    */
   wait(given: Waiting): () => void;
 }
@@ -81,7 +81,8 @@ function createShares({ limitBytes, waitMs = defaultWaitMs, ...rest }: Limits): 
     for (const waiting of queue) {
       const { userId, bytes, grant } = waiting;
       if (!hasShare(userId, bytes)) continue;
-      // Waits until the first request fits: small ones would pass a large one for ever.
+      // Waits until the first request fits: otherwise small requests would delay a large one for
+      // ever.
       if (!fits(userId, bytes)) return;
       queue.delete(waiting);
       count(userId, bytes);
@@ -119,10 +120,10 @@ function createShares({ limitBytes, waitMs = defaultWaitMs, ...rest }: Limits): 
         stop();
         given.refuse();
       };
-      /** Ends the wait with memory that others lose. Returns whether they do. */
+      /** Takes memory from other requests to end the wait. Returns whether that succeeded. */
       const borrow = (): boolean => {
         const { userId, bytes } = given;
-        // Where there is room already, requests before this one wait for it.
+        // When there is room already, requests before this one wait for it.
         const isTaken = !fits(userId, bytes) && ledger.take(userId, bytes);
         if (isTaken) {
           queue.delete(waiting);
@@ -141,7 +142,7 @@ function createShares({ limitBytes, waitMs = defaultWaitMs, ...rest }: Limits): 
         refuse,
       };
       queue.add(waiting);
-      // All earlier requests may belong to users at their half.
+      // All earlier requests may belong to users at their limit.
       serve(given.userId);
       if (queue.has(waiting)) borrow();
       return stop;
@@ -185,7 +186,7 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
   return {
     mostBytes: shares.limitBytes,
     reserve(asked) {
-      // Limits a request to the share of a user: a larger one then runs alone, instead of never.
+      // Limits a request to the share of a user: a larger request then runs alone instead of never.
       const more = Math.max(0, Math.min(asked, shares.limitOfUser) - own);
       if (more === 0 && shares.fits(userId, 0)) return Promise.resolve();
       if (isLeft) return Promise.reject(overloadedError());
@@ -277,8 +278,8 @@ export function createRequestMemory(budget: MemoryBudget, bodyLimitBytes: number
 }
 
 /**
- * Creates a function that returns the budget of a limit, the same one each time. So a reload, which
- * seldom changes the limit, does not forget the requests in flight.
+ * Creates a function that returns the budget of a limit, the same one each time. A reload seldom
+ * changes the limit, and so keeps the requests in flight.
  */
 export function createMemoryBudgets(): (limitBytes: number) => MemoryBudget {
   const budgets = new Map<number, MemoryBudget>();

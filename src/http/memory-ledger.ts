@@ -3,7 +3,7 @@ export interface Lender {
   readonly userId: number;
   /** Begin of the wait, on the clock of `performance.now()`. */
   readonly sinceMs: number;
-  /** Returns the bytes that it can lose: none while it waits for more. */
+  /** Returns the bytes that it can lose: 0 while it waits for more. */
   readonly held: () => number;
   /** Called when it has lost them. */
   readonly onLost: () => void;
@@ -44,7 +44,7 @@ export function createMemoryLedger({
 }): MemoryLedger {
   const limitOfUser = Math.floor(limitBytes / 2);
   const byUser = new Map<number, number>();
-  /** In the order of the begin of their waits. */
+  /** In the order in which their waits began. */
   const lenders = new Set<Lender>();
   let reserved = 0;
 
@@ -103,7 +103,7 @@ export function createMemoryLedger({
           lenders.delete(lender);
           lender.onLost();
         }
-        // None loses its memory for a user who would still have too little.
+        // No request loses its memory for a user who would still have too little.
         else count(lender.userId, lender.held());
       }
       return isFound;

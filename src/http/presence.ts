@@ -26,10 +26,10 @@ export function createPresence(now: () => number = () => performance.now()): Pre
 }
 
 /**
- * Creates turns of users: one at a time for a user beside others, and `alone` for a user alone. A
- * user is about as long as it has a turn, which may take longer than its presence. Two lists of one
- * user kept both cores of a server busy. The p99 of another user was 35 ms beside sorts of 100,000
- * records. Beside one list, it is 20 ms.
+ * Creates turns of users: one at a time while other users are active, and `alone` for a single
+ * user. A user counts as active while it has a turn, which may last longer than its presence. Two
+ * lists of one user that sort 100,000 records kept both cores of a server busy. The p99 of another
+ * user was 35 ms beside them, and is 20 ms beside one.
  */
 export function createTurnsOfUsers(alone: number, presence: Presence): Turns {
   return createTurns((id, others) => (others === 0 && presence.isAlone(id) ? alone : 1));

@@ -10,8 +10,8 @@ import type { ApiMiddleware } from "./state.ts";
  * memory: some 500 bytes each, freed with the window. Each process counts separately, because a
  * counter in PostgreSQL would add a write to every request.
  *
- * Does not count failed authentications. Guessing one of 62^43 tokens is out of reach, and behind a
- * proxy many clients share one address.
+ * Does not count failed authentications. One of 62^43 tokens cannot be guessed, and many clients
+ * behind a proxy share one address.
  */
 export function createRateLimit({ count, windowMs }: Rate): ApiMiddleware {
   const windowSeconds = Math.ceil(windowMs / 1000);

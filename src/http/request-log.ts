@@ -91,9 +91,9 @@ function lineOf(
 }
 
 /**
- * Returns the part of a request target that may be logged: its path, cut where it is very long. The
- * query string may contain a secret. So may the user name and password of a target that is a whole
- * URL. A token in the path, such as that of a revocation by its text, may still be valid.
+ * Returns the part of a request target that may be logged: its path, which is cut when very long.
+ * The query string may contain a secret, and so may the user name and password of an absolute URL.
+ * A token in the path, such as that of a revocation by its text, may still be valid.
  */
 export function pathForLog(target: string): string {
   const [whole = ""] = target.split("?", 1);

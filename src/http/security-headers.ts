@@ -16,7 +16,7 @@ export function securityHeaders(publicUrl?: string): Readonly<Record<string, str
     "Referrer-Policy": "no-referrer",
     // Blocks `<script src>` and the like; pages that CORS allows are not affected.
     "Cross-Origin-Resource-Policy": "same-origin",
-    // Without `includeSubDomains`: the service knows nothing of the subdomains.
+    // Without `includeSubDomains`, because the service does not control the subdomains.
     ...(publicUrl?.startsWith("https:") === true ? { "Strict-Transport-Security": "max-age=31536000" } : {}),
   };
 }

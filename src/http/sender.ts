@@ -4,11 +4,11 @@ import type { ApiContext } from "./state.ts";
 const longestTrustMs = 1000;
 
 /**
- * Finds the sender of a request again when that was done long ago. Meanwhile a token may have been
- * revoked, or a user disabled.
+ * Authenticates a request again when its authentication is older than `longestTrustMs`. Meanwhile a
+ * token may have been revoked, or a user disabled.
  *
- * @throws AppError 401 when it is no longer who it was; `user.forbidden` when it is no admin any
- *   more.
+ * @throws AppError 401 when the token is not valid any more; `user.forbidden` when the user is no
+ *   admin any more.
  */
 export async function checkSender({ state }: ApiContext): Promise<void> {
   if (performance.now() - state.identifiedAt > longestTrustMs) await state.identifyAgain();

@@ -31,8 +31,8 @@ const limits = {
   requestTimeout: 30_000,
   connectionsCheckingInterval: 5000,
   /**
-   * Exceeds the 60 s for which proxies keep idle connections. So no proxy writes into a connection
-   * that was just closed here.
+   * Exceeds the 60 s for which proxies keep idle connections. Otherwise a proxy may write into a
+   * connection that was just closed here.
    */
   keepAliveTimeout: 65_000,
   /** Limits the URL too, and with it the search term. */
@@ -155,8 +155,7 @@ function bounded(listener: Listener, limitMs: number): InOrder {
     const deadline = setTimeout(() => socket.destroy(), limitMs);
     response.once("close", () => {
       clearTimeout(deadline);
-      // Otherwise Node.js would read the rest of the body, however long, and drop it chunk by
-      // chunk.
+      // Otherwise Node.js would read the rest of a body of any length, and drop it chunk by chunk.
       if (!request.complete && request.headers["transfer-encoding"] !== undefined) socket.destroySoon();
       inOrder.next(socket);
     });

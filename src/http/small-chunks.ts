@@ -6,15 +6,15 @@ const small = 1024;
 const blockBytes = 16 * 1024;
 
 /**
- * Beyond `chunks` small chunks, they must have `bytes` bytes on average. In less than `floodMs`,
- * they block the thread for all requests. A body that arrives slowly does no harm.
+ * After `chunks` small chunks, they must have `bytes` bytes on average. Chunks that all arrive
+ * within `floodMs` block the thread for all requests. A body that arrives slowly does no harm.
  */
 const least = { chunks: 4096, bytes: 16, floodMs: 1000 };
 
 /**
  * Joins the small chunks of a body, also before the body is read. Node.js makes a buffer of each
- * chunk. That takes 500 bytes and 5 us, but Node.js only counts the content. Six bodies of 1 MB in
- * chunks of a byte ended a process of 512 MB.
+ * chunk, which takes 500 bytes and 5 us. It only counts the content. Six bodies of 1 MB in chunks
+ * of a byte ended a process of 512 MB.
  *
  * Closes, without an answer, a connection whose chunks are mostly tiny.
  *

@@ -60,9 +60,8 @@ export interface RequestMemory {
   /** Memory for all requests together; a request that needs more can never be served. */
   readonly mostBytes: number;
   /**
-   * Reserves `bytes` for the request instead of its previous reservation. Waits for others to
-   * finish when there is no room. Also waits, whatever `bytes` is, while the reservations exceed
-   * the limit.
+   * Replaces the request's reservation by `bytes`. Waits for other requests to finish when there is
+   * no room. Also waits while the reservations exceed the limit, for any `bytes`.
    *
    * @throws AppError `server.overloaded`, with `Retry-After`, when there is no room after `waitMs`.
    */
@@ -75,13 +74,13 @@ export interface RequestMemory {
    */
   settle(bytes: number): void;
   /**
-   * Does the same, but never throws: it counts bytes even without room for them. It is for the
-   * answer to a committed write, which is given in any case.
+   * Does the same, but never throws: it counts bytes even without room for them. For the answer to
+   * a committed write, which is always given.
    */
   hold(bytes: number): void;
   /**
-   * Lets the request lose its memory while it waits for its client. After some seconds, it does to
-   * a user who has less and finds no room.
+   * Permits taking the request's memory while it waits for its client. After some seconds, a user
+   * who has less and finds no room takes it.
    *
    * @param onLost Called when the memory is lost; ends the wait.
    * @returns A function that ends the loan.

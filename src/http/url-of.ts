@@ -28,8 +28,8 @@ export function createUrlOf({
     const url = new URL(publicUrl ?? originOf(ctx, hosts));
     // Set one by one, because resolving `//host/...` against a base would leave the origin.
     url.pathname = ctx.path;
-    // Clients may write these characters as they are, such as the brackets of a filter. No URI has
-    // them in its query, nor a % that encodes nothing.
+    // Clients may send these characters unencoded, such as the brackets of a filter. The query of a
+    // URI may not contain them, or a % that encodes nothing.
     const encoded = ctx.querystring.replaceAll(/[[\]\\^`{|}]|%(?![\da-f]{2})/gi, encodeURIComponent);
     url.search = encoded.length <= longestEncoded ? encoded : ctx.querystring;
     return url;

@@ -8,8 +8,8 @@ import type { ApiMiddleware, Turn } from "./state.ts";
 /**
  * Rate at which a large request keeps its place after its answer, while other users wait. A MB
  * takes some 20 to 80 ms of the one thread that serves all. 2 MB/s in each place leave most of it
- * to the others. A user alone has all of it. A body whose client left counts in full. When it
- * counted an eighth, the p99 of others was 264 ms beside such uploads, and is 171.
+ * to the others. A single active user has the whole thread. A body whose client left counts in
+ * full: the p99 of others is 171 ms beside such uploads, and was 264 ms when it counted an eighth.
  */
 const holding = { freeBytes: 64 * 1024, bytesPerMs: 2 * 1024 };
 
@@ -39,8 +39,8 @@ export function createUserTurns({
   let begun: Promise<void> = Promise.resolve();
   /**
    * Lets one waiting request begin in each turn of the event loop. A request of another user takes
-   * several turns, and in each waits for all requests that begin there. Beside 50 connections of
-   * one user, its p99 was 63 ms, and is 34.
+   * several turns, and waits in each for all requests that begin in it. Beside 50 connections of
+   * one user, its p99 is 34 ms, instead of 63 ms.
    */
   const oneATurn = (): Promise<void> => (begun = begun.then(() => nextTurn()));
 
@@ -82,7 +82,7 @@ export function createUserTurns({
     const isGone = ctx.res.destroyed;
     const isFree = presence.isAlone(id) || isGone;
     try {
-      // It may have waited for minutes behind others of its user.
+      // The request may have waited for minutes for other requests of its user.
       if (!isGone) await checkSender(ctx);
       // A request that begins after its client has left would keep its memory, or its stream.
       if (!ctx.res.destroyed) await next();
