@@ -34,8 +34,8 @@ export interface Database {
 
 /**
  * Settings of every connection for the form of values, whatever its role and its database have set.
- * The last one is for the capture triggers, which a replica does not fire. It fails for a role that
- * may not set it, whose changes would make no events: see `refuseReplicaRole`.
+ * The last one makes the capture triggers fire, which they do not in the role `replica`. It fails
+ * for a role that may not set it, whose changes would make no events: see `refuseReplicaRole`.
  */
 export const valueSettings = `
     SET TIME ZONE 'UTC'; SET datestyle = 'ISO'; SET intervalstyle = 'iso_8601';
@@ -54,7 +54,7 @@ const closeLimitMs = 5000;
  * idle connections.
  */
 const answerTimeoutMs = 35_000;
-/** How much longer that is than the server's own limit. */
+/** Margin by which the answer timeout exceeds the server's own limit. */
 const answerMarginMs = 5_000;
 /** Node.js fires a timer at once when it is set further ahead. */
 const longestTimerMs = 2 ** 31 - 1;
@@ -157,8 +157,8 @@ export async function openDatabase({
 }
 
 /**
- * Returns how long a list may wait for its answer: longer than the server lets it run. One that was
- * only given up here would go on there, and the next ones beside it.
+ * Returns how long a list may wait for its answer: longer than the server lets it run. Otherwise
+ * the server would go on running it, beside the next lists.
  */
 function listAnswerMs({ statementTimeoutMs: ownMs }: ListLimits, queryTimeoutMs: number): number {
   return Math.min(Math.max(queryTimeoutMs, ownMs + answerMarginMs), longestTimerMs);
@@ -167,10 +167,10 @@ function listAnswerMs({ statementTimeoutMs: ownMs }: ListLimits, queryTimeoutMs:
 /**
  * Returns settings for statements that each read only what they return, by an index. A plan that
  * was made while a table was empty reads the whole table. PostgreSQL keeps that plan until the next
- * ANALYZE. At 6,000 rows the relay's read then took 9 ms instead of 0.2. Left to choose, PostgreSQL
- * plans the record of an outcome at each execution, 0.38 ms beside 0.23 for the work: it takes a
- * list of unknown length for ten items, and a plan for one seems cheaper. The embedded database is
- * one session, whose settings would apply to all.
+ * ANALYZE. At 6,000 rows the relay's read then took 9 ms instead of 0.2. Without them, PostgreSQL
+ * also plans the write of an outcome at each execution: 0.38 ms, beside 0.23 ms for the write. It
+ * assumes ten items for a list of unknown length, so a plan for one item seems cheaper. The
+ * embedded database is one session, whose settings would apply to all.
  */
 function byIndex(isEmbedded: boolean): string {
   if (isEmbedded) return "";
@@ -183,9 +183,9 @@ const serverSettings =
   "SET idle_in_transaction_session_timeout = '60s'; SET jit = off; SET max_parallel_workers_per_gather = 0;";
 
 /**
- * Has LZ4 compress large values, where the server has it and the operator has not chosen. For a
- * record of 1 MB, the server takes 8 ms of CPU instead of 12. The service's own columns name LZ4
- * themselves.
+ * Makes PostgreSQL compress large values with LZ4, when the server supports it and the operator has
+ * not chosen. For a record of 1 MB, the server takes 8 ms of CPU instead of 12. The service's own
+ * columns name LZ4 themselves.
  */
 const compression = `
     SELECT set_config(name, 'lz4', false) FROM pg_settings
@@ -238,8 +238,8 @@ function openPool({
   });
   // Without a listener, a server restart that cuts an idle connection ends the process.
   pool.on("error", (error) => log?.warn({ reason: reasonOf(error) }, "an idle database connection was lost"));
-  // Without this listener, the same happens to a connection between two statements of a
-  // transaction. The next statement fails.
+  // The same holds for a connection between two statements of a transaction. The next statement
+  // then fails.
   pool.on("connect", (client) => client.on("error", () => undefined));
   return pool;
 }

@@ -143,8 +143,8 @@ export function isLockWaitOver(error: unknown): boolean {
 }
 
 /**
- * Returns whether a code that a RAISE chose tells the caller more than its message: a field,
- * records that refer to it, or that the same may work later.
+ * Returns whether the SQLSTATE of a RAISE tells the caller more than its message: a field,
+ * referring records, or that the same statement may work later.
  */
 function saysMore(fault: DatabaseFault, sqlState: string): boolean {
   if (fault.kind === "unique") return fault.fields.length > 0;
@@ -181,7 +181,8 @@ function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault
     // The server allows only reads: a standby, or a former primary to which a connection was left
     // open.
     case "25006":
-    // A new connection is refused: a password that changed, a server that is set up or restored.
+    // The server refuses a new connection: a password has changed, or the server is being set up or
+    // restored.
     case "28000":
     case "28P01":
     case "3D000":

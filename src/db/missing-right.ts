@@ -5,7 +5,9 @@ const insufficientPrivilege = "42501";
 /** Where the rights are listed, for messages about one that is missing. */
 const where = '"Two roles" in docs/production.md has the rights';
 
-/** Returns the end of a message about a step that the role may not take; else an empty text. */
+/**
+ * Returns the end of a message about a step that the role may not take; otherwise an empty text.
+ */
 export function ownerHint(error: unknown): string {
   return codeOf(error) === insufficientPrivilege
     ? `. Migrate as the role that owns the database and its tables, or give it the right: ${where}`
@@ -13,8 +15,9 @@ export function ownerHint(error: unknown): string {
 }
 
 /**
- * Throws the error of the settings of a connection. Says what to do for a role whose changes would
- * make no events, and that may not change that: PostgreSQL's own message only names the setting.
+ * Throws the error of the settings of a connection. Gives the remedy for a role whose changes would
+ * make no events and that may not change this setting. PostgreSQL's own message only names the
+ * setting.
  */
 export function refuseReplicaRole(error: unknown): never {
   if (codeOf(error) !== insufficientPrivilege || !messageOf(error).includes("session_replication_role"))

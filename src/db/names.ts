@@ -24,7 +24,7 @@ export function quoteTable(table: string): string {
 
 /**
  * Returns the schema and the name of a table as mapping files write it: `orders`, `sales.orders`.
- * The name of a table that a mapping file names has no dot in it.
+ * The table's own name contains no dot.
  */
 export function partsOfTable(table: string): { readonly schema: string; readonly name: string } {
   const dot = table.indexOf(".");

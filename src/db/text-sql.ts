@@ -23,7 +23,7 @@ const longestNamed = 50_000;
 export function createStatementNames(isEmbedded: boolean, salt = ""): StatementNames {
   const own = statementName(salt);
   return (text) => {
-    // A text that ends with a trace's comment never comes again.
+    // A text that ends with a trace's comment is never repeated.
     const isOnce = text.endsWith("*/") && !text.endsWith(unsampledComment);
     if (isEmbedded || isOnce || text.length > longestNamed) return undefined;
     return statementName(own + text);
@@ -39,7 +39,7 @@ export function createTextSql(over: Pool | ClientBase, names: StatementNames): T
       const [rows = []] = await runBatch(over, { name, text, values: [sentOf(values)] });
       return rows;
     } catch (error) {
-      // In a transaction, the fault has aborted everything: the caller repeats the whole
+      // In a transaction, the fault has aborted all statements, so the caller repeats the whole
       // transaction.
       if (!(over instanceof Pool) || !isStalePlan(error)) throw error;
       return runByPg(over, text, values);

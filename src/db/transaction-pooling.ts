@@ -2,8 +2,8 @@ import { Client } from "pg";
 import { OperatorError } from "../kit/errors.ts";
 
 /**
- * Longest wait for the second session. A pooler in session mode whose sessions are all in use
- * grants none, and does not answer.
+ * Longest wait for the second session. A pooler in session mode does not answer while all its
+ * sessions are in use.
  */
 const answerTimeoutMs = 2000;
 

@@ -14,8 +14,8 @@ export interface Transaction {
 export type InTransaction = <T>(work: (transaction: Transaction) => Promise<T>) => Promise<T>;
 
 /**
- * Refuses statements that come after the end of the work. Look-ups may, which the fault of another
- * one left behind: they would run within the next transaction on the connection.
+ * Refuses statements after the end of the work. When one look-up fails, another may still be
+ * running. It would run within the next transaction on the connection.
  *
  * @param names See `createStatementNames`.
  */

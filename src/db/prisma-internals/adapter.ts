@@ -63,7 +63,7 @@ export function createAdapter({
  * The empty name means "do not keep it". Lists in a query (`IN`, many rows) make a new text for
  * every length. The server keeps each text for the life of the connection. Statements with many
  * parameters, and all after the first 500, therefore stay unnamed. So do statements with the
- * `traceparent` of a recorded span, which never come again.
+ * `traceparent` of a recorded span, which are never repeated.
  *
  * @param salt With another salt, the same text has another name.
  */

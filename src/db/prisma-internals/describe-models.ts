@@ -20,9 +20,9 @@ const timeoutMs = 120_000;
 const processFile = fileURLToPath(new URL("describe-models-process.js", import.meta.url));
 
 /**
- * Returns what `prisma generate` would write about the schema, without the CLI. Calls the same
- * functions in a separate process. Prisma's parser takes a tenth of a gigabyte, which is freed when
- * the process ends. Requests are still served while mapping files are reloaded.
+ * Returns the description that `prisma generate` would write for the schema, without the CLI. Calls
+ * the same functions in a separate process. Prisma's parser takes a tenth of a gigabyte, which is
+ * freed when the process ends. Requests are still served while mapping files are reloaded.
  *
  * @throws OperatorError with Prisma's own message when the schema is refused.
  */
