@@ -256,14 +256,16 @@ function isAdminSomewhere(ctx: ApiContext, definitions: Definitions): boolean {
   });
 }
 
-/** Returns the connections that one resource may use, or one user while no other has a request. */
+/**
+ * Returns the connections that one resource may use, or one user while no other user has a request.
+ */
 function threeQuartersOf(pool: Pool): number {
   return Math.max(1, Math.floor((pool.options.max * 3) / 4));
 }
 
 /**
- * Creates the turns of batches. A user alone leaves one to a user who comes later: a batch may take
- * 30 s.
+ * Creates the turns of batches. A single user leaves one turn to a user who comes later, because a
+ * batch may take 30 s.
  */
 function createBatchTurns(pool: Pool, presence: Presence): BatchTurns {
   const all = halfOf(pool);

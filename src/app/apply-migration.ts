@@ -38,12 +38,12 @@ export async function applyCoreMigrations(
 
 /**
  * Brings the service's own tables, the managed tables and the captures to this version and the
- * definitions: all of it or nothing. Pending migrations by hand come first, each in a transaction
- * of its own, and stay when what follows fails. Two calls at the same time apply it once.
+ * definitions: all of it or nothing. Pending migrations by hand come first, each in its own
+ * transaction, and stay when a later step fails. Two calls at the same time apply it once.
  *
  * @param allowDestructive Whether data may be lost.
- * @param showsValues Whether an error names the values of the row that stands in the way. Default:
- *   false, because the log may not.
+ * @param showsValues Whether an error shows the values of the row that prevents the migration.
+ *   Default: false, because the log must not contain them.
  * @param actor For the audit trail. Default: the database role.
  * @throws OperatorError naming the step that failed, or every loss that was not allowed. The
  *   message also names the migrations that stay applied.
@@ -97,9 +97,9 @@ export async function applyMigration({
 }
 
 /**
- * Plans the changes, and locks the tables that they change. Then plans again: until a table is
- * locked, others write values that would be lost, or that do not fit. So all rows are read a second
- * time while others wait.
+ * Plans the changes, and locks the tables that they change. Then plans again, because others may
+ * write values until a table is locked. These values could be lost, or not fit. So all rows are
+ * read a second time while others wait.
  *
  * @throws OperatorError naming every loss that was not allowed, and every impossible change.
  */

@@ -171,7 +171,7 @@ async function recordUnlessKnown({
   readonly entryAfter: (rows: readonly Recorded[]) => Entry | undefined;
 }): Promise<void> {
   await createTransact(pool)(async (sql: Sql) => {
-    // Serialises the processes, so that each sees the record of the one before.
+    // Serialises the processes, so that each sees the record of the previous one.
     await sql("SELECT pg_advisory_xact_lock($1::bigint)", [lockKey]);
     const entry = entryAfter(await sql<Recorded>(lastText));
     if (entry === undefined) return;

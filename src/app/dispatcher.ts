@@ -78,7 +78,7 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     onFree: () => sweep.onFree(),
     random: Math.random,
   });
-  /** Returns whether a name is a mapped resource or a service of the definitions. */
+  /** Returns whether a name is a resource of the mapping files, or that of operational events. */
   const isKnown = (resource: string): boolean =>
     definitions.has(resource) || isService(definitions, resource);
   const handing = { ...shared, admission, rates, attempts, eligibility, isKnown, flightMs };
@@ -97,7 +97,7 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     ...handing,
     holdForMs: webhooks.holdForMs,
     intervalMs: webhooks.sweepIntervalMs,
-    // A sixteenth of the dispatcher's concurrency, for what is held.
+    // A sixteenth of the dispatcher's concurrency is for held deliveries.
     atOnce: Math.max(1, Math.floor(webhooks.concurrency / 16)),
     held: createHeldStore({ sql: dispatcherSql, indexSql: createIndexSql(database.dispatcher) }),
   });
@@ -110,8 +110,8 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     tracing,
   });
   const keepers = [health, figures, ...admission.workers, ...prunersOf(infrastructure, configuration)];
-  // Runs at the start of the attempts: a reload can still be refused before, and then the previous
-  // dispatcher goes on.
+  // Runs at the start of the attempts. Until then a reload can be refused, and the previous
+  // dispatcher continues.
   const takeOver = (): void => {
     metrics.receivers.watchBreakers(() => admission.breakerCounts());
     sharedSlots.watch(() => sweep.onShares());

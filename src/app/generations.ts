@@ -14,8 +14,8 @@ import { runWorkers, type Assembly, type Running } from "./workers.ts";
 import { createTokenProvider, type TokenProvider } from "../users/provider.ts";
 
 /**
- * Number of handles that accept connections. More cost CPU for each connection: with 32 it is a
- * tenth.
+ * Number of handles that accept connections. Each connection costs more CPU with more handles: a
+ * tenth more with 32.
  */
 const acceptors = 16;
 
@@ -26,7 +26,7 @@ export interface Program {
   readonly tokens: TokenProvider;
   /** Returns the configuration in use. */
   configuration(): Configuration;
-  /** Rejects when a part of the program cannot go on; the process must then stop. */
+  /** Rejects when a part of the program cannot continue; the process must then stop. */
   readonly failed: Promise<never>;
   /**
    * Creates everything that runs on another configuration. Throws when that fails, and then changes
@@ -39,10 +39,10 @@ export interface Program {
   /** Asks clients, with every answer from now on, to close their connections. */
   drain(): void;
   /**
-   * Returns how long `stop` may take. Configurations count on which something is still in flight.
+   * Returns the time limit of `stop`. It includes configurations that still have work in flight.
    */
   finishLimitMs(): number;
-  /** Returns what is in flight: `requests: 3`, `deliver`. Empty when nothing is. */
+  /** Returns the work in flight: `requests: 3`, `deliver`. Empty without any. */
   unfinished(): readonly string[];
   /** Refuses new requests and work, finishes the work in flight, and closes. */
   stop(): Promise<void>;
@@ -77,7 +77,7 @@ interface Context {
   readonly handover: Handover;
   /** Generations that finish their work in flight. */
   readonly retiring: Map<Generation, Promise<void>>;
-  /** Reports that a part of the current generation cannot go on. */
+  /** Reports that a part of the current generation cannot continue. */
   readonly fail: (error: unknown) => void;
   current: Generation;
 }
@@ -112,7 +112,7 @@ export async function startProgram({
     current,
   };
   const { handover } = context;
-  // Only one process uses the embedded database: flights in it are those of a process that died.
+  // Only one process uses the embedded database, so flights in it belong to a process that died.
   if (infrastructure.isEmbedded) await createDeliveryStore(infrastructure).endAllFlights();
   void passTo(handover, current);
   const server: HttpServer | undefined =

@@ -5,7 +5,7 @@ import { hostInUrl, isEverywhere } from "../kit/host.ts";
  * Returns the text that a start prints for people: the addresses of API and console, and a command
  * to paste.
  *
- * @param port Port of the API, as it is in use. So is `metricsPort`.
+ * @param port Port of the API in use.
  * @param tokenFile File with the token of the first user, on the embedded database.
  */
 export function greeting({

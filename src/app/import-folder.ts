@@ -121,8 +121,8 @@ export function fieldsByColumn({ fields }: FileContent): ReadonlyMap<string, str
 }
 
 /**
- * Writes files, each of them atomically, and the record of their contents. An import that has never
- * written anything leaves nothing behind.
+ * Writes files, each of them atomically, and the record of their contents. An import without files
+ * creates nothing.
  */
 export async function writeFolder(
   folder: string,

@@ -56,7 +56,7 @@ const mostRounds = 8;
 
 /**
  * Writes a mapping file for every wanted table and view. The files pass `resources check` and fit
- * the tables; parts that would not are left out, with the reason.
+ * the tables. Parts that do not are left out, with the reason.
  *
  * @throws OperatorError for names that match nothing, and for files that exist already. Also for
  *   faults in files that it does not write.
@@ -163,8 +163,8 @@ function refusePresent(
 }
 
 /**
- * Refuses an owner column that no table has. A mistyped column would leave every record to admins,
- * and let everyone refer to them.
+ * Refuses an owner column that no table has. With a mistyped column, only admins could read the
+ * records, and everyone could refer to them.
  */
 function refuseOwner({ ownerColumn }: ImportRequest, { imported: { files } }: Made): void {
   if (ownerColumn === undefined || files.some(({ content }) => content["ownerColumn"] !== undefined)) return;

@@ -37,10 +37,11 @@ export interface Infrastructure extends Storage {
   readonly broker: Broker;
   readonly tracing: Tracing;
   /**
-   * A new one would know no event until every open transaction has ended: events would show none.
+   * A new horizon would know no event until every open transaction has ended. The list of events
+   * would be empty.
    */
   readonly eventHorizon: EventHorizon;
-  /** Tracks which users are about. */
+  /** Tracks which users are active. */
   readonly presence: Presence;
   /** Return the limits of requests, which count those of a previous configuration too. */
   readonly concurrencyOf: ReturnType<typeof createConcurrency>;
@@ -54,8 +55,8 @@ export interface Infrastructure extends Storage {
 }
 
 /**
- * Opens the database and the broker in parallel, and waits for both as long as it takes. Prepares
- * the database as soon as it answers, even if the broker does not.
+ * Opens the database and the broker in parallel, and waits for both without a limit. Prepares the
+ * database as soon as it answers, even if the broker does not.
  *
  * @param readiness Shows which part the start waits for, and then the state of each part.
  * @param actor Who starts the program, for the audit trail.
@@ -99,7 +100,7 @@ export async function openInfrastructure({
       orGiveUp(openPreparedStorage(opening, checked, actor), giveUp),
       orGiveUp(openBroker(opening), giveUp),
     ] as const;
-    // Both have ended before what one of them has opened is closed.
+    // Waits for both, so that opened parts can be closed.
     await Promise.allSettled(servers);
     const [storage, broker] = await Promise.all(servers);
     addScrapeSources({ metrics, broker, ...storage });
@@ -120,7 +121,7 @@ export async function openInfrastructure({
     };
   } catch (error) {
     await closeAll(closers);
-    // Throws the first fault, because of which the wait for the other server was given up.
+    // Throws the first fault, which ended the wait for the other server.
     throw giveUp.signal.aborted ? giveUp.signal.reason : error;
   }
 }
@@ -142,7 +143,7 @@ export function halfOf(pool: Pool): number {
 function openSharedSlots(id: string, { isEmbedded }: Storage): SharedSlots {
   const shared = createSharedSlots({
     id,
-    // Every other dispatcher has read the list twice by then.
+    // By then, every other dispatcher has read the list twice.
     joinAfterMs: 2 * processPollMs,
     now: () => performance.now(),
   });

@@ -32,11 +32,11 @@ import {
 
 /** The plan of a migration. */
 export interface MigrationPlan extends Pick<TablesPlan, "losses" | "impossible" | "notes" | "leftAlone"> {
-  /** Migrations by hand, which run before `steps`, each in a transaction of its own. */
+  /** Migrations by hand, which run before `steps`, each in its own transaction. */
   readonly byHand: readonly HandMigration[];
   /** Steps in the order in which they run, in one transaction; empty when no migration is due. */
   readonly steps: readonly Step[];
-  /** Those of the steps, the first ones, that are core migrations. */
+  /** The core migrations among the steps, which come first. */
   readonly core: readonly Step[];
   /** Tables that the steps change, as text for `to_regclass`. They are locked before the first. */
   readonly changed: readonly string[];
@@ -88,8 +88,8 @@ function noted(planned: MigrationPlan): MigrationPlan {
 }
 
 /**
- * Returns the plan where tables or rows do not fit before the migrations by hand: the core
- * migrations.
+ * Returns the plan of only the core migrations, when tables or rows do not fit before the
+ * migrations by hand.
  */
 function planAfter(reason: string, core: readonly Step[]): MigrationPlan {
   const notes = [`The rest cannot be planned before the migrations by hand are applied. ${reason}`];
@@ -222,7 +222,7 @@ function inTheWay({ name: resource, table, remark }: Definition, live: LiveSchem
   if (found.kind !== "table")
     return [remark(path, `"${table}" is a ${found.kind}, not a table; give the resource another table`)];
   if (found.closed === null) return [];
-  // The schema engine sees no columns of such a table, and would make them all again.
+  // The schema engine sees no columns of such a table, and would create all of them again.
   const { owner, role } = found.closed;
   const [place, to] = [quoteTable(table), quoteName(role)];
   return [

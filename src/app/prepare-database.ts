@@ -13,7 +13,7 @@ import { applyDueMigrations, isDatabaseAway, type CheckedConfiguration } from ".
 import type { Readiness } from "./readiness.ts";
 import type { Storage } from "./storage.ts";
 
-/** A database may answer, and refuse all the same: as a standby does, or on a full disk. */
+/** A database may answer and still refuse, such as a standby, or one with a full disk. */
 const againMs = 1_000;
 
 /**

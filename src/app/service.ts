@@ -20,7 +20,7 @@ export interface Service {
   readonly program: Program;
   /** File with the token of the first user, on the embedded database. */
   readonly tokenFile: string | undefined;
-  /** Rejects when a part of the service cannot go on. */
+  /** Rejects when a part of the service cannot continue. */
   readonly failed: Promise<never>;
   /** Stops listening for reloads, and deletes the row of the process. */
   readonly leave: () => Promise<void>;
@@ -79,7 +79,7 @@ export async function startService({
       hash: () => program.configuration().hash,
       reload: () => reloader.reload(),
       onDispatchers(ids) {
-        // On the embedded database, a second row is that of a process that died.
+        // On the embedded database, a second row belongs to a process that died.
         if (!isEmbedded) sharedSlots.see(ids);
       },
       onRegistered: () => void reloadIfStale(source, program, reload),

@@ -13,12 +13,11 @@ import type { Log } from "../telemetry/log.ts";
 import type { Readiness } from "./readiness.ts";
 
 /**
- * Exceeds the time that a svc-admin command takes on a new data dir. Exceeds the time that another
- * service takes to stop, too.
+ * Exceeds the time of a svc-admin command on a new data dir, and of the stop of another service.
  */
 const ownTimeoutMs = 15_000;
 
-/** A standby answers that it does, too. */
+/** A standby reports this too. */
 const readOnlyText = `SELECT current_setting('transaction_read_only')::boolean AS "isReadOnly"`;
 
 /** The database and the keys of a process: the part of its infrastructure that needs no broker. */
@@ -53,7 +52,7 @@ export interface Opening {
   readonly closers: (() => Promise<void>)[];
 }
 
-/** Loads the secret key and opens the database. Waits for the database as long as it takes. */
+/** Loads the secret key and opens the database. Waits for the database without a limit. */
 export async function openStorage(opening: Opening): Promise<Storage> {
   const { config, log, program, readiness, signal, closers } = opening;
   const secretKey = await loadSecretKey({ configured: config.secretKey, dataDir: config.dataDir });
@@ -122,8 +121,8 @@ function memoryBudgetOf({ http }: Config): number {
 
 /**
  * Limits the lists to four in ten connections, and each result to 1/32 of the memory budget.
- * Several results are in memory at once, in several forms; each may hold at least two bodies. One
- * record may have as much as an event.
+ * Several results are in memory at once, in several forms. Each may hold at least two bodies. One
+ * record may be as large as an event.
  */
 function listLimitsOf(config: Config): ListLimits {
   const { database, http } = config;

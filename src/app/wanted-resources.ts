@@ -125,7 +125,7 @@ function noteStatement({ name, table, isManaged, hash }: WantedResource): string
   );
 }
 
-/** Returns the step that takes a resource's capture away. */
+/** Returns the step that removes a resource's capture. */
 export function removeStep({ name }: InstalledResource): Step {
   return {
     title: `${name}: remove the capture trigger`,

@@ -15,7 +15,7 @@ export interface Assembly {
 
 /** Running workers. */
 export interface Running {
-  /** Rejects when a worker cannot go on; the process must then stop. */
+  /** Rejects when a worker cannot continue; the process must then stop. */
   readonly failed: Promise<never>;
   /** Returns the names of the workers that have not ended. */
   unfinished(): readonly string[];
@@ -24,8 +24,8 @@ export interface Running {
 }
 
 /**
- * Runs workers until stopped. A worker that ends by itself fails all of them: a restart is better
- * than half a program.
+ * Runs workers until stopped. When a worker ends by itself, all of them fail, because the process
+ * should restart as a whole.
  */
 export function runWorkers(workers: readonly Worker[], log: Log): Running {
   const stopping = new AbortController();
