@@ -98,7 +98,7 @@ function hasLostTerminal(): boolean {
 }
 
 function fail(error: unknown): never {
-  // Without the error object: errors of pg and other libraries carry rows, URLs and passwords.
+  // Leaves out the error object: errors of pg and other libraries contain rows, URLs and passwords.
   console.error(error instanceof OperatorError ? `svc: ${error.message}` : describeError(error));
   process.exit(1);
 }
