@@ -119,7 +119,7 @@ export function startConsumption({
 }
 
 /**
- * Logs why RabbitMQ has cancelled a consumer. Never rejects. RabbitMQ 4 tells the consumer of a
+ * Logs why RabbitMQ has cancelled a consumer. Never rejects. RabbitMQ 4 notifies the consumer of a
  * deleted queue some time before the queue is gone.
  */
 async function reportCancelled(link: Link, queue: string, log: Log): Promise<void> {

@@ -17,7 +17,9 @@ const closeLimitMs = 3_000;
 const refusedVirtualHost = /^Expected ConnectionOpenOk; got <ConnectionClose/;
 /** Part of OpenSSL's message for an answer that is not TLS. */
 const plainAnswer = "wrong version number";
-/** amqplib's errors for no answer in AMQP, as from a port for TLS, or of another program. */
+/**
+ * Errors of amqplib for an answer that is not AMQP, such as from a port for TLS or another program.
+ */
 const noAmqp = /^Socket closed abruptly|^Frame size \d+ exceeds|^Invalid frame/;
 
 /** A connection to RabbitMQ that reconnects until it is closed. */
@@ -127,8 +129,8 @@ export async function openLink({
 }
 
 /**
- * Returns the user and the password of a URL in UTF-8. amqplib makes two letters of `%C3%A4`. It is
- * left to decode bytes of other encodings.
+ * Returns the user and the password of a URL in UTF-8. amqplib decodes `%C3%A4` to two letters. It
+ * still decodes bytes of other encodings.
  */
 function credentialsOf({ username, password }: URL): {
   readonly credentials?: ReturnType<typeof credentials.plain>;

@@ -12,8 +12,8 @@ export const maxMessageBytes = 16 * 1024 ** 2;
 export const maxPresentedBytes = maxMessageBytes - 1024 ** 2;
 
 /**
- * Above this size, the relay reads no captured record, though a transform might make less of it.
- * One of 32 MB took 0.4 s, one of 128 MB 2.3 s and 500 MB of the relay. Its statement may take 2 s,
- * and all events are read by it.
+ * Above this size, the relay reads no captured record, although a transform might make it smaller.
+ * A record of 32 MB took 0.4 s, one of 128 MB took 2.3 s and 500 MB of memory. The relay's
+ * statement may take 2 s, and reads all events.
  */
 export const mostReadBytes = 2 * maxMessageBytes;

@@ -34,7 +34,7 @@ const unconfirmed = (reason: string): PublishOutcome => ({ kind: "unconfirmed", 
  *
  * @param timeoutMs Time limit of a whole `publish`.
  * @param onReady Called each time publishing becomes possible.
- * @param onFailed Called with the reason when it does not, although RabbitMQ is there.
+ * @param onFailed Called with the reason when it remains impossible although RabbitMQ answers.
  */
 export function createPublisher({
   link,
@@ -154,8 +154,8 @@ function send(
   onSettled: (error: Error | null) => void,
 ): void {
   const { exchange, routingKey, messageId, body, headers } = message;
-  // The result of `publish`, whether its buffer is full, is not needed: the callers limit their
-  // batches.
+  // Ignores the result of `publish`, which tells whether its buffer is full: the callers limit
+  // their batches.
   channel.publish(
     exchange,
     routingKey,

@@ -113,7 +113,7 @@ function refuseOtherUrl(url: string): void {
     );
 }
 
-/** Returns the error of a start that RabbitMQ refuses for good. */
+/** Returns the error of a start that RabbitMQ refuses permanently. */
 function refusedConnection(reason: string): OperatorError {
   return new OperatorError(
     `RabbitMQ refuses the connection: ${reason}. ` +

@@ -15,7 +15,7 @@ const consumersFirstMs = 1_000;
 export interface Upkeep {
   /**
    * Declares the bindings, and returns why a part of the topology is missing or wrong. Undefined
-   * when all of it is there.
+   * without a fault.
    */
   fault(): Promise<string | undefined>;
   /** Notes a message that no queue takes, and checks at once. */
