@@ -79,7 +79,7 @@ function textOfPlan({ byHand, core, steps, losses, impossible, notes, leftAlone 
   return `${[head, ...textOfSteps(first), ...hand, ...textOfSteps(rest)].join("\n\n")}\n`;
 }
 
-/** Returns whether a step may lose values that come after the plan. */
+/** Returns whether a step may lose values that are written after the plan. */
 function mayLose({ sql }: Step): boolean {
   return sql.includes("DROP COLUMN ") || sql.includes(" SET DATA TYPE ");
 }
@@ -87,7 +87,7 @@ function mayLose({ sql }: Step): boolean {
 const unseen =
   "Note: By itself, this script looks at no rows: a column that is empty now goes with the values that it has by then, and another type takes from values what it does not hold. svc-admin migrate looks again.";
 
-/** Ends what a file says with SET, as `migrate` does. */
+/** Undoes the settings that a file makes with SET, as `migrate` does. */
 function withEnd(migration: HandMigration): readonly Step[] {
   const { work, record } = handSteps(migration);
   // Deferred triggers and constraints run with the file's settings.
@@ -102,7 +102,7 @@ function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly s
     isTitleStatement(title, sql) ? ended(sql) : `-- ${oneLine(title)}\n${ended(sql)}`,
   );
   if (!isInTransaction) return ["SET search_path = public;", ...statements];
-  // As `migrate` has it: where a day becomes a time, the zone of the session would count. Other
+  // As in `migrate`: the zone of the session would affect the conversion of a day to a time. Other
   // settings give the definitions on record another form.
   const settings = [
     `SET LOCAL lock_timeout = ${lockTimeoutMs};`,
@@ -114,7 +114,9 @@ function textOfSteps(steps: readonly Step[], isInTransaction = true): readonly s
   return ["BEGIN;", ...settings, ...statements, "COMMIT;"];
 }
 
-/** Ends the SQL of a step. A semicolon behind a comment would be a part of it. */
+/**
+ * Ends the SQL of a step with a semicolon. After a comment, the semicolon would be a part of it.
+ */
 function ended(sql: string): string {
   return sql.slice(sql.lastIndexOf("\n") + 1).includes("--") ? `${sql}\n;` : `${sql};`;
 }
