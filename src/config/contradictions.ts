@@ -44,7 +44,7 @@ export function contradictions({
   const clash = consoleClash(values);
   if (clash !== undefined) found.push(fault("console.path", clash, "console.path (SVC_CONSOLE_PATH)"));
   found.push(...jwtContradictions(values, isGiven));
-  // Without the setting, API and dispatcher would each open an embedded database of their own.
+  // Without the setting, API and dispatcher would each open their own embedded database.
   if ((program === "api" || program === "dispatcher") && !isGiven("database.url")) {
     const message = `database.url (DATABASE_URL): expected ${settings["database.url"].kind.expected}; only "svc all" runs on the embedded database`;
     found.push({ keys: ["broker.url"], inFileMessage: `needs ${message}`, message });
@@ -113,7 +113,7 @@ function jwtContradictions(
     return unused === undefined ? [] : [fault(unused, "needs auth.jwt.issuer")];
   }
   const found: Contradiction[] = [];
-  // Tokens that the issuer made for other services must not be taken here.
+  // The service must not accept tokens that the issuer made for other services.
   if (!isGiven("auth.jwt.audience"))
     found.push(fault("auth.jwt.issuer", "needs auth.jwt.audience, the name of this API at the issuer"));
   const [first, second] = (["auth.jwt.adminClaim", "auth.jwt.adminValue"] as const).filter(isGiven);

@@ -47,7 +47,7 @@ function inMb(bytes: number): number {
 
 /**
  * Creates a folder and its parents. Does not use `mkdir` with `recursive`: Node 20 loops for ever
- * where a folder cannot be created although its parent exists, as in /proc.
+ * when a folder cannot be created although its parent exists, as in /proc.
  */
 async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;

@@ -68,14 +68,14 @@ function hasData(text: string, data: unknown): boolean {
   try {
     return document.errors.length === 0 && isDeepStrictEqual(document.toJS(), data);
   } catch {
-    // The anchor of an alias went with its value.
+    // The anchor of an alias was removed with its value.
     return false;
   }
 }
 
 /**
  * Writes the text with the library, which keeps comments and order, but not every space. Each alias
- * becomes a value of its own.
+ * becomes its own value.
  */
 function rewritten(
   document: Document.Parsed,
@@ -105,8 +105,8 @@ function rewritten(
 
 function apply(text: string, edits: readonly Edit[]): string {
   let result = text;
-  // Applies the edits from the end, so that offsets before an edit stay right. Insertions at one
-  // offset are applied in reverse, too.
+  // Applies the edits from the end, so that offsets before an edit stay valid. Insertions at one
+  // offset are applied in reverse too.
   for (const { from, to, text: inserted } of edits
     .toReversed()
     .toSorted((a, b) => b.from - a.from || b.to - a.to))

@@ -205,7 +205,7 @@ export const routePrefix: Kind<string> = {
   },
 };
 
-/** Reads a URL and keeps it as written, because an issuer is compared to the letter. */
+/** Reads a URL and keeps it as written, because an issuer is compared exactly. */
 export const webUrl: Kind<string> = {
   expected: "a URL such as https://login.example.com/realms/shop, without user name and query",
   read(value) {

@@ -48,7 +48,7 @@ export function configDirOf({ env, cwd }: Environment): string {
  */
 export function loadConfig({ env, cwd, program }: Environment & { readonly program: ProgramName }): Config {
   const configDir = configDirOf({ env, cwd });
-  // Only a folder is there under a name that ends with a slash. Never throws.
+  // Only a folder exists under a name that ends with a slash. Never throws.
   const isFolder = existsSync(`${configDir}/`);
   const faults =
     env["SVC_CONFIG_DIR"] && !isFolder
@@ -105,7 +105,7 @@ export function loadConfig({ env, cwd, program }: Environment & { readonly progr
 
 /**
  * Returns the address of the metrics port of a service with these settings. Reads nothing else,
- * since the service goes on without a file that it refused at a reload.
+ * because the service continues without a file that a reload refused.
  *
  * @returns Also the faults of the file: with one, the address may be wrong.
  * @throws OperatorError for a variable with a fault.

@@ -50,7 +50,10 @@ export function readSettingsFile({
   return file;
 }
 
-/** A link that leads nowhere is there, and so is what may not be looked at: the read says why. */
+/**
+ * Returns whether the path exists. That includes a broken link, and a path without permission: the
+ * read reports the reason.
+ */
 function isThere(path: string): boolean {
   try {
     return lstatSync(path, { throwIfNoEntry: false }) !== undefined;
