@@ -32,15 +32,16 @@ export function isTooSlow(error: unknown): boolean {
   return error instanceof ApiError && error.code === tooSlow;
 }
 
-/** Returns whether the service did not answer, or could not. A later try may succeed. */
+/**
+ * Returns whether the service did not answer, or answered that it is unavailable. A later try may
+ * succeed.
+ */
 export function isAway(error: unknown): boolean {
   if (!(error instanceof ApiError) || isTooSlow(error)) return false;
   return error.status === 0 || error.status >= 502;
 }
 
-/**
- * Statuses after which another request with the same key may still do the write, or has done it.
- */
+/** Statuses after which an earlier request with the same key may still be running or done. */
 const undecided: ReadonlySet<number> = new Set([401, 408, 409, 429]);
 
 /**
@@ -51,7 +52,7 @@ export function mayBeDone(error: unknown): boolean {
   return isUnanswered(error) || (error instanceof ApiError && undecided.has(error.status));
 }
 
-/** Returns whether no answer says what became of a request. */
+/** Returns whether no answer shows the result of a request. */
 export function isUnanswered(error: unknown): boolean {
   return !(error instanceof ApiError) || error.status < 400 || error.status >= 500;
 }
@@ -66,8 +67,8 @@ export function isGone(error: unknown): boolean {
 }
 
 /**
- * Returns the messages of a 422 for a field, and for the parts within it. Those get their places,
- * unless they name them, as the messages of rules do.
+ * Returns the messages of a 422 for a field and for the parts within it. Messages about parts get
+ * their places, unless they already name them, as messages of rules do.
  */
 export function faultsOf(error: unknown, name: string): readonly string[] {
   return fieldsOf(error)
@@ -79,7 +80,7 @@ export function faultsOf(error: unknown, name: string): readonly string[] {
     );
 }
 
-/** Returns the messages of a 422 for what is in none of the fields, with its name. */
+/** Returns the messages of a 422 about none of the fields, with the names of their parts. */
 export function otherFaultsOf(error: unknown, names: readonly string[]): readonly string[] {
   return fieldsOf(error)
     .filter(([path]) => !names.some((name) => isWithin(path, name)))
@@ -135,7 +136,7 @@ const sentences: Readonly<Record<string, string>> = {
   "record.changed": "Somebody changed the record in the meantime. Nothing was written.",
 };
 
-/** Returns the API's own sentence, or a clearer sentence when that says too little. */
+/** Returns the API's own sentence, or a clearer one when that is too short. */
 function sentenceOf(status: number, code: string | undefined, message: string | undefined): string {
   if (status >= 502) return "The service cannot answer at the moment.";
   if (status >= 500) return "The service had a fault. Its log says why, under the id of the request.";

@@ -9,7 +9,7 @@ interface Asked<Data> {
 
 /**
  * Returns a refetch interval: `retryMilliseconds` while the service is unavailable, otherwise `ms`,
- * and false for data that changes no more.
+ * and false for data that no longer changes.
  */
 export function every<Data>(
   ms: number | false,

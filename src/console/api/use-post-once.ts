@@ -9,14 +9,14 @@ const mayBeDoneBefore =
   "An earlier try may have been done: look for what it made. Sent again, this may make another.";
 
 /**
- * Returns a function that sends a POST with an `Idempotency-Key`. Another try to a path has the
- * same key while the first one may have been done. Where no key is taken, another try behind one
- * without an answer fails once, so that the user decides.
+ * Returns a function that sends a POST with an `Idempotency-Key`. A retry to a path has the same
+ * key while an earlier try may have succeeded. When the service accepts no key, a retry after an
+ * unanswered try fails once, so that the user decides.
  *
  * @returns The JSON of the answer.
  */
 export function usePostOnce(): <T>(path: string, body: unknown) => Promise<T> {
-  // The key of the next try by path; null behind a try without one that may have been done.
+  // The key of the next try by path; null after a try without a key that may have succeeded.
   const [keys] = useState(() => new Map<string, string | null>());
   return async <T>(path: string, body: unknown) => {
     if (keys.get(path) === null) {

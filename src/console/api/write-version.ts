@@ -2,9 +2,9 @@ import { ApiError } from "./api-error.ts";
 import { apiAnswer, type Answer, type RequestOptions } from "./client.ts";
 
 /**
- * Returns whether a write was refused for a header, and nothing was written. Either only Prisma
- * knows the arguments of the resource's code module (docs/writes.md, "Code modules"). Or no more
- * answers are kept for the user's keys.
+ * Returns whether a write was refused because of a header, with nothing written. The arguments of
+ * the resource's code module may only be supported by Prisma (docs/writes.md, "Code modules"). Or
+ * no more answers are kept for the user's keys.
  */
 export function isHeaderRefused(error: unknown, name: string): boolean {
   if (!(error instanceof ApiError)) return false;
@@ -12,7 +12,9 @@ export function isHeaderRefused(error: unknown, name: string): boolean {
   return isModule || error.code === "idempotency.exhausted";
 }
 
-/** Sends a write for a version of a record, and for any version where the resource has none. */
+/**
+ * Sends a write for a version of a record, or for any version when the resource has no versions.
+ */
 export async function writeVersion<T>(
   path: string,
   etag: string | null,

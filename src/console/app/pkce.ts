@@ -201,7 +201,7 @@ function randomText(): string {
   return base64Url(crypto.getRandomValues(new Uint8Array(32)));
 }
 
-/** Throws where the browser hides the digest that PKCE takes. */
+/** Throws when the browser offers no digest, which PKCE requires. */
 function requireSecurePage(): void {
   if (!window.isSecureContext)
     throw new Error(

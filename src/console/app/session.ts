@@ -7,7 +7,7 @@ export interface Session {
   readonly refreshToken: string | null;
   /** Reason why the last session ended; null without one, or after a sign-out. */
   readonly ended: string | null;
-  /** Count of the page's users so far, so that the input of one user is not left for the next. */
+  /** Number of users of this page so far. It keeps the input of one user from the next. */
   readonly user: number;
 }
 

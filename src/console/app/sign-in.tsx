@@ -71,7 +71,7 @@ export function SignedIn({ onDone }: { readonly onDone: (path: string) => void }
   const [error, setError] = useState<unknown>(null);
   const begun = useRef(false);
   useEffect(() => {
-    // A code is good for one exchange, and React's strict mode runs effects twice.
+    // A code is valid for one exchange, and React's strict mode runs effects twice.
     if (begun.current) return;
     begun.current = true;
     void (async () => {
@@ -157,8 +157,7 @@ function SignInForm({
  * sees none of the previous data.
  */
 async function takeTokens(tokens: IssuedTokens): Promise<void> {
-  // The browser sends no request with other characters, which would look as if the service were
-  // unavailable.
+  // Browsers refuse to send other characters, which would look as if the service were unavailable.
   if (!/^[!-~]+$/.test(tokens.token)) throw new Error("That is no token. Copy it again, all of it.");
   const before = queryClient.getQueryData<Caller>(["/whoami"]);
   const user = currentUser();

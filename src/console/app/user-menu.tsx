@@ -40,8 +40,8 @@ export function UserMenu(): JSX.Element {
               {
                 title: "API reference",
                 icon: "book" as const,
-                // Without an opener, the new tab gets no copy of the session, whose token is only
-                // for this tab.
+                // Without an opener, the new tab gets no copy of the session, whose token is for
+                // this tab only.
                 act: () => void window.open(docsPath, "_blank", "noopener"),
               },
             ]),

@@ -101,7 +101,7 @@ function tickOf(seconds: number): string {
 }
 
 /**
- * Returns a colour in the current theme, because a custom property itself holds the colours of both
+ * Returns a colour in the current theme. The custom property itself holds the colours of both
  * themes.
  */
 function colorOf(element: HTMLElement, name: string): string {

@@ -19,7 +19,7 @@ export function CopyButton({
       await navigator.clipboard.writeText(text);
       setState("copied");
     } catch {
-      // Without https there is no clipboard, except on localhost.
+      // The clipboard is only available with https or on localhost.
       setState("refused");
     }
     setTimeout(() => setState("ready"), 2_000);

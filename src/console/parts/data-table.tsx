@@ -7,10 +7,10 @@ import { useUrlState } from "./url-state.ts";
 import "./data-table.css";
 
 export interface Column<Row> {
-  /** Head of the column; no other of the table has the same. */
+  /** Head of the column, unique in the table. */
   readonly title: string;
   readonly render: (row: Row) => ReactNode;
-  /** Path by which the API sorts, as the URL says; without it the column cannot be sorted. */
+  /** Path by which the API sorts, as in the URL. Without it, the column cannot be sorted. */
   readonly sortBy?: string;
   readonly isNumeric?: boolean;
 }
@@ -26,8 +26,8 @@ export interface TableProps<Row> {
 }
 
 /**
- * Shows rows. The API does the filters, the order and the pages, so a table library would have
- * nothing to do. The first column is a link to the row, and covers the whole row.
+ * Shows rows. The API filters, sorts and pages, so no table library is needed. The first column is
+ * a link to the row, and covers the whole row.
  */
 export function DataTable<Row>({
   label,
@@ -94,7 +94,7 @@ function Head<Row>({ column: { title, sortBy, isNumeric } }: { readonly column: 
 
 const pageSizes: readonly string[] = ["25", "50", "100"];
 
-/** Shows the buttons that turn the pages of a list by cursor. */
+/** Shows the buttons for the previous and the next page of a list by cursor. */
 export function Pager({
   page,
   total,

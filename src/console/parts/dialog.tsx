@@ -103,10 +103,13 @@ export function ConfirmDialog({
   );
 }
 
-/** What a write makes and shows this once, such as a token. */
+/** A value that a write creates and that is shown only once, such as a token. */
 interface Once {
   readonly title: string;
-  /** Question before the page is left, from the request on: its answer may be lost. */
+  /**
+   * Question before the page is left. It applies from the request on, because the answer may be
+   * lost.
+   */
   readonly question: string;
   /** Undefined until the answer is there. */
   readonly shown: ReactNode;
@@ -114,7 +117,7 @@ interface Once {
 
 /**
  * Asks for the fields of a write, and sends it. Errors are shown at their fields, or below all
- * fields. What is shown once stays in the same dialog until the user has stored it.
+ * fields. A value that is shown once stays in the same dialog until the user has stored it.
  */
 export function FormDialog({
   title,
@@ -137,7 +140,7 @@ export function FormDialog({
   readonly onClose: () => void;
   readonly children: ReactNode;
 }): JSX.Element {
-  // A refusal may be of no field, such as one token too many.
+  // A refusal may concern no field, such as one for too many tokens.
   const areShown =
     fields.some((name) => faultsOf(error, name).length > 0) && otherFaultsOf(error, fields).length === 0;
   const submit = (event: SubmitEvent): void => {

@@ -58,7 +58,7 @@ export function Field({
   );
 }
 
-/** Shows messages at what they are about. */
+/** Shows messages next to the field or part that they are about. */
 export function FieldErrors({
   id,
   errors,

@@ -61,7 +61,7 @@ export function TextFilter({
   );
 }
 
-/** A filter by a local time, which the URL has as UTC; unchanged when the API has to refuse it. */
+/** A filter by a local time. The URL has it in UTC, or unchanged when the API has to refuse it. */
 export function TimeFilter({ label, name }: FilterProps): JSX.Element {
   const url = useUrlState();
   const given = url.search.get(name) ?? "";

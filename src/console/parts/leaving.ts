@@ -58,13 +58,15 @@ export function useWayOn(): (to: string) => void {
   };
 }
 
-/** Returns whether nothing is lost by leaving, or the user wants to leave anyway. */
+/** Returns whether leaving loses nothing, or the user confirms it. */
 export function mayLeave(): boolean {
   // oxlint-disable-next-line no-alert -- The browser's own question can hold up Back as well.
   return [...guards].every(({ question }) => window.confirm(question));
 }
 
-/** Asks before a link of the console leaves the page. Another query is still the same page. */
+/**
+ * Asks before a link of the console leaves the page. A change of the query only stays on the page.
+ */
 export const askAroundNavigation: AroundNavHandler = (navigate, to, options) => {
   if (!isSamePage(to) && !mayLeave()) return;
   navigate(to, options);
@@ -72,8 +74,8 @@ export const askAroundNavigation: AroundNavHandler = (navigate, to, options) => 
 };
 
 /**
- * Makes Back ask too. Must be called before the router listens, because the first listener is
- * called first.
+ * Makes Back ask too. Must be called before the router listens, because listeners are called in
+ * order.
  */
 export function watchBack(): void {
   window.addEventListener("popstate", askAtPop);

@@ -6,7 +6,7 @@ import { DataTable, Pager, type TableProps } from "./data-table.tsx";
 import { Empty, QueryView } from "./state.tsx";
 import { useUrlState } from "./url-state.ts";
 
-/** Shows the page of a list that a query reads, and below it what turns its pages. */
+/** Shows the page of a list that a query reads, with its pager. */
 export function ListTable<Row>({
   query,
   lines,
@@ -16,7 +16,7 @@ export function ListTable<Row>({
 }: Omit<TableProps<Row>, "rows" | "isStale"> & {
   readonly query: UseQueryResult<CursorPage<Row>>;
   readonly lines?: number;
-  /** Shown instead of a list without rows that no filter narrows. */
+  /** Shown instead of an empty list without filters. */
   readonly empty: ReactNode;
   /** Text in the foot about the whole list, such as a count. */
   readonly total?: ReactNode;
@@ -37,7 +37,7 @@ export function ListTable<Row>({
   );
 }
 
-/** Shown instead of a list without rows: a way out of its page or filters, or what to do first. */
+/** Shown instead of an empty list: a link out of its page or filters, or the first step. */
 export function NoRows({ empty }: { readonly empty: ReactNode }): ReactNode {
   const { search, filters, clear } = useUrlState();
   if (search.has("cursor"))

@@ -103,12 +103,12 @@ function describe(error: unknown): { readonly title: string; readonly text: stri
   return { title: "That did not work", text };
 }
 
-/** Adds to the sentence of a 429 when to try again. */
+/** Adds the time of the next permitted try to the sentence of a 429. */
 function withWait({ message, retryAfterSeconds: seconds }: ApiError): string {
   return `${message} Try again in ${seconds === null ? "a moment" : `${seconds} s`}.`;
 }
 
-/** Shows the id of the request when the service's log says more. */
+/** Shows the id of the request when the service's log has details. */
 function RequestId({ error }: { readonly error: unknown }): JSX.Element | null {
   if (!(error instanceof ApiError) || error.status < 500 || error.requestId === null) return null;
   return (
@@ -136,7 +136,7 @@ export function ErrorLine({ error }: { readonly error: unknown }): JSX.Element |
   );
 }
 
-/** Shows sentences on the ground of their tone. */
+/** Shows sentences on a background in the colour of their tone. */
 export function Note({
   tone,
   icon = "alert",

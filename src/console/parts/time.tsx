@@ -2,7 +2,7 @@ import type { JSX } from "react";
 import { createStore } from "./store.ts";
 
 const tickMilliseconds = 10_000;
-/** The current time, of one timer for all components that show an age. */
+/** The current time. All components that show an age share its timer. */
 const now = createStore(Date.now());
 setInterval(() => now.set(Date.now()), tickMilliseconds);
 
@@ -19,7 +19,7 @@ const steps: readonly (readonly [unit: Intl.RelativeTimeFormatUnit, seconds: num
 /** Returns a relative time: "5 min. ago". Beyond 30 days it returns the date. */
 function relativeTo(from: number, time: Date): string {
   const seconds = (time.getTime() - from) / 1_000;
-  // A time since the last tick only seems to be in the future.
+  // A time after the last tick only seems to be in the future.
   if (seconds >= 0 && seconds * 1_000 <= tickMilliseconds) return "now";
   if (Math.abs(seconds) > 30 * 86_400) return time.toISOString().slice(0, 10);
   const [unit, length] = steps.find(([, step]) => Math.abs(seconds) >= step) ?? ["second", 1];

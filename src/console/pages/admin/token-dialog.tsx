@@ -43,7 +43,7 @@ export function TokenDialog({
   const [scopes, setScopes] = useState<readonly string[]>([]);
   const allScopes = useScopes();
   const [days, setDays] = useState("");
-  // Another try must be the same request, to the byte.
+  // A retry must be the same request, byte by byte.
   const [openedAt] = useState(() => Date.now());
   const post = usePostOnce();
   const write = useWrite({

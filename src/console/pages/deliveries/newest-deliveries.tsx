@@ -20,7 +20,7 @@ export function NewestDeliveries({
   readonly filter: string;
   readonly most: number;
   readonly columns: readonly Column<Delivery>[];
-  /** Shown while there is none. */
+  /** Shown while there are no deliveries. */
   readonly empty: JSX.Element;
 }): JSX.Element {
   const query = useQuery<CursorPage<Delivery>>({

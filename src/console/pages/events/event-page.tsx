@@ -11,7 +11,7 @@ import { deliveryColumns, eventColumn, receiverColumn } from "../deliveries/deli
 import { NewestDeliveries } from "../deliveries/newest-deliveries.tsx";
 import { recordPath } from "../resources/record-key.ts";
 
-/** The columns of deliveries of one event: who got it comes first. */
+/** Columns of the deliveries of one event, with the receiver first. */
 const columns = [
   receiverColumn,
   ...deliveryColumns.filter((one) => one !== eventColumn && one !== receiverColumn),

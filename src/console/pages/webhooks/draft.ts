@@ -78,7 +78,8 @@ export function bodyOf(draft: Draft): Readonly<Record<string, unknown>> {
 
 /**
  * Returns the body of a change: the fields that differ from `start`. Others may have changed the
- * rest since. A stored value may also be refused by now, such as a header that has become reserved.
+ * rest since. The service may also refuse a stored value by now, such as a header that has become
+ * reserved.
  */
 export function changesOf(draft: Draft, start: Draft): Readonly<Record<string, unknown>> {
   const before = bodyOf(start);

@@ -24,7 +24,7 @@ export function WebhookActions({
 }): JSX.Element {
   const [asked, setAsked] = useState<Asked | null>(null);
   const change = useChangeWebhook(webhook.id);
-  // Not that of the question, which may be closed before the answer comes.
+  // Uses this component's `useWayOn`: the question may be closed before the answer comes.
   const goOn = useWayOn();
   const replay = (
     <LinkButton href={`/webhooks/${webhook.id}/replay`} icon="refresh">
