@@ -88,7 +88,8 @@ export async function openEmbedded({
     if (!hasTriedOut) {
       const isNew = !(await isThere(folderIn(root)));
       await prepareDataDir(root, { neededBytes: isNew ? newDatabaseBytes : 0 });
-      // Without a warning, a command in the wrong folder would answer like one on the service's.
+      // Without a warning, a command in the wrong folder would seem to work on the service's
+      // database.
       if (isNew && !mustOwn)
         log.warn(
           { dataDir: root },
