@@ -109,7 +109,7 @@ function createPace(everyMs: number, isFull: () => boolean): Pace {
         await pause(waitMs, end.signal);
         end = undefined;
       } else {
-        // Lets all items that became ready in this turn of the event loop join the first batch.
+        // All items that become ready in this turn of the event loop join the first batch.
         await nextTurn();
       }
       lastStartMs = performance.now();

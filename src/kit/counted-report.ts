@@ -1,6 +1,6 @@
 /**
- * Returns a function whose calls are reported at most once a second. The report has their number
- * and the detail of the first call.
+ * Returns a function whose calls are reported at most once a second. The report has the number of
+ * calls, and the detail of the first.
  */
 export function createCountedReport<T>(report: (count: number, first: T) => void): (detail: T) => void {
   let count = 0;

@@ -109,7 +109,7 @@ export function unauthorizedError(
   return new AppError(code, "This action is unauthorized.");
 }
 
-/** Returns the 503 of a request for which there is no room now. */
+/** Returns the 503 of a request for which there is no capacity now. */
 export function overloadedError(retryAfterSeconds = 1): AppError {
   const headers = { "Retry-After": String(retryAfterSeconds) };
   return new AppError("server.overloaded", "Server Error", { headers });
@@ -151,7 +151,9 @@ export function messageOf(error: unknown): string {
   return error instanceof Error ? safeMessage(error) : String(error);
 }
 
-/** Returns the message with that of its cause, which tells more for an error of a code module. */
+/**
+ * Returns the message with that of its cause, which is more specific for an error of a code module.
+ */
 export function messageWithCause(error: unknown): string {
   const { cause } = error instanceof Error ? error : {};
   return cause === undefined ? messageOf(error) : `${messageOf(error)}: ${messageOf(cause)}`;

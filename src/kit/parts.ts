@@ -1,8 +1,8 @@
 import { createTurns } from "./turns.ts";
 
 /**
- * Turns of users. One part of each waits for its turn among all, so that users take turns. In one
- * queue, a part of another user waited for one of each long work of a user.
+ * Turns of users. One part of each user at a time waits in `all`, so that users take turns. In one
+ * queue, a user's part waited for a part of each long work of another user.
  */
 const users = createTurns(1);
 /** Turns of the parts of all long work in the process. */
@@ -41,7 +41,7 @@ export async function inParts<T>(userId: number, steps: Steps<T>): Promise<T> {
   return step.value;
 }
 
-/** Does all of the work at once, where no requests are served. */
+/** Does all of the work at once, for code that runs while no requests are served. */
 export function atOnce<T>(steps: Steps<T>): T {
   let step = steps.next();
   while (step.done !== true) step = steps.next();
@@ -55,8 +55,8 @@ const longestPartMs = 10;
 let beganAt: number | undefined;
 
 /**
- * Calls for one look at the clock. The work between two calls takes some microseconds. Counts those
- * of one part alone: short work never waits behind long work in the turn that it began in.
+ * Calls for one look at the clock. The work between two calls takes some microseconds. Counts the
+ * calls of one part only, so that short work never waits for long work in its first turn.
  */
 const callsPerLook = 100;
 let calls = 0;

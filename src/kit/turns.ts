@@ -23,8 +23,8 @@ interface Holder {
 /**
  * Creates turns.
  *
- * @param places Places of each holder, also by the number of other holders with places. When they
- *   become fewer, a holder keeps those that it has.
+ * @param places Places of each holder, or a function of the number of other holders with places.
+ *   When the number falls, a holder keeps the places that it has.
  */
 export function createTurns<Id extends number | string = number>(
   places: number | ((holder: Id, others: number) => number),
@@ -32,7 +32,7 @@ export function createTurns<Id extends number | string = number>(
   const holders = new Map<Id, Holder>();
   const placesOf = (id: Id): number =>
     typeof places === "number" ? places : places(id, holders.size - (holders.has(id) ? 1 : 0));
-  /** Takes a free place and returns undefined; else returns the queue of the holder. */
+  /** Takes a free place and returns undefined; otherwise returns the queue of the holder. */
   const takeOrWait = (id: Id): Holder["waiting"] | undefined => {
     let holder = holders.get(id);
     if (holder === undefined) {

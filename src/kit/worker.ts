@@ -1,4 +1,4 @@
-/** A named loop. `run` settles only after `signal` aborts, or rejects when it cannot go on. */
+/** A named loop. `run` settles only after `signal` aborts, or rejects when it cannot continue. */
 export interface Worker {
   readonly name: string;
   run(signal: AbortSignal): Promise<void>;
