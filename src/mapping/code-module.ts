@@ -50,11 +50,11 @@ export function scheduleAnswer<T>(
 }
 
 /**
- * Asks a code module for the rules of a create or an update.
+ * Calls a code module for the rules of a create or an update.
  *
  * @returns Undefined without that export.
- * @throws Error that names the resource, where it throws or answers no rules. With those of the
- *   fields in their place, a forgotten `return` would let requests set every field.
+ * @throws Error that names the resource, when the export throws or returns no rules. Rules derived
+ *   from the fields would let requests set every field after a forgotten `return`.
  */
 export function rulesAnswer(
   definition: Pick<Definition, "name" | "code">,

@@ -29,13 +29,13 @@ export interface Check {
 
 const defaultFolder = "resources";
 
-/** Options of a check of anything but the mapping files of a configuration as they are. */
+/** Options of a check that differs from the mapping files of a configuration. */
 export interface CheckOptions {
   /** Name of the folder below the configuration folder. */
   readonly folder?: string;
   /** Texts by file name, which replace files of the folder or are added to them. */
   readonly texts?: ReadonlyMap<string, string>;
-  /** Whether to check the results of code modules, whose faults cost a request. */
+  /** Whether to also check the results of code modules, whose faults fail single requests. */
   readonly withAnswers?: boolean;
 }
 

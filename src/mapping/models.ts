@@ -195,8 +195,8 @@ function defaultOf(field: Field, isManaged: boolean): string[] {
 
 /**
  * Returns a default as an SQL expression, for literals that Prisma does not recognise in a live
- * column. It would set them again at every migration. Returns undefined for all others. PostgreSQL
- * keeps the cast from text as written, and rewrites any shorter form.
+ * column. It would set them again at every migration. Returns undefined for all other defaults.
+ * PostgreSQL keeps the cast from text as written, and rewrites any shorter form.
  */
 function expressionOf(field: Field, value: unknown): string | undefined {
   const { type, isList } = field;

@@ -98,8 +98,8 @@ function placesOfPath(
 export const unknown = "unknown";
 
 /**
- * Returns the included relations below a relation. A relation that is not included shows null. A
- * partly included relation (`where`, `take`, `skip`) is hidden, since a filter would reveal the
+ * Returns the included relations below a relation. A relation that is not included appears as null.
+ * A partly included relation (`where`, `take`, `skip`) is hidden, since a filter would reveal the
  * other records.
  */
 function includedAt(included: Included, name: string): Included | "hidden" {

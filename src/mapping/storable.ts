@@ -64,7 +64,7 @@ const misreadKeys = ["__prismaRawParameters__", "__proto__"];
 /**
  * Returns the reason why a JSON value cannot be stored unchanged, to complete "must not ...";
  * undefined for a storable value. It applies to values of clients and to defaults in mapping files.
- * `jsonb` refuses some values, and Prisma reads some as a part of its own protocol.
+ * `jsonb` refuses some values, and Prisma interprets some as its own protocol.
  */
 export function* jsonFault(value: unknown): Steps<string | undefined> {
   return isContainer(value) ? yield* containerFault(value, maxDepth, false) : scalarFault(value);
@@ -72,7 +72,7 @@ export function* jsonFault(value: unknown): Steps<string | undefined> {
 
 function scalarFault(value: unknown): string | undefined {
   if (typeof value === "string") return contained(textFault(value));
-  // 1e400 in the body has become Infinity here, and would be stored as null.
+  // The number 1e400 in the body becomes Infinity, which would be stored as null.
   if (typeof value === "number" && !Number.isFinite(value))
     return "contain numbers that a 64-bit float cannot hold";
   // JSON writes larger numbers as floats.

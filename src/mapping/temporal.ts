@@ -16,8 +16,8 @@ export function isDateText(text: string): boolean {
 }
 
 /**
- * Returns whether a text is a day that an existing table may contain but no client can send. That
- * is `infinity`, or a day before the year 1 or after 9999.
+ * Returns whether a text is a day that an existing table may contain but no client can send:
+ * `infinity`, or a day before the year 1 or after 9999.
  */
 export function isBeyondDays(text: string): boolean {
   return /^(?:-?infinity|\d{5,7}-\d\d-\d\d|\d{4}-\d\d-\d\d BC)$/.test(text);

@@ -13,7 +13,7 @@ const lengths: Readonly<Record<string, string>> = { ...comparisons, "=": "size" 
  * Reads the condition of a CHECK constraint in PostgreSQL's form: comparisons with a constant, and
  * lists of values, with AND between them.
  *
- * @param isPlain Returns whether casts compare a column by its values as they are.
+ * @param isPlain Returns whether casts compare the unchanged values of a column.
  * @returns Undefined when the condition has another part.
  */
 export function readCheck(condition: string, isPlain: IsPlain): readonly Checked[] | undefined {
@@ -43,7 +43,7 @@ const keeping = new Map([
 ]);
 
 /**
- * Returns whether casts of a column compare its values as they are.
+ * Returns whether casts of a column compare its unchanged values.
  *
  * @param base Type of the column, beneath its domains.
  */
@@ -53,7 +53,7 @@ export function areCompared(base: string | undefined, casts: readonly string[]):
   return casts.every((type) => kept.includes(type)) && (base !== "citext" || casts.length > 0);
 }
 
-/** Returns the column of an operand; undefined where a cast makes another value of it. */
+/** Returns the column of an operand; undefined when a cast changes its value. */
 function columnOf(operand: string, isPlain: IsPlain): string | undefined {
   const casts: string[] = [];
   const column = nameOfIdentifier(withoutCasts(operand, (type) => casts.push(type) > 0));

@@ -4,8 +4,8 @@ import type { TypedField } from "./column-type.ts";
 import { literalOf, textOfLiteral, withoutCasts } from "./sql-text.ts";
 
 /**
- * The default of a field: a literal, or a function that the mapping file has a word for. All others
- * are `database`, whatever their value.
+ * The default of a field: a literal, or a function that mapping files can name. All others are
+ * `database`, whatever their value.
  */
 export type ImportedDefault =
   | { readonly kind: "literal"; readonly value: unknown }

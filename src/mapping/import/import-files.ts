@@ -147,8 +147,8 @@ function writesOf(
 }
 
 /**
- * Returns the access rules of records without an owner: only admins have access. By default, every
- * user could create such records, for which no existing table was made.
+ * Returns the access rules of records without an owner: only admins have access. By default every
+ * user could create such records, which does not fit an existing table.
  *
  * @param isReferred Whether users have records of their own that may reference these records.
  */

@@ -100,7 +100,7 @@ function furtherRules({
     if (field.list === true || !isMeasured || field.native !== undefined) continue;
     // A blank text becomes null before the rules are checked.
     if (check.kind === "values") rules.push({ in: check.values.filter((value) => value !== "") });
-    // The text where a number would be another one, or be written as `1e-7`.
+    // The text, because a number would have another value or be written as `1e-7`.
     else {
       const bound = Number(check.bound);
       rules.push({ [check.rule]: String(bound) === check.bound ? bound : check.bound });

@@ -11,12 +11,11 @@ import {
 } from "./view-sources.ts";
 
 /**
- * Finds columns of a view that are unique in its rows, as far as its SQL proves that. They are the
- * keys of the tables whose rows determine a row, or the columns of GROUP BY. For distinct rows,
- * they are all columns.
+ * Finds columns of a view that its SQL proves to be unique. They are the keys of the tables whose
+ * rows determine a row, or the columns of GROUP BY. For distinct rows, they are all columns.
  *
- * @param definition What `pg_get_viewdef(oid, true)` gives.
- * @param findTable Finds a table by the name that the definition has.
+ * @param definition Result of `pg_get_viewdef(oid, true)`.
+ * @param findTable Finds a table by its name in the definition.
  * @param makesRows Whether a function in the list may make several rows of one.
  * @returns Lists of names of the view's columns, the best first; empty when nothing is proved.
  */
@@ -79,7 +78,7 @@ function placeOf(expression: string, sources: readonly Source[] | undefined): st
   return pathOf(expression, sources) ?? withoutParentheses(expression);
 }
 
-/** Finds the view's name of a column, or of a column with the same value. */
+/** Finds the view's name for a column, or for a column with the same value. */
 function shownAs(
   path: string,
   shown: ReadonlyMap<string, string>,
@@ -132,8 +131,8 @@ function groupKeys(groups: string, joined: Joined | undefined): readonly (readon
 }
 
 /**
- * Returns whether groups determine another one. The condition of an outer join proves something
- * only where they determine whole rows. Its columns are NULL for rows that do not match it.
+ * Returns whether groups determine another one. The condition of an outer join is a proof only when
+ * they determine whole rows. Its columns are NULL for rows that do not match it.
  */
 function isDetermined(path: string, groups: readonly string[], joined: Joined): boolean {
   const inner = innerOf(joined);

@@ -58,13 +58,13 @@ export function pathOf(sql: string, sources: readonly Source[] | undefined): str
   return names.join(separator);
 }
 
-/** Any other cast may make one value of several: a day of times. */
+/** Any other cast may give several values the same result: a day for times. */
 function withoutTextCast(sql: string): string {
   const inner = withoutParentheses(sql);
   return inner.endsWith("::text") ? withoutParentheses(inner.slice(0, -"::text".length)) : inner;
 }
 
-/** Finds all that the paths decide on. */
+/** Finds all columns that the paths determine. */
 export function determinedBy(
   { sources, decisions, constants }: Joined,
   paths: readonly string[],
@@ -197,7 +197,7 @@ function readCondition(condition: string, parts: Parts, optional: readonly Sourc
     const plain = left ?? right;
     if (plain === undefined || (optional !== undefined && !isOptional(plain))) continue;
     if (left !== undefined && literalOf(sides[1] ?? "") !== undefined) parts.constants.push(left);
-    // A column decides on its cast, and not the other way round.
+    // A column determines its cast, but the cast does not determine the column.
     const cast = pathOf(withoutCasts((left === undefined ? sides[0] : sides[1]) ?? ""), parts.sources);
     if (cast !== undefined && (optional === undefined || !isOptional(cast)))
       parts.decisions.push({ from: cast, to: plain });
@@ -215,8 +215,8 @@ function readUsing(
     for (const one of left)
       for (const other of right) {
         const [from, to] = [one, other].map(({ alias }) => [alias, name].join(separator));
-        // The SQL does not tell which of the earlier tables has the column. A wrong guess is in no
-        // key.
+        // The SQL does not show which of the earlier tables has the column. A wrong guess is part
+        // of no key.
         parts.decisions.push({ from: from ?? "", to: to ?? "" });
         if (!isOuter) parts.decisions.push({ from: to ?? "", to: from ?? "" });
       }

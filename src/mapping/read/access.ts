@@ -10,8 +10,8 @@ export function readAccess(draft: Draft, drafts: Drafts): Access {
     if (typeof rule === "object") checkAccessFilter(draft, drafts, ["access", operation], rule);
   }
   const read = ruleOf(access?.read ?? "owner");
-  // Files without `access` and without an owner let everyone refer to records that only admins
-  // read, as before `access` existed.
+  // In files without `access` and without an owner, everyone may refer to records that only admins
+  // read. This was so before `access` existed.
   const isGuarded = access !== undefined || ownerColumn !== undefined;
   const reference = access?.reference ?? (isGuarded ? "read" : "everyone");
   return {

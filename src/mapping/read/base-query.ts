@@ -61,7 +61,7 @@ function report({ draft, path }: Place, message: string, where?: "key"): void {
 type NameLookup =
   | { readonly kind: "field"; readonly field: Field }
   | { readonly kind: "relation"; readonly relation: Relation }
-  /** The name is reported, or unknown because of another fault. */
+  /** The name is already reported, or unknown because of another fault. */
   | { readonly kind: "unknown" };
 
 function lookUp(place: Place, name: string): NameLookup {

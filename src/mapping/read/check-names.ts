@@ -28,7 +28,7 @@ export function checkNames(drafts: readonly Draft[]): void {
     if (table !== undefined && reservedSchema.test(table))
       draft.report(["table"], "expected a table outside the schemas of PostgreSQL and of svc");
   }
-  // Two files with one name also have one default table, which needs no second fault.
+  // Two files with the same name also have the same default table, which needs no second fault.
   const distinct = checkUnique(drafts, "name", ({ content }) => content.name);
   // The client uses the same name for Order and order.
   checkUnique(drafts, "model", ({ content }) => content.model && delegateNameOf(content.model));

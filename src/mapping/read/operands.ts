@@ -7,7 +7,7 @@ import { expectedLiteral, expectedText } from "./defaults.ts";
 
 /**
  * Returns the expected form of a value that a field is compared with; undefined when it fits. A
- * value that does not fit would fail every request for the resource, and hold up all its events.
+ * value that does not fit would fail every request for the resource, and delay all its events.
  */
 export function expectedOperand(field: Field, value: unknown): string | undefined {
   const expected = expectedInstead[field.type];
@@ -18,8 +18,8 @@ const dayWords = /^(?:today|tomorrow|yesterday|now|epoch|[+-]?infinity)$/i;
 const timeWords = /^(?:now|allballs)$/i;
 
 // PostgreSQL reads more than ISO 8601 here: also `28 March 2026` and words such as `today`. So only
-// texts that it certainly refuses are faults. They are other words, and texts that resemble ISO
-// 8601 but are invalid.
+// texts that it certainly refuses are faults: other words, and invalid texts that resemble ISO
+// 8601.
 const isDay = (text: string): boolean => {
   const [day] = /^\d{4}-\d\d-\d\d(?!\d)/.exec(text) ?? [];
   return dayWords.test(text) || (/\d/.test(text) && (day === undefined || isDateText(day)));

@@ -59,7 +59,7 @@ export function linkRelations(all: readonly Draft[], drafts: Drafts): void {
   for (const draft of all) draft.mayHaveRelation = (name) => isInverse(name, draft, links);
 }
 
-/** Makes the relation names of a broken reference known at both ends, without a target. */
+/** Reserves the relation names of a broken reference at both ends, without a target. */
 function keepNames(reference: BrokenReference, { all, ends }: Links): void {
   const { draft, as } = reference;
   keepName(draft, as);
@@ -198,7 +198,7 @@ interface TypedEnd {
   readonly field: Field;
 }
 
-/** Returns a fault in the types of a referencing field and of the one that it leads to. */
+/** Returns a fault in the types of a referencing field and the referenced one. */
 function typeFaultOf(from: TypedEnd, to: TypedEnd): string | undefined {
   if (to.field.type !== from.field.type || to.field.isList) {
     const type = to.field.isList ? `a list of ${to.field.type}` : to.field.type;
