@@ -63,7 +63,7 @@ const setting = "svc.migration_by_hand";
  * Runs the file, and undoes every SET in it. The embedded database is one session for the whole
  * service, which would otherwise continue without triggers or as another role.
  *
- * @returns A function that writes down what the file renames.
+ * @returns A function that records the file's renames.
  */
 async function run(client: Client, migration: HandMigration): Promise<() => Promise<void>> {
   const { rows } = await client.query<{ user: string }>('SELECT session_user AS "user"');
@@ -117,7 +117,7 @@ const changedHint =
  */
 function isChanged(error: unknown): boolean {
   const where = error instanceof DatabaseError ? error.where : undefined;
-  // The server may say the rest in another language.
+  // The rest of the message may be in another language.
   return ["42703", "42804"].includes(codeOf(error) ?? "") && where?.includes(" svc.") === true;
 }
 

@@ -90,16 +90,16 @@ export function coreSteps(pending: readonly CoreMigration[]): readonly Step[] {
 }
 
 /**
- * Settings of every connection that migrates. No limit of time ends its transactions. The server
- * ends them two minutes after the machine of the client is gone, and not after two hours.
+ * Settings of every connection that migrates. Its transactions have no time limit. The server ends
+ * them two minutes after the client's machine is gone, instead of two hours.
  */
 export const clientSettings = `${valueSettings}
   SET tcp_keepalives_idle = 60; SET tcp_keepalives_interval = 10; SET tcp_keepalives_count = 6; SET tcp_user_timeout = '2min';`;
 
 /**
  * Returns the settings of a transaction that migrates. The role or the database may set limits for
- * requests, and another search path. When the process is gone, the server ends even a statement
- * that runs, and gives back the locks. PostgreSQL 13 and servers on Windows cannot do that.
+ * requests, and another search path. When the process is gone, the server also ends a running
+ * statement, and releases the locks. PostgreSQL 13 and servers on Windows cannot do that.
  */
 export function transactionSettings(lockMs = lockTimeoutMs): string {
   return `
@@ -119,9 +119,9 @@ export function transactionSettings(lockMs = lockTimeoutMs): string {
  * embedded database, all sockets are one session, where an advisory lock excludes nothing. Its
  * transactions run one after another.
  *
- * @param isReadOnly Whether the transaction is for a plan: it waits for no other one, and cannot
- *   change anything.
- * @param log Says for whom it waits.
+ * @param isReadOnly Whether the transaction is for a plan. It then waits for no other one, and
+ *   cannot change anything.
+ * @param log Gets the processes that it waits for.
  */
 export async function inMigrationTransaction<T>({
   url,
@@ -146,8 +146,8 @@ export async function inMigrationTransaction<T>({
 
 /**
  * Runs `work` on its own connection without a transaction, while no other migration runs. This is
- * for statements that cannot run in a transaction. When the process is gone, the server goes on to
- * their end, and the next try waits. It would take an invalid index for the wanted one.
+ * for statements that cannot run in a transaction. When the process is gone, the server completes
+ * them, and the next try waits. It would otherwise mistake an invalid index for the wanted one.
  */
 export async function inMigrationSession<T>({
   url,
@@ -172,7 +172,7 @@ function noTransactionTimeout(isLocal: boolean): string {
   return `SELECT set_config('transaction_timeout', '0', ${isLocal}) WHERE current_setting('transaction_timeout', true) IS NOT NULL`;
 }
 
-/** The end of the connection rolls back what was not committed, and gives back the lock. */
+/** The end of the connection rolls back uncommitted work, and releases the lock. */
 async function withClient<T>(url: string, work: (client: Client) => Promise<T>): Promise<T> {
   const client = new Client({ connectionString: url, application_name: "svc migrate", keepAlive: true });
   // A lost connection fails the current query; without a listener it would also end the process.
@@ -188,7 +188,7 @@ async function withClient<T>(url: string, work: (client: Client) => Promise<T>):
 }
 
 const lockWaitMs = 100;
-/** Longer than most migrations of processes that start together. */
+/** Exceeds most migrations of processes that start together. */
 const silentWaitMs = 2000;
 const holdsLock = `locktype = 'advisory' AND (classid::bigint << 32 | objid::bigint) = ${lockKey}`;
 

@@ -14,12 +14,12 @@ interface UniqueColumns {
 const uniqueClause = /^(?:CREATE UNIQUE INDEX|ADD CONSTRAINT "[^"]+" PRIMARY KEY) .*\(([^()]+)\)$/s;
 
 /**
- * Counts the values that new unique indexes and keys would refuse, so that a plan reports them. The
- * values are those after the other changes: cast to a new type, or a new default.
+ * Counts the values that new unique indexes and keys would refuse, so that a plan reports them. It
+ * uses the values after the other changes: cast to a new type, or a new default.
  *
  * @param warnings Warnings of the engine, which does not read the rows.
- * @param castable Columns that get another type. Each of their values can be cast to it, and may
- *   then equal another one.
+ * @param castable Columns that get another type. Each of their values can be cast, and may then
+ *   equal another one.
  */
 export async function findDuplicates({
   client,
@@ -134,8 +134,8 @@ async function duplicatesOf(
 }
 
 /**
- * Returns SQL for the rows that keys of a table apply to: those of its partitions, and none of
- * tables that inherit from it. It names no columns, since some may be hidden from the role.
+ * Returns SQL for the rows that keys of a table apply to: those of its partitions, without tables
+ * that inherit from it. It names no columns, because the role may not read some.
  */
 export async function findOwnRows(client: ClientBase, table: string): Promise<string> {
   const place = quoteTable(table);

@@ -41,8 +41,8 @@ export async function watchCaptures(client: Client): Promise<() => Promise<void>
     const after = new Map(all.map((one) => [keyOf(one), one.column]));
     const renamed = before.filter((one) => {
       const now = after.get(keyOf(one)) ?? one.column;
-      // Names with an apostrophe are not followed, because the capture of TRUNCATE has them within
-      // a text.
+      // Names with an apostrophe are not followed, because the capture of TRUNCATE contains them
+      // within a text.
       return now !== one.column && !`${now}${one.column}`.includes("'");
     });
     for (const id of new Set(before.map((one) => one.id))) {

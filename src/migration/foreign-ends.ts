@@ -23,8 +23,8 @@ const endsQuery = `
     OR (con.confrelid = att.attrelid AND att.attnum = ANY(con.confkey))`;
 
 /**
- * Finds the tables that statements lock, including both ends of foreign keys, where PostgreSQL has
- * triggers.
+ * Finds the tables that statements lock. At foreign keys, these are both ends, because PostgreSQL
+ * has triggers there.
  */
 export async function foreignEnds(client: ClientBase, statements: readonly Statement[]): Promise<Ends> {
   const clauses = statements.flatMap(({ table, clauses: own }) =>

@@ -80,7 +80,7 @@ async function appliedByHand(client: ClientBase | Pool): Promise<AppliedMigratio
 }
 
 /**
- * Finds the migrations that a database lacks; asks it only when there are files. An applied
+ * Finds the migrations that a database lacks. Queries it only when there are files. An applied
  * migration without a file is no fault: it may be newer than these files, or every database may
  * have its work by now.
  *

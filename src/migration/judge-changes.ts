@@ -45,7 +45,7 @@ export interface ObjectChange {
 /** Origin of an object according to the record. */
 type Origin = "made" | "found" | "remade" | "theirs";
 
-/** The changes of the schema engine, and what the decisions on them follow from. */
+/** The changes of the schema engine, and the data for the decisions on them. */
 interface Given {
   readonly statements: readonly Statement[];
   readonly wanted: readonly WantedTable[];
@@ -61,9 +61,8 @@ interface Given {
 /**
  * Decides on the changes of the schema engine. Pure.
  *
- * When the mapping file did not change its wish for a column, a change by hand stays. When it did,
- * the change is made. Of indexes and constraints, only those of the service are dropped or
- * replaced.
+ * A change of a column by hand stays unless the mapping file has changed its definition of the
+ * column. Of indexes and constraints, only those of the service are dropped or replaced.
  */
 export function judgeChanges(given: Given): ChangePlan {
   const { statements, wanted, objects, made, again } = given;
@@ -167,7 +166,7 @@ function leftOf(
       known === undefined ? wanted?.before === "same" && wish : (JSON.parse(known.definition) as ColumnWish);
     const part = clause.part ?? "type";
     if (last === false || last[part] !== wish[part]) return false;
-    // A list may be NULL in the database, also where the wish says "required".
+    // A list may be NULL in the database, even when the file says "required".
     return part !== "nullability" || isList(last) === isList(wish);
   };
   const columns = changes.filter(isAskedBefore);

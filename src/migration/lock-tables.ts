@@ -11,7 +11,7 @@ import { heldByOthers, lockHolders } from "./lock-holders.ts";
 const tryMs = 500;
 /** Pause between two tries, in which statements run that waited behind the first. */
 const breakMs = 200;
-/** The same pause where the role may not lock a table: what goes on for longer is waited for. */
+/** The same pause when the role may not lock a table. Uses that last longer are waited for. */
 const longUseMs = 1000;
 const patienceMs = 30_000;
 
@@ -30,10 +30,10 @@ export function coreTablesOf(steps: readonly Step[]): readonly string[] {
  * deadlock with it. Processes of the previous version run such statements all the time.
  *
  * Makes several short tries, because all other statements wait behind each try. A long wait, such
- * as behind a `pg_dump`, would stop the whole service meanwhile.
+ * as for a `pg_dump`, would stop the whole service meanwhile.
  *
- * A role with the privileges SELECT and TRIGGER may lock no table. The migration then waits until
- * no long transaction is in its way. Only then does the trigger wait for a lock of its own.
+ * A role with only the privileges SELECT and TRIGGER may lock no table. The migration then waits
+ * until no long transaction blocks it. Only then does creating the trigger wait for its own lock.
  *
  * @param tables Names for `to_regclass`. Leaves out tables that do not exist yet.
  * @param options.referred Tables that may be read meanwhile, in the same form.
@@ -84,8 +84,8 @@ const mayLoseTrigger = `EXISTS (
   WHERE trg.tgrelid = relation AND (fn.pronamespace = to_regnamespace('svc') OR pg_has_role(other.relowner, 'USAGE')))`;
 
 /**
- * Returns a check that no transaction has been in the way since the check before. A trigger is made
- * beside readers, and is dropped behind them.
+ * Returns a check that no transaction has blocked the migration since the previous check. Readers
+ * do not block creating a trigger, but they block dropping one.
  */
 function createQuietCheck(
   client: ClientBase,
@@ -94,7 +94,7 @@ function createQuietCheck(
   let before: readonly string[] | undefined;
   return async () => {
     if (all.length === 0) return true;
-    // A VACUUM gives way to the trigger.
+    // A VACUUM yields to the creation of a trigger.
     const { rows } = await client.query<{ id: string }>(
       `SELECT DISTINCT virtualtransaction AS id FROM pg_locks WHERE ${heldByOthers} AND ${onTables} AND mode <> 'ShareUpdateExclusiveLock'
          AND (mode NOT IN ('AccessShareLock', 'RowShareLock') OR (relation::text = ANY($2) AND ${mayLoseTrigger}))`,

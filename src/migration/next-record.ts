@@ -12,7 +12,7 @@ export interface NextRecord {
   readonly leftAlone: readonly LiveObject[];
 }
 
-/** What the next record follows from. */
+/** The data from which the next record follows. */
 interface Given {
   readonly wanted: readonly WantedTable[];
   readonly objects: readonly LiveObject[];
@@ -27,10 +27,10 @@ interface Given {
 }
 
 /**
- * Returns the record after the plan is done. Pure.
+ * Returns the record for the time after the plan was carried out. Pure.
  *
  * A part belongs to the service when the plan makes it, or when it is on record. In a table from a
- * version without a record, a part that equals the mapping file belongs to it, too. A part of
+ * version without a record, a part that equals the mapping file belongs to it too. A part of
  * another program that equals the mapping file is recorded as found: it is used, and never dropped.
  */
 export function nextRecord(given: Given): NextRecord {

@@ -17,8 +17,8 @@ const referenceClause =
   /^ADD CONSTRAINT "[^"]+" FOREIGN KEY \("([^"]+)"\) REFERENCES ((?:"[^"]+"\.)?"[^"]+")\("([^"]+)"\)/;
 
 /**
- * Counts the rows that new foreign keys would refuse, so that a plan reports them. Finds unique
- * constraints, too, that no foreign key may reference.
+ * Counts the rows that new foreign keys would refuse, so that a plan reports them. Also finds
+ * unique constraints that no foreign key may reference.
  *
  * @returns A sentence for each foreign key that cannot be made.
  */

@@ -9,7 +9,7 @@ export interface WantedPart {
   readonly kind: "constraint" | "index";
   readonly table: string;
   readonly name: string;
-  /** What the mapping file asks for, in SQL. */
+  /** The definition that the mapping file requires, in SQL. */
   readonly asked: string;
   /** Comment of the made part. It holds `asked`, because PostgreSQL rewrites conditions. */
   readonly comment: string;
@@ -56,7 +56,7 @@ export function planParts({
     const key = keyOfObject(object);
     const known = made.get(key);
     if (known?.isMade === true) return isSame(object, known);
-    // A restore without the schema `svc` brings the check, and not its record.
+    // A restore without the schema `svc` restores the check, but not its record.
     if (keys.has(key)) return isSigned(object);
     const isUnknown = known === undefined && unrecorded.has(object.table);
     return isUnknown && object.name.endsWith(checkEnding) && isSigned(object);

@@ -31,8 +31,8 @@ export interface Statement {
 /** A table or index of a statement, with its schema unless that is `public`. */
 const placed = '((?:"[^"]+"\\.)?"[^"]+")';
 /**
- * The name that a form is about, behind a schema that is known from the table. Names of tables and
- * fields contain no quotes: the JSON Schema of mapping files refuses them.
+ * The name of the object of a form, after a schema that is known from the table. Names of tables
+ * and fields contain no quotes: the JSON Schema of mapping files refuses them.
  */
 const named = '(?:"(?<schema>[^"]+)"\\.)?"(?<name>[^"]+)"';
 
@@ -41,7 +41,10 @@ function unquoted(text: string): string {
   return shortTable(text.replaceAll('"', ""));
 }
 
-/** The forms of clauses and statements. A rename has two: one object goes, another comes. */
+/**
+ * The forms of clauses and statements. A rename counts as two: a drop of one name and an add of
+ * another.
+ */
 const forms = (
   [
     ["ADD COLUMN\\s+NAME", { action: "add", kind: "column" }],

@@ -17,8 +17,8 @@ const uncastableQuery = `
   ORDER BY at`;
 
 /**
- * Finds changes of types that PostgreSQL makes with USING only. The engine takes types that it does
- * not know, such as `interval`, for ones to which everything can be cast.
+ * Finds changes of types for which PostgreSQL requires USING. The engine assumes that everything
+ * can be cast to a type that it does not know, such as `interval`.
  *
  * @returns A sentence for each column.
  */

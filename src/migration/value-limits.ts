@@ -92,7 +92,7 @@ function numberCast(field: Field, from: string): Cast | undefined {
 }
 
 /**
- * Returns a cast between dates and times. The engine takes these for lossless casts, and does not
+ * Returns a cast between dates and times. The engine considers these casts lossless, and does not
  * warn.
  */
 function temporalCast({ type }: Field, from: string): Cast | undefined {
