@@ -43,10 +43,10 @@ export interface Operation {
   readonly errors?: readonly ErrorCode[];
 }
 
-/** The parts that the operations of a section share. */
+/** The properties that the operations of a section share. */
 type Shared = Pick<Operation, "tag" | "scope">;
 
-/** An operation without what its section shares. */
+/** An operation without the properties that its section shares. */
 export type SectionOperation = Omit<Operation, keyof Shared> & Partial<Shared>;
 
 /** Returns the operations of a section. An operation may have a scope of its own. */

@@ -156,8 +156,8 @@ function nullableIf(isNullable: boolean, schema: JsonSchema): JsonSchema {
 }
 
 /**
- * Schemas of all forms in which a body may write a value. The forms that both rules and column
- * allow are among them.
+ * Schemas of all forms in which a body may write a value. They include the forms that both rules
+ * and column allow.
  */
 export const sentAlternatives: Readonly<Record<FieldType, (field: Field) => readonly JsonSchema[]>> = {
   Int: () => [int32, integerText],

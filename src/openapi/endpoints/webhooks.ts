@@ -65,7 +65,8 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     headers,
   };
   const { resource: _never, secret: _rotated, ...changed } = sent as Readonly<Record<string, JsonSchema>>;
-  // What was read may be sent back whole: the other keys are taken, and change nothing.
+  // A client may send back a whole webhook that it has read. The other keys are accepted and
+  // ignored.
   const withShown = (own: Readonly<Record<string, JsonSchema>>): typeof own => ({
     ...Object.fromEntries(Object.entries(all).map(([name, schema]) => [name, { ...schema, readOnly: true }])),
     ...own,
