@@ -197,8 +197,8 @@ export function createRegistration({
 }
 
 /**
- * Returns a function that logs a failed poll. It warns once of a missing right, and of nothing
- * else: the parts that need the database log its loss.
+ * Returns a function that logs a failed poll. It only warns of a missing right, once. The parts
+ * that need the database log its loss.
  */
 function createPollReport(log: Log): (error: unknown) => void {
   let isWarned = false;

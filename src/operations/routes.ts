@@ -142,7 +142,7 @@ async function ownFaults(
   }
 }
 
-/** Most faults of an answer; more would only make it long. */
+/** Most faults of an answer, which keeps it short. */
 const mostFaults = 200;
 
 function presentAnswer({ asked, outcome, configuration, faults }: Answer): Readonly<Record<string, unknown>> {
