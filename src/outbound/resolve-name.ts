@@ -29,7 +29,7 @@ const repeatMs = 1_000;
  */
 const otherFamilyMs = 500;
 /**
- * Limit of the addresses of a family. An attempt waits 2 s for each, so it hardly gets further. A
+ * Limit of the addresses of a family. An attempt waits 2 s for each, so it rarely tries more. A
  * name with 4,000 addresses took 300 KB of the shared look-up, and 35 ms of each connection.
  */
 const mostAddresses = 16;
@@ -37,8 +37,8 @@ const mostAddresses = 16;
 const fileTtlMs = 1_000;
 
 /**
- * Failures of one server. c-ares, as Node configures it, takes them as the answer; glibc asks the
- * next server.
+ * Failures of one server. c-ares, as Node configures it, returns them as the answer; glibc queries
+ * the next server.
  */
 const serverFailures = ["ESERVFAIL", "ENOTIMP", "EREFUSED"];
 /** Failures without an answer, after which the other forms of a name are not tried. */
@@ -92,7 +92,7 @@ export function createNameResolver({
 
 /**
  * Returns the addresses of /etc/hosts. Always returns those of localhost (RFC 6761), for which no
- * name server is asked.
+ * name server is queried.
  */
 function localAddresses(name: string, { hosts }: NameFiles): readonly LookupAddress[] {
   const bare = name.toLowerCase().replace(/\.$/, "");
@@ -102,7 +102,7 @@ function localAddresses(name: string, { hosts }: NameFiles): readonly LookupAddr
   return addresses.map((address) => ({ address, family: isIP(address) }));
 }
 
-/** The channels of one look-up. Each asks all servers, beginning with a different one. */
+/** The channels of one look-up. Each queries all servers, beginning with a different one. */
 interface Channels {
   readonly count: number;
   beginningWith(server: number): promises.Resolver;
@@ -184,7 +184,7 @@ async function ask(channel: promises.Resolver, name: string): Promise<ResolvedNa
 }
 
 /**
- * Returns the most informative code. A missing address of one family says little while the other
+ * Returns the most specific code. A missing address of one family means little while the other
  * family is unknown.
  */
 function mostTellingCode(codes: readonly string[]): string {

@@ -65,8 +65,8 @@ interface State {
  * There are never more look-ups than attempts.
  *
  * @param perUser Most look-ups of a user at a time.
- * @param patienceMs A look-up that waits longer for its turn fails with a `NoTurnError`. Look-ups
- *   take milliseconds: one that waits is behind dead servers, and holds an attempt's slot.
+ * @param patienceMs A look-up that waits longer for its turn fails with a `NoTurnError`. A look-up
+ *   takes milliseconds. One that waits is delayed by dead servers, and holds an attempt's slot.
  * @param maxNames Most answers that are kept. The least recently used are dropped first.
  * @param now Monotonic clock, in ms.
  */
@@ -97,7 +97,9 @@ function lookUp(state: State, name: string, asker: Asker, answer: Answer): void 
   void begin(state, name, asker.userId, answer);
 }
 
-/** Answers by what is known, or by a look-up that is under way. Returns whether there is either. */
+/**
+ * Answers from known results, or from a look-up that is under way. Returns whether there is either.
+ */
 function isAnswered(state: State, name: string, answer: Answer): boolean {
   const known = knownOf(state, name);
   const others = state.underway.get(name);
