@@ -4,7 +4,7 @@ import type { Link } from "./links.ts";
 import { bindToUsers, isUserValue } from "./user-values.ts";
 
 /**
- * One way to fulfil a rule of access: a user who meets one alternative meets the rule. `when` still
+ * One alternative of an access rule: a user who meets one of them meets the rule. `when` still
  * contains the values of users as variables.
  */
 export type Alternative =
@@ -40,7 +40,7 @@ function alternativeOf(when: Condition): Alternative {
   return place === undefined ? { kind: "judged", when } : { kind: "found", when, place };
 }
 
-/** Splits a condition at its ORs; undefined for too many parts. */
+/** Splits a condition at its ORs; undefined when there are too many parts. */
 function split(condition: Condition): readonly Condition[] | undefined {
   if (condition.kind === "any") return limited(condition.of.map(split));
   if (condition.kind === "all") {

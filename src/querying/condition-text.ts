@@ -36,7 +36,7 @@ export function columnsText(alias: string, fields: readonly Field[]): string {
   return fields.map((field) => columnText(alias, field)).join(", ");
 }
 
-/** Writes the column as values are compared with it: see `hasOrder`. */
+/** Writes the column in the form in which values are compared with it: see `hasOrder`. */
 function comparedText(alias: string, field: Field): string {
   const column = columnText(alias, field);
   if (field.native === undefined || hasOrder(field)) return column;
@@ -117,9 +117,9 @@ export function whereText(condition: Condition, parameters: Parameters): string 
 }
 
 /**
- * Writes the version of a record: it changes with any of its fields. Not `xmin`, which views and
- * the rows that a partitioned table returns do not have. Not the whole row, since svc need not be
- * allowed to read the columns that no field has.
+ * Writes the version of a record: it changes with any of its fields. It does not use `xmin`, which
+ * views and the rows of a partitioned table lack. It does not use the whole row, because svc may
+ * lack the right to read columns without a field.
  */
 export function versionText(alias: string, fields: readonly Field[]): string {
   return `md5(ROW(${columnsText(alias, fields)})::text)`;
@@ -178,8 +178,8 @@ function listOfUsersText(
 const isNative = (field: Field): boolean => field.native !== undefined && hasOrder(field);
 
 /**
- * Gives a column of the statement the native type of a field. Parameters take it by themselves. The
- * row gives the type, because its schema may not be in the search path.
+ * Gives a column of the statement the native type of a field, which parameters get automatically.
+ * The type comes from the row, because its schema may not be in the search path.
  */
 function nativeText(alias: string, field: Field, text: string): string {
   if (!isNative(field)) return text;

@@ -55,7 +55,7 @@ export type Condition =
     }
   /** At least one record at the other end of the link meets the condition. */
   | { readonly kind: "related"; readonly link: Link; readonly of: Condition }
-  /** The fields are still those that the version was read of. */
+  /** The fields are unchanged since the version was read. */
   | { readonly kind: "version"; readonly fields: readonly Field[]; readonly version: string };
 
 /** A test of the text at a path of a Json field. */

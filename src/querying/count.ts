@@ -8,7 +8,7 @@ export interface Total {
 }
 
 /**
- * Corrects a total by a page that shows the end, or that there is more. Page links then lead to the
+ * Corrects a total by a page that shows the end, or a further page. Page links then lead to the
  * end, however wrong an estimate is.
  *
  * @param end Number of records up to the end of the page.
@@ -18,7 +18,7 @@ export function correctedTotal(
   { end, size, hasMore }: { readonly end: number; readonly size: number; readonly hasMore: boolean },
 ): Total {
   if (hasMore) return { total: Math.max(total, end + 1), isEstimate };
-  // An empty page may be far behind the end.
+  // An empty page may be far beyond the end.
   return size === 0 ? { total: Math.min(total, end), isEstimate } : { total: end, isEstimate: false };
 }
 
@@ -32,7 +32,7 @@ const exactUpTo = 10_000;
 
 /**
  * Counts the rows of a FROM and a WHERE. An estimate is exact up to 10,000. Beyond that, it is the
- * planner's, whose cost does not depend on the size of the table.
+ * planner's estimate, whose cost does not depend on the size of the table.
  *
  * @param parameters Parameters of the text.
  */

@@ -7,7 +7,7 @@ import { createCipheriv, createDecipheriv, createHmac, randomBytes } from "node:
 export interface Position {
   readonly values: readonly (string | null)[];
   readonly isBackwards: boolean;
-  /** Whether a record at the very position belongs to the page. */
+  /** Whether a record exactly at the position belongs to the page. */
   readonly isInclusive: boolean;
 }
 

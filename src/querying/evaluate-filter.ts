@@ -24,8 +24,8 @@ type Evaluate = (evaluation: FilterEvaluation) => Truth;
 /**
  * Compiles a filter into a function on a record's JSON, as the resource's transform shows it. The
  * function returns the result of `filterCondition` in SQL for the same record. A test compares the
- * two. It returns undefined when the steps do not suffice for a decision. A condition whose steps
- * do not suffice is skipped, and the others may decide.
+ * two. It returns undefined when the steps do not suffice for a decision. A condition without
+ * enough steps is skipped, and the others may decide.
  *
  * @param places Places of the filter's paths in the JSON.
  */
@@ -71,7 +71,7 @@ function withinSteps(evaluate: Evaluate): Evaluate {
   };
 }
 
-/** Returns AND, which a false decides, or OR, which a true decides. */
+/** Returns the function of AND, which false decides, or of OR, which true decides. */
 function joined(of: readonly Evaluate[], evaluation: FilterEvaluation, deciding: boolean): Truth {
   let truth: Truth = !deciding;
   for (const one of of) {
@@ -267,9 +267,7 @@ function containing(path: string, part: string, valuesIn: Values): Meeting {
   };
 }
 
-/**
- * Checks as much of a text as the part has, and one letter more: half of a letter is not lowered.
- */
+/** Checks the length of the part and one letter more, because half of a letter is not lowered. */
 function atAnEnd(
   part: string,
   valuesIn: Values,

@@ -4,13 +4,13 @@ import { mayBeNull, type OrderItem } from "./order.ts";
 
 /**
  * Returns the first item of ORDER BY for the records without a value in the first field of an
- * order. It is that field, where an index of the mapping file has the whole order. Before it, the
- * index may have fields that the condition compares with one value.
+ * order. It is that field when an index of the mapping file has the whole order. In the index,
+ * fields that the condition compares with one value may precede it.
  *
- * PostgreSQL does not know that the column is the same in all of these records. Without it, the
- * key's index is read. A page of few such records, all among the newest of a million, took 250 ms
- * instead of 0.1. With it and without such an index, all records without a value are sorted:
- * 980,000 took 300 ms.
+ * PostgreSQL does not know that the column is equal in all of these records. Without the item, it
+ * reads the key's index. A page of few such records, all among the newest of a million, took 250 ms
+ * instead of 0.1. With the item and without such an index, PostgreSQL sorts all records without a
+ * value: 980,000 took 300 ms.
  */
 export function indexedLead(
   { indexes }: Definition,

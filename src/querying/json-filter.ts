@@ -29,7 +29,7 @@ interface State {
   conditions: number;
 }
 
-/** Limit of the faults. More would only make the answer long. */
+/** Limit of the faults, so that the answer stays short. */
 const mostFaults = 20;
 
 /**

@@ -97,8 +97,8 @@ function placeText(place: JsonPlace, writers: WriteValue[]): string | undefined 
 function valueText({ field, alias }: JsonPlace & { readonly kind: "value" }, writers: WriteValue[]): string {
   const column = columnText(alias, field);
   const write = writerOfValue(field);
-  // `concat` gives the same text as a client would get, whatever the type of the column. A cast
-  // cuts the blanks of a `char`, and adds the mask to an `inet`.
+  // `concat` gives the text that a client would get, for every type of the column. A cast cuts the
+  // blanks of a `char`, and adds the mask to an `inet`.
   const text = `${concat}(${column})`;
   const left = leftText(jsonOf(text), write, writers);
   const [when = "", json = left] = field.isList ? [] : expressions[field.type](column, text);

@@ -6,7 +6,7 @@ export interface JudgedRecord {
   readonly data: unknown;
   /** Cached results, by the path and the conversion. */
   readonly kept: Map<string, unknown>;
-  /** Steps that did not suffice for the other results. */
+  /** Steps that did not suffice for other results. */
   readonly refused: Map<string, number>;
   /** Steps that the results took, which are at least the number of their characters and items. */
   keptSteps: number;
@@ -36,7 +36,8 @@ export const outOfSteps = new Error("The filter takes too many steps.");
 /**
  * Spends steps before they are done.
  *
- * @throws `outOfSteps` when fewer are left. Those stay, for conditions that take fewer.
+ * @throws `outOfSteps` when fewer are left. The remaining steps stay for conditions that take
+ *   fewer.
  */
 export function spend(steps: Steps, count: number): void {
   if (count > steps.left) throw outOfSteps;

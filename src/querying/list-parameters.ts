@@ -34,7 +34,7 @@ export interface ListParameters {
 
 const mostSorted = 5;
 const mostFields = 100;
-/** Limit of the faults in one parameter. More would only make the answer long. */
+/** Limit of the faults in one parameter, so that the answer stays short. */
 const mostFieldFaults = 10;
 
 const common = ["filter", "sort", "fields", "include", "cursor", "count", "page", "per_page"];

@@ -27,9 +27,9 @@ function unitsOf({ buffer, byteOffset, length }: Buffer): Uint16Array {
 
 /**
  * Returns a search for a part of texts, in time linear in the text. It skips characters (Horspool),
- * at 0.3 to 2 ns each. Where much of the text resembles the part, a steady search continues, at 7
- * ns. `includes` takes the product of both lengths at worst: seconds for a part of 16,000
- * characters.
+ * at 0.3 to 2 ns each. When much of the text resembles the part, a search in constant time per
+ * character continues, at 7 ns. `includes` takes the product of both lengths at worst: seconds for
+ * a part of 16,000 characters.
  */
 export function createSearch(part: string): (text: string) => boolean {
   const codes = Uint16Array.from({ length: part.length }, (_, at) => part.charCodeAt(at));
@@ -57,7 +57,8 @@ export function createSearch(part: string): (text: string) => boolean {
 }
 
 /**
- * Returns a search from a position on, with the same time for all texts (Knuth, Morris and Pratt).
+ * Returns a search from a position on that takes the same time for all texts (Knuth, Morris and
+ * Pratt).
  */
 function createSteadySearch(codes: Uint16Array): (text: string, from: number) => boolean {
   const { length } = codes;

@@ -1,8 +1,8 @@
 import { setBounded } from "../kit/bounded-map.ts";
 
 /**
- * Remembers the number of records of a resource that fit into one answer. It does so only where
- * the requested number did not fit. Each user has a number for each part of the records that a list
+ * Remembers the number of records of a resource that fit into one answer. It does so only when the
+ * requested number did not fit. Each user has a number for each part of the records that a list
  * shows.
  */
 export interface PageSizes {
@@ -23,8 +23,9 @@ const longestPart = 200;
 const restLists = 16;
 
 /**
- * Creates the memory of one resource. It is by user, because users see different records. A list
- * that does not fit is read up to four times, and must not shorten another user's lists.
+ * Creates the memory of one resource. It is by user, because users see different records. One
+ * user's large records must not shorten another user's lists. A list that does not fit is read up
+ * to four times.
  */
 export function createPageSizes(): PageSizes {
   const users = new Map<number, Map<string, { readonly likely: number; readonly rest: number }>>();

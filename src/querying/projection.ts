@@ -16,7 +16,7 @@ interface Part {
 
 /**
  * Returns the message for a path that the JSON of the records does not have; undefined for an
- * existing path. Where code makes the JSON, only a path that is too long has one.
+ * existing path. When code makes the JSON, only a path that is too long has a message.
  */
 export function fieldFault(path: string, places: ReadonlyMap<string, Shown> | undefined): string | undefined {
   const isFine = places === undefined ? path.length <= longestPath : keysOf(places, path) !== undefined;

@@ -28,7 +28,7 @@ export interface Reading {
   readonly after?: Bound | undefined;
 }
 
-/** What one statement of a reading reads. */
+/** The part of a reading that one statement reads. */
 interface Part extends Reading {
   /** See `indexedLead`. */
   readonly lead?: OrderItem | undefined;
@@ -137,7 +137,8 @@ async function readParts(
 /**
  * Splits an order that begins with a column that may be NULL. One statement is for records with a
  * value there, and one for records without a value. PostgreSQL finds the position of each in an
- * index, but not one position for both. A page in the middle of a million records read 500,000.
+ * index, but no position for both. With one statement, a page in the middle of a million records
+ * read 500,000.
  */
 function partsOf(reading: Reading, definition: Definition): readonly Part[] {
   const { condition, order: [first, ...order] = [], skip = 0, after } = reading;
@@ -289,7 +290,7 @@ export async function readLinkedTo(
 
 /**
  * Limit in bytes of the linked records of one record: PostgreSQL joins them before the process can
- * count them. No answer has room for more.
+ * count them. No answer can hold more.
  */
 const maxLinkedBytes = 16 * 1024 * 1024;
 

@@ -2,8 +2,8 @@ import type { Definition, TransformNode } from "../mapping/definition.ts";
 import type { Need, RelatedNeed } from "./selection.ts";
 
 /**
- * Returns the part of an `include` that a transform shows, and no more. Columns and relations that
- * no answer shows are not read.
+ * Returns the part of an `include` that a transform shows. Columns and relations that no answer
+ * shows are not read.
  *
  * @param fields Names of fields that are always read.
  */

@@ -65,7 +65,7 @@ export function prismaWhereOf(condition: Condition): Translated {
   }
 }
 
-/** Prisma makes the same pattern of it: its `contains` puts a `%` before and behind a text. */
+/** Prisma makes the same pattern: its `contains` puts a `%` before and after a text. */
 function likeOf({ field, pattern, isCaseSensitive }: Extract<Condition, { kind: "like" }>): Where {
   const isOpen = pattern.length > 1 && pattern.startsWith("%");
   const isOpenEnded = pattern.endsWith("%");
@@ -95,8 +95,8 @@ const decoders: Partial<Record<FieldType, (text: string) => unknown>> = {
 };
 
 /**
- * Returns the values without NULL, which is no value of a list. Leaves out numbers that Prisma has
- * no JSON for, too.
+ * Returns the values without NULL, which is no value of a list. Also omits numbers that Prisma has
+ * no JSON for.
  */
 function valuesOf({ field, values }: Extract<Condition, { kind: "in" | "list" }>): readonly unknown[] {
   return values

@@ -15,8 +15,8 @@ const prefix = "$user.";
 
 /**
  * Inserts the user's values into the condition of an access rule. A value that the user does not
- * have, or that does not fit the field's type, is NULL. A comparison with NULL is not true, within
- * a NOT neither.
+ * have, or that does not fit the field's type, is NULL. A comparison with NULL is not true, not
+ * even within a NOT.
  */
 export function bindCondition(condition: Condition, caller: Caller): Condition {
   return bind(condition, (field, value) => {
@@ -56,8 +56,8 @@ function put(condition: Condition, resolve: Resolve): Condition {
     return { ...condition, value: others.length > 0 ? null : value };
   }
   if (condition.kind === "in" || condition.kind === "list") {
-    // Requiring all of several claims is stricter than requiring one, so that a NOT would admit
-    // more.
+    // Requiring all of several claims is stricter than requiring one. Within a NOT it would
+    // therefore admit more.
     const takesSeveral = condition.kind === "in" || condition.operator === "&&";
     const valuesOf = (value: Parameter): readonly Parameter[] => {
       const given = bound(condition.field, value);

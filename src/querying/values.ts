@@ -7,9 +7,7 @@ import type { Parameter } from "./condition.ts";
 
 const textListOid: number = 1009;
 
-/**
- * pg's own parser of `text[]`, which reads the text of every array: its items are texts or null.
- */
+/** pg's own parser of `text[]`. It parses the text of every array into texts and nulls. */
 // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum of its typings leaves out every list
 const parseList = types.getTypeParser(textListOid) as (text: string) => Item[];
 
@@ -67,7 +65,7 @@ function dateOf(text: string): Date {
   return new Date(isDay ? text : `${text.replace(" ", "T").replace(/\+00$/, "")}+00:00`);
 }
 
-/** Returns a valid date, else its text. */
+/** Returns a valid date, otherwise its text. */
 export function dateOrText(date: Date, text: string): Date | string {
   return Number.isNaN(date.getTime()) ? instantText(text) : date;
 }
