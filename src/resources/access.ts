@@ -26,7 +26,7 @@ export function isAdminFor(definition: Definition, caller: Caller): boolean {
   if (caller.isLimited === true) return false;
   const decide = definition.code.isAdmin;
   if (decide !== undefined) {
-    // Gets a copy, since other resources of the request decide by the caller too.
+    // Gets a copy, because other resources of the request also use the caller for decisions.
     const answer: unknown = callCode({ definition, name: "isAdmin", call: () => decide({ ...caller }) });
     if (typeof answer === "boolean") return answer;
     throw new Error(`isAdmin of the resource ${definition.name} must answer true or false`);
@@ -62,7 +62,7 @@ export function accessFaults(definitions: Definitions): readonly Fault[] {
       .filter((operation) => {
         const { access } = definition;
         const rule = access[operation];
-        // Without a rule of its own, an operation has that of another.
+        // An operation without its own rule has the rule of another.
         const isOwn = operations.find((one) => access[one] === rule) === operation;
         const isFilter = isOwn && rule.kind === "filter";
         return isFilter && conditionOf(definition, definitions, rule.where) === undefined;
@@ -74,8 +74,8 @@ export function accessFaults(definitions: Definitions): readonly Fault[] {
 /**
  * Compiles the rules of access.
  *
- * @throws OperatorError for a filter with a comparison that SQL does not have. Likewise for a
- *   filter with a value that its field cannot hold.
+ * @throws OperatorError for a filter with a comparison that SQL lacks, or a value that its field
+ *   cannot hold.
  */
 export function createAccessConditions(definitions: Definitions): AccessConditions {
   const filters = new Map<AccessRule, Condition>();
@@ -125,8 +125,8 @@ export function createAccessConditions(definitions: Definitions): AccessConditio
 }
 
 /**
- * Returns whether the mapping file has no rules of access and no owner. Such records are shown
- * wherever a `transform` names them, as before the key `access` existed.
+ * Returns whether the mapping file has no rules of access and no owner. Every `transform` that
+ * names such records shows them, as before the key `access` existed.
  */
 export function isUnguarded({ access: { read, reference }, ownerColumn }: Definition): boolean {
   return read.kind === "owner" && ownerColumn === undefined && reference.kind === "everyone";

@@ -23,7 +23,7 @@ export interface Batch {
 
 /**
  * Runs the operations in their order, so that each sees the writes of those before it. Consecutive
- * creates are written together where the result is the same, and so are deletes.
+ * creates are written together when the result is the same, and so are deletes.
  *
  * @returns The body of the answer.
  * @throws The error of the first faulty operation, with its errors by their place in the batch.
@@ -63,7 +63,7 @@ export async function runBatch(batch: Batch): Promise<string> {
   return `{"data":[${results.join(",")}]}`;
 }
 
-/** Limit of the operations that run together, so that a fault of one costs the others little. */
+/** Limit of the operations that run together. A fault of one makes them run one by one. */
 const mostTogether = 100;
 
 /** Returns the consecutive creates or deletes from this index on. */
@@ -77,8 +77,7 @@ function alikeFrom(operations: readonly BatchOperation[], start: number): readon
 }
 
 /**
- * Runs operations together. Returns undefined, with nothing written, when they have to run one by
- * one.
+ * Runs operations together. Returns undefined, with nothing written, when they must run one by one.
  */
 async function runTogether(
   { records, request }: Batch,

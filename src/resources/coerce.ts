@@ -156,8 +156,8 @@ function toDecimalText(value: unknown, field: Field): Converted {
   const number = toDecimal(value);
   const { precision, scale } = digitsOf(field);
   const whole = precision - scale;
-  // Beyond 9e15, an exponent makes infinity, which has none itself. A numeric without precision
-  // would store it.
+  // Beyond 9e15, an exponent gives infinity, whose own exponent is no number. A numeric without
+  // precision would store it.
   if (!number.isFinite() || (!number.isZero() && number.e + 1 > whole)) {
     return refuse(`must not have more than ${counted(whole, "digit")} before the decimal point.`);
   }

@@ -50,9 +50,9 @@ export const impossibleForLists: readonly RuleName[] = [
 
 /**
  * Returns a sentence about each rule that no value of its field passes. Every request with a value
- * for the field gets a 422. Returns one, too, about each that compares with a name that is no field
- * and has no rules: an `after` then always holds, a `gt` never. Leaves out rules under a name that
- * is no field, and resources without writes.
+ * for the field gets a 422. Also returns one about each rule that compares with a name that is
+ * neither a field nor has rules: then an `after` always holds, a `gt` never. Leaves out rules under
+ * a name that is no field, and resources without writes.
  */
 export function impossibleRules(definition: Definition): readonly string[] {
   const { supportsCreate, supportsUpdate } = definition;
@@ -80,7 +80,7 @@ function remarksOn(
       ),
     );
   } catch {
-    // A fault of the code module costs a request, not the start.
+    // A fault of the code module fails a request, not the start.
     return [];
   }
 }

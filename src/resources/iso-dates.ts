@@ -9,8 +9,8 @@ type Values = Readonly<Record<string, unknown>>;
 const dateTypes: readonly FieldType[] = ["DateTime", "Instant", "Date", "Time"];
 
 /**
- * Writes the dates of a body in ISO 8601, which their columns take, where `date_format` reads them
- * in another form: `28.03.2026`. Cuts the digits that the columns of managed tables would round.
+ * Converts dates that `date_format` reads in another form, such as `28.03.2026`, to ISO 8601 for
+ * their columns. Cuts the digits that the columns of managed tables would round.
  */
 export function withIsoDates(
   { fields, isManaged }: Pick<Definition, "fields" | "isManaged">,
@@ -37,7 +37,7 @@ function readerOf({ name, type, isList }: Field, { fields }: CompiledRules): Rea
   return isZoned ? undefined : rules?.readDate;
 }
 
-/** Returns whether a format reads an offset or a zone. Behind a backslash, a letter is itself. */
+/** Returns whether a format reads an offset or a zone. After a backslash, a letter is literal. */
 function hasZone(format: string): boolean {
   return format.split("").some((letter, index) => "eTPOp".includes(letter) && format[index - 1] !== "\\");
 }
@@ -51,7 +51,7 @@ export function isoDateOf(field: Field, value: unknown, read: ReadDate): unknown
   const iso = date.toISOString();
   if (field.type === "Date") return iso.slice(0, 10);
   if (field.type === "Time") return isTimeText(String(value)) ? value : iso.slice(11, -1);
-  // A Date has no microseconds: a text that everybody reads alike keeps them.
+  // A Date has no microseconds. An unambiguous text keeps them.
   return parseDateText(String(value))?.getTime() === date.getTime() ? value : iso;
 }
 

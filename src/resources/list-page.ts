@@ -78,7 +78,7 @@ export async function readPage(
     const end = skip + records.length;
     // Most lists fit on their first page, whose length then is the count.
     if (!hasMore && (skip === 0 || records.length > 0)) return { ...page, ...exactTotal(end) };
-    // The OFFSET behind the end has gone through all records, so an exact count costs no more.
+    // An OFFSET beyond the end has read all records, so an exact count takes no longer.
     if (!hasMore) return { ...page, ...(await count("exact")) };
     return { ...page, ...correctedTotal(await count(mode), { end, size: records.length, hasMore }) };
   }
@@ -126,7 +126,7 @@ export async function readCursorPage(
   });
   if (from === undefined || rows.length > 0)
     return { records: rows.map(({ json }) => json), size, ...around };
-  // A page that became empty leads back to its first record.
+  // An empty page leads back to the record where it would have begun.
   const back = { ...from, isBackwards: !from.isBackwards, isInclusive: !from.isInclusive };
   return { records: [], size, ...around, [from.isBackwards ? "next" : "previous"]: back };
 }
@@ -141,7 +141,7 @@ async function readWithNext<T>(
     return { ...found, hasMore: found.records.length > found.size };
   } catch (error) {
     if (databaseFaultOf(error).kind !== "too_large") throw error;
-    // Two records were too large together, so a single record is followed by another one.
+    // Two records were too large together, so the page has one record and another page follows.
     return { records: await read(1), size: 1, hasMore: true };
   }
 }

@@ -42,7 +42,7 @@ export async function listByPage(
   return readPage(part, {
     read,
     async readCounted(take, countAt) {
-      // When lists wait together, one of them counts for all with the same question.
+      // When lists wait together, one of them counts for all that need the same count.
       if (database.lists.isBusy(holder)) return { records: await read(take) };
       const found = await readCountedPage(sql, view.statement, { reading: readingOf(take), countAt });
       return { records: await jsonOf(compiled, found.rows), total: found.total };

@@ -40,10 +40,12 @@ export function createLookup({
 
   /** Questions of the current turn of the event loop. One statement answers those of one body. */
   let waiting: Waiting[] = [];
-  /** Questions that any body may ask. */
+  /** Questions that bodies share. */
   let shared = new Map<string, Promise<boolean>>();
 
-  /** Runs one statement at a time: 1,000 questions of a body would take every connection. */
+  /**
+   * Runs one statement at a time: otherwise 1,000 questions of a body would take every connection.
+   */
   async function answer(): Promise<void> {
     const questions = waiting;
     waiting = [];
@@ -116,7 +118,7 @@ export function findTarget(definitions: Definitions, target: string): Definition
   const known = definitions.get(target);
   if (known !== undefined) return known;
   const table = shortTable(target);
-  // Uses the last of several, as a map would.
+  // Uses the last of several, like a map.
   return [...definitions.values()].findLast((definition) => definition.table === table);
 }
 

@@ -73,8 +73,8 @@ export async function permittedVersion(
 }
 
 /**
- * Does so before a delete, only for a condition or for a key that its column may refuse. Such a key
- * would end the transaction of a batch. Every other successful delete is one statement.
+ * Does the same before a delete, but only for a condition or for a key that its column may refuse.
+ * Such a key would end the transaction of a batch. Every other successful delete is one statement.
  */
 export async function versionToDelete(
   definition: Definition,

@@ -41,7 +41,7 @@ export function baseQueryOf(definition: Definition): BaseQuery {
   return baseQuery === undefined ? definition.baseQuery : queryAnswer(definition, "baseQuery", baseQuery);
 }
 
-/** Says which export it was that forgot its `return`. */
+/** Names the export whose `return` is missing. */
 function queryAnswer(
   definition: Definition,
   name: "baseQuery" | "applySearch",
@@ -64,7 +64,7 @@ function searchedQuery(definition: Definition, base: BaseQuery, search: string):
   const { applySearch } = definition.code;
   if (applySearch !== undefined) {
     const found = queryAnswer(definition, "applySearch", () => applySearch(copyOf(base), search));
-    // The same object, by which the plan of the read is known.
+    // Uses the same object, which identifies the plan of the read.
     const { include } = base;
     return include !== undefined && isDeepStrictEqual(found.include, include) ? { ...found, include } : found;
   }

@@ -237,7 +237,7 @@ async function removeTogether(
 }
 
 /**
- * Returns the rules, compiled at the first call. A failure is tried again, and costs a request, not
+ * Returns the rules, compiled at the first call. A failure is tried again, and fails a request, not
  * the start.
  */
 function lazyRules(

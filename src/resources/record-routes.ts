@@ -26,7 +26,7 @@ import {
 } from "./record-operations.ts";
 
 /**
- * Turns of batches, which keep the batches of one user, and those of all users, from holding the
+ * Turns of batches. They keep the batches of one user, and the batches of all users, from using all
  * connections.
  */
 export interface BatchTurns {
@@ -73,8 +73,8 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
   const refuse = (error: unknown): never => refuseWrite(definition, error);
 
   /**
-   * Returns the request for an operation. A small body adds too little to need a transaction. If
-   * such a request, or another program, makes a record too large, the relay refuses it.
+   * Returns the request for an operation. A small body adds too little to need a transaction. When
+   * such a request, or another program, makes a record too large, the relay refuses its event.
    */
   function requestOf({ request, state: { caller } }: ApiContext, transaction?: Transaction): WriteRequest {
     const isLarge = definition.triggers.length > 0 && (request.length ?? Infinity) > largeBodyBytes;
@@ -130,7 +130,7 @@ export function createRecordHandlers(options: RecordRoutesOptions): RecordHandle
     async batch(ctx) {
       await answerBatch(ctx, records, options, (transaction) => ({
         ...requestOf(ctx, transaction),
-        // A batch is in a transaction in any case.
+        // A batch always runs in a transaction.
         isLarge: true,
       }));
       onChange();
@@ -185,7 +185,7 @@ async function inBatchTurn(
   try {
     if (!(await all.takeWithin("", deadline - performance.now()))) throw overloadedError(5);
     try {
-      // A client that has left would not learn of the write.
+      // A client that has left would not get the result of the write.
       if (ctx.res.destroyed) return;
       await checkSender(ctx);
       await act();

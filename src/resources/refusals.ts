@@ -50,7 +50,7 @@ export function refuseDelete(error: unknown): false {
 /**
  * Throws the error of a failed list: a 422 when a filter has a value that its column cannot hold.
  * Such a column takes less than its field, as a `real` or an enum of PostgreSQL does. The server
- * does not tell the column.
+ * does not name the column.
  *
  * @param asked Names of the request's parameters.
  */
@@ -99,7 +99,7 @@ export function refuseWrite(
       throw refusedFields(definition, columnsIn(fault), (name) => `The selected ${name} is invalid.`, error);
     case "not_null":
       throw refusedFields(definition, columnsIn(fault), missingIn(definition, operation), error);
-    // The server does not tell the column.
+    // The server does not name the column.
     case "check":
       throw refused(
         fault.constraint === undefined

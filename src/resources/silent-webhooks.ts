@@ -15,7 +15,7 @@ interface Silence {
 
 const noEventHas = "access.read asks for a claim of a JWT, which no event has";
 
-/** Returns the reason; undefined when other users may get webhooks, too. */
+/** Returns the reason; undefined when other users may get webhooks too. */
 export function silenceOf(definition: Definition, definitions: Definitions): Silence | undefined {
   const { access, ownerColumn, name } = definition;
   const { read } = access;

@@ -12,7 +12,7 @@ interface Resource {
   /** Number of turns taken, in all and of each user. */
   taken: number;
   readonly ofUsers: Map<number, number>;
-  /** In the order in which they came. */
+  /** In the order of their arrival. */
   readonly waiting: Set<{ readonly userId: number; readonly begin: () => void }>;
 }
 
@@ -23,7 +23,8 @@ const newResource = (): Resource => ({ taken: 0, ofUsers: new Map(), waiting: ne
  * user has more than that over all resources.
  *
  * A user alone may fill a resource with writes that wait for its own batch. So there is one further
- * turn, for a user who has none there. Otherwise its read took as long as the batch: up to 30 s.
+ * turn, for a user without a turn there. Without it, that user's read took as long as the batch: up
+ * to 30 s.
  *
  * @param places Turns of a resource, and of a user.
  */

@@ -44,8 +44,8 @@ export function areCheckedTogether(
   );
 }
 
-// Triggers and rules of others may change what is judged: a balance that has to stay above 0, or an
-// article that is sold out. The records of a table are also those of its parent.
+// Triggers and rules of the table may change the judged data: a balance that must stay above 0, or
+// an article that is sold out. The records of a table are also those of its parent.
 const effectsText = `
   WITH own AS (SELECT $1::regclass AS id UNION SELECT relid FROM pg_partition_tree($1::regclass))
   SELECT 1 WHERE EXISTS (
@@ -57,7 +57,7 @@ const effectsText = `
 
 /**
  * Returns whether the rules of access and of values of new records may be decided for all of them
- * together. The decision on none may depend on the others, as it may by a trigger.
+ * together. No decision may depend on the other records, as it may because of a trigger.
  *
  * @param rules Rules that `areCheckedTogether` allows.
  * @param creatable Condition of each new record.

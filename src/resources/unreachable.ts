@@ -4,8 +4,8 @@ import { createRulesOf, updateRulesOf } from "./rules.ts";
 
 /**
  * Returns a sentence about each field that no rule of create or update reaches. Only validated
- * fields are written, so no request can ever set it. Returns one, too, about each that a create
- * needs and its own rules do not reach. Leaves out fields that the database or the service fills
+ * fields are written, so no request can ever set it. Also returns one about each field that a
+ * create needs and its rules do not reach. Leaves out fields that the database or the service fills
  * in, and resources without writes.
  */
 export function unreachableFields(definition: Definition): readonly string[] {
@@ -28,7 +28,7 @@ export function unreachableFields(definition: Definition): readonly string[] {
 
 /**
  * Returns the names of the fields that a request for one of the operations can set. Undefined: no
- * such request writes, or a code module does not tell the fields.
+ * such request writes, or the fields of a code module are unknown.
  */
 export function reachedFields(
   definition: Definition,
@@ -42,7 +42,7 @@ export function reachedFields(
     const keys = readers.flatMap((read) => Object.keys(read(definition)));
     return new Set(keys.map((key) => key.split(".")[0] ?? key));
   } catch {
-    // A fault of the code module costs a request, not the start.
+    // A fault of the code module fails a request, not the start.
     return undefined;
   }
 }
@@ -50,7 +50,7 @@ export function reachedFields(
 const supported = { create: "supportsCreate", update: "supportsUpdate" } as const;
 const rulesOf = { create: createRulesOf, update: updateRulesOf };
 
-/** A list without a value is empty. A table of others may have defaults that no file tells. */
+/** A list without a value is empty. An existing table may have defaults that no file shows. */
 function isNeeded({ isOptional, isList, default: given }: Field, { isManaged }: Definition): boolean {
   return isManaged && !isOptional && !isList && given === undefined;
 }
