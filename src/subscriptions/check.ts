@@ -31,7 +31,7 @@ export interface SubscriptionRules {
   readonly refusalOfResource: (resource: string) => string | undefined;
 }
 
-/** The outcome of a check: what to store, or the errors by field. */
+/** The outcome of a check: the values to store, or the errors by field. */
 export type Checked<T> =
   | { readonly kind: "valid"; readonly value: T }
   | { readonly kind: "invalid"; readonly errors: FieldErrors };
@@ -251,8 +251,8 @@ function filterErrors(
 }
 
 /**
- * Writes out a small number like jsonb: `1e-300` has 302 characters there. Leaves out two of them,
- * for the quotes of a text.
+ * Writes out a small number like jsonb, where `1e-300` has 302 characters. Omits two of them, for
+ * the quotes of a text.
  */
 function asStored(_key: string, value: unknown): unknown {
   const isSmall = typeof value === "number" && Math.abs(value) < 1e-6;
@@ -263,7 +263,7 @@ function placeOf(name: string): number {
   return fields.findIndex((field) => field === name.split(".")[0]);
 }
 
-/** Returns the fault of a secret. For the rules, a blank one is none. */
+/** Returns the fault of a secret. A blank secret counts as none for the rules. */
 function secretFault(secret: string): string | undefined {
   const blanks = { min: shortestSecret };
   if (secret.trim() === "") return messageFor({ rule: "min", field: "secret", sizeKind: "string", blanks });

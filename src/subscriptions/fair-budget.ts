@@ -21,7 +21,7 @@ const payEveryMs = 50;
 /**
  * Creates a budget. The amounts that holders spend are their debts. All debts together are paid off
  * at `perSecond`, in equal parts. A holder with a small debt leaves the rest of its part to the
- * others. A single holder therefore has all of it.
+ * others. A single holder therefore gets the whole rate.
  */
 export function createFairBudget({ perSecond, burst, now }: FairBudgetOptions): FairBudget {
   /** Debts by holder; a holder without debt has no entry. */

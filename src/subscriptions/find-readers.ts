@@ -33,8 +33,8 @@ const mostJudgedFirst = 20;
 const mostPairs = 20_000;
 
 /**
- * SQL condition of what was switched off a short time ago. It counts as on, because it may be on
- * again when the subscriptions are read: the event would be lost.
+ * SQL condition of a subscription or user that was switched off recently. It counts as on, because
+ * it may be on again when the subscriptions are read. Otherwise, its events would be lost.
  */
 const offOfLate = "disabled_at > now() - interval '1 hour'";
 
@@ -42,9 +42,9 @@ const offOfLate = "disabled_at > now() - interval '1 hour'";
  * Finds the users who read events, and have a subscription that is active or was within the last
  * hour. The rule `access.read` is applied to the snapshot, with the related rows as they are now.
  *
- * One statement goes from the snapshots to the users that they lead to, and reads only these: the
- * number of subscriptions does not matter. Alternatives that must judge each user take one more
- * statement for every 20,000 pairs.
+ * One statement goes from the snapshots to the users that they lead to, and reads only these users.
+ * Its cost does not depend on the number of subscriptions. Alternatives that must judge each user
+ * take one more statement for every 20,000 pairs.
  */
 export async function findReaders(
   query: ReaderQuery,
@@ -154,7 +154,7 @@ function userText(condition: string, resource: string): string {
   ) AS wanted`;
 }
 
-/** Selects the users of subscriptions that were switched off a short time ago. */
+/** Selects the users of subscriptions that were switched off recently. */
 function offText(resource: string): string {
   return `SELECT user_id FROM svc.subscriptions WHERE NOT is_active AND ${offOfLate} AND resource IN (${resource}, '*')`;
 }

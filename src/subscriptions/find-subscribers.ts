@@ -32,7 +32,7 @@ const findText = (users?: string): string => `
   UNION ALL
   SELECT ${columns}, false FROM (${offText("$6", "$7", users)}) AS off`;
 const findAllText = findText();
-/** Selects the users of the groups that are asked for, none of which is everybody. */
+/** Selects the users of the requested groups, none of which is everybody. */
 const askedUsersText = `
   SELECT unnest($4::int[]) UNION ALL SELECT id FROM svc.users WHERE is_admin AND 'flag' = ANY($3::text[])
   UNION ALL SELECT id FROM svc.users WHERE lower(email) = ANY($5::text[])`;
@@ -147,8 +147,8 @@ async function selectorsOf(
 
 /**
  * Returns the ids of the subscriptions that are off, to resources with a filter. They are read
- * before the readers of the events are looked up. A subscription that was off for long and is
- * switched on in between would get nothing: it is not among the readers, and not off in the end.
+ * before the readers of the events are looked up. Otherwise, a subscription that was off for long
+ * and is switched on in between would get nothing: it is neither among the readers nor off.
  */
 async function offBefore(
   { sql, eligibility, holdForMs }: SubscriberFinderOptions,

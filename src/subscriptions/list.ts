@@ -56,8 +56,8 @@ export function subscriptionList(
 }
 
 /**
- * Returns the rows from a position on. A position is an id and its index: when the subscription is
- * gone, the next one has moved up to the index.
+ * Returns the rows from a position on. A position is an id and its index. When the subscription is
+ * gone, the next one has its index.
  */
 function from(
   found: readonly OwnSubscription[],

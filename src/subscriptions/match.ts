@@ -66,7 +66,7 @@ export function matchEvents<C extends Candidate>({
   return answers;
 }
 
-/** Joins two lists of candidates by id. The first one is sorted. */
+/** Merges two lists of candidates by id. The first one is sorted. */
 function mergeById<C extends Candidate>(some: readonly C[], others: readonly C[]): readonly C[] {
   if (others.length === 0) return some;
   return [...some, ...others].toSorted((one, other) => one.subscriptionId - other.subscriptionId);

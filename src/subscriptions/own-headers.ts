@@ -8,7 +8,7 @@ import type { OwnHeaders } from "./signing.ts";
 export type GivenHeaders = ReadonlyMap<string, { readonly value: string } | "keep">;
 
 /**
- * Text shown in place of every value. Even the length or the end would reveal too much of a short
+ * Text shown instead of every value. Even the length or the end would reveal too much of a short
  * value.
  */
 export const maskedHeader = "****";
@@ -80,7 +80,7 @@ function nameFault(name: string, seen: ReadonlySet<string>): string | undefined 
   if (!nameForm.test(name)) return "The name of a header has letters, digits and -.";
   const lower = name.toLowerCase();
   if (seen.has(lower)) return `The header ${name} is there twice: names are the same in any case.`;
-  // CGI, WSGI and PHP read `_` and `-` as one: a receiver would take the user's value for the
+  // CGI, WSGI and PHP treat `_` and `-` alike: a receiver would mistake the user's value for the
   // service's.
   const spelled = lower.replaceAll("_", "-");
   const [, reason] = reserved.find(([names]) => names.test(spelled)) ?? [];

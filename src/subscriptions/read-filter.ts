@@ -22,8 +22,8 @@ interface ReadFilterOptions {
 }
 
 /**
- * Time for which a rule is not applied after a fault of its tables. It took too long, such as with
- * a lock on its table, or could not read a table. Each try delays the deliveries of other
+ * Time for which a rule is not applied after a fault of its tables. The rule took too long, such as
+ * with a lock on its table, or could not read a table. Each try delays the deliveries of other
  * resources.
  */
 const restMs = 10_000;
@@ -91,8 +91,8 @@ function isOfTables(error: unknown): boolean {
 const unfitKinds: readonly DatabaseFault["kind"][] = ["bad_value", "not_null", "check"];
 
 /**
- * Asks for all events together. Halves them when a snapshot does not fit the table: the type of a
- * column has changed, or a domain refuses a value. Only admins read the events that do not fit.
+ * Judges all events together. Halves them when a snapshot does not fit the table: a column has
+ * another type, or a domain refuses a value. Only admins read the events that do not fit.
  */
 async function withoutUnfit<T>(
   { log }: Pick<ReadFilterOptions, "log">,

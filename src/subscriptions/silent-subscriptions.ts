@@ -18,8 +18,8 @@ const countText = `
   ) AS silent`;
 
 /**
- * Finds subscriptions that can never fire, because a mapping file or a user has changed since they
- * were made. Leaves out resources whose admins a code module names.
+ * Finds subscriptions that can never fire, because a mapping file or a user has changed since.
+ * Leaves out resources whose admins a code module names.
  */
 export async function findSilentSubscriptions(
   sql: Sql,

@@ -34,11 +34,11 @@ export interface SlicesOptions {
 }
 
 /**
- * Cuts long work into slices, so that the process gets to other work between them. With rests,
- * other work has half of the time: all sliced works take turns, one slice at a time.
+ * Cuts long work into slices, so that the process can do other work between them. With rests, other
+ * work has half of the time, because only one slice runs at a time.
  *
  * @returns A function that the work calls before each part. The work waits for the returned
- *   promise; undefined means that it goes on at once.
+ *   promise; undefined means that it continues at once.
  */
 export function createSlices({
   rests,

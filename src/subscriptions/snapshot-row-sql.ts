@@ -9,8 +9,8 @@ export type SnapshotColumn = "snapshot" | "previous";
  * Returns the SQL that turns the snapshot of the event `e` into a row `t` of the resource's table.
  * A condition can then apply to deleted records too. The row has the columns that the conditions
  * use. Columns without a value come from a row of nulls. Without it, PostgreSQL would refuse
- * columns whose domain is NOT NULL. The regclass makes a kept plan depend on the table. Otherwise
- * it would read NULL for a column that has another name since, and no user could read the events.
+ * columns whose domain is NOT NULL. The regclass makes a cached plan depend on the table. Otherwise
+ * the plan would read NULL for a renamed column, and no user could read the events.
  *
  * @param which Column to read; the old row of an update is in `previous`.
  */
