@@ -1,8 +1,8 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 
 /**
- * Creates the gauges. The configuration of the start counts as in use, because there is no process
- * without it.
+ * Creates the gauges. The configuration of the start counts as in use, because no process runs
+ * without one.
  */
 export function createConfigurationMetrics(registry: Registry) {
   const registers = [registry];
