@@ -48,7 +48,7 @@ export function createAuthenticate({
     const { clientAddress = "" } = ctx.state;
     const waitSeconds = failures.waitSeconds(clientAddress);
     if (waitSeconds !== undefined && known?.wasFound() !== true) {
-      // Gives up the place, because a thousand refusals a second would take the places of all other
+      // Releases the place, because a thousand refusals a second would take the places of all other
       // requests.
       ctx.state.holdPlace?.(false);
       await sleep(refusalDelayMs);
@@ -66,12 +66,12 @@ export function createAuthenticate({
       Object.assign(ctx.state, { caller, tokenId, grant, identifiedAt: performance.now() });
     };
     await identify(() => failures.note(clientAddress));
-    // A token that ends while requests wait is no guess, and counts against no address.
+    // A token that ends while requests wait is not a guess, and counts against no address.
     ctx.state.identifyAgain = async () => {
       const before = ctx.state.caller;
       await identify();
       const { isAdmin, email } = ctx.state.caller;
-      // Decisions before the body arrived assumed the rights of an admin, or of an address.
+      // Decisions before the body arrived relied on the admin flag, or on the address.
       if ((before.isAdmin && !isAdmin) || before.email !== email) throw unauthorizedError("user.forbidden");
     };
     await next();
@@ -79,8 +79,8 @@ export function createAuthenticate({
 }
 
 /**
- * Creates a function that returns the current caller of a request; undefined when its token is no
- * longer valid. It is for answers that take minutes.
+ * Creates a function that returns the current caller of a request, for answers that take minutes.
+ * Undefined when its token is no longer valid.
  */
 export function createRecheck(
   tokens: Identifier,

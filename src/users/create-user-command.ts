@@ -79,8 +79,8 @@ async function createUser(opened: OpenedUsers, terminal: Terminal, given: Given)
 }
 
 /**
- * Creates both the user and its token, or neither: a repeat would be refused because the user
- * exists.
+ * Creates both the user and its token, or neither. Otherwise a retry would be refused because the
+ * user exists.
  */
 async function makeUser(
   { transact, users, tokens, issuer }: OpenedUsers,

@@ -32,11 +32,12 @@ const firstRetryMs = 2_000;
 /** Limit of the age of a set: while the issuer answers, a withdrawn key is not used for longer. */
 const maxAgeMs = 600_000;
 /**
- * Time after which an unused set is fetched again before its next use. After a night without JWTs,
- * a withdrawn key would otherwise pass once more. Under load, the set is fetched in the background.
+ * Time after which an unused set is fetched again before its next use. Otherwise, a withdrawn key
+ * would be accepted once more after a night without JWTs. Under load, the set is fetched in the
+ * background.
  */
 const quietMs = maxAgeMs + renewalMs;
-/** Limits the requests that wait for one fetch: more would hold up those with known keys. */
+/** Limits the requests that wait for one fetch: more would delay requests with known keys. */
 const maxWaiting = 100;
 const maxKeys = 100;
 
@@ -139,7 +140,7 @@ async function discover(issuer: string, fetchJson: FetchJson): Promise<string> {
 
 /**
  * Returns the usable keys of a document. Leaves out private and symmetric keys, which do not belong
- * into a set. An empty list is valid: the issuer has withdrawn all its keys.
+ * in a set. An empty list is valid: the issuer has withdrawn all its keys.
  */
 function keySetOf(document: unknown): KeySet {
   const { keys } = (document ?? {}) as { readonly keys?: unknown };

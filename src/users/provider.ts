@@ -25,7 +25,7 @@ export interface TokenInfo {
 
 /** A new token. */
 export interface IssuedToken extends TokenInfo {
-  /** The token itself, which is shown only this once. */
+  /** The token itself, which is shown only once. */
   readonly token: string;
 }
 
@@ -155,8 +155,8 @@ async function findToken(sql: Sql, id: number): Promise<TokenInfo | undefined> {
 }
 
 /**
- * Serialises the transactions that create or revoke tokens of a user. No token is then created with
- * a token whose revocation has just missed it.
+ * Serialises the transactions that create or revoke tokens of a user. Otherwise a revocation could
+ * miss a token that is being created.
  */
 async function lockTokensOf(sql: Sql, userId: number): Promise<void> {
   const rows = await sql("SELECT id FROM svc.users WHERE id = $1::int FOR NO KEY UPDATE", [userId]);

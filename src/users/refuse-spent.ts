@@ -20,7 +20,7 @@ const findText = `
  *
  * @param sql The transaction of the change, which holds the lock of users or of this user.
  * @param isForAdmins Whether the user must be an admin. A JWT is not checked: its claim may make
- *   the admin, and is not stored.
+ *   the user an admin, and is not stored.
  * @throws AppError `user.disabled`, `token.revoked` or `user.forbidden`.
  */
 export async function refuseSpent(

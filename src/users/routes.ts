@@ -63,7 +63,7 @@ export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): v
   router.delete("/tokens/:id", async (ctx) => {
     const id = idOf(ctx.params["id"]);
     const token = await findToken(tokens, ctx.state.caller.id, id);
-    // A token that may read one resource must not end the tokens that its user works with.
+    // A token that may read one resource must not end its user's other tokens.
     requireScopes(ctx, token.scopes);
     await tokens.revoke(token.id, actorOf(ctx));
     ctx.status = 204;
@@ -83,7 +83,8 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
     if (body["subject"] !== undefined) requireScope(ctx, subjectScope);
     await options.answerPost(ctx, {
       async act(transaction) {
-        // Checked here, because the kept answer must come first: a reload may have ended subjects.
+        // Checked here, because the kept answer must come first: a reload may have turned subjects
+        // off.
         const given = await readUserBody(body, { isNew: true, hasSubjects: issuer !== undefined });
         const { name = "", email = "", isAdmin = false } = given;
         const user = { name, email, isAdmin, ...jwtOf(given, issuer) };

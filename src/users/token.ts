@@ -29,8 +29,8 @@ export function isToken(text: string): boolean {
 }
 
 /**
- * Returns the SHA-256 of the whole token, the only stored form. A token is random, so neither salt
- * nor stretching adds anything.
+ * Returns the SHA-256 of the whole token, the only stored form. A random token needs neither salt
+ * nor stretching.
  */
 export function hashToken(token: string): Buffer {
   return hash("sha256", token, "buffer");
