@@ -70,6 +70,6 @@ const cleanScalar = (value: unknown): unknown => (typeof value === "string" ? va
 /** Adds an item to a copy. A spread, or `fromEntries`, takes 70 ms for 80,000 keys at once. */
 function put(copy: Container, key: number | string, value: unknown): void {
   if (key !== "__proto__") (copy as Record<number | string, unknown>)[key] = value;
-  // An ordinary key here: to set it would change the prototype.
+  // `__proto__` is an ordinary key here. Setting it would change the prototype.
   else Object.defineProperty(copy, key, { value, enumerable: true, configurable: true, writable: true });
 }

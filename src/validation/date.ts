@@ -3,7 +3,7 @@ import { toPath } from "./body-paths.ts";
 import { onText, type FieldRules, type MakeCheck } from "./check.ts";
 import { textOf } from "./values.ts";
 
-/** Returns undefined for what is no date. */
+/** Returns undefined for a value that is no date. */
 export type ReadDate = (value: unknown) => Date | undefined;
 
 /** Returns a reader for the formats of `date_format`. A number counts as its digits. */
@@ -29,7 +29,7 @@ function readerOf({ dateFormats }: FieldRules): ReadDate {
 /**
  * Creates `after:2026-01-01`, `after:today` or `after:starts_at`. An unreadable date on either side
  * breaks the rule. Every date is after a field that is absent or null, and no date before it. With
- * `date_format` such a field breaks no rule: Laravel has it so.
+ * `date_format` such a field breaks no rule, as in Laravel.
  */
 function ordered(holds: (order: number) => boolean): MakeCheck {
   return ([bound = ""], field) => {

@@ -26,7 +26,9 @@ function sizeOfOther(subject: Subject, other: unknown, kind: SizeKind): number |
 const compare = (a: number | string, b: number | string): number =>
   typeof a === "number" && typeof b === "number" ? a - b : toDecimal(a).cmp(toDecimal(b));
 
-/** Returns the number of a text where both compare alike. Numbers need no Decimal at each check. */
+/**
+ * Returns the number of a text when both compare alike, so that no Decimal is needed at each check.
+ */
 const asNumber = (text: string): number | string => (String(Number(text)) === text ? Number(text) : text);
 
 /** Creates `min:3` and similar rules; the names are the placeholders of the message. */

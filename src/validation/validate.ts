@@ -64,7 +64,7 @@ export function compileRules(specs: RuleSpecs): CompiledRules {
   return { fields, keys: keysOf(fields) };
 }
 
-/** What the check of one place in the body has left: messages, or look-ups. */
+/** The result of a check of one place in the body: messages, or look-ups. */
 interface Finding {
   readonly name: string;
   readonly messages: string[];
