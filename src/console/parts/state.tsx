@@ -65,7 +65,7 @@ export function ErrorNote({
       </div>
       {wrong.length > 0 ? (
         <Button icon="up" onPress={() => url.clear(wrong)}>
-          {/* The cursor in a link may be of another user. */}
+          {/* The cursor in a link may belong to another user. */}
           {wrong.every((name) => name === "cursor") ? "To the first page" : "Show the list without that"}
         </Button>
       ) : (

@@ -21,7 +21,7 @@ export function ResourcesPage(): JSX.Element {
       <Route path="/resources/:name">
         <WithShape>{(shape) => <ResourceTable key={shape.name} shape={shape} />}</WithShape>
       </Route>
-      {/* One step more than a record, whose key may be any text: `new`, too. */}
+      {/* One segment more than a record, whose key may also be `new`. */}
       <Route path="/resources/:name/-/new">
         <WithShape>{(shape) => <NewRecordPage key={shape.name} shape={shape} />}</WithShape>
       </Route>
