@@ -1,10 +1,10 @@
 /**
- * `npm run attack`: some four minutes on two cores, on servers of its own, which it starts and
- * removes. One hostile user attacks `svc api` in the memory of a container, while another user
- * works; the table shows the other user's latency and failures. Loopback only.
+ * `npm run attack`: about four minutes on two cores, on private servers, which it starts and
+ * removes. One hostile user attacks `svc api`, which has the memory of a container, while another
+ * user works. The table shows the other user's latency and failures. Loopback only.
  *
- * ATTACK_SECONDS=2 shortens each attack; ATTACK_ONLY=search,batches runs those with one of these in
- * their name.
+ * ATTACK_SECONDS=2 shortens each attack. ATTACK_ONLY=search,batches runs the attacks with one of
+ * these words in their name.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { setPriority } from "node:os";
@@ -41,9 +41,10 @@ function rowOf({ name, cost, before, during, after, peakBytes, death, lost, reco
 }
 
 /**
- * An attacker has a machine of its own: here it takes what the others leave. Linux shares the
- * processors between sessions first. Each server here has a session of its own, so the priority of
- * this process alone would change nothing. At the end, the session of a terminal gets its own back.
+ * Gives this session the lowest priority, because a real attacker has a separate machine. Linux
+ * divides the processors among sessions first. Each server here has its own session, so the
+ * priority of this process alone would change nothing. At the end, the session of a terminal gets
+ * its priority back.
  */
 function leaveProcessorsToOthers(atEnd: AtEnd): void {
   setPriority(19);

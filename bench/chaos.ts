@@ -1,11 +1,12 @@
 /**
- * `npm run chaos -- --seconds 120 --seed 1 --rate 60`: the whole service on servers of its own,
- * under load and a schedule of faults that the seed decides, and then a ledger: exit 1 when
- * something was lost or invented, or did not drain. The ledger goes to stdout (`--json` for
+ * `npm run chaos -- --seconds 120 --seed 1 --rate 60`: runs the whole service on private servers,
+ * under load and a schedule of faults from the seed. Then it makes a ledger, and exits with 1 when
+ * a change was lost or invented, or deliveries remained. The ledger goes to stdout (`--json` for
  * programs), progress to stderr. Loopback only.
  *
- * `--one-by-one` lets each fault wait until the system has recovered from the one before, for the
- * times to recover; `--drain-seconds 180` is how long the rest may take to arrive.
+ * With `--one-by-one`, each fault waits until the system has recovered from the previous one, which
+ * gives exact recovery times. `--drain-seconds 180` limits the time until the remaining deliveries
+ * arrive.
  */
 import { parseArgs } from "node:util";
 import { chaosReportOf } from "./chaos/report.ts";

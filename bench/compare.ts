@@ -5,33 +5,33 @@ import type { Peer } from "./peer.ts";
 
 export type Generator = Peer<LoadJob, LoadResult>;
 
-/** One of two servers that are sent the same requests. */
+/** One of two servers that get the same requests. */
 export interface Side {
   readonly name: string;
   readonly port: number;
   readonly pid: number;
   /**
-   * Resolves when what the requests set off is done: its CPU time counts, and the next block starts
-   * without it.
+   * Resolves when all work that the requests caused is done: its CPU time counts, and the next
+   * block starts without it.
    */
   readonly settle?: () => Promise<void>;
-  /** CPU time used so far by other processes that the requests set to work, in µs. */
+  /** CPU time in µs so far of other processes that work for the requests. */
   readonly others?: Readonly<Record<string, () => number | undefined>>;
 }
 
-/** A request that both sides are sent, or one for each. */
+/** A request for both sides, or one for each. */
 export type Requests = RequestSpec | readonly [RequestSpec, RequestSpec];
 
 export interface Block {
   readonly requestsPerSecond: number;
   readonly p99Ms: number;
-  /** Of the server's process, per request; undefined where it cannot be measured. */
+  /** CPU of the server's process, per request; undefined when it cannot be measured. */
   readonly cpuMicros: number | undefined;
-  /** Of PostgreSQL. */
+  /** CPU of PostgreSQL. */
   readonly postgresMicros: number | undefined;
-  /** Of the side's other processes. */
+  /** CPU of the side's other processes. */
   readonly otherMicros: Readonly<Record<string, number | undefined>>;
-  /** How long what the requests set off went on after the last answer. */
+  /** Duration of the remaining work after the last answer. */
   readonly settleMs: number;
 }
 
@@ -45,15 +45,15 @@ export interface Comparison {
   readonly name: string;
   readonly sides: readonly [string, string];
   readonly blocks: readonly (readonly [Block, Block])[];
-  /** The first side by the second, pair by pair. */
+  /** First side divided by the second, pair by pair. */
   readonly throughput: Ratio;
   readonly cpu: Ratio | undefined;
 }
 
 /**
- * Sends blocks of the same request to two servers in turn, the order within each pair by chance. A
- * shared machine's speed drifts: only the ratio within a pair says something, and the median of the
- * ratios is the result.
+ * Sends blocks of the same request to two servers in turn, in random order within each pair. The
+ * speed of a shared machine drifts, so only the ratio within a pair is meaningful. The result is
+ * the median of the ratios.
  */
 export async function compare({
   name,
@@ -75,7 +75,7 @@ export async function compare({
   readonly pairs: number;
   readonly blockMs: number;
   /**
-   * Blocks of each side that do not count. A process that has just started is slow for some
+   * Blocks of each side that do not count, because a process that has just started is slow for some
    * seconds.
    */
   readonly warmUps?: number;

@@ -1,11 +1,11 @@
 import { readFileSync } from "node:fs";
 
-/** USER_HZ: what Linux counts in for programs, on every platform it runs on. */
+/** USER_HZ: Linux's unit of CPU time for programs, the same on every platform. */
 const ticksPerSecond = 100;
 
 /**
- * CPU time that a process has used so far, all threads, user and system, in µs. Undefined where
- * there is no /proc.
+ * Returns the CPU time that a process has used so far, all threads, user and system, in µs.
+ * Undefined without /proc.
  */
 export function processCpuMicros(pid: number): number | undefined {
   const fields = statFields(pid);
@@ -13,7 +13,7 @@ export function processCpuMicros(pid: number): number | undefined {
 }
 
 /**
- * The same for a process with its children, those that have ended included: PostgreSQL has one per
+ * Returns the same for a process with its children, including ended ones: PostgreSQL has one per
  * connection.
  */
 export function familyCpuMicros(pid: number): number | undefined {
@@ -26,10 +26,10 @@ export function familyCpuMicros(pid: number): number | undefined {
   return living.reduce((sum, micros) => sum + micros, microsOf(own));
 }
 
-/** utime, stime, cutime and cstime. */
+/** Returns utime, stime, cutime and cstime. */
 function statFields(pid: number): readonly number[] | undefined {
   const text = readText(`/proc/${pid}/stat`);
-  // The second field, the name in parentheses, may hold spaces.
+  // The second field, the name in parentheses, may contain spaces.
   return text
     ?.slice(text.lastIndexOf(")") + 2)
     .split(" ")
@@ -41,7 +41,7 @@ function microsOf(ticks: readonly number[]): number {
   return ticks.reduce((sum, count) => sum + count, 0) * (1_000_000 / ticksPerSecond);
 }
 
-/** Memory of a process that is in RAM, in MB. Undefined where there is no /proc. */
+/** Returns the resident memory of a process in MB. Undefined without /proc. */
 export function processMemoryMb(pid: number): number | undefined {
   const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readText(`/proc/${pid}/status`) ?? "")?.[1];
   return kilobytes === undefined ? undefined : Number(kilobytes) / 1024;
@@ -51,7 +51,7 @@ function readText(path: string): string | undefined {
   try {
     return readFileSync(path, "utf8");
   } catch {
-    // No Linux, or a process that is gone.
+    // The system is not Linux, or the process has ended.
     return undefined;
   }
 }

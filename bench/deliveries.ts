@@ -11,20 +11,20 @@ import { insertNotes } from "./surroundings.ts";
 
 export type Receiver = Peer<ReceiverQuestion, ReceiverReport>;
 
-/** CPU time used so far, in µs, by process; undefined where it cannot be measured. */
+/** CPU time so far in µs, by process; undefined when it cannot be measured. */
 export type Meters = Readonly<Record<string, () => number | undefined>>;
 
 export interface Capacity {
   readonly count: number;
   readonly duplicates: number;
-  /** From before the first row to the record of the last delivery. */
+  /** Deliveries a second, from before the first row to the record of the last delivery. */
   readonly perSecond: number;
   /** CPU per delivery. */
   readonly cpuMicros: Readonly<Record<string, number | undefined>>;
   readonly statements: StatementCount;
 }
 
-/** The same for changes that come through the API, as fast as 16 connections can make them. */
+/** The same for changes through the API, at the highest rate of 16 connections. */
 export interface FullWay extends Omit<Capacity, "statements"> {
   /** WAL of PostgreSQL per delivery, in bytes. */
   readonly walBytes: number;
@@ -32,15 +32,15 @@ export interface FullWay extends Omit<Capacity, "statements"> {
 
 export interface Steady {
   readonly ratePerSecond: number;
-  /** CPU of one change and its delivery; undefined for what was not measured. */
+  /** CPU of one change and its delivery; undefined for parts that were not measured. */
   readonly cpuMicros: Amounts;
-  /** Of one core; undefined for what was not measured. */
+  /** Share of one core; undefined for parts that were not measured. */
   readonly coresBusy: Readonly<Record<string, number | undefined>>;
   readonly count: number;
   readonly duplicates: number;
-  /** From the change to the arrival at the receiver. */
+  /** Time from the change to the arrival at the receiver. */
   readonly latencyMs: Spread;
-  /** Of the requests that made the changes; undefined when plain SQL did. */
+  /** Time of the requests that made the changes; undefined for plain SQL. */
   readonly requestMs: Spread | undefined;
 }
 
@@ -53,8 +53,8 @@ export interface DeliveryBench {
 const limitMs = 180_000;
 
 /**
- * Rows by SQL as fast as the database takes them, in batches of 500, until the last delivery is
- * recorded.
+ * Inserts rows by SQL at the highest rate of the database, in batches of 500, until the last
+ * delivery is recorded.
  */
 export async function measureCapacity({
   pool,
@@ -88,8 +88,8 @@ export async function measureCapacity({
 }
 
 /**
- * Creates through the API, as fast as the connections can make them, until the last delivery is
- * recorded.
+ * Creates records through the API at the highest rate of the connections, until the last delivery
+ * is recorded.
  */
 export async function measureFullWay({
   pool,
@@ -154,7 +154,7 @@ async function untilRecorded(pool: Pool, count: number): Promise<void> {
   await until(isRecorded, { what: "the last delivery to be recorded", timeoutMs: limitMs });
 }
 
-/** Changes at an even rate, through the API. */
+/** Makes changes at a constant rate, through the API. */
 export async function measureSteadyApi({
   receiver,
   generator,
@@ -191,8 +191,8 @@ export async function measureSteadyApi({
 }
 
 /**
- * The same by a writer that knows nothing of the service: the relay finds the events by looking for
- * them.
+ * Makes the same changes by SQL, without notice to the service: the relay finds the events by
+ * polling.
  */
 export async function measureSteadySql({
   pool,

@@ -24,11 +24,14 @@ export interface DeliveryResults {
   readonly steadyApi: Steady;
   readonly steadySql: Steady;
   readonly parts: LatencyParts;
-  /** Of the processes, in MB: just started, after all creates, and a while later. */
+  /** Memory of the processes in MB: after the start, after all creates, and a while later. */
   readonly memoryMb: Readonly<Record<"at rest" | "after the load" | "a minute later", Amounts>>;
 }
 
-/** `svc api` and `svc dispatcher`, one subscription, and a receiver that answers at once. */
+/**
+ * Measures `svc api` and `svc dispatcher`, with one subscription and a receiver that answers at
+ * once.
+ */
 export async function measureDeliveries(context: BenchContext): Promise<DeliveryResults> {
   const { surroundings, generator, scale, atEnd, progress } = context;
   const { token, userId, postgresPid, rabbitMqPid } = surroundings;
@@ -67,7 +70,7 @@ export async function measureDeliveries(context: BenchContext): Promise<Delivery
   const request = createRequest;
   progress("creates by 16 connections");
   const way = { ...bench, generator, request, port: api.port, token, meters };
-  // V8 has compiled what a create runs only after some thousands of them.
+  // V8 compiles the code of a create only after some thousands of them.
   await measureFullWay({ ...way, count: Math.round(5_000 * scale) });
   const fullWay = await measureFullWay({ ...way, count: Math.round(5_000 * scale) });
 

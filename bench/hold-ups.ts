@@ -1,11 +1,10 @@
 /**
- * `npm run holdups`: some ten minutes on two cores, on servers of its own, which it starts and
- * removes. One user, table, resource or receiver holds up the way from a commit to the receiver,
- * while another user's 20 changes a second are delivered; the table shows the other user's latency
- * and failures. Loopback only.
+ * `npm run holdups`: about ten minutes on two cores, on private servers, which it starts and
+ * removes. One user, table, resource or receiver delays deliveries, while another user's 20 changes
+ * a second are delivered. The table shows the other user's latency and failures. Loopback only.
  *
- * HOLDUPS_SECONDS=5 shortens each hold-up; HOLDUPS_ONLY=poison runs those with that word in their
- * name; HOLDUPS_SCALE=1 makes them larger, 0.1 a tenth of that.
+ * HOLDUPS_SECONDS=5 shortens each hold-up. HOLDUPS_ONLY=poison runs those with that word in their
+ * name. HOLDUPS_SCALE=1 is the full size, 0.1 a tenth of it.
  */
 import { quickSizes, sizesOf } from "./hold-ups/hold-up.ts";
 import { measure } from "./hold-ups/measure.ts";

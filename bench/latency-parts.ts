@@ -5,14 +5,14 @@ import { spreadOf, type Spread } from "./numbers.ts";
 import { startProgram } from "./program.ts";
 import type { BenchContext } from "./requests.ts";
 
-/** By part, in the order of the way. */
+/** Times by part, in the order of a delivery. */
 export type LatencyParts = Readonly<Record<string, Spread>>;
 
 interface Times {
   readonly traceId: string;
-  /** When the capture trigger ran. */
+  /** Time at which the capture trigger ran. */
   readonly capturedAtMs: number;
-  /** When the outcome of the attempt was recorded. */
+  /** Time at which the outcome of the attempt was recorded. */
   readonly recordedAtMs: number;
 }
 
@@ -24,8 +24,8 @@ const timesText = `
   WHERE event.id > $1 AND delivery.status = 'delivered'`;
 
 /**
- * Where the time of a delivery goes at 100 changes a second: by the service's own spans and by the
- * times in its tables, of programs with tracing on. Each part takes a little longer than without.
+ * Measures the parts of a delivery's time at 100 changes a second, from the service's spans and the
+ * times in its tables. Tracing is on, so each part takes a little longer.
  */
 export async function measureLatencyParts({
   context: { surroundings, generator, scale, atEnd },
@@ -51,7 +51,7 @@ export async function measureLatencyParts({
   await measureSteadyApi({ ...way, ratePerSecond: 100, durationMs: 3_000 });
   const { rows: last } = await pool.query<{ readonly id: string }>("SELECT max(id) AS id FROM svc.events");
   await measureSteadyApi({ ...way, ratePerSecond: 100, durationMs: 10_000 * scale });
-  // The rest of the spans is sent before the end.
+  // The remaining spans are sent before the process ends.
   await api.stop();
   await dispatcher.stop();
   const { rows } = await pool.query<Times>(timesText, [last[0]?.id ?? 0]);

@@ -1,7 +1,7 @@
 /**
- * The load generator, a process of its own. Closed loop for capacity; open loop, by a schedule that
- * does not wait for answers, for latency: a closed loop would send less whenever the server stalls,
- * and hide the stall.
+ * The load generator, in a separate process. It measures capacity in a closed loop. It measures
+ * latency in an open loop, by a schedule that does not wait for answers: a closed loop would send
+ * less whenever the server stalls, and hide the stall.
  */
 import { Agent, request } from "node:http";
 import { performance } from "node:perf_hooks";
@@ -15,7 +15,7 @@ export interface RequestSpec {
   readonly path: string;
   /** First and last id. */
   readonly ids?: readonly [number, number];
-  /** `{unique}` stands for a text that no other request of the run has. */
+  /** `{unique}` stands for a text that is different in each request of the run. */
   readonly body?: string;
   /** Any other answer fails the benchmark. */
   readonly status: number;
@@ -23,22 +23,22 @@ export interface RequestSpec {
 
 export interface LoadJob {
   readonly port: number;
-  /** Of servers that take turns with the first one. */
+  /** Ports of further servers, used in turn with the first one. */
   readonly otherPorts?: readonly number[];
   readonly token: string;
   readonly request: RequestSpec;
   readonly connections: number;
-  /** Ends when either is reached. */
+  /** The run ends when either limit is reached. */
   readonly durationMs?: number;
   readonly count?: number;
-  /** Given: open loop. */
+  /** When set, the loop is open. */
   readonly ratePerSecond?: number;
 }
 
 export interface LoadResult {
   readonly count: number;
   readonly elapsedMs: number;
-  /** From the moment that the schedule had for the request (open loop), or at which it was sent. */
+  /** Time since the scheduled time of the request (open loop), or since it was sent. */
   readonly latencyMs: Spread;
 }
 

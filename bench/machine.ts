@@ -4,7 +4,7 @@ import { cpus, tmpdir, totalmem } from "node:os";
 import { join } from "node:path";
 import { medianOf } from "./numbers.ts";
 
-/** What the results depend on in addition to the code. */
+/** Returns the facts beside the code that results depend on. */
 export function describeMachine(): Readonly<Record<string, string | number>> {
   return {
     cpu: cpus()[0]?.model ?? "unknown",
@@ -15,7 +15,7 @@ export function describeMachine(): Readonly<Record<string, string | number>> {
   };
 }
 
-/** Node, the commit and the packages that the work is done by. */
+/** Returns the versions of Node, the commit and the main packages. */
 export function describeVersions(): Readonly<Record<string, string>> {
   const { dependencies } = JSON.parse(readFileSync("package.json", "utf8")) as {
     readonly dependencies: Readonly<Record<string, string>>;
@@ -35,12 +35,14 @@ function commit(): string {
       stdio: ["ignore", "pipe", "ignore"],
     }).trim();
   } catch {
-    // No clone, or no git.
+    // Not a clone, or git is missing.
     return "unknown";
   }
 }
 
-/** Median of writing 8 KiB, a page of PostgreSQL, to the disk that its data folder is on. */
+/**
+ * Returns the median time of writing 8 KiB, a page of PostgreSQL, to the disk of its data folder.
+ */
 function fsyncMs(): number {
   const path = join(tmpdir(), `svc-bench-fsync-${process.pid}`);
   const file = openSync(path, "w");

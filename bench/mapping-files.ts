@@ -1,6 +1,6 @@
 /**
- * The resources of the benchmark: one table by itself, one with a relation, and one twice, with a
- * rule of access and without.
+ * The resources of the benchmark: one separate table, one with a relation, and one table as two
+ * resources, with a rule of access and without.
  */
 const task = (name: string, model: string, access: string): string => `
 name: ${name}
@@ -87,7 +87,7 @@ fields:
 triggers: [on_delete]
 access: { read: everyone }
 `,
-  // What members of its project see and make, and the same for everyone.
+  // Records for the members of a project, and the same records for all users.
   "tasks.yaml": task("tasks", "Task", `{ read: ${teamRule}, create: ${teamRule} }`),
   "open_tasks.yaml": task("open_tasks", "OpenTask", "{ read: everyone, create: everyone }"),
 };
@@ -98,8 +98,8 @@ webhooks:
 `;
 
 /**
- * By $1, the user's id, and $2, how many records of each resource there are. The user is a member
- * of all 100 projects, as ten others are.
+ * SQL of the records. $1 is the user's id, $2 the number of records of each resource. The user is a
+ * member of all 100 projects, like ten others.
  */
 export const seedTexts: readonly string[] = [
   `INSERT INTO notes (title, body, user_id)

@@ -1,22 +1,23 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs";
 
-/** What compose.yaml and the chart give a process. */
+/** Memory limit of a process in compose.yaml and the chart. */
 export const containerBytes = 512 * 1024 ** 2;
 
-/**
- * Starts a process as the image does, and holds it to the memory that a container would give it.
- */
+/** Starts a process like the image does, within the memory of a container. */
 export interface MemoryLimit {
-  /** What runs `node` with arguments, within the limit. */
+  /** Returns the command that runs `node` with the arguments, within the limit. */
   commandOf(args: readonly string[]): { readonly command: string; readonly args: readonly string[] };
-  /** For people: how it is held. */
+  /** Kind of the limit, for people. */
   readonly kind: string;
-  /** For people: what the kernel counted, page cache included, and whether it has killed for it. */
+  /**
+   * Returns the kernel's figures for people, page cache included, and whether it has killed the
+   * process.
+   */
   usage(): string;
   remove(): void;
 }
 
-/** Where this machine lets a process make control groups; version 1, then version 2. */
+/** Folders in which control groups can be made; version 1, then version 2. */
 const roots = [
   {
     folder: "/sys/fs/cgroup/memory",
@@ -26,7 +27,10 @@ const roots = [
   { folder: "/sys/fs/cgroup", limitFile: "memory.max", usageFiles: ["memory.peak", "memory.events"] },
 ];
 
-/** Starts as the image does, with what its Dockerfile and the first line of src/bin/svc.ts set. */
+/**
+ * Returns the command of the image, with the flags of its Dockerfile and of the first line of
+ * src/bin/svc.ts.
+ */
 function startOf(before: string, args: readonly string[]): ReturnType<MemoryLimit["commandOf"]> {
   const script = `export MALLOC_ARENA_MAX=1; ${before} && exec "$0" --max-semi-space-size=4 "$@"`;
   return { command: "/bin/sh", args: ["-c", script, process.execPath, ...args] };
@@ -35,8 +39,8 @@ function startOf(before: string, args: readonly string[]): ReturnType<MemoryLimi
 let groups = 0;
 
 /**
- * By a control group where the machine allows one, which ends the process at the limit; else by the
- * limit of V8's heap.
+ * Uses a control group when the machine allows one, which ends the process at the limit. Otherwise
+ * limits V8's heap.
  */
 export function createMemoryLimit(bytes: number): MemoryLimit {
   return byControlGroup(bytes) ?? byHeap(bytes);
@@ -64,7 +68,7 @@ function byControlGroup(bytes: number): MemoryLimit | undefined {
           .map((file) => `${file}: ${readFileSync(`${group}/${file}`, "utf8").trim().replaceAll("\n", ", ")}`)
           .join("; "),
       remove() {
-        // A program that a measurement has stopped is stopped once more at the end.
+        // Runs twice when a measurement has already stopped the program.
         if (existsSync(group)) rmdirSync(group);
       },
     };
@@ -72,7 +76,7 @@ function byControlGroup(bytes: number): MemoryLimit | undefined {
   return undefined;
 }
 
-/** As Node itself does in a container of that size: half of it for the heap. */
+/** Gives the heap half of the memory, as Node does in a container of that size. */
 function byHeap(bytes: number): MemoryLimit {
   const heap = Math.floor(bytes / 2 / 1024 ** 2);
   return {
@@ -84,8 +88,8 @@ function byHeap(bytes: number): MemoryLimit {
 }
 
 /**
- * The largest resident set that a process has had so far; undefined where there is no /proc, or it
- * is gone.
+ * Returns the largest resident set of a process so far; undefined without /proc, or when it has
+ * ended.
  */
 export function peakBytes(pid: number): number | undefined {
   try {
@@ -96,7 +100,7 @@ export function peakBytes(pid: number): number | undefined {
   }
 }
 
-/** Lets the next reading of `peakBytes` begin with what the process has now. */
+/** Resets the value of `peakBytes` to the current memory. */
 export function resetPeak(pid: number): void {
   // See proc(5): 5 resets the peak.
   writeFileSync(`/proc/${pid}/clear_refs`, "5");

@@ -1,6 +1,6 @@
 /**
- * What the memory of `svc api` and `svc dispatcher` holds, at rest and after a load: `node --import
- * tsx bench/memory.ts`, two minutes. Figures are in MB, after a collection of garbage.
+ * Shows the contents of the memory of `svc api` and `svc dispatcher`, at rest and after a load:
+ * `node --import tsx bench/memory.ts`, two minutes. Figures are in MB, after a garbage collection.
  */
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";

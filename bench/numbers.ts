@@ -7,7 +7,7 @@ export interface Spread {
   readonly max: number;
 }
 
-/** Nearest rank. NaN throughout for no values. */
+/** Computes percentiles by nearest rank. NaN throughout for no values. */
 export function spreadOf(values: readonly number[]): Spread {
   const sorted = values.toSorted((a, b) => a - b);
   const at = (share: number): number => sorted[Math.ceil(share * sorted.length) - 1] ?? Number.NaN;

@@ -6,13 +6,13 @@ import { allPublished, type BenchContext } from "./requests.ts";
 import { countStatements, type StatementCount } from "./statements.ts";
 
 /**
- * What one kind of request costs by itself, one after another: with its event published and fanned
- * out.
+ * The cost of one kind of request, sent one after another, including its event's publish and
+ * fan-out.
  */
 export interface Operation {
   readonly name: string;
   readonly statements: StatementCount;
-  /** Of `svc api`, which is the relay too. */
+  /** CPU of `svc api`, including the relay. */
   readonly apiMicros: number | undefined;
   readonly postgresMicros: number | undefined;
   readonly walBytes: number;
@@ -20,19 +20,22 @@ export interface Operation {
 
 export interface OperationResults {
   readonly operations: readonly Operation[];
-  /** Creates with the trigger that captures them, and without. */
+  /** Creates with the capture trigger, and without. */
   readonly captured: StatementCount;
   readonly uncaptured: StatementCount;
 }
 
 type Send = (method: string, path: string, sent?: string) => Promise<void>;
 
-/** Statements, CPU and WAL by operation, and what a create costs PostgreSQL, by statement. */
+/**
+ * Measures statements, CPU and WAL by operation, and the cost of a create in PostgreSQL, by
+ * statement.
+ */
 export async function measureOperations(context: BenchContext): Promise<OperationResults> {
   const { surroundings, atEnd, progress, scale } = context;
   const databaseUrl = await surroundings.copyDatabase("svc_operations");
   const pool = surroundings.connect(databaseUrl);
-  // With those within triggers, from the next session on.
+  // Also tracks statements within triggers, from the next session on.
   await pool.query("ALTER DATABASE svc_operations SET pg_stat_statements.track = 'all'");
   const api = await startProgram({ name: "api", surroundings, databaseUrl });
   atEnd(() => api.stop());
@@ -47,7 +50,7 @@ export async function measureOperations(context: BenchContext): Promise<Operatio
   const operations: Operation[] = [];
   for (const [name, { operate, unitsPerRequest = 1 }] of Object.entries(kinds(send))) {
     progress(`costs: ${name}`);
-    // Prepares the statements, on every connection that a single client uses.
+    // Prepares the statements on every connection that a single client uses.
     for (let id = 1_001; id <= 1_010; id += 1) await operate(id);
     await allPublished(pool);
     const before = [processCpuMicros(api.pid), familyCpuMicros(surroundings.postgresPid)];

@@ -3,13 +3,13 @@ import { fileURLToPath } from "node:url";
 import { messageOf } from "../src/kit/errors.ts";
 
 /**
- * Another process of the benchmark, that answers one question after another. It ends with this one,
- * however that ends.
+ * Another process of the benchmark, which answers questions. It ends with this process, even when
+ * this one is killed.
  */
 export interface Peer<Question, Answer> {
   readonly pid: number;
   /**
-   * One at a time: a question waits for the answer to the one before. Rejects with the other side's
+   * Asks one question at a time: a question waits for the previous answer. Rejects with the peer's
    * message when it fails.
    */
   ask(question: Question): Promise<Answer>;
@@ -24,7 +24,7 @@ export function startPeer<Question extends object, Answer>(file: string): Peer<Q
   const child = fork(path, {
     execArgv: ["--import", "tsx"],
     env: { ...process.env, NODE_ENV: "production" },
-    // Ctrl-C goes to the process group; the benchmark ends its peers itself.
+    // Ctrl-C signals the process group; the benchmark ends its peers itself.
     detached: true,
     stdio: ["ignore", "ignore", "inherit", "ipc"],
   });

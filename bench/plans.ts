@@ -1,14 +1,14 @@
 /**
- * What each statement of the hot path, of the lists and of `prune` reads in a database of 2 million
- * events and 4 million deliveries, on a PostgreSQL of its own. By itself: `node --import tsx
- * bench/plans.ts`, about ten minutes; BENCH_SCALE=0.1 shortens it.
+ * Shows the reads of each statement of the hot path, of the lists and of `prune` in a database of 2
+ * million events and 4 million deliveries, on a private PostgreSQL. Run it alone with `node
+ * --import tsx bench/plans.ts`, about ten minutes; BENCH_SCALE=0.1 shortens it.
  */
 import type { LongHistory } from "../test/support/long-history.ts";
 import { plansIn, type PlanResult } from "../test/support/plan-results.ts";
 import { startPrivatePostgres } from "../test/support/postgres.ts";
 import { markdownTable } from "./markdown.ts";
 
-/** Takes the plans of everything, with statistics of the empty tables and with fresh ones. */
+/** Takes the plans of all statements, with statistics of the empty tables and with fresh ones. */
 export async function measurePlans({
   history,
   progress,
@@ -25,8 +25,8 @@ export async function measurePlans({
 }
 
 /**
- * A table: the slowest statement of each work, with its milliseconds, rows read, pages and sorted
- * rows.
+ * Returns a table with the slowest statement of each work, with its milliseconds, rows read, pages
+ * and sorted rows.
  */
 export function planTable(results: readonly PlanResult[]): string {
   return markdownTable(

@@ -1,7 +1,7 @@
 /**
  * Profiles `svc api` under each kind of request, and prints where its CPU time goes: `node --import
- * tsx bench/profile.ts [list|show|create|order|batch]`. The generator runs flat out with 16
- * connections; a dispatcher runs beside it.
+ * tsx bench/profile.ts [list|show|create|order|batch]`. The generator runs at full speed with 16
+ * connections, and a dispatcher runs too.
  */
 import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { SourceMap, type SourceMapPayload } from "node:module";
@@ -107,7 +107,7 @@ function print(name: string, done: number, { nodes, samples, timeDeltas }: Profi
 
 const maps = new Map<string, SourceMap | undefined>();
 
-/** Returns where the function stands in the sources of its bundle. */
+/** Returns the place of the function in the sources of its bundle. */
 function placeOf({ url, lineNumber, columnNumber }: CallFrame): { file: string; line: number } {
   if (!maps.has(url)) {
     const file = url.startsWith("file:") ? `${fileURLToPath(url)}.map` : "";
@@ -120,7 +120,8 @@ function placeOf({ url, lineNumber, columnNumber }: CallFrame): { file: string; 
 }
 
 /**
- * A package, or a folder of the service; undefined for Node.js itself, whose time is its caller's.
+ * Returns the package, or the folder of the service; undefined for Node.js itself, whose time
+ * counts for its caller.
  */
 function partOf(url: string): string | undefined {
   const modules = /node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url);

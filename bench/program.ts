@@ -10,18 +10,17 @@ import type { Surroundings } from "./surroundings.ts";
 
 export interface Program {
   readonly pid: number;
-  /** Of the REST API. */
+  /** Port of the REST API. */
   readonly port: number;
-  /** The value of a counter, over all its labels. */
+  /** Returns the value of a counter, over all its labels. */
   counter(name: string): Promise<number>;
   stop(): Promise<void>;
 }
 
 /**
- * Starts `svc api` or `svc dispatcher` as operators do, in the memory of a container, and waits
- * until it serves.
+ * Starts `svc api` or `svc dispatcher` with the memory of a container, and waits until it serves.
  *
- * @param profileDir Given: the program writes a CPU profile there when it stops.
+ * @param profileDir When given, the program writes a CPU profile there when it stops.
  */
 export async function startProgram({
   name,
@@ -57,7 +56,7 @@ export async function startProgram({
   });
   const isServing = async (): Promise<boolean> => {
     const { ok } = await fetch(`http://127.0.0.1:${metricsPort}/readyz`);
-    // Any answer will do: the API listens.
+    // Any answer shows that the API listens.
     if (ok && name === "api") await fetch(`http://127.0.0.1:${port}/`);
     return ok;
   };

@@ -1,5 +1,6 @@
 /**
- * The webhook receiver, a process of its own: answers 204 at once, and notes when which event came.
+ * The webhook receiver, in a separate process. It answers 204 at once, and records the arrival time
+ * of each event.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -8,8 +9,8 @@ import { spreadOf, type Spread } from "./numbers.ts";
 import { answerQuestions } from "./peer.ts";
 
 /**
- * `begin` forgets everything, `wait` waits until `count` different deliveries have come; each is
- * answered with a report.
+ * `begin` resets the receiver, `wait` waits until `count` different deliveries have arrived. Each
+ * is answered with a report.
  */
 export type ReceiverQuestion =
   | { readonly kind: "begin" | "report" }
@@ -17,12 +18,12 @@ export type ReceiverQuestion =
 
 export interface ReceiverReport {
   readonly port: number;
-  /** Different deliveries. */
+  /** Number of different deliveries. */
   readonly count: number;
   readonly duplicates: number;
   /**
-   * From the event's timestamp, which the database took within the writer's transaction, to the
-   * arrival here.
+   * Time from the event's timestamp, which the database took within the writer's transaction, to
+   * the arrival here.
    */
   readonly latencyMs: Spread;
 }
@@ -34,8 +35,8 @@ let clockOffsetMs = 0;
 let onArrival = (): void => undefined;
 
 /**
- * `Date.now()` has no fractions, and the clock of `performance` drifts against it: taken again at
- * every `begin`.
+ * Returns the offset of the clock of `performance` to `Date.now()`, which has no fractions. The two
+ * drift, so each `begin` measures it again.
  */
 function readClockOffset(): number {
   const tick = Date.now();
@@ -43,7 +44,7 @@ function readClockOffset(): number {
   return Date.now() - performance.now();
 }
 
-/** ms since 1970, of a time with microseconds. */
+/** Returns ms since 1970 for a time with microseconds. */
 function timeOf(timestamp: string): number {
   return Date.parse(`${timestamp.slice(0, 19)}Z`) + Number(timestamp.slice(19, 26)) * 1_000;
 }

@@ -131,7 +131,7 @@ function operationRow({ name, statements, apiMicros, postgresMicros, walBytes }:
   ];
 }
 
-/** Less often than this per create is upkeep, which goes on without creates. */
+/** Statements with fewer calls per create are background work, independent of creates. */
 const fewestCalls = 0.02;
 
 const keyOf = ({ role, isTop, text }: Statement): string => `${role} ${isTop} ${text}`;
@@ -164,7 +164,7 @@ function senderOf({ role, isRelay }: Statement): string {
   return role === "postgres" ? "API" : role;
 }
 
-/** Calls, µs and bytes of WAL of statements together, per create. */
+/** Returns calls, µs and bytes of WAL of several statements together, per create. */
 function costCells(statements: readonly Statement[], units: number): readonly string[] {
   const per = (read: (one: Statement) => number): number => (sumOf(statements.map(read)) ?? 0) / units;
   return [
@@ -177,7 +177,7 @@ function costCells(statements: readonly Statement[], units: number): readonly st
   ];
 }
 
-/** Without what a cell of a table cannot hold. */
+/** Removes characters that a cell of a table cannot contain. */
 function shortened(text: string): string {
   const plain = text.replaceAll("|", "/").replaceAll("`", "").trim();
   return plain.length > 90 ? `${plain.slice(0, 88)} …` : plain;

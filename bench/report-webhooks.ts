@@ -2,7 +2,7 @@ import { fixed, markdownTable, prose, type Row } from "./markdown.ts";
 import type { WebhookResults } from "./webhooks/measure.ts";
 import type { RetentionResult } from "./webhooks/retention.ts";
 
-/** The ratios of the rounds as their median, least and most. */
+/** Formats the ratios of the rounds: median, least and most. */
 function ratioText(ratios: readonly number[]): string {
   const sorted = ratios.toSorted((a, b) => a - b);
   const median = sorted[Math.floor(sorted.length / 2)];

@@ -15,8 +15,8 @@ import type { RequestResults } from "./requests.ts";
 import type { ScaleOut } from "./scale-out.ts";
 
 /**
- * Everything that one run measured, as it is written to the results. Parts that were not asked for
- * are left out.
+ * All measurements of one run, in the form of the results. Parts that were not requested are left
+ * out.
  */
 export interface Results {
   readonly startedAt: string;
@@ -34,7 +34,7 @@ export interface Results {
   readonly plans?: { readonly events: number; readonly results: readonly PlanResult[] };
 }
 
-/** The results as the part of docs/measurements.md that this prints. */
+/** Formats the results as the measured part of docs/measurements.md. */
 export function reportOf(results: Results): string {
   const { requests, operations, deliveries, scaleOut, webhooks, retention, holdUps, plans } = results;
   return [
@@ -99,7 +99,7 @@ function scaleReport(results: readonly ScaleOut[]): string {
   ].join("\n\n");
 }
 
-/** A table for a terminal; its first column is text, the others are figures. */
+/** Returns a table for a terminal. The first column is text, the others are figures. */
 export function table(head: readonly string[], rows: readonly Row[]): string {
   const style = { head: [], border: [] };
   const drawn = new Table({

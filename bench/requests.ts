@@ -23,22 +23,22 @@ import {
 } from "./request-specs.ts";
 import { poolSize, publicUrl, type Surroundings } from "./surroundings.ts";
 
-/** What every part of a run is given. */
+/** The context of every part of a run. */
 export interface BenchContext {
   readonly surroundings: Surroundings;
   readonly generator: Generator;
-  /** Shortens or lengthens everything. */
+  /** Factor for all sizes and durations. */
   readonly scale: number;
   readonly atEnd: (release: () => Promise<void> | void) => void;
   readonly progress: (text: string) => void;
 }
 
 export interface RequestResults {
-  /** Beside the server that is written by hand. */
+  /** Compared with the handwritten server. */
   readonly comparisons: readonly Comparison[];
-  /** With a rule of access, beside the same without. */
+  /** With a rule of access, compared with no rule. */
   readonly access: readonly Comparison[];
-  /** With a log line for each request, beside the same without. */
+  /** With a log line for each request, compared with no log. */
   readonly logging: Comparison;
 }
 
@@ -58,15 +58,13 @@ interface Stage {
   readonly run: Run;
 }
 
-/** Pairs of the three rows that matter most, and of the others. */
+/** Number of pairs for the three main rows, and for the others. */
 const manyPairs = 5;
 const fewPairs = 3;
-/** V8 compiles what a request runs for its first few thousand times. */
+/** V8 compiles the code of a request during its first few thousand runs. */
 const fewWarmUps = 3;
 
-/**
- * Requests beside the hand-written server, and beside the service itself with something left out.
- */
+/** Compares requests with the handwritten server, and with the service itself without a feature. */
 export async function measureRequests(context: BenchContext): Promise<RequestResults> {
   const { surroundings, atEnd } = context;
   const { token } = surroundings;
@@ -109,8 +107,8 @@ export async function measureRequests(context: BenchContext): Promise<RequestRes
     fewPairs,
   );
   await talkative.program.stop();
-  // No dispatcher is there: the relay stops at a full window, and the events stay, as the other's
-  // do.
+  // Without a dispatcher, the relay stops at a full window and the events stay, as on the other
+  // side.
   const creates = [
     await run("A create, its event left to be published", [service, baseline], createRequest),
     await run("An order by a create, likewise", [service, baseline], orderRequests.create, fewPairs),
@@ -123,7 +121,7 @@ export async function measureRequests(context: BenchContext): Promise<RequestRes
   return { comparisons: [...reads, ...creates], access, logging };
 }
 
-/** The same process on both sides, under two names. */
+/** Returns the same process as both sides, under two names. */
 function twice(side: Side, otherName: string): readonly [Side, Side] {
   return [
     { ...side, name: "with" },
@@ -168,8 +166,8 @@ async function compareReads({ context, service, baseline, run }: Stage): Promise
 }
 
 /**
- * Creates whose events are published and fanned out meanwhile, without subscribers, on the same
- * machine.
+ * Compares creates whose events are published and fanned out at the same time, without subscribers,
+ * on the same machine.
  */
 async function compareWholeCreate(
   { context, databaseUrl, service, baseline, run }: Stage,
@@ -203,7 +201,7 @@ async function startBaseline({ surroundings, atEnd }: BenchContext): Promise<Sid
   return { name: "by hand", port, pid: peer.pid };
 }
 
-/** The same program with a log line for every request, as it is by default. */
+/** Starts the same program with a log line for every request, the default. */
 async function startTalkative({
   context: { surroundings, atEnd },
   databaseUrl,
@@ -221,7 +219,7 @@ export async function allPublished(pool: Pool): Promise<void> {
   });
 }
 
-/** Two servers that answer differently would be compared in vain. */
+/** Throws when the two servers answer differently, because the comparison would be meaningless. */
 async function expectSameAnswers({
   service,
   baseline,
@@ -241,10 +239,10 @@ async function expectSameAnswers({
       ...(body === undefined ? {} : { body }),
     });
     const text = await response.text();
-    // A cursor is each side's own.
+    // Each side has its own cursor.
     if (path === filteredPath)
       return `${response.status} ${JSON.stringify((JSON.parse(text) as { readonly data: unknown }).data)}`;
-    // A new record's times are those of the moment.
+    // The times of a new record are those of its creation.
     const times = /"\d{4}-\d\d-\d\dT[\d:.]+\+00:00"/g;
     return `${response.status} ${method === "POST" ? text.replaceAll(times, "now") : text}`;
   };
@@ -255,7 +253,7 @@ async function expectSameAnswers({
     ["GET", filteredPath],
     ["GET", `${orders}?page=3`],
     ["GET", `${orders}/77`],
-    // Their times differ, so that reads come first.
+    // Their times differ, so reads come first.
     ["POST", notes, noteBody],
     ["POST", `${notes}/batch`, batchBody],
     ["POST", orders, orderBody],

@@ -1,14 +1,14 @@
-/** Takes what is to be called at the end, last first. */
+/** Takes a function to call at the end, in reverse order. */
 export type AtEnd = (release: () => Promise<void> | void) => void;
 
-/** One line for people, on stderr. */
+/** Prints one line for people on stderr. */
 export function progress(text: string): void {
   console.error(`${new Date().toISOString().slice(11, 19)} ${text}`);
 }
 
 /**
- * Runs a program of this folder, releases what it holds and ends the process: with what `main`
- * answers, 1 when it fails, 130 after Ctrl-C and 143 after SIGTERM.
+ * Runs a program of this folder, releases its resources and ends the process. The exit status is
+ * the result of `main`, 1 when it fails, 130 after Ctrl-C and 143 after SIGTERM.
  */
 export async function runToEnd(main: (atEnd: AtEnd) => Promise<number>): Promise<never> {
   const releases: (() => Promise<void> | void)[] = [];
@@ -17,7 +17,7 @@ export async function runToEnd(main: (atEnd: AtEnd) => Promise<number>): Promise
       try {
         await releases.pop()?.();
       } catch (error) {
-        // The others are released all the same.
+        // The other resources are still released.
         console.error(error);
       }
     }
@@ -26,7 +26,7 @@ export async function runToEnd(main: (atEnd: AtEnd) => Promise<number>): Promise
     process.once("SIGINT", () => resolve(130));
     process.once("SIGTERM", () => resolve(143));
   });
-  // After a signal whatever was under way fails, which is no news.
+  // After a signal, all running work fails, so its errors are not printed.
   let isSignalled = false;
   void signalled.then(() => (isSignalled = true));
   const finished = main((work) => void releases.push(work)).catch((error: unknown) => {

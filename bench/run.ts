@@ -1,15 +1,15 @@
 /**
- * `npm run bench`: about twelve minutes on two cores, on servers of its own, which it starts and
- * removes. Prints the part of docs/measurements.md that is measured here, progress to stderr,
- * everything to bench/results/<date>.json.
+ * `npm run bench`: about twelve minutes on two cores, on private servers, which it starts and
+ * removes. Prints the measured part of docs/measurements.md, progress to stderr, and all results to
+ * bench/results/<date>.json.
  *
- * `npm run bench -- requests deliveries` runs those parts only: requests, operations, deliveries,
+ * `npm run bench -- requests deliveries` runs only those parts: requests, operations, deliveries,
  * scale, webhooks, retention, holdups, plans. `--write` puts the tables into docs/measurements.md.
- * `--from a.json --from b.json` prints earlier results, those of all files together, and measures
- * nothing. BENCH_SCALE=0.2 shortens it, for a look whether all works; BENCH_PLANS=1 has the plans
- * of 2 million events, which take ten minutes. BENCH_PROFILE_DIR=<folder> has `svc api` and `svc
- * dispatcher` write CPU profiles there, which Chrome's developer tools open; the figures of such a
- * run are worse.
+ * `--from a.json --from b.json` prints earlier results of all these files together, and measures
+ * nothing. BENCH_SCALE=0.2 shortens the run, to check that everything works. BENCH_PLANS=1 adds the
+ * plans of 2 million events, which take ten minutes. With BENCH_PROFILE_DIR=<folder>, `svc api` and
+ * `svc dispatcher` write CPU profiles there, which Chrome's developer tools open; the figures of
+ * such a run are worse.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { parseArgs } from "node:util";
@@ -76,7 +76,7 @@ async function main(atEnd: AtEnd): Promise<number> {
   return 0;
 }
 
-/** Of several runs, each with other parts. */
+/** Merges the results of several runs with different parts. */
 function readResults(paths: readonly string[]): Results {
   const all = paths.map((path) => JSON.parse(readFileSync(path, "utf8")) as Results);
   return Object.assign({}, ...all) as Results;
@@ -112,7 +112,7 @@ type Served = Pick<
   "versions" | "requests" | "operations" | "deliveries" | "scaleOut" | "webhooks" | "retention"
 >;
 
-/** All that runs on one pair of servers. */
+/** Measures all parts that run on one pair of servers. */
 async function measureServed(parts: ReadonlySet<PartName>, scale: number, atEnd: AtEnd): Promise<Served> {
   progress("starting PostgreSQL and RabbitMQ");
   const surroundings = await prepareSurroundings({ records: 10_000, atEnd });
@@ -146,7 +146,7 @@ async function measureServed(parts: ReadonlySet<PartName>, scale: number, atEnd:
   };
 }
 
-/** As `npm run holdups` does, shorter. */
+/** Does the same as `npm run holdups`, but shorter. */
 async function measureHoldUps(scale: number, atEnd: AtEnd): Promise<readonly Outcome[]> {
   progress("starting PostgreSQL and RabbitMQ for the hold-ups");
   const makePlace = await startServers(atEnd);

@@ -11,23 +11,23 @@ import type { ReceiverQuestion, ReceiverReport } from "./receiver.ts";
 import { createRequest } from "./request-specs.ts";
 import { allPublished, type BenchContext } from "./requests.ts";
 
-/** The same load on so many APIs and as many dispatchers. */
+/** The same load on this many APIs and as many dispatchers. */
 export interface ScaleOut {
   readonly processes: number;
   readonly ratePerSecond: number;
   /** CPU per create and delivery, of all processes of a kind together, in µs. */
   readonly cpuMicros: Amounts;
-  /** The same of processes that do nothing, in cores. */
+  /** The same of idle processes, in cores. */
   readonly idleCores: Amounts;
   readonly walBytes: number;
   readonly latencyMs: Spread;
-  /** Part of the attempts that each dispatcher made, in percent, from the least. */
+  /** Share of the attempts of each dispatcher, in percent, from the least. */
   readonly shares: readonly number[];
 }
 
 const ratePerSecond = 200;
 
-/** 200 creates and deliveries a second by 1, 2 and 4 APIs and dispatchers. */
+/** Measures 200 creates and deliveries a second by 1, 2 and 4 APIs and dispatchers. */
 export async function measureScaleOut(context: BenchContext): Promise<readonly ScaleOut[]> {
   const results: ScaleOut[] = [];
   for (const processes of [1, 2, 4]) {
@@ -77,7 +77,7 @@ async function measureWith(
     token,
     meters,
   };
-  // Each process has to have compiled what it runs, which takes some thousands of requests.
+  // Each process must have compiled its code, which takes some thousands of requests.
   const count = Math.round(4_000 * processes * scale);
   await generator.ask({ port, otherPorts, token, request: createRequest, connections: 16, count });
   await receiver.ask({ kind: "wait", count, limitMs: 120_000 });

@@ -8,20 +8,24 @@ export interface Statement {
   /** False within a trigger or a function. */
   readonly isTop: boolean;
   readonly role: string;
-  /** Whether the relay sent it, which asks the outbox; the API only writes there, by triggers. */
+  /**
+   * Whether the relay sent it. The relay reads the outbox; the API only writes there, by triggers.
+   */
   readonly isRelay: boolean;
-  /** Its beginning. */
+  /** Start of its text. */
   readonly text: string;
 }
 
-/** How many statements were sent per unit of work (a request, a delivery), by who sent them. */
+/** Number of statements per unit of work (a request, a delivery), by sender. */
 export interface StatementCount {
   readonly units: number;
-  /** Of `svc api`, without the relay's and those of transactions. */
+  /** Statements of `svc api`, without those of the relay and of transactions. */
   readonly api: number;
-  /** Of the relay, which shares the process with the API. */
+  /** Statements of the relay, which shares the process with the API. */
   readonly relay: number;
-  /** Of `svc dispatcher`, where it has a role of its own; else they are among the API's. */
+  /**
+   * Statements of `svc dispatcher` when it has a separate role; otherwise they count for the API.
+   */
   readonly dispatcher: number;
   /** BEGIN, COMMIT, ROLLBACK, and savepoints. */
   readonly transaction: number;
@@ -40,10 +44,10 @@ const isTransaction = ({ text }: Statement): boolean =>
   /^\s*(BEGIN|COMMIT|ROLLBACK|SAVEPOINT|RELEASE)/i.test(text);
 
 /**
- * Counts what the server was sent in the database while `work` was done. What opens a connection is
- * not counted.
+ * Counts the statements that the server received in the database during `work`, without those that
+ * open a connection.
  *
- * @param work Answers how many units it did.
+ * @param work Returns the number of units that it did.
  */
 export async function countStatements(pool: Pool, work: () => Promise<number>): Promise<StatementCount> {
   await pool.query("SELECT pg_stat_statements_reset()");

@@ -10,10 +10,10 @@ import { startPrivateRabbitMq } from "../test/support/rabbitmq.ts";
 import { mappingFiles, seedTexts, serviceSettings } from "./mapping-files.ts";
 
 /**
- * Servers of the benchmark's own, and a database with one user and the records, ready to be copied.
+ * Private servers of the benchmark, and a database with one user and the records, as a template.
  */
 export interface Surroundings {
-  /** Environment of every program of the service, but for what is said when it is started. */
+  /** Environment of every program of the service, in addition to the options of its start. */
   readonly env: NodeJS.ProcessEnv;
   readonly token: string;
   readonly userId: number;
@@ -21,31 +21,28 @@ export interface Surroundings {
   readonly rabbitMqPid: number;
   readonly amqpUrl: string;
   readonly versions: Readonly<Record<string, string>>;
-  /** Makes a database with everything in it, and answers its URL. */
+  /** Copies the database, and returns the URL of the copy. */
   copyDatabase(name: string): Promise<string>;
   /**
-   * The same URL for a role of the dispatcher's own, by which its statements differ from those of
-   * `svc api`.
+   * Returns the same URL for the dispatcher's own role, which separates its statements from those
+   * of `svc api`.
    */
   urlOfDispatcher(databaseUrl: string): string;
-  /**
-   * Connections under a role of the benchmark's own, by which its statements differ from the
-   * service's.
-   */
+  /** Connects under the benchmark's own role, which separates its statements from the service's. */
   connect(databaseUrl: string): Pool;
 }
 
 /** Page links are the same on both sides, so that answers can be compared byte by byte. */
 export const publicUrl = "http://localhost";
-/** The default of the setting `database.poolSize`, for both sides. */
+/** Default of the setting `database.poolSize`, for both sides. */
 export const poolSize = 12;
 
 const template = "svc_bench";
 const run = promisify(execFile);
 
 /**
- * @param records How many the user has.
- * @param atEnd Takes what is to be called at the end, last first.
+ * @param records Number of the user's records.
+ * @param atEnd Takes a function to call at the end, in reverse order.
  */
 export async function prepareSurroundings({
   records,
@@ -77,7 +74,7 @@ export async function prepareSurroundings({
   };
   const connect = (databaseUrl: string, max = 10): Pool => {
     const pool = new Pool({ connectionString: urlFor("bench", databaseUrl), max });
-    // The server is killed at the end, and when a run is broken off.
+    // The server is killed at the end, and when a run is interrupted.
     pool.on("error", () => undefined);
     pools.push(pool);
     return pool;
@@ -150,7 +147,7 @@ async function seed({
   readonly records: number;
 }): Promise<void> {
   await pool.query("CREATE EXTENSION pg_stat_statements");
-  // The records were there before the benchmark: they are no events.
+  // The records existed before the benchmark, so they make no events.
   await pool.query("SET session_replication_role = replica");
   for (const text of seedTexts) await pool.query(text, [userId, records]);
   await pool.query("VACUUM ANALYZE");
@@ -158,7 +155,7 @@ async function seed({
   await pool.end();
 }
 
-/** Writes records past the API, in one statement. */
+/** Inserts records past the API, in one statement. */
 export async function insertNotes(
   pool: Pool,
   { userId, count }: { readonly userId: number; readonly count: number },

@@ -3,12 +3,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Attacker } from "./attacker.ts";
 import { prefix, type Scene } from "./scene.ts";
 
-/** Something that one hostile client does for as long as it is let. */
+/** An attack by one hostile client, which continues until it is stopped. */
 export interface Attack {
   readonly name: string;
-  /** What has to be in the database before, put there by other programs; and takes it out again. */
+  /** Writes the records that the attack needs, past the API. `clearUp` removes them. */
   readonly prepare?: (scene: Scene) => Promise<void>;
-  /** Goes on until `signal` aborts. */
+  /** Runs until `signal` aborts. */
   readonly run: (attacker: Attacker, signal: AbortSignal) => Promise<void>;
 }
 
@@ -19,7 +19,7 @@ export const fresh = (fields: object): string =>
 
 export const megabyte = "a".repeat(999_000);
 
-/** `width` clients that do the same again and again. */
+/** Runs `width` clients that repeat the same action. */
 export async function together(
   width: number,
   signal: AbortSignal,
@@ -29,18 +29,14 @@ export async function together(
     Array.from({ length: width }, async () => {
       while (!signal.aborted) {
         await act();
-        // One that is refused at once tries again as quickly as a client can that has to share this
-        // machine.
+        // A client that is refused at once retries as fast as it can on a shared machine.
         await sleep(1);
       }
     }),
   );
 }
 
-/**
- * Opens connections until `signal` aborts, as many at a time as `width`, and does with each what is
- * given.
- */
+/** Keeps `width` connections open until `signal` aborts, and calls the function with each. */
 export async function holdConnections(
   attacker: Attacker,
   {
@@ -70,14 +66,14 @@ export async function holdConnections(
   for (const socket of open) socket.destroy();
 }
 
-/** An id of the attacker, who owns the records that `prepare` makes. */
+/** SQL of the attacker's id. The attacker owns the records that `prepare` makes. */
 export const attackerId = "(SELECT id FROM svc.users WHERE name = 'eve')";
 
 export async function removeRecords(scene: Scene): Promise<void> {
   await scene.sql(`DELETE FROM notes WHERE user_id = ${attackerId}`);
 }
 
-/** Without events: what those do to the relay is another matter. */
+/** Makes records without events, so that the relay has no part in the measurement. */
 export async function makeRecords(scene: Scene, statement: string): Promise<void> {
   await removeRecords(scene);
   await scene.sql("ALTER TABLE notes DISABLE TRIGGER USER");
@@ -85,7 +81,7 @@ export async function makeRecords(scene: Scene, statement: string): Promise<void
   await scene.sql("ALTER TABLE notes ENABLE TRIGGER USER");
 }
 
-/** Leaves nothing of an attack behind, so that the next one is measured by itself. */
+/** Removes the records of an attack, so that the next one is measured separately. */
 export async function clearUp(scene: Scene): Promise<void> {
   await scene.sql("TRUNCATE comments");
   await removeRecords(scene);

@@ -4,24 +4,24 @@ export interface Question {
   readonly method: string;
   readonly path: string;
   readonly body?: string;
-  /** Default: the attacker's own, which is valid. */
+  /** Default: the attacker's own valid token. */
   readonly token?: string;
   readonly localAddress?: string;
-  /** Leaves without the answer, so long after the request is out. */
+  /** The client leaves without the answer, this long after the request was sent. */
   readonly leavesAfterMs?: number;
 }
 
-/** A client with a valid token, which counts what its attack costs it. */
+/** A client with a valid token, which counts the cost of its attack. */
 export interface Attacker {
   readonly port: number;
   readonly token: string;
   send(question: Question): Promise<void>;
-  /** The bytes of a request without a body. */
+  /** Returns the bytes of a request without a body. */
   head(question: Question): string;
   count(what: string): void;
-  /** `POST 422: 120, ECONNRESET: 3`, and the bytes sent and received. */
+  /** Returns the outcomes and the bytes sent and received: `POST 422: 120, ECONNRESET: 3`. */
   cost(): string;
-  /** By status, or by the code of an error. */
+  /** Returns the number of outcomes by status, or by error code. */
   outcomes(): Readonly<Record<string, number>>;
   close(): void;
 }

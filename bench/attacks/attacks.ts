@@ -23,7 +23,7 @@ function makeLarge(scene: Scene): Promise<void> {
   );
 }
 
-/** Each character takes six in JSON. */
+/** Makes records whose characters take six bytes each in JSON. */
 function makeEscaped(scene: Scene): Promise<void> {
   return makeRecords(
     scene,
@@ -32,7 +32,7 @@ function makeEscaped(scene: Scene): Promise<void> {
   );
 }
 
-/** Asks for lists, and reads nothing. */
+/** Requests lists, and reads no answer. */
 const unread = (attacker: Attacker, perPage: number, signal: AbortSignal): Promise<void> =>
   holdConnections(attacker, {
     width: 300,
@@ -52,7 +52,7 @@ function makeLong(scene: Scene): Promise<void> {
   );
 }
 
-/** Events of 20 records whose letters are not those of ASCII. */
+/** Makes events of 20 records with non-ASCII letters. */
 async function makeAccented(scene: Scene): Promise<void> {
   await removeRecords(scene);
   await scene.sql(

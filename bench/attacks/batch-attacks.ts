@@ -1,6 +1,6 @@
 import { type Attack, fresh, notes, removeRecords, together } from "./attack.ts";
 
-/** What the service takes at most in one batch. */
+/** Limit of the service for the operations of one batch. */
 const mostOperations = 1_000;
 
 function batchOf(count: number, fields: object = {}): string {
@@ -8,7 +8,10 @@ function batchOf(count: number, fields: object = {}): string {
   return `{"operations":[${operations.join(",")}]}`;
 }
 
-/** By one user at once: batches of it wait for each other, and have half of the connections. */
+/**
+ * Attacks by concurrent batches of one user. They wait for each other, and get half of the
+ * connections.
+ */
 export const batchAttacks: readonly Attack[] = [
   {
     name: "batches of 1,000 creates",

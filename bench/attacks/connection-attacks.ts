@@ -2,7 +2,7 @@ import type { Attacker } from "./attacker.ts";
 import { type Attack, fresh, holdConnections, notes, removeRecords, together } from "./attack.ts";
 import { prefix } from "./scene.ts";
 
-/** Sends the bytes again and again, on so many connections of a client of its own. */
+/** Sends the same bytes repeatedly, on `width` connections of a separate client. */
 const flood = (attacker: Attacker, width: number, bytes: string, signal: AbortSignal): Promise<void> =>
   holdConnections(attacker, {
     width,
@@ -17,7 +17,7 @@ const flood = (attacker: Attacker, width: number, bytes: string, signal: AbortSi
     signal,
   });
 
-/** By what a connection carries, rather than by what is asked for. */
+/** Attacks by the data on a connection, instead of by requests. */
 export const connectionAttacks: readonly Attack[] = [
   {
     name: "requests of 18 bytes behind each other, without a token",

@@ -1,7 +1,7 @@
 import { type Attack, attackerId, makeRecords, notes, together } from "./attack.ts";
 import type { Scene } from "./scene.ts";
 
-/** Many small records of one user: what a list costs that no index answers. */
+/** Makes many small records of one user, for lists without a fitting index. */
 function makeMany(scene: Scene): Promise<void> {
   return makeRecords(
     scene,
@@ -10,7 +10,7 @@ function makeMany(scene: Scene): Promise<void> {
   );
 }
 
-/** 100 records with 100 others each that refer to them. */
+/** Makes 100 records, each with 100 records that refer to it. */
 async function makeParents(scene: Scene): Promise<void> {
   await makeRecords(
     scene,
@@ -22,7 +22,7 @@ async function makeParents(scene: Scene): Promise<void> {
   );
 }
 
-/** As many conditions as a request may have, each of which most records meet. */
+/** The maximum number of conditions of a request, each of which most records meet. */
 const conditions = [
   ...Array.from({ length: 24 }, (_, index) => `filter[or][${index}][text][contains]=${index.toString(16)}`),
   ...Array.from({ length: 24 }, (_, index) => `filter[and][${index}][reference][ne]=no-${index}`),
@@ -30,7 +30,7 @@ const conditions = [
   "filter[id][gt]=0",
 ].join("&");
 
-/** The path of a later page. */
+/** Returns the path of a later page. */
 async function deepPage(scene: Pick<Scene, "port" | "token">, path: string): Promise<string> {
   let cursor = "";
   for (let page = 0; page < 5; page += 1) {

@@ -6,22 +6,22 @@ import type { VictimReport } from "./victim.ts";
 /** One row of the table. */
 export interface Outcome {
   readonly name: string;
-  /** What the attacker did, and was answered. */
+  /** Requests and answers of the attacker. */
   readonly cost: string;
   readonly answers: Readonly<Record<string, number>>;
   readonly before: VictimReport;
   readonly during: VictimReport;
   readonly after: VictimReport;
   readonly peakBytes: number | undefined;
-  /** From the end of the attack until requests are answered as before. */
+  /** Time from the end of the attack until requests are answered as before. */
   readonly recoveryMs: number;
-  /** How the service ended, and what it wrote last; undefined when it lived through it. */
+  /** The end of the service and its last output; undefined when it survived. */
   readonly death: string | undefined;
-  /** Creates of the other user that were acknowledged and are not there. */
+  /** Number of acknowledged creates of the other user that are missing. */
   readonly lost: number;
 }
 
-/** Has the other user work before, during and after the attack. */
+/** Runs the other user before, during and after the attack. */
 export async function measure(scene: Scene, attack: Attack, durationMs: number): Promise<Outcome> {
   await attack.prepare?.(scene);
   await scene.settle();

@@ -7,33 +7,33 @@ import { containerBytes, createMemoryLimit, peakBytes, resetPeak } from "../memo
 import type { VictimJob, VictimReport } from "./victim.ts";
 
 /**
- * `svc api` in the memory of a container, with an ordinary user at work and an attacker who is an
+ * `svc api` in the memory of a container, with an ordinary user who works and an attacker who is an
  * ordinary user too.
  */
 export interface Scene {
   readonly port: number;
-  /** Of the attacker. */
+  /** Token of the attacker. */
   readonly token: string;
-  /** Has the other user work for a while, and tells how that went. */
+  /** Runs the other user for a while, and returns its report. */
   observe(durationMs: number): Promise<VictimReport>;
-  /** Waits until ten requests in a row are answered quickly, and tells how long that took. */
+  /** Waits until ten requests in a row are answered quickly, and returns the duration. */
   settle(): Promise<number>;
   /**
-   * Waits likewise for the attacker's requests, which wait for some time after what an attack has
-   * read.
+   * Does the same for the attacker's requests, which wait for some time after the reads of an
+   * attack.
    */
   settleAttacker(): Promise<void>;
-  /** How many of the created records are not in the database. */
+  /** Returns how many of the created records are missing in the database. */
   countLost(created: readonly string[]): Promise<number>;
   /** Runs a statement on the database, as an operator. */
   sql(text: string, values?: readonly unknown[]): Promise<readonly Readonly<Record<string, unknown>>[]>;
-  /** How the program has ended, its memory and what it wrote last; undefined while it runs. */
+  /** Returns how the program ended, its memory and its last output; undefined while it runs. */
   death(): string | undefined;
-  /** For people: what the kernel counted of its memory. */
+  /** Returns the kernel's figures of its memory, for people. */
   memoryUsage(): string;
   peakBytes(): number | undefined;
   resetPeak(): void;
-  /** Starts the program again when it has died. */
+  /** Restarts the program when it has died. */
   revive(): Promise<void>;
   readonly limitKind: string;
   dispose(): Promise<void>;
@@ -76,7 +76,7 @@ triggers: [on_delete]
 access: { read: everyone }
 `;
 
-/** Starts it all on servers that are there; the database is empty. */
+/** Starts the service and the users on existing servers. The database must be empty. */
 export async function createScene({
   databaseUrl,
   amqpUrl,
@@ -158,7 +158,7 @@ export async function createScene({
   }
 }
 
-/** Ten answers in a row within 100 ms each; gives up after a minute. */
+/** Waits for ten answers in a row within 100 ms each. Gives up after a minute. */
 async function untilQuick(url: string, token: string): Promise<void> {
   const endsAt = performance.now() + 60_000;
   for (let quick = 0; quick < 10 && performance.now() < endsAt;) {

@@ -1,6 +1,6 @@
 /**
- * An ordinary user beside the attacker, in a process of its own: asks at a steady rate that does
- * not wait for answers, and tells how long they took and which did not come.
+ * An ordinary user beside the attacker, in a separate process. It sends requests at a constant rate
+ * that does not wait for answers, and reports their times and failures.
  */
 import { Agent, request } from "node:http";
 import { performance } from "node:perf_hooks";
@@ -18,9 +18,9 @@ export interface VictimJob {
 
 export interface VictimReport {
   readonly latencyMs: Spread;
-  /** By status, or by the code of the error. */
+  /** Number of failures by status, or by error code. */
   readonly failures: Readonly<Record<string, number>>;
-  /** References of the records that the service said it had created. */
+  /** References of the records that the service acknowledged. */
   readonly created: readonly string[];
 }
 
@@ -34,7 +34,7 @@ interface Asked {
   readonly body?: string;
 }
 
-/** In turn: a list, a record of one's own, a create. */
+/** Returns the next request: in turn a list, one of the user's records, and a create. */
 function next(): Asked & { readonly reference: string } {
   number += 1;
   const reference = `ada-${process.pid}-${number}`;
@@ -49,7 +49,7 @@ function ask({ port, prefix, token }: VictimJob, { method, path, body }: Asked):
     const sent = request(
       {
         agent,
-        // An address of its own, as another client has.
+        // A separate source address, like that of another client.
         host: "127.0.0.1",
         port,
         method,

@@ -3,14 +3,17 @@ import { once } from "node:events";
 import type { AtEnd } from "../run-to-end.ts";
 import type { Attack } from "./attack.ts";
 
-/** Ends with the benchmark, however that ends, and after ten minutes. */
+/**
+ * Returns the code of an endless loop, which ends with the benchmark, and after ten minutes at
+ * most.
+ */
 const endless = (): string =>
   `const endsAt = Date.now() + 600_000; while (Date.now() < endsAt && process.ppid === ${process.pid});`;
 
 /**
- * No attack: another program takes as much CPU as it is given, and sends the service nothing. No
- * service can do better for its users than it does beside that. The loops have a session of their
- * own, with the priority of any other.
+ * Creates a reference instead of an attack: another program takes all CPU that it gets, and sends
+ * the service nothing. It shows the best result that a service can reach beside an attack. The
+ * loops have a separate session, with normal priority.
  */
 export function createYardstick(atEnd: AtEnd): Attack {
   const loops = [1, 2].map(() =>

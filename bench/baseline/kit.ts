@@ -33,7 +33,7 @@ export function pageOf(ctx: Context): Page {
   };
 }
 
-/** The numbered page of a list, as the service answers it. */
+/** Returns the numbered page of a list in the format of the service. */
 export function envelopeOf(
   ctx: Context,
   {

@@ -16,7 +16,7 @@ const columns = "id, title, body, user_id, created_at, updated_at";
 const path = "/resources/notes";
 
 const findNote = { name: "find_note", text: `SELECT ${columns} FROM notes WHERE id = $1` };
-/** An admin sees all notes, everybody else their own. */
+/** An admin sees all notes, other users only their own. */
 const listing = {
   own: {
     list: {
@@ -34,7 +34,7 @@ const insertNote = {
   name: "insert_note",
   text: `INSERT INTO notes (title, body, user_id) VALUES ($1, $2, $3) RETURNING ${columns}`,
 };
-/** For a page and one more record, which says whether there is another page. */
+/** Reads one record more than a page, which shows whether another page follows. */
 const findFiltered = {
   name: "find_filtered",
   text: `SELECT ${columns} FROM notes WHERE user_id = $1 AND id >= $2 AND title ILIKE $3 AND id < $4 ORDER BY id DESC LIMIT $5`,
@@ -103,8 +103,8 @@ export function addNotes(
 }
 
 /**
- * One filter and one sort, which is what a server by hand would have; the first and the next pages
- * by a cursor.
+ * Reads a page with one filter and one sort, like a typical handwritten server. The first and later
+ * pages use a cursor.
  */
 async function listFiltered(ctx: Context, pool: Pool): Promise<void> {
   const { query } = ctx;
@@ -131,7 +131,7 @@ async function listFiltered(ctx: Context, pool: Pool): Promise<void> {
   };
 }
 
-/** Creates only, by one statement. */
+/** Makes creates only, by one statement. */
 async function createMany(ctx: Context, pool: Pool): Promise<void> {
   const { operations } = ctx.request.body as { readonly operations: readonly { readonly data: object }[] };
   const bodies = operations.map(({ data }) => trimmed({ ...data }));

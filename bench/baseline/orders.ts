@@ -25,7 +25,7 @@ const countOrders = {
   name: "count_orders",
   text: `SELECT count(*)::int AS total FROM orders WHERE user_id = $1`,
 };
-/** Both rules that ask the database, in one statement. */
+/** Both rules that query the database, in one statement. */
 const judge = {
   name: "judge_order",
   text: `SELECT EXISTS (SELECT FROM orders WHERE reference = $1) AS taken, EXISTS (SELECT FROM customers WHERE id = $2) AS known`,
@@ -57,7 +57,7 @@ function faultsOf({ reference, amount, customer_id }: Record<string, unknown>): 
   return faults;
 }
 
-/** The same of a table whose records show a record of another one. */
+/** Adds the same routes for a table whose records show a related record. */
 export function addOrders(
   router: Router,
   { pool, publicUrl }: { readonly pool: Pool; readonly publicUrl: string },

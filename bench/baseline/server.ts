@@ -1,8 +1,8 @@
 /**
- * What the service is measured against, a process of its own: the same routes as somebody would
- * write them by hand for two tables, with Koa and pg. It does the same work: token by hash in one
- * query, ownership, validation, the same statements (prepared), the same JSON; its tables have the
- * same capture triggers. It has no relay.
+ * The handwritten server that the service is compared with, in a separate process: the same routes
+ * for two tables, with Koa and pg. It does the same work: token by hash in one query, ownership,
+ * validation, the same prepared statements, and the same JSON. Its tables have the same capture
+ * triggers. It has no relay.
  */
 import { createHash } from "node:crypto";
 import type { AddressInfo } from "node:net";
@@ -18,7 +18,7 @@ import { addOrders } from "./orders.ts";
 export interface BaselineQuestion {
   readonly databaseUrl: string;
   readonly poolSize: number;
-  /** Of the page links. */
+  /** Origin of the page links. */
   readonly publicUrl: string;
 }
 

@@ -5,21 +5,21 @@ import { type Arrival, closeLedger, type Facts, isReceived, type Ledger } from "
 import type { Load } from "./load.ts";
 import type { System } from "./system.ts";
 
-/** What has come to the receivers so far, and what is still to come. */
+/** The deliveries that receivers got so far, and those that are still due. */
 export interface Books {
   readonly arrivals: readonly Arrival[];
-  /** Fetches what has come since the last time. */
+  /** Fetches the arrivals since the last call. */
   update(): Promise<void>;
   /**
-   * Waits until all that was committed before the call has arrived, but for what fails for good;
-   * rejects after `limitMs`.
+   * Waits until all changes that were committed before the call have arrived, except permanent
+   * failures. Rejects after `limitMs`.
    */
   untilArrived(limitMs: number): Promise<void>;
   /**
    * Waits until each due pair has arrived or is explained and no delivery is under way, and closes
    * the books. No change may follow.
    *
-   * @returns Also how long it took; undefined when it was not done within `limitMs`.
+   * @returns Also the duration; undefined when the wait exceeded `limitMs`.
    */
   close(
     load: Load,
@@ -27,7 +27,7 @@ export interface Books {
   ): Promise<{
     readonly ledger: Ledger;
     readonly drainedAfterMs: number | undefined;
-    /** UUIDs of the deliveries that replays have made. */
+    /** UUIDs of the deliveries that replays made. */
     readonly replayed: ReadonlySet<string>;
   }>;
 }
@@ -35,7 +35,7 @@ export interface Books {
 export function openBooks(system: System): Books {
   const { pool, audiences, receivers } = system;
   const arrivals: Arrival[] = [];
-  /** Subscription and change. */
+  /** Pairs of a subscription and a change. */
   const received = new Set<string>();
 
   async function update(): Promise<void> {
@@ -69,7 +69,7 @@ export function openBooks(system: System): Books {
         const drainedAfterMs = performance.now() - startedAt;
         const isOver = drainedAfterMs > limitMs;
         if (isQuiet || isOver) {
-          // Receivers settle what they are answering, and duplicates that are on their way come.
+          // Waits for receivers that still answer, and for late duplicates.
           await sleep(1_000);
           await update();
           const facts = await readFacts(system);
@@ -102,7 +102,10 @@ async function readJournal(pool: Pool): Promise<Facts["journal"]> {
   return (await pool.query<Facts["journal"][number]>(text)).rows;
 }
 
-/** Subscription and change of what is erased or cancelled, and will not arrive. */
+/**
+ * Returns the pairs of a subscription and a change that are erased or cancelled, and will not
+ * arrive.
+ */
 async function readGivenUp({ pool, audiences }: System): Promise<ReadonlySet<string>> {
   const { rows } = await pool.query<{ readonly change: string; readonly subscriptionId: number | null }>(`
     SELECT noted.change, delivery.subscription_id AS "subscriptionId"

@@ -7,18 +7,18 @@ import type { System } from "./system.ts";
 
 export interface FaultRun {
   readonly system: System;
-  /** No fault begins after it aborts. */
+  /** No fault begins after this signal aborts. */
   readonly ending: AbortSignal;
   readonly progress: (text: string) => void;
-  /** Takes what could not be done. */
+  /** Gets the problems of the harness itself. */
   readonly troubles: string[];
-  /** What the next fault waits for in addition to its own time. */
+  /** Additional wait before the next fault. */
   readonly untilRecovered?: () => Promise<void>;
 }
 
 const mostHeals = 5;
 
-/** Does one fault after the other; the last one is healed early when `ending` aborts. */
+/** Runs the faults one after the other. The last one is healed early when `ending` aborts. */
 export async function doFaults(
   planned: readonly PlannedFault[],
   { system, ending, progress, troubles, untilRecovered }: FaultRun,
@@ -43,7 +43,7 @@ export async function doFaults(
     progress(lineOf(one));
     await attempt(() => fault.begin());
     await pause(one.holdMs, ending);
-    // What stays broken would be blamed on the service.
+    // A fault that is not healed would be attributed to the service.
     for (let left = mostHeals; left > 0 && !(await attempt(() => fault.heal())); left -= 1);
     done.push({ ...one, startedAtMs, healedAtMs: Date.now() });
     if (untilRecovered !== undefined) await attempt(untilRecovered);

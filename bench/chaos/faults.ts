@@ -6,10 +6,10 @@ import { faultyReceivers, ownApplication, receiverManners, type System } from ".
 
 const nothing = async (): Promise<void> => undefined;
 
-/** What `rabbitmqctl` sets by default; memory beyond it stops publishers. */
+/** Default of `rabbitmqctl`. Above this share of memory, RabbitMQ blocks publishers. */
 const usualWatermark = "0.4";
 
-/** How each kind of fault is done to the system. */
+/** Creates a fault of the planned kind for the system. */
 export function createFault(system: System, planned: PlannedFault): Fault {
   const { postgres, rabbitMq, apis, dispatchers, receivers, pool } = system;
   const { kind, targets } = planned;

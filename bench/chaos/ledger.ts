@@ -1,53 +1,56 @@
 import { matches, type Audience } from "../../test/support/ledger.ts";
 import type { TriedChange } from "../../test/support/writers.ts";
 
-/** One POST that came to a receiver. */
+/** One POST that a receiver got. */
 export interface Arrival {
   readonly receiver: number;
-  /** Tells the subscription. */
+  /** Path, which identifies the subscription. */
   readonly path: string;
-  /** As in the journal. */
+  /** The change, as in the journal. */
   readonly change: string;
   /** `X-Service-Delivery`. */
   readonly delivery: string;
   /** `X-Service-Event`. */
   readonly event: string;
-  /** When the writer's transaction made the change, by the database; ms since 1970. */
+  /** Time of the change in the writer's transaction, by the database; ms since 1970. */
   readonly occurredAtMs: number;
   readonly receivedAtMs: number;
-  /** Of the body's bytes. */
+  /** Digest of the body's bytes. */
   readonly digest: string;
   /**
-   * The signature is that of the subscription, and the ids in the headers are those in the body.
+   * Whether the signature is that of the subscription, and the ids in the headers equal those in
+   * the body.
    */
   readonly isGenuine: boolean;
-  /** 2xx and complete; 2xx and a body that did not end; another status; none, or half of one. */
+  /**
+   * 2xx and complete; 2xx with a body that did not end; another status; none or a partial answer.
+   */
   readonly answer: "accepted" | "begun" | "refused" | "none";
 }
 
-/** What is known when everything has come to rest. */
+/** The facts after the system has come to rest. */
 export interface Facts {
-  /** What the database has committed, by a trigger of the run's own. */
+  /** Committed changes of the database, recorded by the run's own trigger. */
   readonly journal: readonly { readonly change: string; readonly ownerId: number }[];
   readonly tried: readonly TriedChange[];
   readonly audiences: readonly Audience[];
   readonly arrivals: readonly Arrival[];
-  /** All that ever were in `svc.events`. */
+  /** All rows that ever were in `svc.events`. */
   readonly events: readonly {
     readonly uuid: string;
     readonly change: string;
     readonly isErased: boolean;
   }[];
-  /** All that ever were in `svc.deliveries`. */
+  /** All rows that ever were in `svc.deliveries`. */
   readonly deliveries: readonly {
     readonly uuid: string;
     readonly event: string;
     readonly subscriptionId: number;
     readonly status: string;
     readonly reason: string | null;
-    /** The replay that made it. */
+    /** The replay that made the delivery. */
     readonly replayId: string | null;
-    /** By retention. */
+    /** Whether retention removed it. */
     readonly isRemoved: boolean;
   }[];
   readonly replays: readonly {
@@ -63,18 +66,18 @@ export interface Ledger {
   readonly changes: {
     readonly committed: number;
     readonly acknowledged: number;
-    /** Rolled back, or never received. */
+    /** Changes that were rolled back, or never received. */
     readonly refused: number;
-    /** The writer got no answer; the database tells. */
+    /** Changes without an answer to the writer; the database shows the outcome. */
     readonly unknown: { readonly committed: number; readonly not: number };
   };
-  /** Rows that ever were in `svc.events`: as many as changes are committed. */
+  /** Number of rows that ever were in `svc.events`; equals the number of committed changes. */
   readonly events: number;
-  /** Of these, how many have lost their payload. */
+  /** Number of these events without a payload. */
   readonly erased: number;
-  /** Deliveries that retention has removed. */
+  /** Number of deliveries that retention removed. */
   readonly removed: number;
-  /** Replays by state, with the reason of those that the service has ended. */
+  /** Replays by state, with the reason of those that the service ended. */
   readonly replays: Readonly<Record<string, number>>;
   /** Deliveries of replays by status, with the reason of those that did not arrive. */
   readonly replayed: Readonly<Record<string, number>>;
@@ -84,22 +87,22 @@ export interface Ledger {
   readonly due: number;
   /** Due pairs that a receiver answered with 2xx. */
   readonly delivered: number;
-  /** Due pairs that were not, with why by their row. */
+  /** Due pairs without a 2xx, by the reason in their row. */
   readonly explained: Readonly<Record<string, number>>;
   /**
-   * Due pairs that were not, and nothing says why: subscription and change. Deliveries of replays
-   * too, portions of theirs that are not there, and what was removed before it had ended.
+   * Due pairs without a 2xx and without a reason: subscription and change. Includes deliveries of
+   * replays, missing portions of replays, and deliveries that were removed unfinished.
    */
   readonly lost: readonly string[];
-  /** Requests that were not due, or that had a wrong signature. */
+  /** Requests that were not due, or had a wrong signature. */
   readonly phantom: readonly string[];
   /** POSTs of a delivery after one that was answered with 2xx. */
   readonly duplicates: number;
-  /** Pairs that came under more than one delivery UUID, those of replays left out. */
+  /** Pairs that arrived under more than one delivery UUID, without those of replays. */
   readonly doubled: readonly string[];
-  /** Deliveries that came with other bytes the next time. */
+  /** Deliveries that arrived with different bytes. */
   readonly altered: readonly string[];
-  /** Acknowledged to the writer and not in the database, or rolled back and there. */
+  /** Changes that were acknowledged and are missing in the database, or rolled back and present. */
   readonly broken: readonly string[];
 }
 
@@ -182,8 +185,8 @@ function isFinished(status: string): boolean {
 }
 
 /**
- * Why a delivery has not arrived; undefined where nothing says so. An erased event that was not
- * fanned out has no delivery.
+ * Returns the reason why a delivery has not arrived; undefined without one. An erased event that
+ * was not fanned out has no delivery.
  */
 function explanationOf(row: DeliveryFacts | undefined, isErased: boolean | undefined): string | undefined {
   if (row === undefined) return isErased === true ? "erased before it was fanned out" : undefined;
@@ -193,7 +196,10 @@ function explanationOf(row: DeliveryFacts | undefined, isErased: boolean | undef
     : undefined;
 }
 
-/** What became of replays and their deliveries, each of which has arrived or says why not. */
+/**
+ * Returns the outcomes of replays and of their deliveries, each of which has arrived or has a
+ * reason.
+ */
 function bookReplays(
   { replays, deliveries, events }: Facts,
   received: ReadonlySet<string>,
@@ -229,22 +235,20 @@ function isEnded(state: string): boolean {
   return state === "done" || state === "cancelled";
 }
 
-/** Whether the run is to succeed: what must never happen has not. */
+/** Returns whether the run passes: nothing lost, phantom or broken. */
 export function isClean({ lost, phantom, broken }: Ledger): boolean {
   return lost.length === 0 && phantom.length === 0 && broken.length === 0;
 }
 
 /**
- * Whether the receiver has it, as far as the sender knows: an answer of 2xx need not have ended.
+ * Returns whether the receiver has the delivery, as far as the sender knows. A 2xx answer may be
+ * incomplete.
  */
 export function isReceived({ isGenuine, answer }: Arrival): boolean {
   return isGenuine && (answer === "accepted" || answer === "begun");
 }
 
-/**
- * POSTs after the first that was answered completely: a sender that heard half of an answer may try
- * again.
- */
+/** Counts POSTs after the first complete answer: after a partial answer, a sender may try again. */
 function repeatedIn(posts: readonly Arrival[]): number {
   const first = posts.findIndex(({ answer }) => answer === "accepted");
   return first === -1 ? 0 : posts.length - 1 - first;

@@ -1,15 +1,15 @@
 import { changesPerRound, startWriters, type TriedChange, type Writers } from "../../test/support/writers.ts";
 import { prefix, type System } from "./system.ts";
 
-/** Who writes, as the texts of their records tell. */
+/** The writers, as named in the texts of their records. */
 export const sources = ["ada", "eve", "sql"] as const;
 
 export interface Load {
   readonly tried: () => readonly TriedChange[];
   acknowledged(): number;
-  /** Answers of the API that no fault accounts for. */
+  /** Returns answers of the API that no fault explains. */
   unexpected(): readonly string[];
-  /** Answers of the API by status. */
+  /** Returns the number of answers of the API by status. */
   statuses(): Readonly<Record<string, number>>;
   /** Rejects when a request has no answer within a minute. */
   stop(): Promise<void>;
@@ -19,9 +19,10 @@ const writersEach = 2;
 const stopLimitMs = 60_000;
 
 /**
- * Writes through both processes of the API, and past them, one transaction of four rolled back.
+ * Writes through both processes of the API, and directly by SQL. One of four SQL transactions is
+ * rolled back.
  *
- * @param ratePerSecond Changes at most: a writer waits for its answer.
+ * @param ratePerSecond Most changes a second: a writer waits for its answer.
  */
 export function startLoad({ apis, writers, ownerIds, postgres }: System, ratePerSecond: number): Load {
   const perRound = writersEach * (2 * changesPerRound.api + changesPerRound.sql);
@@ -52,7 +53,7 @@ export function startLoad({ apis, writers, ownerIds, postgres }: System, ratePer
   return {
     tried: () => all.flatMap(({ tried }) => tried),
     acknowledged: () => all.reduce((sum, one) => sum + one.acknowledged(), 0),
-    // A process that was stopped finds that a request took too long to arrive.
+    // After SIGSTOP, a process reports that a request took too long to arrive.
     unexpected: () => all.flatMap(({ faults }) => faults).filter((line) => !/^[A-Z]+ 408 /.test(line)),
     statuses() {
       const counts: Record<string, number> = {};

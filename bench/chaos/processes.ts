@@ -1,20 +1,17 @@
 import { createProgram, type Program, type ProgramName } from "../../test/support/program.ts";
 import { type MemoryLimit, peakBytes } from "../memory-limit.ts";
 
-/**
- * A process of the service as something that keeps services running has it: started again whenever
- * it ends.
- */
+/** A process of the service under a supervisor, which restarts it whenever it ends. */
 export interface Process {
   readonly name: ProgramName;
   readonly program: Program;
-  /** SIGKILL; it stays away until `revive`. */
+  /** Sends SIGKILL. The process stays down until `revive`. */
   kill(): Promise<void>;
-  /** Starts it, and comes back at once. */
+  /** Starts the process without waiting. */
   revive(): void;
-  /** What it last wrote before each time that it ended by itself. */
+  /** Its last output before each unrequested end. */
   readonly endings: readonly string[];
-  /** The largest resident set of all that were started so far. */
+  /** Returns the largest resident set of all its runs. */
   peakBytes(): number;
   dispose(): Promise<void>;
 }
@@ -24,7 +21,7 @@ const watchMs = 500;
 /**
  * Starts `svc <name>` and waits until it is ready.
  *
- * @param limit Of its memory; default: none.
+ * @param limit Memory limit; default: none.
  */
 export async function startWatched(
   name: ProgramName,

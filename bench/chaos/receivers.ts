@@ -1,6 +1,6 @@
 /**
- * The webhook receivers, in a process of their own. Each has a port, can be made to misbehave and
- * notes what comes: one line of facts a POST, since a long run has hundreds of thousands.
+ * The webhook receivers, in a separate process. Each has a port, can misbehave, and records what it
+ * gets: one line of facts per POST, because a long run has hundreds of thousands.
  */
 import { createHash, createHmac } from "node:crypto";
 import type { IncomingHttpHeaders, ServerResponse } from "node:http";
@@ -20,23 +20,27 @@ import {
 import { answerQuestions } from "../peer.ts";
 import type { Arrival } from "./ledger.ts";
 
-/** `well` answers 204; `flaky` the same, but 503 to every twentieth POST; `broken` 500 to each. */
+/**
+ * Answers of a receiver: `well` 204; `flaky` the same, but 503 to every twentieth POST; `broken`
+ * 500 to each.
+ */
 export type Manner = "well" | "flaky" | "broken" | "down" | "hanging" | "resetting" | "dripping" | "endless";
 
 export type ReceiversQuestion =
-  /** Opens one receiver for each manner, and answers where. */
+  /** Opens one receiver for each manner, and returns their ports. */
   | { readonly kind: "open"; readonly manners: readonly Manner[] }
   /**
-   * A subscription, by the path of its URL, gets another secret: what is signed with one that is
-   * not known waits for it.
+   * A subscription, by the path of its URL, is about to get another secret. Requests under an
+   * unknown secret wait for it.
    */
   | { readonly kind: "rotating"; readonly path: string }
   /**
-   * A signing secret of a subscription; those before it stay valid for what was signed with them.
+   * A signing secret of a subscription. Earlier secrets stay valid for the requests that they
+   * signed.
    */
   | { readonly kind: "secret"; readonly path: string; readonly secret: string }
   | { readonly kind: "behave"; readonly receiver: number; readonly manner: Manner }
-  /** What has come and is settled since the last such question. */
+  /** Returns the settled arrivals since the last such question. */
   | { readonly kind: "take" };
 
 export interface ReceiversAnswer {
@@ -50,7 +54,7 @@ interface Place {
   server: TestReceiver | undefined;
 }
 
-/** A POST with what proves it. */
+/** A POST with the data that proves its signature. */
 interface Unproved {
   readonly arrival: Omit<Arrival, "isGenuine">;
   readonly headers: IncomingHttpHeaders;
@@ -59,7 +63,7 @@ interface Unproved {
 }
 
 const places: Place[] = [];
-/** By path, the newest last. */
+/** Secrets by path, the newest last. */
 const secrets = new Map<string, readonly string[]>();
 const rotating = new Set<string>();
 let settled: Unproved[] = [];
@@ -90,7 +94,7 @@ function learn({ path, secret }: { readonly path: string; readonly secret: strin
   rotating.delete(path);
 }
 
-/** What is proved, and what never will be. */
+/** Returns the POSTs that are proved, and those that never will be. */
 function take(): readonly Arrival[] {
   const judged = settled.map((one) => ({ one, isProved: isGenuine(one) }));
   const mayWait = ({ one, isProved }: (typeof judged)[number]): boolean =>
@@ -165,8 +169,8 @@ function arrivalOf(
 }
 
 /**
- * Whether one secret of the subscription has made both signatures, and another one that of the
- * secret before.
+ * Returns whether one secret of the subscription made both signatures, and another one the
+ * signature of the previous secret.
  */
 function isGenuine({ arrival: { path, delivery }, headers, rawBody, areIdsThose }: Unproved): boolean {
   const known = secrets.get(path) ?? [];

@@ -2,49 +2,49 @@ import { spreadOf, type Spread } from "../numbers.ts";
 import { type Arrival, isReceived } from "./ledger.ts";
 import type { FaultKind, PlannedFault } from "./schedule.ts";
 
-/** A fault as it went. */
+/** A fault with its times. */
 export interface DoneFault extends PlannedFault {
   readonly startedAtMs: number;
   /**
-   * When the harness had put right what it broke: the server serves, the process is started, the
-   * receiver answers.
+   * When the harness had healed the fault: the server answers, the process is started, the receiver
+   * answers.
    */
   readonly healedAtMs: number;
 }
 
-/** A time from the end of a fault on. */
+/** A duration from the end of a fault. */
 export interface Span {
   readonly ms: number;
-  /** Another fault of processes, database or broker was there meanwhile, and may be to blame. */
+  /** Whether another fault of processes, database or broker overlapped and may have affected it. */
   readonly isDisturbed: boolean;
 }
 
 /**
- * How long the system took after a fault was healed; undefined where nothing showed it before the
- * load ended.
+ * Time that the system took to recover after a fault was healed; undefined when nothing showed it
+ * before the load ended.
  */
 export interface Recovery {
   readonly kind: FaultKind;
   /**
-   * Until a change made after it, by each of the sources, had arrived: at the receiver that never
-   * fails, or, for a fault of a receiver, at that one by any of them.
+   * Time until a later change of each source had arrived at the receiver that never fails. For a
+   * fault of a receiver: until a later change of any source had arrived at that receiver.
    */
   readonly flowing: Span | undefined;
-  /** Until all changes from just before the fault to its end had arrived there. */
+  /** Time until all changes from shortly before the fault to its end had arrived there. */
   readonly caughtUp: Span | undefined;
 }
 
-/** The part of a change that tells its source: `on_create <source> 17`. */
+/** The part of a change that names its source: `on_create <source> 17`. */
 const sourceOf = (change: string): string => change.split(" ")[1] ?? "";
-/** What was under way when the fault came was made in this time. */
+/** Changes made this long before a fault were under way when it came. */
 const beforeMs = 2_000;
 
 /**
- * Reads the recoveries off the arrivals. Pure.
+ * Computes the recoveries from the arrivals. Pure.
  *
  * @param steady The receiver that never fails.
  * @param faulty The receivers that `targets` of their faults name.
- * @param sources Those that write all the time.
+ * @param sources Sources that write all the time.
  */
 export function recoveriesOf({
   faults,
@@ -58,7 +58,7 @@ export function recoveriesOf({
   readonly arrivals: readonly Arrival[];
   readonly steady: number;
   readonly faulty: readonly number[];
-  /** Paths of the webhooks that their owners steer, as `targets` name them. */
+  /** Paths of the webhooks that their owners change, in the order of `targets`. */
   readonly owned: readonly string[];
   readonly sources: readonly string[];
 }): readonly Recovery[] {
@@ -96,14 +96,14 @@ export interface KindRecovery {
   readonly caughtUp: Spans;
 }
 
-/** In ms. */
+/** Durations in ms. */
 export interface Spans {
   /** Those that no other fault disturbed. */
   readonly alone: Spread;
   readonly disturbed: Spread;
 }
 
-/** One line for each kind of fault that came, in the order in which they did. */
+/** Returns one row for each kind of fault, in the order of their first occurrence. */
 export function byKind(recoveries: readonly Recovery[]): readonly KindRecovery[] {
   return [...new Set(recoveries.map(({ kind }) => kind))].map((kind) => {
     const all = recoveries.filter((one) => one.kind === kind);
@@ -136,7 +136,7 @@ function isOfAll({ lane }: DoneFault): boolean {
   return lane === "processes" || lane === "database" || lane === "broker";
 }
 
-/** Of each delivery, the first POST that was answered with 2xx. */
+/** Returns the first POST of each delivery that was answered with 2xx. */
 function firstReceipts(arrivals: readonly Arrival[]): readonly Arrival[] {
   const firsts = new Map<string, Arrival>();
   for (const arrival of arrivals) {
@@ -162,7 +162,7 @@ function untilCaughtUp({ startedAtMs, healedAtMs }: DoneFault, seen: readonly Ar
   return made.reduce((most, { receivedAtMs }) => Math.max(most, receivedAtMs - healedAtMs), 0);
 }
 
-/** The largest; undefined when one is. */
+/** Returns the largest time; undefined when one is undefined. */
 function latest(times: readonly (number | undefined)[]): number | undefined {
   return defined(times).length === times.length ? Math.max(...defined(times)) : undefined;
 }

@@ -4,7 +4,7 @@ import type { ChaosResult } from "./run.ts";
 
 const mostExamples = 10;
 
-/** The result for a terminal. */
+/** Formats the result for a terminal. */
 export function chaosReportOf(result: ChaosResult): string {
   const { ledger, recoveries, processes, troubles, drainedAfterMs } = result;
   const { changes } = ledger;
@@ -75,7 +75,7 @@ export function chaosReportOf(result: ChaosResult): string {
   ].join("\n\n");
 }
 
-/** The ledger as a line for people. */
+/** Formats the ledger as a line for people. */
 export function chaosLine({ ledger, drainedAfterMs }: ChaosResult): string {
   const { changes, due, delivered, explained, lost, phantom, duplicates, doubled } = ledger;
   return (
@@ -105,7 +105,7 @@ function cells({ alone, disturbed }: Spans): readonly string[] {
   return [seconds(alone.p50), `${seconds(alone.max)}${longest}`];
 }
 
-/** A dash for what is not known. */
+/** Formats seconds; a dash for an unknown time. */
 function seconds(ms: number): string {
   return Number.isFinite(ms) ? (ms / 1000).toFixed(1) : "-";
 }

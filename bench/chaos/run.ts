@@ -12,20 +12,20 @@ import { faultyReceivers, startSystem, steadyReceiver } from "./system.ts";
 
 export interface ChaosOptions {
   readonly seed: number;
-  /** How long faults are done. */
+  /** Duration of the faults. */
   readonly durationMs: number;
-  /** Changes a second, at most. */
+  /** Most changes a second. */
   readonly ratePerSecond: number;
   /**
-   * Each fault waits until the system has recovered from the one before: fewer of them, and times
-   * that are their own.
+   * Whether each fault waits until the system has recovered from the previous one. There are then
+   * fewer faults, with separate times.
    */
   readonly isOneByOne: boolean;
-  /** How long it may take afterwards until everything has arrived. */
+  /** Limit of the time afterwards until everything has arrived. */
   readonly drainLimitMs: number;
-  /** Releases also when the run fails half-way. */
+  /** Registers releases, which also run when the run fails. */
   readonly atEnd: AtEnd;
-  /** Takes a line on what is going on. */
+  /** Gets a line on the progress. */
   readonly progress: (text: string) => void;
 }
 
@@ -34,38 +34,34 @@ export interface ChaosResult {
   readonly durationMs: number;
   readonly ratePerSecond: number;
   readonly ledger: Ledger;
-  /** Undefined: not everything had arrived within the limit. */
+  /** Undefined when not everything arrived within the limit. */
   readonly drainedAfterMs: number | undefined;
   readonly recoveries: readonly KindRecovery[];
-  /** Answers of the API by status. */
+  /** Number of answers of the API by status. */
   readonly statuses: Readonly<Record<string, number>>;
-  /** Answers of the API that no fault accounts for. */
+  /** Answers of the API that no fault explains. */
   readonly unexpected: readonly string[];
-  /** Of the harness: faults that could not be done, a recovery that took too long to wait for. */
+  /** Problems of the harness: faults that could not be done, or a recovery that took too long. */
   readonly troubles: readonly string[];
-  /**
-   * By process: the largest resident set, and what it wrote before it ended without having been
-   * killed.
-   */
+  /** By process: the largest resident set, and the output before each unrequested end. */
   readonly processes: readonly {
     readonly name: string;
     readonly peakBytes: number;
     readonly endings: readonly string[];
   }[];
-  /** Lines of the log that tell of deliveries in neither the queue nor a flight. */
+  /** Log lines about deliveries in neither the queue nor a flight. */
   readonly strays: readonly string[];
-  /** Nothing lost, nothing invented, nothing astray, and all of it drained. */
+  /** Whether nothing was lost, invented or astray, and everything was drained. */
   readonly isPassed: boolean;
 }
 
-/** After the last fault, for the changes that tell how long the system took to recover. */
+/** Time after the last fault, for the changes that show how long the system took to recover. */
 const calmMs = 5_000;
 const reportEveryMs = 10_000;
 const recoveryLimitMs = 90_000;
 
 /**
- * Starts the system, does the faults of the seed to it under load, heals everything and closes the
- * books.
+ * Starts the system, runs the faults of the seed under load, heals everything and closes the books.
  */
 export async function runChaos(options: ChaosOptions): Promise<ChaosResult> {
   const { seed, durationMs, ratePerSecond, isOneByOne, drainLimitMs, atEnd, progress } = options;

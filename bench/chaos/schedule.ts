@@ -1,6 +1,6 @@
 /**
- * What is done to the system, by the part of it that suffers. Faults of one lane follow each other;
- * those of different lanes overlap.
+ * Kinds of faults, by the affected part of the system. Faults of one lane follow each other; those
+ * of different lanes overlap.
  */
 export const faultKinds = {
   processes: ["api killed", "dispatcher killed", "api stopped", "dispatcher stopped"],
@@ -19,7 +19,7 @@ export const faultKinds = {
     "receiver dripping",
     "receiver endless",
   ],
-  /** What owners do with their webhooks meanwhile. */
+  /** Changes by the owners of webhooks. */
   owners: [
     "webhook paused",
     "webhook paused and emptied",
@@ -27,7 +27,7 @@ export const faultKinds = {
     "events replayed",
     "replay stopped",
   ],
-  /** What removes things meanwhile. */
+  /** Removals during the run. */
   removals: ["record erased", "old events removed"],
 } as const;
 
@@ -37,15 +37,15 @@ export type FaultKind = (typeof faultKinds)[Lane][number];
 export interface PlannedFault {
   readonly lane: Lane;
   readonly kind: FaultKind;
-  /** From the time when the fault before it in its lane was healed. */
+  /** Time since the previous fault of its lane was healed. */
   readonly waitMs: number;
-  /** How long it is left as it is; 0 for what is over as soon as it is done. */
+  /** Duration of the fault; 0 for an action that is over at once. */
   readonly holdMs: number;
-  /** Which of the two processes or receivers, now and then both processes; or which webhook. */
+  /** Index of the process or receiver, sometimes both processes; or of the webhook. */
   readonly targets: readonly number[];
 }
 
-/** What breaks something, and what puts it right again. */
+/** A fault, with the functions that cause and heal it. */
 export interface Fault {
   begin(): Promise<unknown>;
   heal(): Promise<unknown>;
@@ -94,20 +94,20 @@ const holds: Readonly<Record<FaultKind, Range>> = {
 };
 
 /**
- * Beyond the leases that a stopped process holds (17 s for deliveries, 20 s for events), so that it
- * wakes up with them lost.
+ * Exceeds the leases that a stopped process holds (17 s for deliveries, 20 s for events), so that
+ * it has lost them when it continues.
  */
 const pastLeases: Range = { leastMs: 21_000, mostMs: 25_000 };
-/** Webhooks that their owners steer. */
+/** Number of webhooks that their owners change. */
 export const ownedWebhooks = 4;
 
-/** Shorter runs have no time for those. */
+/** Shorter runs have no time for long stops. */
 const leastForLongStopsMs = 120_000;
 
 /**
- * The faults of a run, lane by lane: the same ones for the same seed. Every kind of a lane comes
- * once before one comes again. What the faults themselves take is not known here, so that a run
- * does not get through all of them.
+ * Plans the faults of a run, by lane. The same seed gives the same faults. Every kind of a lane
+ * comes once before any repeats. The duration of the faults themselves is unknown here, so a run
+ * may not reach all of them.
  */
 export function planFaults(
   seed: number,
@@ -126,8 +126,8 @@ export function planFaults(
 }
 
 /**
- * The same faults as one sequence: the first of each lane, then the second of each, until one has
- * no more.
+ * Returns the same faults as one sequence: the first of each lane, then the second of each, until
+ * one lane has no more.
  */
 export function inTurns(plan: Readonly<Record<Lane, readonly PlannedFault[]>>): readonly PlannedFault[] {
   const lanes = Object.values(plan);
@@ -155,7 +155,7 @@ function planLane(lane: Lane, durationMs: number, random: () => number): readonl
   return planned;
 }
 
-/** Numbers in [0, 1) that only the seed decides (mulberry32). */
+/** Creates a generator of numbers in [0, 1) from the seed (mulberry32). */
 function createRandom(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -16,7 +16,7 @@ const requestMs = 5_000;
 const day = 86_400;
 const nothing = async (): Promise<void> => undefined;
 
-/** What owners and operators do meanwhile: each asks the service until it has answered. */
+/** Creates the actions of owners and operators. Each retries until the service has answered. */
 export function createSteering(
   system: System,
   { targets: [target = 0], waitMs }: PlannedFault,
@@ -26,7 +26,7 @@ export function createSteering(
   const ask: Ask = (method, path, body = {}) => askUntilAnswered(system, webhook, { method, path, body });
   const own = `/webhooks/${webhook.id}`;
   const set = (isActive: boolean): Promise<unknown> => ask("PUT", own, { is_active: isActive });
-  /** Undefined while the webhook has another one that has not ended. */
+  /** Returns undefined while the webhook has an unfinished replay. */
   const replay = async (): Promise<number | undefined> => {
     const { id } = await ask("POST", `${own}/replay`, aWhileAgo());
     return id === undefined ? undefined : Number(id);
@@ -50,7 +50,7 @@ export function createSteering(
       heal: nothing,
     }),
     "events replayed": () => ({ begin: replay, heal: nothing }),
-    // Paused first, so that there is something left to cancel.
+    // Pauses first, so that something is left to cancel.
     "replay stopped": () => ({
       async begin() {
         replayId = await replay();
@@ -67,7 +67,7 @@ export function createSteering(
   };
 }
 
-/** Has every webhook on: a request that a stopped process kept may have switched one off late. */
+/** Switches every webhook on. A delayed request of a stopped process may have switched one off. */
 export async function switchOn(system: System): Promise<void> {
   for (const webhook of system.owned) {
     const asked = { method: "PUT", path: `/webhooks/${webhook.id}`, body: { is_active: true } };
@@ -79,14 +79,16 @@ function ago(ms: number): string {
   return new Date(Date.now() - ms).toISOString();
 }
 
-/** Events that are delivered by now, most of them: few enough for a replay of seconds. */
+/**
+ * Returns a time range whose events are mostly delivered, and few enough for a replay of seconds.
+ */
 function aWhileAgo(): object {
   return { since: ago(25_000), until: ago(3_000), status: ["failed", "delivered", "cancelled", "never"] };
 }
 
 /**
- * Asks one API after the other. A replay that has ended, or is there already, is an answer without
- * an id.
+ * Calls one API after the other. A replay that has ended or already exists is an answer without an
+ * id.
  */
 async function askUntilAnswered(
   { apis }: System,
@@ -122,7 +124,7 @@ const recentText = `
     ORDER BY id DESC LIMIT 20) AS recent
   ORDER BY place DESC LIMIT 1`;
 
-/** Erases a record that was changed lately, some of whose deliveries are unfinished. */
+/** Erases a recently changed record, some of whose deliveries are unfinished. */
 async function erase({ pool, env }: System): Promise<void> {
   await untilDone(async () => {
     const { rows } = await pool.query<{ readonly id: string }>(recentText);
@@ -130,8 +132,8 @@ async function erase({ pool, env }: System): Promise<void> {
   }, env);
 }
 
-// Deliveries are kept from being written meanwhile: a retry with another time would differ from the
-// POST before it.
+// Keeps deliveries from being written meanwhile: a retry with another time would differ from the
+// earlier POST.
 const ageText = `
   BEGIN;
   LOCK TABLE svc.deliveries IN SHARE ROW EXCLUSIVE MODE;
@@ -145,13 +147,13 @@ const ageText = `
   COMMIT`;
 
 /**
- * Puts finished events back by 40 days: dispatchers remove them as they do at any time, and the
- * command beside them.
+ * Dates finished events back by 40 days. Dispatchers then remove them, and so does the command, at
+ * the same time.
  */
 async function removeOld({ pool, env }: System): Promise<void> {
   await untilDone(async () => {
     const client = await pool.connect();
-    // The query is rejected too when the server is killed under it.
+    // The query also rejects when the server is killed.
     client.on("error", () => undefined);
     try {
       await client.query(ageText);
@@ -162,7 +164,7 @@ async function removeOld({ pool, env }: System): Promise<void> {
   }, env);
 }
 
-/** Runs a command of `svc-admin` until it has succeeded. */
+/** Runs a command of `svc-admin` until it succeeds. */
 async function untilDone(
   argsOf: () => Promise<readonly string[]>,
   env: Readonly<Record<string, string>>,

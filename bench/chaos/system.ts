@@ -11,7 +11,7 @@ import type { AtEnd } from "../run-to-end.ts";
 import { type Process, startWatched } from "./processes.ts";
 import type { Manner, ReceiversAnswer, ReceiversQuestion } from "./receivers.ts";
 
-/** A webhook as its owner has it. */
+/** A webhook, as its owner sees it. */
 export interface OwnedWebhook {
   readonly path: string;
   readonly id: number;
@@ -19,7 +19,7 @@ export interface OwnedWebhook {
 }
 
 /**
- * The whole service as an operator runs it, on servers of its own, with users, subscriptions and
+ * The whole service in its usual setup, on private servers, with users, subscriptions and
  * receivers.
  */
 export interface System {
@@ -28,34 +28,34 @@ export interface System {
   readonly apis: readonly Process[];
   readonly dispatchers: readonly Process[];
   readonly receivers: Peer<ReceiversQuestion, ReceiversAnswer>;
-  /** Connections of the run's own, which no fault is aimed at. */
+  /** The run's own connections, which no fault affects. */
   readonly pool: Pool;
   readonly audiences: readonly Audience[];
-  /** Those of the receivers that faults are aimed at, which their owners steer. */
+  /** Webhooks of the receivers that faults affect; their owners change them. */
   readonly owned: readonly OwnedWebhook[];
-  /** What `svc-admin` needs. */
+  /** Environment of `svc-admin`. */
   readonly env: Readonly<Record<string, string>>;
   /**
-   * Ada and Eve write through the API, each through one of its processes; the records of SQL are
-   * theirs and Ida's.
+   * Ada and Eve each write through one process of the API. The records of SQL belong to them and
+   * Ida.
    */
   readonly writers: readonly { readonly name: string; readonly token: string }[];
   readonly ownerIds: readonly number[];
 }
 
 export const prefix = "/svc-api";
-/** By which the run's own connections differ from all others. */
+/** Name that distinguishes the run's own connections from all others. */
 export const ownApplication = "chaos";
 
-/** Indices of `receiverManners`: the one that never fails, and those that faults are aimed at. */
+/** Indices of `receiverManners`: the receiver that never fails, and those that faults affect. */
 export const steadyReceiver = 0;
 export const faultyReceivers = [1, 2] as const;
-/** How each receiver is while no fault says otherwise. */
+/** Manner of each receiver without a fault. */
 export const receiverManners: readonly Manner[] = ["well", "flaky", "flaky", "broken"];
 
 /**
- * Retries are quick, so that a receiver's fault of seconds fails no delivery for good; all else is
- * as by default.
+ * Settings of the run. Retries are quick, so that a receiver's fault of seconds fails no delivery.
+ * Everything else has its default.
  */
 const service = `
 database:
@@ -69,9 +69,7 @@ webhooks:
 
 const all = ["on_create", "on_update", "on_delete"];
 
-/**
- * What the run writes down beside the service: which event each change has, and what was removed.
- */
+/** Records of the run beside the service: the event of each change, and the removed rows. */
 const noteSql = `
   CREATE TABLE noted_events (uuid uuid PRIMARY KEY, change text, is_erased boolean NOT NULL DEFAULT false);
   CREATE TABLE removed_deliveries (LIKE svc.deliveries);
@@ -118,7 +116,7 @@ export async function startSystem(atEnd: AtEnd): Promise<System> {
   const [apis, dispatchers] = await Promise.all([startTwo("api"), startTwo("dispatcher")]);
 
   const pool = new Pool({ connectionString: postgres.url, application_name: ownApplication, max: 4 });
-  // The server is stopped under it.
+  // The server is stopped during the run.
   pool.on("error", () => undefined);
   atEnd(() => pool.end());
   await pool.query(journalSql);
@@ -137,7 +135,7 @@ export async function startSystem(atEnd: AtEnd): Promise<System> {
   const audiences: Audience[] = [];
   const owned: OwnedWebhook[] = [];
   for (const { path, receiver, token, triggers, ownerId } of [
-    // Everything, so that each change comes at least once to a receiver that never fails.
+    // Gets all events, so that each change arrives at least once at a receiver that never fails.
     { path: "/grace", receiver: steadyReceiver, token: grace.token, triggers: all, ownerId: undefined },
     { path: "/ada", receiver: steadyReceiver, token: ada.token, triggers: all, ownerId: ada.id },
     { path: "/eve", receiver: 1, token: eve.token, triggers: ["on_create", "on_delete"], ownerId: eve.id },

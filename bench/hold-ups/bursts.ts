@@ -63,7 +63,7 @@ export const dump: HoldUp = {
             const seconds = await secondsOf(async () => {
               for (const end = third * (rates.length + 1); made < end; made += batch) {
                 await insertNotes(system, { userId: ada.id, count: batch });
-                // As many as the relay lets be on their way.
+                // As many as the relay allows in flight.
                 await arrivalsOf([receiver], { count: made - batch, limitMs });
               }
               await arrivalsOf([receiver], { count: made, limitMs });
@@ -89,7 +89,7 @@ export const bulk: HoldUp = {
     await sql("ALTER TABLE notes DISABLE TRIGGER USER");
     await insertNotes(system, { userId: ada.id, count: sizes.bulk });
     await sql("ALTER TABLE notes ENABLE TRIGGER USER");
-    // Her own later changes.
+    // The same user's later changes.
     const later = startPeer<VictimQuestion, VictimAnswer>("hold-ups/victim.ts");
     const { port } = await later.ask({ kind: "open" });
     await subscribe(ada, { port });

@@ -7,12 +7,13 @@ const webhooks = 50;
 interface Flood extends Pick<NewNotes, "count" | "text"> {
   readonly name: string;
   readonly everyMs: number;
-  /** Of the receiver; default: fast. */
+  /** Manner of the receiver; default: fast. */
   readonly manner?: Manner;
 }
 
 /**
- * Changes of one user for as many webhooks as one may have, more than the dispatcher gets through.
+ * Makes changes of one user for as many webhooks as a user may have, more than the dispatcher can
+ * handle.
  */
 function createFlood({ name, everyMs, manner = "fast", ...notes }: Flood): HoldUp {
   return {

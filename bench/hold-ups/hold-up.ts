@@ -1,35 +1,32 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Receiver, System } from "./system.ts";
 
-/**
- * Something that one user, table, resource or receiver does, and that should be nothing to the
- * others.
- */
+/** An action of one user, table, resource or receiver that must not affect the others. */
 export interface HoldUp {
   readonly name: string;
   /**
-   * Of the whole service's configuration or data, before anybody works; answers what is then done,
-   * and what ends it.
+   * Changes the configuration or data of the whole service before any user works. Returns the
+   * hold-up and its end.
    */
   readonly prepare: (system: System, sizes: Sizes) => Promise<Prepared>;
 }
 
 export interface Prepared {
   /**
-   * Holds up, for `durationMs` at least or until it is through; answers what else there is to tell.
+   * Runs the hold-up for at least `durationMs`, or until it is done. Returns remarks for the table.
    */
   readonly run: (durationMs: number) => Promise<string>;
-  /** Before the others are looked at once more. */
+  /** Ends the hold-up, before the last phase of the others. */
   readonly release?: () => Promise<unknown>;
 }
 
-/** How much of it there is. */
+/** Size of the hold-up. */
 export interface Sizes {
   readonly subscriptions: number;
   readonly poisoned: number;
-  /** Deliveries that wait. */
+  /** Waiting deliveries. */
   readonly waiting: number;
-  /** Changes at once for a receiver that is slow. */
+  /** Simultaneous changes for a slow receiver. */
   readonly burst: number;
   /** Changes beside a transaction that stays open. */
   readonly dumped: number;
@@ -47,13 +44,13 @@ const fullSizes: Sizes = {
 };
 export const quickSizes: Sizes = { ...fullSizes, subscriptions: 20_000, poisoned: 20_000 };
 
-/** @param scale 1: as they are at their largest. */
+/** @param scale 1 is the largest size. */
 export function sizesOf(scale: number): Sizes {
   const entries = Object.entries(fullSizes).map(([name, size]) => [name, Math.round(size * scale)]);
   return Object.fromEntries(entries) as Sizes;
 }
 
-/** Makes notes by one statement. */
+/** Inserts notes by one statement. */
 export async function insertNotes(
   { sql }: System,
   { userId, count, text = "'a change'" }: NewNotes,
@@ -71,7 +68,10 @@ export interface NewNotes {
   readonly text?: string;
 }
 
-/** Waits until so many deliveries have come, or the time is over; answers how many have. */
+/**
+ * Waits until this many deliveries have arrived, or the time is over. Returns how many have
+ * arrived.
+ */
 export async function arrivalsOf(
   receivers: readonly Receiver[],
   { count, limitMs }: { readonly count: number; readonly limitMs: number },
@@ -84,7 +84,7 @@ export async function arrivalsOf(
   }
 }
 
-/** How long `work` takes, in seconds. */
+/** Returns the duration of `work` in seconds. */
 export async function secondsOf(work: () => Promise<unknown>): Promise<number> {
   const startedAt = performance.now();
   await work();

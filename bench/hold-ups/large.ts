@@ -21,7 +21,7 @@ export const largeCreate: HoldUp = {
     const receiver = await openReceiver("fast");
     const { port } = receiver;
     await subscribeOften(system, { user: ada, port, times: 50 });
-    // An admin gets everybody's changes, and no other user updates.
+    // An admin gets the changes of all users, and no other user updates records.
     await subscribeOften(system, { user: grace, port, times: 150, events: ["on_update"] });
     return {
       async run() {

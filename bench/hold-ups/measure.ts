@@ -13,15 +13,15 @@ export interface Outcome extends MeterReport {
   readonly note: string;
   readonly victim: VictimAnswer;
   readonly peakBytes: { readonly api: number; readonly dispatcher: number };
-  /** What processes wrote last that ended by themselves. */
+  /** Last output of processes that ended unrequested. */
   readonly endings: readonly string[];
   readonly limitKind: string;
 }
 
 export interface Durations {
-  /** Of what is before and after the hold-up. */
+  /** Duration of the phases before and after the hold-up. */
   readonly calmMs: number;
-  /** Of the hold-up, at least. */
+  /** Least duration of the hold-up. */
   readonly holdMs: number;
 }
 
@@ -34,13 +34,13 @@ interface Stage {
 const ratePerSecond = 20;
 const lastArrivalMs = 60_000;
 
-/** Releases what was made for one hold-up, last first. */
+/** Releases the resources of one hold-up, in reverse order. */
 async function withReleases<T>(atEnd: AtEnd, work: (atEnd: AtEnd) => Promise<T>): Promise<T> {
   const releases: (() => Promise<void> | void)[] = [];
   const release = async (): Promise<void> => {
     for (let next = releases.pop(); next !== undefined; next = releases.pop()) await next();
   };
-  // When the run is broken off meanwhile.
+  // For a run that is interrupted.
   atEnd(release);
   try {
     return await work((one) => void releases.push(one));
@@ -50,8 +50,8 @@ async function withReleases<T>(atEnd: AtEnd, work: (atEnd: AtEnd) => Promise<T>)
 }
 
 /**
- * Has the victim work before, during and after the hold-up, on a system of its own, which is
- * removed again.
+ * Runs the victim before, during and after the hold-up, on a separate system, which is removed
+ * afterwards.
  */
 export function measure(
   holdUp: HoldUp,

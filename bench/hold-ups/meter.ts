@@ -1,19 +1,19 @@
 import { setInterval } from "node:timers/promises";
 import type { Sql } from "../../src/db/sql.ts";
 
-/** What the database tells of the service's statements. */
+/** Figures of the database about the service's statements. */
 export interface MeterReport {
   readonly longest: { readonly ms: number; readonly text: string };
   readonly deadlocks: number;
 }
 
 const sampleMs = 100;
-/** Of the service's role: what the bench itself does is none of it. */
+/** Selects the running statements of the service's role, without those of the bench. */
 const runningText = `
   SELECT (1000 * extract(epoch FROM clock_timestamp() - query_start))::float8 AS ms, query AS text
   FROM pg_stat_activity WHERE datname = current_database() AND usename = 'postgres' AND state = 'active'
   ORDER BY query_start LIMIT 1`;
-/** Those that came to their end: what was cut off is not among them. */
+/** Selects the completed statements, without aborted ones. */
 const doneText = `
   SELECT max_exec_time AS ms, query AS text FROM pg_stat_statements
   WHERE dbid = (SELECT oid FROM pg_database WHERE datname = current_database()) AND userid = 'postgres'::regrole
@@ -21,7 +21,7 @@ const doneText = `
 
 type Row = MeterReport["longest"];
 
-/** Looks at what runs ten times a second, until it is asked for its report. */
+/** Samples the running statements ten times a second, until the report is requested. */
 export async function startMeter(sql: Sql): Promise<() => Promise<MeterReport>> {
   await sql("SELECT pg_stat_statements_reset()");
   const seen: Row[] = [];

@@ -1,3 +1,3 @@
-/** Of a hold-up, as the victim sees it. */
+/** Phases of a hold-up, as the victim sees it. */
 export const phases = ["before", "during", "after"] as const;
 export type Phase = (typeof phases)[number];

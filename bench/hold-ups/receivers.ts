@@ -1,6 +1,6 @@
 /**
- * The receivers of the user that holds up, in a process of their own. Each can be made to
- * misbehave, and counts what comes.
+ * The receivers of the user who holds up, in a separate process. Each can misbehave, and counts its
+ * deliveries.
  */
 import {
   type Behaviour,
@@ -20,7 +20,7 @@ export type ReceiversQuestion =
 
 export interface ReceiversAnswer {
   readonly port: number;
-  /** Different deliveries that have come so far. */
+  /** Different deliveries so far. */
   readonly count: number;
 }
 

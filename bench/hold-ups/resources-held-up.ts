@@ -50,7 +50,7 @@ export const lock: HoldUp = {
     const receiver = await openReceiver("fast");
     await subscribe(ada, { port: receiver.port, resource: "visits" });
     await sql("INSERT INTO places (id, name) VALUES (1, 'Here')");
-    // A row of its own refers to its place, which the lock would keep from being written.
+    // The foreign key of a new row reads its place, so the lock would block the insert.
     await sql("ALTER TABLE visits DISABLE TRIGGER ALL");
     await sql("ALTER TABLE visits ENABLE TRIGGER USER");
     let visits = 0;

@@ -1,6 +1,6 @@
-/** The mapping files of the service that is held up, and their code. */
+/** The mapping files and code modules of the service under test. */
 export const files: Readonly<Record<string, string>> = {
-  // Of the victim, and of the user that holds up.
+  // Records of the victim, and of the user who holds up.
   "notes.yaml": `
 name: notes
 model: Note
@@ -11,7 +11,7 @@ fields:
 triggers: [on_create, on_update]
 ownerColumn: user_id
 `,
-  // No event of it can be presented.
+  // None of its events can be presented.
   "poisons.yaml": `
 name: poisons
 model: Poison
@@ -58,7 +58,7 @@ triggers: [on_delete]
 `,
 };
 
-/** All else is as by default. */
+/** Everything else has its default. */
 export const service = `
 webhooks:
   allowedNetworks: [127.0.0.0/8]

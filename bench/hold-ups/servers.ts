@@ -8,14 +8,14 @@ import type { AtEnd } from "../run-to-end.ts";
 export interface Place {
   readonly databaseUrl: string;
   /**
-   * The same database under a role of the bench's own, by which its statements differ from the
+   * URL of the same database for the bench's own role, which separates its statements from the
    * service's.
    */
   readonly ownUrl: string;
   readonly amqpUrl: string;
 }
 
-/** Starts PostgreSQL and RabbitMQ, and answers what makes a place on them. */
+/** Starts PostgreSQL and RabbitMQ, and returns a function that makes a place on them. */
 export async function startServers(atEnd: AtEnd): Promise<(name: string) => Promise<Place>> {
   const postgres = await startPrivatePostgres({
     fsync: true,

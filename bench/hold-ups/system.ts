@@ -16,11 +16,11 @@ export interface User {
   readonly token: string;
 }
 
-/** A receiver of the user that holds up. */
+/** A receiver of the user who holds up. */
 export interface Receiver {
   readonly port: number;
   behave(manner: Manner): Promise<void>;
-  /** Different deliveries that have come so far. */
+  /** Returns the number of different deliveries so far. */
   count(): Promise<number>;
 }
 
@@ -34,18 +34,18 @@ export interface System {
   readonly dispatcher: Process;
   readonly notesUrl: string;
   readonly limitKind: string;
-  /** Holds up. */
+  /** The user who holds up. */
   readonly ada: User;
   readonly bea: User;
   readonly grace: User;
   /** Runs a statement on the database, as an operator. */
   readonly sql: Sql;
-  /** Connections of the bench's own. */
+  /** Connections of the bench. */
   readonly pool: Pool;
   readonly openReceiver: (manner: Manner) => Promise<Receiver>;
-  /** Answers the id of the new subscription. */
+  /** Returns the id of the new subscription. */
   readonly subscribe: (user: User, subscription: Wanted) => Promise<number>;
-  /** Asks the API, below its prefix; throws unless it answers with success. */
+  /** Calls the API, below its prefix. Throws unless the answer is a success. */
   readonly ask: (
     user: User,
     method: string,

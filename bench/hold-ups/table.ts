@@ -47,7 +47,7 @@ export function holdUpTable(outcomes: readonly Outcome[]): string {
   return markdownTable(head, outcomes.map(rowOf));
 }
 
-/** One row, for a table that grows. */
+/** Returns one row, for a table that is printed row by row. */
 export function holdUpRow(outcome: Outcome): string {
   return `| ${rowOf(outcome).join(" | ")} |`;
 }

@@ -1,7 +1,6 @@
 /**
- * A user whom the hold-up is nothing to, in a process of its own: makes changes at a steady rate,
- * by the API and by SQL in turns, receives them, and tells how long that took and what did not
- * come.
+ * A user who must not be affected by the hold-up, in a separate process. It makes changes at a
+ * constant rate, through the API and by SQL in turn, receives them, and reports times and losses.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -14,12 +13,12 @@ import { answerQuestions } from "../peer.ts";
 import type { Phase } from "./phases.ts";
 
 export type VictimQuestion =
-  /** Answers with the port to subscribe. */
+  /** Returns the port for the subscription. */
   | { readonly kind: "open" }
   | { readonly kind: "begin"; readonly job: VictimJob }
-  /** What is changed from now on counts for this phase. */
+  /** Changes from now on count for this phase. */
   | { readonly kind: "phase"; readonly phase: Phase }
-  /** Stops, waits until everything has come, and answers with a report. */
+  /** Stops, waits until everything has arrived, and returns a report. */
   | { readonly kind: "end"; readonly limitMs: number };
 
 export interface VictimJob {
@@ -31,11 +30,11 @@ export interface VictimJob {
 }
 
 export interface PhaseReport {
-  /** From just before the change was sent to its receipt, of all that came. */
+  /** Time from just before a change was sent to its receipt, for all changes that arrived. */
   readonly latencyMs: Spread;
   /** Changes that were acknowledged. */
   readonly made: number;
-  /** Of these, the ones that came before the phase was over. */
+  /** Number of these that arrived before the end of the phase. */
   readonly cameMeanwhile: number;
 }
 
@@ -44,7 +43,7 @@ export interface VictimAnswer {
   readonly phases: Readonly<Record<Phase, PhaseReport>>;
   /** Changes that were refused, by status or message. */
   readonly failures: Readonly<Record<string, number>>;
-  /** Acknowledged, and never received. */
+  /** Acknowledged, but never received. */
   readonly lost: number;
   /** Received more than once. */
   readonly doubled: number;

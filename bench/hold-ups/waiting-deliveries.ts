@@ -4,10 +4,7 @@ import { keepStatistics } from "../../test/support/long-history.ts";
 import { type HoldUp, secondsOf } from "./hold-up.ts";
 import type { User } from "./system.ts";
 
-/**
- * Deliveries of events that are fanned out, as they are when they wait; `enqueue` puts them into
- * the queue.
- */
+/** Makes waiting deliveries of events that are fanned out. `enqueue` puts them into the queue. */
 async function makeWaiting(
   sql: Sql,
   {
@@ -36,7 +33,7 @@ async function makeWaiting(
 }
 
 /**
- * In portions, as the service does: what is not committed yet is passed by every read.
+ * Works in portions, like the service: every read skips uncommitted rows.
  *
  * @param dueAt An SQL expression over `id`.
  */

@@ -9,12 +9,12 @@ import type { CrowdQuestion, CrowdReport, Manner } from "./receivers.ts";
 
 type Crowd = Peer<CrowdQuestion, CrowdReport>;
 
-/** p99 of the healthy receivers, in ms, with some that misbehave and with none right before. */
+/** p99 of the healthy receivers in ms, with some that misbehave and with none directly before. */
 export interface CrowdResult {
   readonly manner: string;
   readonly none: number;
   readonly some: number;
-  /** Of each round, the one by the other; the median is the result. */
+  /** Ratio of the two in each round; the median is the result. */
   readonly ratios: readonly number[];
 }
 
@@ -22,12 +22,12 @@ const receiverCount = 200;
 const badCount = 20;
 const ratePerSecond = 60;
 const rounds = 3;
-/** Shares no factor with the number of receivers. */
+/** Has no common factor with the number of receivers. */
 const stride = 37;
 
 /**
- * 200 users with a receiver each. In turns all are well, and a tenth of them hangs, fails, answers
- * 429, or has a rate limit that is exceeded.
+ * Measures 200 users with a receiver each. In turn all are well, or a tenth of them hangs, fails,
+ * answers 429, or exceeds a rate limit.
  */
 export async function measureCrowd(context: BenchContext): Promise<readonly CrowdResult[]> {
   const { surroundings, scale, atEnd, progress } = context;
@@ -47,7 +47,7 @@ export async function measureCrowd(context: BenchContext): Promise<readonly Crow
     port: programs[0]?.port ?? 0,
   });
   const phase = { pool, crowd, userIds, durationMs: 20_000 * scale };
-  // All are known, and every connection is open.
+  // All receivers are known afterwards, and every connection is open.
   await measurePhase({ ...phase, durationMs: 10_000 });
   const results: CrowdResult[] = [];
   for (const manner of ["hanging", "failing", "rate-limited", "over their rate_limit"] as const) {
@@ -76,7 +76,7 @@ interface Place {
 
 const bad = Array.from({ length: badCount }, (_, at) => receiverCount - badCount + at);
 
-/** Copies a subscription of the API's to each user, whose secret is its own copy. */
+/** Copies a subscription of the API to each user, each with a copy of the secret. */
 async function subscribeAll(
   pool: Pool,
   ports: readonly number[],
@@ -104,7 +104,7 @@ async function subscribeAll(
   return userIds;
 }
 
-/** The p99 of the healthy receivers under an even load of all users in turn. */
+/** Measures the p99 of the healthy receivers under a constant load of all users in turn. */
 async function measurePhase({
   pool,
   crowd,
@@ -118,7 +118,7 @@ async function measurePhase({
   return latencyMs.p99;
 }
 
-/** Records by SQL at an even rate, of each user in turn. */
+/** Inserts records by SQL at a constant rate, of each user in turn. */
 export async function writeEvenly({
   pool,
   userIds,
@@ -135,7 +135,7 @@ export async function writeEvenly({
   while (performance.now() - startedAt < durationMs) {
     const due = ((performance.now() - startedAt) / 1_000) * rate;
     while (writes.length < due) {
-      // Not one after the other: a short phase has some of the last ones, too.
+      // Uses a stride, so that even a short phase contains some of the last users.
       const userId = userIds[(writes.length * stride) % userIds.length];
       writes.push(pool.query("INSERT INTO notes (title, user_id) VALUES ('Note', $1)", [userId]));
     }
@@ -156,8 +156,8 @@ async function misbehave({ pool, crowd }: Place, manner: BadManner): Promise<voi
 }
 
 /**
- * Gives the bad ones new URLs of the same receivers, and drops what waits for them: the next phase
- * finds none of it.
+ * Gives the bad webhooks new URLs of the same receivers, and drops their waiting deliveries, so
+ * that the next phase starts clean.
  */
 async function recover(
   { pool, crowd }: Place,
@@ -182,6 +182,6 @@ async function recover(
     );
     return rows[0]?.count === 0;
   };
-  // What hangs ends with the time limit of an attempt.
+  // Hanging attempts end with the time limit of an attempt.
   await until(isQuiet, { what: "the attempts of a phase to end", timeoutMs: 120_000 });
 }

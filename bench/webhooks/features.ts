@@ -7,14 +7,14 @@ import { startProgram } from "../program.ts";
 import type { ReceiverQuestion, ReceiverReport } from "../receiver.ts";
 import type { BenchContext } from "../requests.ts";
 
-/** What a delivery costs with a feature, by that of one without right before. */
+/** The cost of a delivery with a feature, relative to one without directly before. */
 export interface FeatureResult {
   readonly feature: string;
   readonly perSecond: number;
   /** CPU of each delivery, in µs. */
   readonly dispatcherMicros: number;
   readonly postgresMicros: number;
-  /** Median of the rounds, of deliveries a second and of the dispatcher's CPU. */
+  /** Median of the rounds, for deliveries a second and the dispatcher's CPU. */
   readonly rateRatio: number;
   readonly cpuRatio: number;
 }
@@ -24,7 +24,7 @@ const filter = { title: { starts_with: "Note" }, id: { gt: 0 } };
 const headers = Object.fromEntries(
   Array.from({ length: 10 }, (_, at) => [`X-Own-${at}`, `value-${at}-${"x".repeat(40)}`]),
 );
-/** Each is put upon the webhook, and taken away. */
+/** Each feature is added to the webhook, and removed again. */
 const features = {
   "a filter of two conditions": [
     ["PUT", "", { filter }],
@@ -44,7 +44,7 @@ function micros(amounts: Amounts, name: string): number {
   return amounts[name] ?? Number.NaN;
 }
 
-/** Rows by SQL as fast as they can be delivered, with each feature and without, in turns. */
+/** Inserts rows by SQL as fast as they can be delivered, with each feature and without, in turn. */
 export async function measureFeatures(context: BenchContext): Promise<readonly FeatureResult[]> {
   const { surroundings, scale, atEnd, progress } = context;
   const { token, userId, postgresPid } = surroundings;

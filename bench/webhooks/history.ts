@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 
-/** Old events with one delivered delivery and its attempt each, in portions of a commit. */
+/** Makes old events with one delivered delivery and its attempt each, with a commit per portion. */
 export async function makeHistory(
   pool: Pool,
   {

@@ -4,8 +4,8 @@ import type { BenchContext } from "../requests.ts";
 import type { CrowdQuestion, CrowdReport } from "./receivers.ts";
 
 /**
- * Two receivers: the first for the fresh deliveries of another user, the second for those of the
- * benchmark's.
+ * Opens two receivers: the first for the fresh deliveries of another user, the second for those of
+ * the benchmark's user.
  */
 export async function openPair({
   context: { surroundings, atEnd },
@@ -14,13 +14,13 @@ export async function openPair({
 }: {
   readonly context: BenchContext;
   readonly pool: Pool;
-  /** Of the API. */
+  /** Port of the API. */
   readonly port: number;
 }): Promise<{
   readonly crowd: Peer<CrowdQuestion, CrowdReport>;
-  /** The other user. */
+  /** Id of the other user. */
   readonly freshId: number;
-  /** Of the benchmark's user. */
+  /** Subscription of the benchmark's user. */
   readonly subscriptionId: number;
 }> {
   const crowd = startPeer<CrowdQuestion, CrowdReport>("webhooks/receivers.ts");

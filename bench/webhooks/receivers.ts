@@ -1,6 +1,6 @@
 /**
- * Many webhook receivers in a process of their own: each has a port and a manner, and those asked
- * for note when their deliveries came.
+ * Many webhook receivers in a separate process. Each has a port and a manner. Selected receivers
+ * record the arrival times of their deliveries.
  */
 import { performance } from "node:perf_hooks";
 import type { AddressInfo } from "node:net";
@@ -12,11 +12,11 @@ export type Manner = "ok" | "hanging" | "failing" | "rate-limited";
 
 export type CrowdQuestion =
   | { readonly kind: "open"; readonly count: number }
-  /** How receivers answer from now on, by their numbers; the others stay as they are. */
+  /** Sets the manner of receivers, by their numbers; the others keep theirs. */
   | { readonly kind: "behave"; readonly receivers: readonly number[]; readonly manner: Manner }
-  /** Forgets what has come. */
+  /** Clears the recorded arrivals. */
   | { readonly kind: "begin" }
-  /** What has come to receivers below this number, of events since the beginning. */
+  /** Returns the arrivals at receivers below this number, of events since `begin`. */
   | { readonly kind: "report"; readonly below: number };
 
 export interface CrowdReport {

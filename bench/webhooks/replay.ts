@@ -10,7 +10,10 @@ import { openPair } from "./pair.ts";
 export interface ReplayResult {
   readonly events: number;
   readonly perSecond: number;
-  /** p99 of the fresh ones in ms, while it is paused and while it runs; medians of the rounds. */
+  /**
+   * p99 of the fresh deliveries in ms, while the replay is paused and while it runs; medians of the
+   * rounds.
+   */
   readonly paused: number;
   readonly running: number;
   readonly ratios: readonly number[];
@@ -61,7 +64,7 @@ export async function measureReplay(context: BenchContext): Promise<ReplayResult
   for (let round = 0; round < rounds; round += 1) {
     progress(`fresh deliveries beside a replay, round ${round + 1} of ${rounds}`);
     await ask(`${path}/pause`);
-    // What is made already goes out.
+    // Deliveries that are already made still go out.
     await sleep(5_000 * scale);
     const paused = await phase();
     await ask(`${path}/resume`);

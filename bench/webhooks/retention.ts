@@ -13,13 +13,16 @@ import { openPair } from "./pair.ts";
 
 export interface RetentionResult {
   readonly deliveries: number;
-  /** Deliveries that went in a second, beside fresh ones. */
+  /** Removed deliveries a second, beside fresh ones. */
   readonly perSecond: number;
-  /** p99 of fresh ones in ms, without retention and while it works; medians of the rounds. */
+  /** p99 of the fresh deliveries in ms, without retention and during it; medians of the rounds. */
   readonly idle: number;
   readonly working: number;
   readonly ratios: readonly number[];
-  /** Of the tables with all deliveries, when they were gone, and with as many again. */
+  /**
+   * Bytes of the tables with all deliveries, after their removal, and after as many were added
+   * again.
+   */
   readonly bytes: { readonly full: number; readonly gone: number; readonly again: number };
 }
 
@@ -27,7 +30,7 @@ const rounds = 3;
 const ratePerSecond = 60;
 const limitMs = 900_000;
 
-/** Old deliveries that a dispatcher removes, while others are made. */
+/** Measures the removal of old deliveries by a dispatcher, while others are made. */
 export async function measureRetention(context: BenchContext): Promise<RetentionResult> {
   const { surroundings, scale, atEnd, progress } = context;
   const databaseUrl = await surroundings.copyDatabase("svc_retention");
@@ -70,7 +73,7 @@ export async function measureRetention(context: BenchContext): Promise<Retention
     const working = await phase();
     const perSecond = (before - (await oldCount(pool))) / ((performance.now() - startedAt) / 1_000);
     await dispatcher.stop();
-    // Nothing to remove is nothing to measure.
+    // Without rows to remove there is nothing to measure.
     if (before > 0) pairs.push({ idle, working, perSecond });
   }
   progress("the rest of the old deliveries");
@@ -94,7 +97,7 @@ export async function measureRetention(context: BenchContext): Promise<Retention
   };
 }
 
-/** A copy of the benchmark's configuration that keeps events for so many days. */
+/** Returns a copy of the benchmark's configuration that keeps events for this many days. */
 function configurationWith(days: number, { surroundings, atEnd }: BenchContext): string {
   const folder = makeFolder("bench-retention");
   atEnd(() => removeFolder(folder));
@@ -113,7 +116,7 @@ async function bytesOf(pool: Pool): Promise<number> {
   return rows[0]?.bytes ?? Number.NaN;
 }
 
-/** As autovacuum does it in its own time. */
+/** Does the work of autovacuum at once. */
 async function vacuum(pool: Pool): Promise<void> {
   for (const table of tables) await pool.query(`VACUUM svc.${table}`);
 }
