@@ -3,8 +3,8 @@ import { accessSync, constants, existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 /**
- * The path of an executable: the first of `candidates` that exists, else by `PATH`; undefined when
- * there is none.
+ * Returns the path of an executable: the first existing candidate, otherwise the one in `PATH`;
+ * undefined without one.
  */
 export function findExecutable(name: string, candidates: readonly string[]): string | undefined {
   const onPath = (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, name));
@@ -20,16 +20,16 @@ function isExecutable(path: string): boolean {
   }
 }
 
-/** Whether packages can be installed here: Debian or Ubuntu, as root. */
+/** Returns whether packages can be installed: on Debian or Ubuntu, as root. */
 export function canInstall(): boolean {
   return process.getuid?.() === 0 && existsSync("/etc/debian_version") && isExecutable("/usr/bin/apt-get");
 }
 
 /**
- * Installs the arguments. Holds a lock meanwhile: the two halves of the tests run at one time, and
- * apt-get waits for no other one that updates its lists. policy-rc.d is the interface by which
- * Debian's maintainer scripts ask whether a service may start; 101 says no. A policy that is there
- * already is the machine's own and stays.
+ * Installs the arguments. Holds a lock meanwhile: the two halves of the tests run at the same time,
+ * and apt-get does not wait for another process that updates its lists. policy-rc.d is the
+ * interface by which Debian's maintainer scripts ask whether a service may start; 101 means no. An
+ * existing policy belongs to the machine and stays.
  */
 const script = `set -e
 exec 9>/tmp/svc-tests-install.lock
@@ -45,9 +45,8 @@ apt-get -o DPkg::Lock::Timeout=300 update 9>&-
 apt-get -o DPkg::Lock::Timeout=300 install --yes --no-install-recommends "$@" 9>&-`;
 
 /**
- * Installs Debian packages, with the progress on stderr, and keeps the services in them from
- * starting by themselves. Throws when this machine is none that it can be done on, or when apt-get
- * fails.
+ * Installs Debian packages, with the progress on stderr, and keeps their services from starting.
+ * Throws when this machine cannot install them, or when apt-get fails.
  */
 export async function install(packages: readonly string[]): Promise<void> {
   if (!canInstall()) {

@@ -19,35 +19,35 @@ import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
 type Post = Parameters<AttemptsOptions["send"]>[0];
 export type Visit = Parameters<Place["enter"]>[0];
 
-/** The maker of attempts, with one delivery that is due. */
+/** The worker that makes attempts, with one due delivery. */
 export interface AttemptsScene extends WorkerScene {
   readonly subscription: SubscriptionModel;
   readonly delivery: DeliveryModel;
   readonly attempts: Attempts;
   readonly posts: Post[];
-  /** Waits of what went into the queue. */
+  /** Waits of the deliveries that went into the queue. */
   readonly queued: (number | undefined)[];
-  /** What was said of the slots that were given back. */
+  /** Arguments of the released slots. */
   readonly done: Parameters<Done>[];
   readonly freed: number;
-  /** Places that were left without an attempt. */
+  /** Number of places that were left without an attempt. */
   readonly left: number;
   readonly open: (
     answer: (post: Post) => AttemptResult | Promise<AttemptResult>,
     overrides?: Partial<AttemptsOptions>,
   ) => void;
-  /** Takes what is due, all in one flight. */
+  /** Takes the due deliveries, all in one flight. */
   readonly take: () => Promise<readonly DeliveryInFlight[]>;
   readonly place: (enter: (visit: Visit) => void) => Place;
-  /** A place with a slot at once. */
+  /** A place with a free slot. */
   readonly free: Place;
-  /** Starts what is due. */
+  /** Starts the due deliveries. */
   readonly startAll: (at?: Place) => Promise<void>;
-  /** The delivery as it is now. */
+  /** Returns the current delivery. */
   readonly current: () => Promise<DeliveryModel>;
 }
 
-/** What the sweep hands over of deliveries that it took. */
+/** Converts taken deliveries to the form that the sweep passes on. */
 export function inFlight({ flightId, deliveries }: TakenDeliveries): readonly DeliveryInFlight[] {
   const flight: Flight = { id: flightId ?? "", unwritten: deliveries.length };
   return deliveries.map((taken) => ({

@@ -11,7 +11,7 @@ export type AuditEntry = Omit<AuditRow, "details"> & {
   readonly details: any;
 };
 
-/** What an act leaves in the audit trail, oldest first. */
+/** Returns the rows that an action adds to the audit trail, oldest first. */
 export async function auditOf(sql: Sql, act: () => Promise<unknown>): Promise<readonly AuditEntry[]> {
   const [before] = await sql<{ last: string }>("SELECT coalesce(max(id), 0) AS last FROM svc.audit");
   await act();
@@ -19,8 +19,8 @@ export async function auditOf(sql: Sql, act: () => Promise<unknown>): Promise<re
 }
 
 /**
- * Has the canaries of a journey with webhooks searched for in the whole table, and in what
- * `svc-admin audit list` prints of it when there is an `env` to run it with.
+ * Searches the whole table for the canaries of a journey with webhooks. With an `env`, also
+ * searches the output of `svc-admin audit list`.
  *
  * @returns The rows.
  */

@@ -1,32 +1,29 @@
 import { chromium, type Browser, type BrowserContext, type Page } from "playwright-core";
 import { canInstall, findExecutable, install } from "./apt.ts";
 
-/** A page that notes what a test must not find. */
+/** A page that records faults and requests. */
 export interface WatchedPage {
   readonly page: Page;
-  /** What the console said of the content security policy, and errors that no script caught. */
+  /** Violations of the content security policy, and uncaught errors of scripts. */
   readonly faults: readonly string[];
   /** URLs of every request, in order. */
   readonly requests: readonly string[];
-  /** Closes the page, and all that it opened. */
+  /** Closes the page, and all pages that it opened. */
   close(): Promise<void>;
 }
 
 export interface TestBrowser {
-  /**
-   * Opens a page in a session of its own, without cookies and storage of another, for pages of an
-   * origin.
-   */
+  /** Opens a page of an origin in a separate session, without cookies and storage of another. */
   open(origin: string): Promise<WatchedPage>;
   close(): Promise<void>;
 }
 
 /**
- * Chromium's shell without windows takes half the CPU of the whole browser. TEST_CHROMIUM names
- * another.
+ * Chromium's headless shell takes half the CPU of the whole browser. TEST_CHROMIUM names another
+ * executable.
  */
 const shell = "chromium-headless-shell";
-/** Where Debian and others put it. */
+/** Paths of the executable in Debian and others. */
 const candidates = [
   `/usr/bin/${shell}`,
   "/usr/bin/chromium",
@@ -35,16 +32,15 @@ const candidates = [
 ];
 
 /**
- * Starts Chromium without a window. Installs it, with a font, where that can be done
- * (test/support/apt.ts).
+ * Starts Chromium without a window. Installs it, with a font, when possible (test/support/apt.ts).
  */
 export async function startBrowser(): Promise<TestBrowser> {
   const browser: Browser = await chromium.launch({
     executablePath: await findChromium(),
-    // Root has no sandbox; the pages are our own.
+    // Chromium has no sandbox for root. The pages are the project's own.
     chromiumSandbox: process.getuid?.() !== 0,
-    // Without a screen to draw on, the GPU process only costs time. One renderer for all pages of a
-    // context compiles their scripts once.
+    // Without a screen, the GPU process only takes time. One renderer for all pages of a context
+    // compiles their scripts once.
     args: ["--disable-gpu", "--disable-software-rasterizer", "--renderer-process-limit=1"],
   });
   const idle = new Map<string, Session[]>();
@@ -66,14 +62,14 @@ export async function startBrowser(): Promise<TestBrowser> {
 }
 
 /**
- * What a browser keeps for a person: a new one, and its first page, take three times the CPU of a
- * second page.
+ * A session of a browser. A new session with its first page takes three times the CPU of a second
+ * page.
  */
 interface Session {
   readonly context: BrowserContext;
   /**
-   * A page without scripts. While it is there, so is the process that has compiled those of the
-   * others.
+   * A page without scripts. It keeps the process alive that has compiled the scripts of the other
+   * pages.
    */
   readonly keeper: Page;
 }
@@ -85,7 +81,7 @@ async function startSession(browser: Browser, origin: string): Promise<Session> 
   return { context, keeper };
 }
 
-/** Closes its pages, and leaves nothing of them but scripts. */
+/** Closes the pages of a session, and clears everything but compiled scripts. */
 async function clear({ context, keeper }: Session): Promise<void> {
   for (const page of context.pages()) if (page !== keeper) await page.close();
   await context.setOffline(false);

@@ -2,15 +2,15 @@ import { noClaims, type Caller } from "../../src/kit/caller.ts";
 import { allScopes, type Grant } from "../../src/kit/scopes.ts";
 import type { TokenProvider } from "../../src/users/provider.ts";
 
-/** What a token without scopes, end and admin flag allows. */
+/** Permissions of a token without scopes, end and admin flag. */
 export const fullGrant: Grant = { scopes: allScopes, expiresAt: undefined, isOfAdmin: false };
 
-/** A caller with a token of the service's own. */
+/** Returns a caller with a token of the service. */
 export function makeCaller(user: Omit<Caller, "claims">): Caller {
   return { ...user, claims: noClaims };
 }
 
-/** Returns the caller of a token; undefined for one that is refused. */
+/** Returns the caller of a token; undefined for a refused token. */
 export async function callerOfToken(
   tokens: Pick<TokenProvider, "identify">,
   token: string,

@@ -1,14 +1,14 @@
 import { randomBytes } from "node:crypto";
 
-/** Secrets that differ from one another, and the places that they must not turn up in. */
+/** Unique secrets, and the texts in which they must not appear. */
 export interface Canaries {
-  /** A new one, to be put where a secret could be. */
+  /** Creates a secret for a place. */
   make(place: string): string;
-  /** Takes a secret that is there already for one. */
+  /** Registers an existing secret. */
   adopt(place: string, secret: string): void;
-  /** Keeps a text that others can read. */
+  /** Adds a text that others can read. */
   keep(where: string, text: string): void;
-  /** Which secret turned up where, with what is around it; empty when none did. */
+  /** Returns each secret that appeared in a text, with its surroundings; empty without any. */
   leaks(): readonly string[];
 }
 

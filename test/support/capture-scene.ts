@@ -10,10 +10,12 @@ export const notes = definition({
   fields: [field("text", "String"), field("user_id", "Int")],
 });
 
-/** What its table must have. */
+/** Columns that its table must have. */
 export const columns = "id int PRIMARY KEY, text text, user_id int";
 
-/** Notes 0 to 99 and 100 to 199; the first hundred is in halves, one partition deeper. */
+/**
+ * Notes 0 to 99 and 100 to 199. The first hundred is divided into two partitions, one level deeper.
+ */
 export const partitioned = `
   CREATE TABLE notes (${columns}) PARTITION BY RANGE (id);
   CREATE TABLE notes_0 PARTITION OF notes FOR VALUES FROM (0) TO (100) PARTITION BY RANGE (id);
@@ -24,18 +26,18 @@ export const partitioned = `
 /** A database in which notes are captured. */
 export interface CaptureScene {
   readonly client: Client;
-  /** Empties the database, and makes the service's own tables. */
+  /** Empties the database, and creates the service's own tables. */
   reset(): Promise<void>;
-  /** Runs the SQL that makes the table, and installs the capture. */
+  /** Runs the SQL that creates the table, and installs the capture. */
   installOn(tables: string): Promise<void>;
-  /** The events so far, each as trigger, id and text. */
+  /** Returns the events so far, each as trigger, id and text. */
   events(): Promise<readonly string[]>;
-  /** Runs the SQL, and gives the events that it made. */
+  /** Runs the SQL, and returns the events that it made. */
   eventsOf(sql: string): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-/** Connects to a database that is the test's own. */
+/** Connects to a database of the test. */
 export async function openCaptureScene(url: string): Promise<CaptureScene> {
   const client = new Client({ connectionString: url });
   await client.connect();

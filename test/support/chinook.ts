@@ -2,17 +2,17 @@ import { readFile } from "node:fs/promises";
 import { psql } from "./psql.ts";
 
 /**
- * The tables of a music shop, which were there before the service. `TEST_CHINOOK_SQL` names a file
- * with all of the data.
+ * Creates the tables of a music shop that existed before the service. `TEST_CHINOOK_SQL` names a
+ * file with all of the data.
  */
 export async function loadChinook(url: string): Promise<void> {
   await psql(url, { file: process.env["TEST_CHINOOK_SQL"] ?? "test/fixtures/chinook-excerpt.sql" });
-  // Times without a zone must come out the same whatever zone the owners of the database live in.
+  // Times without a zone must be equal for every time zone of the database's owners.
   const database = await psql(url, { sql: "SELECT quote_ident(current_database())" });
   await psql(url, { sql: `ALTER DATABASE ${database} SET timezone = 'America/New_York'` });
 }
 
-/** The named mapping files of test/fixtures/chinook, as `startService` takes them. */
+/** Returns the named mapping files of test/fixtures/chinook, in the form for `startService`. */
 export async function loadMappings(...names: readonly string[]): Promise<Readonly<Record<string, string>>> {
   const files = names.map(async (name) => {
     const file = `${name}.yaml`;
@@ -21,8 +21,8 @@ export async function loadMappings(...names: readonly string[]): Promise<Readonl
   return Object.fromEntries(await Promise.all(files));
 }
 
-// All that `pg_dump --schema-only` would tell of public, without its version having to be the
-// server's.
+// Gives the same facts about `public` as `pg_dump --schema-only`, whose version would have to be
+// the server's.
 const structure = `
   SELECT 'column', to_jsonb(col)::text FROM information_schema.columns AS col WHERE table_schema = 'public'
   UNION ALL
@@ -43,12 +43,12 @@ const structure = `
   SELECT 'schema', concat_ws(' ', nspname, nspowner::regrole, nspacl) FROM pg_namespace WHERE nspname = 'public'
   ORDER BY 1, 2`;
 
-/** The schema of the tables, triggers aside, one thing a line. */
+/** Returns the schema of the tables without triggers, one object per line. */
 export async function structureOf(url: string): Promise<readonly string[]> {
   return (await psql(url, { sql: structure })).split("\n");
 }
 
-/** Every trigger on a table that is not the service's own, as `<table> <trigger>`. */
+/** Returns every trigger on a table that is not the service's own, as `<table> <trigger>`. */
 export async function triggersOf(url: string): Promise<readonly string[]> {
   const sql = `SELECT tgrelid::regclass || ' ' || tgname FROM pg_trigger WHERE NOT tgisinternal AND tgrelid::regclass::text NOT LIKE 'svc.%' ORDER BY 1`;
   const found = await psql(url, { sql });

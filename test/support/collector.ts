@@ -7,34 +7,32 @@ import { until } from "./wait.ts";
 export interface CollectedSpan {
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty for the first one of a trace. */
+  /** Empty for the first span of a trace. */
   readonly parentSpanId: string;
   readonly name: string;
   readonly kind: "internal" | "server" | "client" | "producer" | "consumer";
-  /** Since 1970. */
+  /** In ms since 1970. */
   readonly startedAtMs: number;
   readonly durationMs: number;
   readonly attributes: Attributes;
   readonly isError: boolean;
-  /** Attributes of the process that made it. */
+  /** Attributes of the process that made the span. */
   readonly resource: Attributes;
 }
 
 type Attributes = Readonly<Record<string, string | number | boolean>>;
 
-/**
- * An OpenTelemetry collector: takes OTLP over HTTP, and decodes the protobuf that really arrives.
- */
+/** An OpenTelemetry collector: receives OTLP over HTTP, and decodes the protobuf. */
 export interface TestCollector {
-  /** For `OTEL_EXPORTER_OTLP_ENDPOINT`. */
+  /** URL for `OTEL_EXPORTER_OTLP_ENDPOINT`. */
   readonly url: string;
-  /** As they came; never in the order in which they happened. */
+  /** Spans in the order of arrival, which is not that of their times. */
   readonly spans: readonly CollectedSpan[];
   /** Headers of every export. */
   readonly requests: readonly Readonly<Record<string, string | string[] | undefined>>[];
-  /** What exports are answered with from now on; 200 at first. */
+  /** Status of later answers to exports; 200 at first. */
   status: number;
-  /** The spans that match, once there are `count` of them. */
+  /** Returns the spans that match, once there are `count` of them. */
   waitFor(
     matches: (span: CollectedSpan) => boolean,
     options?: { readonly count?: number; readonly what?: string },
@@ -83,7 +81,7 @@ export async function startCollector(): Promise<TestCollector> {
 
 const kinds = ["internal", "internal", "server", "client", "producer", "consumer"] as const;
 
-/** `ExportTraceServiceRequest` of opentelemetry-proto 1.x, as far as it is looked at. */
+/** Decodes the used parts of `ExportTraceServiceRequest` of opentelemetry-proto 1.x. */
 function decodeTraces(request: Buffer): CollectedSpan[] {
   return fieldsOf(request)
     .all(1)
@@ -111,7 +109,7 @@ function decodeTraces(request: Buffer): CollectedSpan[] {
     });
 }
 
-/** `KeyValue` messages with scalar values. */
+/** Decodes `KeyValue` messages with scalar values. */
 function attributesOf(pairs: readonly Buffer[]): Attributes {
   return Object.fromEntries(
     pairs.map((pair) => {
@@ -130,13 +128,13 @@ function attributesOf(pairs: readonly Buffer[]): Attributes {
 /** The fields of one protobuf message, by number. */
 interface Fields {
   has(field: number): boolean;
-  /** Every occurrence of a length-delimited field. */
+  /** Returns every occurrence of a length-delimited field. */
   all(field: number): readonly Buffer[];
-  /** The last occurrence; empty, the default of proto3, when there is none. */
+  /** Returns the last occurrence; empty, the default of proto3, without one. */
   bytes(field: number): Buffer;
-  /** A varint or fixed64; 0 when there is none. */
+  /** Returns a varint or fixed64; 0 without one. */
   number(field: number): bigint;
-  /** The same eight bytes as a number with a fraction. */
+  /** Returns the same eight bytes as a double. */
   double(field: number): number;
 }
 

@@ -10,15 +10,16 @@ export interface Outcome {
   readonly stderr: string;
 }
 
-/** What runs images here: `docker`, or `podman` with `runc`, on the network of this machine. */
+/** The container engine of this machine: `docker`, or `podman` with `runc`, on the host network. */
 export interface Engine {
   /**
-   * A command of the engine itself, such as `image inspect`. Never rejects: the exit status tells.
+   * Runs a command of the engine itself, such as `image inspect`. Never rejects: the exit status
+   * shows a failure.
    */
   call(...args: readonly string[]): Promise<Outcome>;
-  /** Runs a container to its end. */
+  /** Runs a container until it ends. */
   run(options: RunOptions): Promise<Outcome>;
-  /** Starts a container and comes back when it is there. */
+  /** Starts a container, and returns when it is running. */
   start(options: RunOptions): Promise<Container>;
 }
 
@@ -26,21 +27,24 @@ export interface RunOptions {
   readonly image: string;
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Volumes and folders of this machine by the path in the container, which may end in `:ro`. */
+  /** Volumes and host folders by the path in the container, which may end in `:ro`. */
   readonly mounts?: Readonly<Record<string, string>>;
 }
 
 export interface Container {
   exec(...command: readonly string[]): Promise<Outcome>;
   isRunning(): Promise<boolean>;
-  /** Sends SIGTERM and gives the exit status; rejects when it has not ended after `limitMs`. */
+  /**
+   * Sends SIGTERM and returns the exit status. Rejects when the container has not ended after
+   * `limitMs`.
+   */
   terminate(limitMs: number): Promise<{ readonly code: number; readonly durationMs: number }>;
   logs(): Promise<string>;
-  /** Kills and removes it. May be called twice. */
+  /** Kills and removes the container. May be called twice. */
   remove(): Promise<void>;
 }
 
-/** As careful as operators are: a read-only root, no capabilities, no way to new privileges. */
+/** Restrictions of a careful operator: a read-only root, no capabilities, no new privileges. */
 const confinement = [
   "--read-only",
   "--tmpfs",

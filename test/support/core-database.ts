@@ -16,18 +16,18 @@ export interface CoreDatabase {
   close(): Promise<void>;
 }
 
-/** What a migration of an empty database begins with. */
+/** Titles of the first steps of a migration of an empty database. */
 export const coreTitles = (await loadCoreMigrations()).map(({ name }) => `core migration ${name}`);
 
 let template: Promise<string> | undefined;
 
-/** A copy of a database with the service's tables and nothing in them, which is made once. */
+/** Returns a copy of a database with the service's empty tables. The original is created once. */
 export async function createCoreDatabase(): Promise<TestDatabase> {
   template ??= makeTemplate();
   return createTestDatabase({ template: await template });
 }
 
-/** Such a copy, with a pool and a client. */
+/** Returns such a copy, with a pool and a client. */
 export async function openCoreDatabase(): Promise<CoreDatabase> {
   const created = await createCoreDatabase();
   const database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
@@ -49,7 +49,7 @@ export function coreOfSuite(): CoreDatabase {
   return ofSuite(openCoreDatabase, (core) => core.close());
 }
 
-/** Returns its name. It is dropped with the others at the end. */
+/** Returns the name of the template. It is dropped with the others at the end. */
 async function makeTemplate(): Promise<string> {
   const { url } = await createTestDatabase();
   const database = await openDatabase({ url, poolSize: 1, isEmbedded: false });
@@ -58,7 +58,7 @@ async function makeTemplate(): Promise<string> {
   return new URL(url).pathname.slice(1);
 }
 
-/** Makes the service's tables in an empty database. */
+/** Creates the service's tables in an empty database. */
 export async function migrateCore(pool: Pool): Promise<void> {
   const client = await pool.connect();
   try {

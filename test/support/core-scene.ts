@@ -2,7 +2,7 @@ import { createDeliveryStore, type DeliveryStore } from "../../src/deliveries/st
 import { openCoreDatabase, type CoreDatabase } from "./core-database.ts";
 import { createWork, type Work } from "./work.ts";
 
-/** The service's own tables in a database of their own, emptied before each test. */
+/** The service's own tables in a separate database, emptied before each test. */
 export interface CoreScene {
   readonly core: CoreDatabase;
   readonly work: Work;
@@ -11,7 +11,7 @@ export interface CoreScene {
 
 export type Mutable<T> = { -readonly [K in keyof T]: T[K] };
 
-/** Registers the hooks of the `describe` around it. The fields are there from the first hook on. */
+/** Registers the hooks of the surrounding `describe`. The fields exist from the first hook on. */
 export function useCoreScene(): CoreScene {
   const scene = {} as Mutable<CoreScene>;
   before(async () => {

@@ -1,8 +1,8 @@
 /**
- * Returns the CPU that this process spends on a piece of work, in ms: what else the machine does
- * counts little.
+ * Returns the CPU time in ms that this process spends on a piece of work. Other load on the machine
+ * hardly affects it.
  *
- * @param tries Of these, the least: garbage that is not of the work may be collected during one.
+ * @param tries Number of runs, of which the least counts: a garbage collection may fall into a run.
  */
 export async function cpuMsOf(work: () => unknown, tries = 1): Promise<number> {
   let least = Infinity;

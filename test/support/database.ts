@@ -4,15 +4,15 @@ import { postgresUrl, whenTestsEnd } from "./services.ts";
 
 export interface TestDatabase {
   readonly url: string;
-  /** Ends every connection to it and removes it. */
+  /** Ends every connection to the database and removes it. */
   drop(): Promise<void>;
 }
 
-/** Databases not dropped yet, by name. */
+/** Databases that are not dropped yet, by name. */
 const open = new Map<string, TestDatabase>();
 
 /**
- * Makes a database with a random name.
+ * Creates a database with a random name.
  *
  * @param template Database to copy, which must have no connection; default: an empty one.
  */
@@ -36,7 +36,7 @@ export async function createTestDatabase({
   return database;
 }
 
-/** Has new sessions read and write values as no default of PostgreSQL does. */
+/** Changes the settings for the form of values to unusual ones, for new sessions. */
 export async function changeValueSettings(url: string): Promise<void> {
   const name = new URL(url).pathname.slice(1);
   const settings = [
@@ -54,18 +54,18 @@ export async function changeValueSettings(url: string): Promise<void> {
   for (const setting of settings) await execute(url, () => `ALTER DATABASE ${name} SET ${setting}`);
 }
 
-// What tests left behind on a server that outlives them.
+// Removes databases that tests left on a server that outlives them.
 whenTestsEnd(async () => {
   for (const database of open.values()) await database.drop();
 });
 
 /**
- * By its log, PostgreSQL would copy each block through its buffers, which takes five times the CPU.
- * 14 has no choice.
+ * By default, PostgreSQL would copy each block through its buffers, which takes five times the CPU.
+ * Version 14 has no choice.
  */
 const strategy = " STRATEGY file_copy";
 
-/** @param sqlFor Gets the major version of the server. */
+/** @param sqlFor Returns the SQL for the major version of the server. */
 async function execute(url: string, sqlFor: (version: number) => string): Promise<void> {
   const client = new Client({ connectionString: url });
   await client.connect();

@@ -7,7 +7,7 @@ import type {
   Relation,
 } from "../../src/mapping/definition.ts";
 
-/** A field with every default of the mapping file filled in. */
+/** Returns a field with every default of the mapping file filled in. */
 export function field(name: string, type: FieldType, overrides: Partial<Field> = {}): Field {
   return {
     name,
@@ -23,12 +23,12 @@ export function field(name: string, type: FieldType, overrides: Partial<Field> =
   };
 }
 
-/** The usual key: an Int that counts itself. */
+/** Returns the usual key: an Int with autoincrement. */
 export function keyField(name = "id", overrides: Partial<Field> = {}): Field {
   return field(name, "Int", { isKey: true, default: { kind: "autoincrement" }, ...overrides });
 }
 
-/** The access of a mapping file that says nothing of it. */
+/** Access of a mapping file without the key `access`. */
 export const ownersOnly: Access = {
   read: { kind: "owner" },
   create: { kind: "everyone" },
@@ -38,8 +38,8 @@ export const ownersOnly: Access = {
 };
 
 /**
- * A definition with every default filled in; the key is the field that says so, and is put first
- * when none does.
+ * Returns a definition with every default filled in. The key is the field marked as key; without
+ * one, a key is added as the first field.
  */
 export function definition({
   name,
@@ -84,7 +84,7 @@ export function definition({
   };
 }
 
-/** The definitions by name, with both ends of every reference made into relations. */
+/** Returns the definitions by name, with both ends of every reference as relations. */
 export function definitionsOf(...list: readonly Definition[]): Definitions {
   const relations = new Map<string, Relation[]>(list.map(({ name }) => [name, []]));
   for (const { name, model, fields } of list) {

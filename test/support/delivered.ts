@@ -1,6 +1,6 @@
 import type { TestReceiver } from "./receiver.ts";
 
-/** The JSON of the last `count` deliveries that a receiver got, once it has as many more. */
+/** Returns the JSON of the next `count` deliveries of a receiver. */
 export async function deliveredBodies(
   receiver: TestReceiver,
   count: number,

@@ -1,8 +1,8 @@
-/** SQL of the other columns of a delivery of one status, as the CHECK constraints demand them. */
+/** SQL of the other columns of a delivery with a status, as the CHECK constraints require. */
 export interface StateSql {
   readonly attempt: string;
   readonly lastError: string;
-  /** For UPDATE: the status and both. */
+  /** SET clause of an UPDATE, with the status. */
   readonly set: string;
 }
 

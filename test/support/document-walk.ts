@@ -9,17 +9,17 @@ type Row = Readonly<Record<string, unknown>>;
 interface Walker {
   readonly user: TestUser;
   readonly document: ServedDocument;
-  /** Says what is wrong with an answer. */
+  /** Returns the faults of an answer. */
   readonly judged: (request: string, operation: DocumentedOperation, answer: Answer) => boolean;
   readonly say: (fault: string) => void;
 }
 
 /**
- * Goes through all that the document of a service describes of its resources: lists with each of
- * their parameters, each record by its id, and what the examples of the document make.
+ * Calls everything that the document of a service describes for its resources: lists with each
+ * parameter, each record by its id, and the writes of the examples.
  *
- * @param bodies What the examples cannot know, such as references to records that are there.
- * @returns Answers that a good resource does not give, and that the document does not have.
+ * @param bodies Values that the examples cannot contain, such as references to existing records.
+ * @returns Answers that a good resource does not give, and answers that the document lacks.
  */
 export async function walkDocument(
   user: TestUser,
@@ -80,7 +80,7 @@ async function walkRecord(definition: Definition, record: Row, walker: Walker): 
   if (JSON.stringify(shown.body) !== JSON.stringify(record)) walker.say(`${path} differs from the list`);
 }
 
-/** Returns the address that a client makes of a record that it was shown. */
+/** Returns the address that a client builds for a shown record. */
 function addressOf({ keys }: Definition, record: Row): string {
   return keys.map(({ name }) => encodeURIComponent(String(record[name]))).join(",");
 }

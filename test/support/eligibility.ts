@@ -6,7 +6,7 @@ import { createLog, type Log } from "../../src/telemetry/log.ts";
 
 const noDatabase: Sql = () => Promise.reject(new Error("owners and admins are no question to the database"));
 
-/** The eligibility of the resources; without `sql` none of them may have a filter. */
+/** Returns the eligibility of the resources. Without `sql`, no resource may have a filter. */
 export function eligibilityOf(
   definitions: Definitions,
   { sql = noDatabase, log = createLog({ level: "silent" }) }: { readonly sql?: Sql; readonly log?: Log } = {},

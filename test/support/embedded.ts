@@ -13,8 +13,8 @@ const run = promisify(execFile);
 const log = createLog({ level: "silent" });
 
 /**
- * The variable that names a folder from `makeTemplate`, for several processes: to make one takes 5
- * s of CPU.
+ * Variable with a folder from `makeTemplate`, shared by several processes: creating one takes 5 s
+ * of CPU.
  */
 export const templateVariable = "SVC_TEST_EMBEDDED";
 
@@ -22,11 +22,11 @@ const given = process.env[templateVariable];
 let template = given === undefined ? undefined : Promise.resolve(given);
 
 /**
- * Fills a data dir with an embedded database: by a copy, in a tenth of the time that it takes to
- * make one.
+ * Fills a data dir with an embedded database by a copy, which takes a tenth of the time of a new
+ * one.
  *
- * @param isMigrated With the service's tables, and nothing in them, which take 2 s of CPU; default:
- * it holds nothing.
+ * @param isMigrated Whether it has the service's empty tables, which take 2 s of CPU. Default: an
+ *   empty database.
  */
 export async function fillDataDir(
   dataDir: string,
@@ -36,7 +36,7 @@ export async function fillDataDir(
   await copyDatabase(isMigrated ? migratedOf(await template) : await template, dataDir);
 }
 
-/** Opens a database that holds nothing, in this process. */
+/** Opens an empty database in this process. */
 export async function openNewEmbedded(dataDir: string): Promise<EmbeddedDatabase> {
   await fillDataDir(dataDir);
   return openEmbedded({ dataDir, log });
@@ -48,7 +48,7 @@ async function makeOwnTemplate(): Promise<string> {
   return folder;
 }
 
-/** Makes a folder with what `fillDataDir` copies. The caller removes it. */
+/** Creates the folder that `fillDataDir` copies. The caller removes it. */
 export async function makeTemplate(parent = tmpdir()): Promise<string> {
   const folder = await mkdtemp(join(parent, "svc-embedded-"));
   await (await openEmbedded({ dataDir: folder, log })).close();
@@ -68,6 +68,6 @@ function migratedOf(folder: string): string {
 
 async function copyDatabase(from: string, to: string): Promise<void> {
   await mkdir(to, { recursive: true });
-  // A thousand files: `cp` of node:fs takes seven times the CPU.
+  // The folder has a thousand files, for which `cp` of node:fs takes seven times the CPU.
   await run("cp", ["-R", join(from, "postgres"), join(to, "postgres")]);
 }

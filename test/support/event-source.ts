@@ -1,13 +1,13 @@
-/** A client of Server-Sent Events, as small as the tests need it. */
+/** A minimal client of Server-Sent Events. */
 export interface EventSource {
   readonly status: number;
   readonly contentType: string | null;
   /** Parsed `data` of every message, in order. */
   readonly messages: readonly Readonly<Record<string, unknown>>[];
-  /** Of the last message or mark. */
+  /** Returns the id of the last message or mark. */
   lastId(): string | undefined;
   readonly comments: readonly string[];
-  /** Whether the server has ended it. */
+  /** Returns whether the server has ended the stream. */
   isEnded(): boolean;
   close(): void;
 }

@@ -1,21 +1,21 @@
-/** One metric as the text format of Prometheus shows it. */
+/** One metric in the text format of Prometheus. */
 export interface ShownMetric {
   readonly name: string;
   readonly type: string;
   readonly help: string;
   readonly samples: readonly Sample[];
-  /** Of its samples, sorted; without the `le` of a histogram. */
+  /** Labels of its samples, sorted, without the `le` of a histogram. */
   readonly labels: readonly string[];
 }
 
 export interface Sample {
-  /** With the suffix of a histogram's part. */
+  /** Name with the suffix of a histogram's part. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
 }
 
-/** Reads the text that `/metrics` answers, by name. Throws for a line that is not of the format. */
+/** Parses the text of `/metrics`, by name. Throws for an invalid line. */
 export function parseMetrics(text: string): ReadonlyMap<string, ShownMetric> {
   const found = new Map<string, ShownMetric>();
   let current: { name: string; help: string; type: string; samples: Sample[] } | undefined;
@@ -46,8 +46,8 @@ function sampleOf(line: string): Sample {
 }
 
 /**
- * The sum of a metric's samples that carry the labels; undefined when it has none of them. `name`
- * may have a histogram's suffix.
+ * Returns the sum of a metric's samples with the labels; undefined without any. `name` may have a
+ * histogram's suffix.
  */
 export function valueOf(
   metrics: ReadonlyMap<string, ShownMetric>,

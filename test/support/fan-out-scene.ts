@@ -16,7 +16,7 @@ import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
 
 const seal = createSeal(Buffer.alloc(32, 1));
 
-/** A note's event as the relay publishes it. */
+/** Returns a note's event as the relay publishes it. */
 export const messageOf = ({
   id,
   uuid,
@@ -37,23 +37,23 @@ export const messageOf = ({
     seal,
   });
 
-/** A fan-out with a subscription and an event for it, and with attempts that are only noted. */
+/** A fan-out with a subscription and an event for it, and with attempts that are only recorded. */
 export interface FanOutScene extends WorkerScene {
   readonly admission: WatchedAdmission;
   readonly subscription: SubscriptionModel;
   readonly event: EventModel;
   readonly started: DeliveryInFlight[];
-  /** How often deliveries were left to the queue. */
+  /** Number of times that deliveries were left to the queue. */
   readonly parked: number;
   readonly start: (overrides?: Partial<FanOutOptions>) => void;
-  /** What was published apart from the events themselves. */
+  /** Returns the published messages other than events. */
   readonly otherMessages: () => readonly OutgoingMessage[];
   readonly untilTurns: (count: number) => Promise<unknown>;
-  /** Adds events that the subscription gets. */
+  /** Adds events for the subscription. */
   readonly addEvents: (count: number) => Promise<readonly EventModel[]>;
 }
 
-/** Registers the hooks of the `describe` around it. */
+/** Registers the hooks of the surrounding `describe`. */
 export function useFanOutScene(): FanOutScene {
   const scene: Mutable<FanOutScene> = Object.assign(useWorkerScene() as FanOutScene, {
     start(overrides: Partial<FanOutOptions> = {}) {

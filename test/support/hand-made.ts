@@ -1,14 +1,14 @@
-/** Something that somebody does to the tables of test/support/shop.ts behind the service's back. */
+/** A change by hand of the tables of test/support/shop.ts. */
 export interface HandMade {
   readonly title: string;
   readonly sql: string;
-  /** What `psql` shows of the tables from then on (`\d+ orders`, `\d+ customers`). */
+  /** Expected output of `psql` (`\d+ orders`, `\d+ customers`) after the change. */
   readonly shows: RegExp;
-  /** What the plan names as left alone. */
+  /** Entry in the plan's list of objects that are left alone. */
   readonly says: RegExp;
 }
 
-/** One of every kind. */
+/** One change of every kind. */
 export const handMade: readonly HandMade[] = [
   {
     title: "an index",

@@ -2,7 +2,7 @@ import { stateSql } from "./delivery-states.ts";
 import type { Sql } from "../../src/db/sql.ts";
 
 export interface GivenDelivery {
-  /** Subscription, whose user has the same id. */
+  /** Subscription; its user has the same id. */
   readonly of: number;
   /** Default: delivered. */
   readonly status?: string;
@@ -11,7 +11,7 @@ export interface GivenDelivery {
   readonly dueAt?: Date | null;
 }
 
-/** Leaves no users, subscriptions, events and deliveries. */
+/** Removes all users, subscriptions, events and deliveries. */
 export async function emptyHistory(sql: Sql): Promise<void> {
   await sql(
     `TRUNCATE svc.users, svc.tokens, svc.subscriptions, svc.events, svc.outbox, svc.event_data, svc.deliveries, svc.delivery_queue,
@@ -19,7 +19,7 @@ export async function emptyHistory(sql: Sql): Promise<void> {
   );
 }
 
-/** Belongs to a user of its own, with the same id. */
+/** Adds a subscription of a new user with the same id. */
 export async function addSubscriber(sql: Sql): Promise<number> {
   const [row] = await sql<{ id: number }>(`
     WITH subscriber AS (INSERT INTO svc.users (name, email) VALUES ('Ada', gen_random_uuid()) RETURNING id)
@@ -28,7 +28,7 @@ export async function addSubscriber(sql: Sql): Promise<number> {
   return row?.id ?? 0;
 }
 
-/** Adds `count` deliveries of an event each; those at work are in the queue, or in a flight. */
+/** Adds `count` deliveries of an event each. Unfinished ones are in the queue, or in a flight. */
 export async function addDeliveries(
   sql: Sql,
   { of, status = "delivered", count = 1, isInHand = false, dueAt = null }: GivenDelivery,

@@ -3,10 +3,10 @@ import { makeCaller } from "./callers.ts";
 import type { HotWork } from "./hot-work.ts";
 
 const caller = makeCaller({ id: 1, name: "Ada", email: "ada@example.com", isAdmin: true });
-/** The newest half of the history is of one record. */
+/** The newest half of the history is about one record. */
 const query = { resources: ["orders", "notes"], recordId: "1" };
 
-/** Statements of the feed of events, of which one record has many. */
+/** Statements of the event feed, for a record with many events. */
 export const feedWorks: readonly HotWork[] = (
   [
     ["all", { resources: ["orders"] }],

@@ -5,7 +5,7 @@ import { parkedSubscription } from "./long-history.ts";
 
 const holdForMs = 60_000;
 
-/** Statements of the held deliveries, of which one subscription has many. */
+/** Statements on held deliveries, of which one subscription has many. */
 export function heldWorks(batch: number): readonly HotWork[] {
   return [
     {

@@ -11,10 +11,10 @@ interface Captured {
   readonly uuid: string;
 }
 
-/** Each statement has a transaction of its own, which is taken back: no session is older. */
+/** Each statement runs in its own transaction, which is rolled back, so no session is older. */
 const believed = 1e15;
 
-/** Writes the deliveries of events, and deletes which transactions have changed subscriptions. */
+/** Writes the deliveries of events, and deletes rows of `svc.subscription_changes`. */
 export function insertWorks(captured: readonly Captured[], { snapshot }: KnownAt): readonly HotWork[] {
   const known = { snapshot, readAtMs: believed };
   return [

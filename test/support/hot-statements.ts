@@ -22,12 +22,12 @@ import { inHand, parkedSubscription, subscriptions } from "./long-history.ts";
 const flightMs = 60_000;
 const [batch, lookThrough] = [100, 2_000];
 /**
- * As many as the relay has under way, and as many as have left the outbox in two seconds of full
- * speed.
+ * Number of events that the relay has in flight, and number that leave the outbox in two seconds at
+ * full speed.
  */
 const [mostUnderWay, mostGone] = [1_000, 4_000];
 
-/** @param plain Runs what only looks around. */
+/** @param plain Runs look-ups outside of the measurement. */
 export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
   const found = async (text: string): Promise<readonly string[]> =>
     (await plain<{ id: string }>(text)).map(({ id }) => id);
@@ -240,8 +240,8 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
   const lists = scopes.flatMap(([scope, filter]) =>
     [undefined, ...deliveryStatuses].map((status): HotWork => {
       const name = `list: ${[scope, status ?? []].flat().join(", ")}`;
-      // A count reads 10,001; what waits is looked up in the history, and what is in flight once
-      // more. Not so where others lie before what is looked for: "delivered" is in no index.
+      // A count reads 10,001 rows. Waiting deliveries are looked up in the history, and those in
+      // flight once more. The status "delivered" is in no index, so other rows precede the matches.
       const isBehind = scope === "all" && status === "delivered";
       return {
         name,
@@ -252,7 +252,7 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
       };
     }),
   );
-  // Within the history, with deliveries at their end before and after it.
+  // An event in the middle of the history, with finished deliveries before and after it.
   const middle = String((Number((await found("SELECT max(event_id) AS id FROM svc.deliveries"))[0]) / 2) | 0);
   const bounds = [
     ["desc", { toId: middle }],
@@ -266,8 +266,8 @@ export async function hotWorks(plain: Sql): Promise<readonly HotWork[]> {
         name: `cursor: ${[scope, status ?? [], order, Object.keys(bound)].flat().join(", ")}`,
         pool: "lists",
         isByIndex: true,
-        // Those in flight too, and of one user and one webhook the pending and retrying ones
-        // together.
+        // Includes deliveries in flight. For one user and one webhook, pending and retrying ones
+        // are read together.
         mostRead: 200 + 2 * inHand + (scope === "all" ? 0 : 1_000),
         run: (sql) =>
           createDeliveryHistory({ sql, listSql: sql, transact: (work) => work(sql) }).read({
@@ -332,7 +332,7 @@ async function readOutbox(sql: Sql): Promise<void> {
   const resources = ["orders", "notes"];
   const outbox = createOutbox({ sql });
   const cursor = createOutboxCursor(resources);
-  // The first read takes everything for new; later ones have what it left over too.
+  // The first read treats all events as new; later reads also take those left over.
   for (let turn = 0; turn < 3; turn += 1) {
     const share = { name: "svc bench", pool: "pool", others: [] };
     const scans = cursor.scans(resources);

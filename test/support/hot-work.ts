@@ -3,10 +3,13 @@ import type { Sql } from "../../src/db/sql.ts";
 /** Statements that the service runs on a long history (`makeLongHistory`). */
 export interface HotWork {
   readonly name: string;
-  /** Rows that one statement of it may read: a few for each that it answers or writes. */
+  /**
+   * Limit of the rows that one of its statements reads: a few for each row that it returns or
+   * writes.
+   */
   readonly mostRead: number;
   /**
-   * By which connections; each kind has settings of its own. Backlogs and lists are also read by
+   * Pool of the statements; each pool has its own settings. Backlogs and lists also use
    * `createIndexSql`.
    */
   readonly pool: "pool" | "lists" | "relay" | "dispatcher";

@@ -6,14 +6,14 @@ import { readJsonBody } from "../../src/http/body.ts";
 import type { ApiContext, ApiMiddleware } from "../../src/http/state.ts";
 import type { Log } from "../../src/telemetry/log.ts";
 
-/** An authentication that takes every request for Ada's. */
+/** An authentication that treats every request as Ada's. */
 export const asAda: ApiMiddleware = (ctx, next) => {
   ctx.state.caller = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
   ctx.state.grant = fullGrant;
   return next();
 };
 
-/** Reads the body of a request, which may have this number of bytes. */
+/** Reads the body of a request within this limit of bytes. */
 export function readWithin(ctx: ApiContext, limitBytes: number): ReturnType<typeof readJsonBody> {
   ctx.state.bodyLimitBytes = limitBytes;
   return readJsonBody(ctx);
@@ -33,7 +33,10 @@ export interface Call {
   readonly body?: string | Buffer;
 }
 
-/** One request over real HTTP; unlike fetch it sends the path and the headers exactly as given. */
+/**
+ * Makes one request over real HTTP. Unlike fetch, it sends the path and the headers exactly as
+ * given.
+ */
 export function call(
   port: number,
   path: string,
@@ -67,7 +70,7 @@ export function call(
   });
 }
 
-/** A log whose lines can be looked at. */
+/** Returns a log, and the lines that it wrote. */
 export function createMemoryLog(): { readonly log: Log; readonly lines: Record<string, unknown>[] } {
   const lines: Record<string, unknown>[] = [];
   const log = pino(

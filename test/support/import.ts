@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { runAdmin } from "../../src/cli/program.ts";
 import { createMemoryTerminal } from "./memory-terminal.ts";
 
-/** What a run of `svc-admin` printed. */
+/** Output of a run of `svc-admin`. */
 export interface AdminRun {
   readonly status: number;
   readonly stdout: string;
@@ -11,7 +11,7 @@ export interface AdminRun {
 }
 
 /**
- * Runs `svc-admin` on a database and a configuration folder. Without a URL: on the embedded
+ * Runs `svc-admin` on a database and a configuration folder. Without a URL, uses the embedded
  * database in the folder.
  */
 export async function admin(
@@ -28,7 +28,7 @@ export async function admin(
   return { status, ...terminal.read() };
 }
 
-/** The mapping files of a configuration folder by name. */
+/** Returns the mapping files of a configuration folder by name. */
 export async function mappingFiles(configDir: string): Promise<Readonly<Record<string, string>>> {
   const folder = join(configDir, "resources");
   const names = (await readdir(folder)).filter((name) => name.endsWith(".yaml")).toSorted();

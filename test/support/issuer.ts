@@ -10,46 +10,46 @@ import {
 } from "jose";
 import { Provider } from "oidc-provider";
 
-/** Of the API at the issuer. */
+/** Audience of the API at the issuer. */
 export const audience = "orders-api";
 
-/** A client, and what its tokens say beside the issuer's own claims. */
+/** A client of the issuer, and additional claims of its tokens. */
 export interface IssuerClient {
   readonly id: string;
   readonly claims?: Readonly<Record<string, unknown>>;
-  /** Of a public client, in which people sign in with a browser; without it, a program. */
+  /** Redirect URI of a public client for sign-ins by browser; undefined for a program. */
   readonly redirectUri?: string;
 }
 
-/** What an issuer signs with. */
+/** A signing key of the issuer. */
 export interface IssuerKey {
   readonly jwk: JWK & { readonly kid: string; readonly alg: string };
   readonly privateKey: CryptoKey;
 }
 
-/** A real OpenID provider on loopback, whose private keys the tests know. */
+/** A real OpenID provider on loopback, with known private keys. */
 export interface Issuer {
   readonly url: string;
-  /** Requests for the key set. */
+  /** Returns the number of requests for the key set. */
   readonly keyRequests: () => number;
   /**
-   * A token that the provider makes, by the grant of client credentials (RFC 6749, section 4.4).
+   * Requests a token from the provider, by the grant of client credentials (RFC 6749, section 4.4).
    */
   token(client: string, scope?: string): Promise<string>;
-  /** A token signed by the tests, with the provider's key unless another one is given. */
+  /** Signs a token in the test, with the provider's key by default. */
   sign(
     claims?: Readonly<Record<string, unknown>>,
     header?: Partial<JWTHeaderParameters>,
     key?: Parameters<SignJWT["sign"]>[0],
   ): Promise<string>;
-  /** The same with claims as they are written; for ES256. */
+  /** Signs the given text of claims; for ES256. */
   signText(claims: string): Promise<string>;
   key(): IssuerKey;
-  /** Signs with another key from now on; the one before is not published any more. */
+  /** Changes the signing key; the previous one is not published any more. */
   rotate(alg?: string): Promise<void>;
-  /** Adds a client. Who is signed in at the issuer is so no longer. */
+  /** Adds a client. Ends all sign-ins at the issuer. */
   register(client: IssuerClient): void;
-  /** Answers in the place of the provider; undefined: the provider does again. */
+  /** Replaces the provider's answers; undefined restores the provider. */
   answerWith(listener: RequestListener | undefined): void;
   stop(): Promise<void>;
 }
@@ -67,7 +67,7 @@ const programs = {
   redirect_uris: [],
 };
 
-/** Registers a page, which keeps no secret. */
+/** Returns the registration of a browser client, which keeps no secret. */
 function peopleAt(redirectUri: string): object {
   return {
     application_type: "native",
@@ -86,7 +86,7 @@ function providerFor(url: string, key: IssuerKey, clients: readonly IssuerClient
       id_token_signed_response_alg: key.jwk.alg,
       ...(redirectUri === undefined ? programs : peopleAt(redirectUri)),
     })),
-    // A page asks for its tokens from another origin.
+    // A browser client requests its tokens from another origin.
     clientBasedCORS: () => true,
     issueRefreshToken: () => true,
     scopes: ["openid", "email", "read", "write", "admin", "webhooks", "notes:read", "notes:write", "profile"],

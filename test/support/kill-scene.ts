@@ -4,15 +4,13 @@ import { admin } from "./program.ts";
 import { startReceiver } from "./receiver.ts";
 import { request } from "./service.ts";
 
-/**
- * Users, subscriptions, a receiver and a journal, on a service that runs and has the table `notes`.
- */
+/** Users, subscriptions, a receiver and a journal, on a running service with the table `notes`. */
 export interface KillScene {
   readonly pool: Pool;
   readonly databaseUrl: string;
-  /** Of the user who writes through the API. */
+  /** Token of the user who writes through the API. */
   readonly token: string;
-  /** Users who own records. */
+  /** Ids of the users who own records. */
   readonly ownerIds: readonly number[];
   readonly audiences: readonly Audience[];
   readonly arrivals: Arrivals;
@@ -22,11 +20,11 @@ export interface KillScene {
 const all = ["on_create", "on_update", "on_delete"];
 
 /**
- * Two owners, an admin who sees the records of both, and a subscription of the first owner that
- * always fails.
+ * Makes two owners, an admin who sees the records of both, and a subscription of the first owner
+ * that always fails.
  *
- * @param env Of `svc-admin`.
- * @param baseUrl Of the API, with the route prefix.
+ * @param env Environment of `svc-admin`.
+ * @param baseUrl URL of the API, with the route prefix.
  */
 export async function prepareKillScene({
   env,
@@ -38,7 +36,7 @@ export async function prepareKillScene({
   readonly databaseUrl: string;
 }): Promise<KillScene> {
   const pool = new Pool({ connectionString: databaseUrl });
-  // The server is killed under it.
+  // The server is killed during the test.
   pool.on("error", () => undefined);
   await pool.query(journalSql);
   const receiver = await startReceiver();

@@ -13,18 +13,15 @@ import { unfiltered } from "./work.ts";
 
 export const nobody: AdminRule = { kind: "nobody" };
 
-/**
- * A fan-out of which it is seen when it asks the database for subscribers, and for which it writes.
- */
+/** A fan-out that records its queries for subscribers and its writes. */
 export interface KnownScene extends FanOutScene {
-  /** Stands still, so that a slow machine forgets nothing. */
+  /** Fixed time, so that nothing expires on a slow machine. */
   nowMs: number;
   readonly lookUps: number;
-  /** How often filters were applied to a batch. */
+  /** Number of batches to which filters were applied. */
   readonly filterings: number;
   /**
-   * Of each statement that was to write: whether the subscribers were known or asked for, and
-   * whether they were stale.
+   * For each insert: whether the subscribers were known or queried, and whether they were stale.
    */
   readonly inserts: readonly string[];
   /** Runs once, before the next insert for known subscribers. */
@@ -33,18 +30,19 @@ export interface KnownScene extends FanOutScene {
   readonly startKnown: (rule?: AdminRule, overrides?: Partial<FanOutOptions>) => void;
   readonly fanOut: (event: EventModel) => Promise<void>;
   /**
-   * The event of the scene is asked for; another one of the same owner follows, which is returned.
+   * Fans out the event of the scene, for which the database is queried, and then another one of the
+   * same owner, which is returned.
    */
   readonly fanOutTwo: (change?: () => Promise<unknown>) => Promise<EventModel>;
   /** Fans out two events together: one of the scene's owner, and one of another. */
   readonly fanOutTogether: (ownerId: number) => Promise<readonly [EventModel, EventModel]>;
-  /** Subscription, last part of the URL and status of each delivery of the event. */
+  /** Returns subscription, last part of the URL and status of each delivery of the event. */
   readonly deliveriesOf: (event: EventModel) => Promise<readonly unknown[]>;
-  /** Each delivery has one slot and one attempt, and no slot is held for nothing. */
+  /** Expects one slot and one attempt for each delivery, and no other slots. */
   readonly expectWhole: () => Promise<void>;
 }
 
-/** Registers the hooks of the `describe` around it. */
+/** Registers the hooks of the surrounding `describe`. */
 export function useKnownScene(): KnownScene {
   const scene: Mutable<KnownScene> = Object.assign(useFanOutScene() as KnownScene, {
     finderFor: (eligibility: Eligibility) =>

@@ -1,7 +1,7 @@
 import type { Sql } from "../../src/db/sql.ts";
 import type { KnownAt } from "../../src/subscriptions/known-subscribers.ts";
 
-/** What is known now. */
+/** Returns the current snapshot and time. */
 export async function knownNow(sql: Sql): Promise<KnownAt> {
   const [row] = await sql<{ snapshot: string; readAtMs: number }>(
     `SELECT pg_current_snapshot()::text AS snapshot, (extract(epoch FROM now()) * 1000)::float8 AS "readAtMs"`,
@@ -10,9 +10,11 @@ export async function knownNow(sql: Sql): Promise<KnownAt> {
   return row;
 }
 
-/** Lets all connections of a pool believe what was read before: they are there for long. */
+/**
+ * Makes all connections of a pool accept earlier reads, like connections that are open for long.
+ */
 export async function agePool(sql: Sql, connections = 4): Promise<void> {
-  // Each is busy meanwhile, so that no connection is asked twice.
+  // Keeps each connection busy, so that none is used twice.
   const text = "SELECT set_config('svc.session_since', '1', false), pg_sleep(0.02)";
   await Promise.all(Array.from({ length: connections }, () => sql(text)));
 }

@@ -4,8 +4,8 @@ import { reply, type ReceivedRequest, type TestReceiver } from "./receiver.ts";
 import type { TriedChange } from "./writers.ts";
 
 /**
- * Writes down every committed change of `notes` beside the service's own capture: a trigger of the
- * test's own, in the writer's transaction.
+ * Records every committed change of `notes` beside the service's own capture, by a trigger of the
+ * test in the writer's transaction.
  */
 export const journalSql = `
   CREATE TABLE journal (change text, owner_id int);
@@ -24,14 +24,14 @@ export interface Audience {
   readonly path: string;
   readonly subscriptionId: number;
   readonly triggers: readonly string[];
-  /** Whose records it gets; undefined: everybody's. */
+  /** Owner of the records that it gets; undefined for all records. */
   readonly ownerId: number | undefined;
 }
 
-/** One POST that came. */
+/** One POST that arrived. */
 export interface Arrival {
   readonly path: string;
-  /** As in the journal. */
+  /** The change, as in the journal. */
   readonly change: string;
   /** `X-Service-Delivery`. */
   readonly delivery: string;
@@ -42,14 +42,14 @@ export interface Arrival {
 
 export interface Arrivals {
   readonly all: readonly Arrival[];
-  /** From now on gives the arrivals that are wanted no answer; resolves with the first one. */
+  /** Leaves arrivals that match without an answer from now on. Resolves with the first one. */
   hold(isWanted: (arrival: Arrival) => boolean): Promise<Arrival>;
-  /** Answers those that still wait, and holds none any more. */
+  /** Answers the held arrivals, and holds none any more. */
   release(): void;
 }
 
 /**
- * Notes what comes to a receiver. It answers 204, but 503 to every twentieth request and 500 to
+ * Records the arrivals at a receiver. It answers 204, but 503 to every twentieth request and 500 to
  * each one for `/broken`.
  */
 export function noteArrivals(receiver: TestReceiver): Arrivals {
@@ -94,7 +94,7 @@ function arrivalOf({ path, headers, rawBody }: ReceivedRequest): Arrival {
   return { path, change: `${event} ${data.text}`, delivery, body: rawBody, isAccepted: false };
 }
 
-/** What became of each committed change of one label and each subscription that matches it. */
+/** Outcome of each committed change of one label for each subscription that matches it. */
 export interface Ledger {
   readonly label: string;
   readonly changes: number;
@@ -102,23 +102,23 @@ export interface Ledger {
   readonly once: number;
   /** Accepted more than once. */
   readonly duplicated: number;
-  /** Never accepted: a row says that it failed or was cancelled, and why. */
+  /** Never accepted; the row of the delivery gives a reason. */
   readonly explained: readonly string[];
-  /** Never accepted, and nothing says why. */
+  /** Never accepted, without a reason. */
   readonly lost: readonly string[];
-  /** Came although it was not committed, or to a subscription that does not match. */
+  /** Arrived without a commit, or at a subscription that does not match. */
   readonly phantom: readonly string[];
   /** Changes without an event, with more than one, or events without a change. */
   readonly misrecorded: readonly string[];
-  /** Pairs that came under two delivery ids, or with other bytes. */
+  /** Pairs that arrived under two delivery ids, or with different bytes. */
   readonly altered: readonly string[];
-  /** Acknowledged to the writer and not in the database, or refused and there. */
+  /** Acknowledged to the writer but missing in the database, or refused but present. */
   readonly broken: readonly string[];
-  /** Changes that their writer got no answer for, and how many of them were committed. */
+  /** Number of changes without an answer, and number of those that were committed. */
   readonly unanswered: { readonly all: number; readonly committed: number };
 }
 
-/** Every event is fanned out and no delivery is under way. */
+/** Returns whether every event is fanned out and no delivery is under way. */
 export async function isQuiet(pool: Pool): Promise<boolean> {
   const { rows } = await pool.query<{ readonly open: number }>(
     `SELECT (SELECT count(*) FROM svc.outbox)::int
@@ -127,7 +127,7 @@ export async function isQuiet(pool: Pool): Promise<boolean> {
   return rows[0]?.open === 0;
 }
 
-/** Closes the books of one label; everything must be quiet. */
+/** Closes the books of one label. Everything must be quiet. */
 export async function readLedger({
   pool,
   label,
@@ -202,7 +202,7 @@ export async function readLedger({
 }
 
 /**
- * Nothing lost, nothing invented, and only the receiver that always fails has failed deliveries.
+ * Expects nothing lost or invented, and failed deliveries only of the receiver that always fails.
  */
 export function expectClean(ledger: Ledger): void {
   const { label, lost, phantom, misrecorded, altered, broken } = ledger;
@@ -218,7 +218,7 @@ export function expectClean(ledger: Ledger): void {
   });
 }
 
-/** The ledger as a line for people. */
+/** Formats the ledger as a line for people. */
 export function ledgerLine(ledger: Ledger): string {
   const { label, changes, once, duplicated, explained, lost, phantom, unanswered } = ledger;
   const pairs = once + duplicated + explained.length + lost.length;
@@ -229,7 +229,7 @@ export function ledgerLine(ledger: Ledger): string {
   );
 }
 
-/** Whether a change of a record is one that the subscription is for. */
+/** Returns whether a subscription matches a change of a record. */
 export function matches({ triggers, ownerId }: Audience, change: string, recordOwnerId: number): boolean {
   const isListed = triggers.some((trigger) => change.startsWith(`${trigger} `));
   return isListed && (ownerId === undefined || ownerId === recordOwnerId);

@@ -35,13 +35,13 @@ export interface ListApi {
   readonly core: CoreDatabase;
   readonly ada: ListUser;
   readonly ben: ListUser;
-  /** Has the admin flag. */
+  /** A user with the admin flag. */
   readonly admin: ListUser;
   get(path: string, user: ListUser): Promise<ListAnswer>;
   close(): Promise<void>;
 }
 
-/** Serves the lists of webhooks and deliveries, on a database of its own. */
+/** Serves the lists of webhooks and deliveries, on a separate database. */
 export async function startListApi({
   lookThrough,
 }: {

@@ -2,7 +2,7 @@ import { listShapeOf, type ListShape } from "../../src/querying/shown-paths.ts";
 import type { Definition, Definitions, TransformNode } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field } from "./definitions.ts";
 
-/** A transform, as a mapping file writes it. */
+/** A transform in the form of a mapping file. */
 export type Written =
   | string
   | { readonly value: unknown }
@@ -76,7 +76,7 @@ const orders = definition({
   }),
 });
 
-/** Orders with a customer and lines; `secret` and `hidden` are not shown. */
+/** Returns orders with a customer and lines; `secret` and `hidden` are not shown. */
 export function listShop(changes: Partial<Definition> = {}): {
   readonly definitions: Definitions;
   readonly orders: Definition;

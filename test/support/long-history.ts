@@ -1,36 +1,36 @@
 import { stateSql } from "./delivery-states.ts";
 import type { Sql } from "../../src/db/sql.ts";
 
-/** A database in which a lot has happened, and a lot waits. */
+/** Size of a database with a long history and many waiting rows. */
 export interface LongHistory {
-  /** Each has two deliveries. */
+  /** Events, each with two deliveries. */
   readonly events: number;
   /**
-   * At most half as many, of each kind: events of one resource, retries due now and tomorrow,
+   * At most half as many rows of each kind: events of one resource, retries due now and tomorrow,
    * deliveries parked for one subscription and for a thousand, and held for them.
    */
   readonly waiting: number;
 }
 
 /**
- * User 1 is an admin and has subscription 1, which gets every event; another thousand of
- * subscriptions of 200 users share the others.
+ * User 1 is an admin and has subscription 1, which gets every event. Another thousand subscriptions
+ * of 200 users share the others.
  */
 export const subscriptions = 1_001;
-/** Its deliveries wait for a slot, and as many are held. */
+/** Has deliveries that wait for a slot, and as many held ones. */
 export const parkedSubscription = 2;
-/** Of all flights together, 20 in each. */
+/** Deliveries in all flights together, 20 in each. */
 export const inHand = 400;
 
-/** Rows of `svc.subscription_changes` that an insert has no business with, of each kind. */
+/** Rows of `svc.subscription_changes` of each kind that an insert must not read. */
 const changes = 100_000;
 
 /**
- * Makes it by SQL, in a database that has the service's tables and nothing in them. PostgreSQL's
- * statistics are those of the empty tables until `learnStatistics`.
+ * Creates the history by SQL, in a database with the service's empty tables. PostgreSQL's
+ * statistics stay those of the empty tables until `learnStatistics`.
  *
- * The first half of the events are a month old, and all their deliveries at their end; 1 delivery
- * of 100 has failed, and 1 of 200 was cancelled.
+ * The first half of the events is a month old, and all their deliveries are finished; 1 delivery of
+ * 100 has failed, and 1 of 200 was cancelled.
  */
 export async function makeLongHistory(sql: Sql, { events, waiting }: LongHistory): Promise<void> {
   await keepStatistics(sql);
@@ -70,7 +70,8 @@ export async function makeLongHistory(sql: Sql, { events, waiting }: LongHistory
     "UPDATE svc.subscription_state SET failing_since = now() - subscription_id * interval '1 minute' WHERE subscription_id % 3 > 0",
   );
   await sql("UPDATE svc.subscriptions SET is_active = false WHERE id % 3 = 1");
-  // As many before every transaction of the test; and what a dump has brought, of long after.
+  // As many rows before every transaction of the test, and rows with much later transaction ids, as
+  // from a dump.
   await sql(`INSERT INTO svc.subscription_changes
     SELECT sign * number FROM generate_series(1000000001, 1000000000 + ${changes}) AS number CROSS JOIN (VALUES (-1), (1)) AS kind (sign)`);
   await sql(`INSERT INTO svc.figures
@@ -91,7 +92,7 @@ const tables = [
   "subscription_changes",
 ];
 
-/** What PostgreSQL knows of the tables stays what it is now. */
+/** Keeps PostgreSQL's current statistics of the tables. */
 export async function keepStatistics(sql: Sql): Promise<void> {
   for (const table of tables) {
     await sql(`ALTER TABLE svc.${table} SET (autovacuum_enabled = off)`);
@@ -99,7 +100,7 @@ export async function keepStatistics(sql: Sql): Promise<void> {
   }
 }
 
-/** What ANALYZE and VACUUM tell the planner. */
+/** Gives the planner the statistics of ANALYZE and VACUUM. */
 export async function learnStatistics(sql: Sql): Promise<void> {
   for (const table of tables) await sql(`VACUUM (ANALYZE) svc.${table}`);
 }
@@ -130,7 +131,7 @@ async function addWaiting(sql: Sql, { events, waiting }: LongHistory): Promise<v
   ];
   for (const { status, subscription, dueAt } of parts) {
     const before = await lastDelivery(sql);
-    // Of young events, which prune leaves alone.
+    // Deliveries of young events, which prune skips.
     await addDeliveries(sql, {
       from: `generate_series(1, ${waiting}) AS number JOIN svc.events AS event ON event.id = ${events / 2} + number`,
       subscription,
@@ -204,9 +205,8 @@ async function addDeliveries(
 }
 
 /**
- * Has the planner believe what VACUUM and ANALYZE tell it of queues that they find emptied, their
- * pages still there: no row. A statement that was prepared then keeps its plan, whatever has come
- * since.
+ * Gives the planner the statistics of emptied queues whose pages still exist: no row. A prepared
+ * statement then keeps its plan when rows are added later.
  */
 export async function believeEmptied(sql: Sql): Promise<void> {
   const queues = ["outbox", "delivery_queue", "flights", "subscription_changes"];

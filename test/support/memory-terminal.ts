@@ -1,14 +1,14 @@
 import type { Terminal } from "../../src/kit/cli-output.ts";
 
-/** A terminal whose output can be looked at. */
+/** A terminal whose output can be read. */
 export interface MemoryTerminal extends Terminal {
-  /** What was written since the last call. */
+  /** Returns the output since the last call. */
   read(): { readonly stdout: string; readonly stderr: string };
   /** The questions that were asked. */
   readonly asked: readonly string[];
 }
 
-/** @param answers What a person says, question by question. Undefined: no person is there. */
+/** @param answers A person's answers, question by question. Undefined: no person is present. */
 export function createMemoryTerminal(answers?: readonly string[]): MemoryTerminal {
   let stdout = "";
   let stderr = "";

@@ -9,7 +9,7 @@ import { definition, definitionsOf } from "./definitions.ts";
 import { ofSuite } from "./of-suite.ts";
 import { customers, orders, withFields } from "./shop.ts";
 
-/** A database to migrate, with a connection beside. */
+/** A database to migrate, with a separate connection. */
 export interface Scene {
   readonly url: string;
   readonly client: Client;
@@ -18,11 +18,11 @@ export interface Scene {
   /** Migrates, and returns "done", or the message of the refusal. */
   apply(definitions: Definitions, allowDestructive?: boolean): Promise<string>;
   rows(sql: string): Promise<readonly unknown[]>;
-  /** The type of each column of a table. */
+  /** Returns the type of each column of a table. */
   columns(table: string): Promise<Readonly<Record<string, string>>>;
-  /** The rows of `svc.made`, a line each. */
+  /** Returns the rows of `svc.made`, one per line. */
   record(): Promise<readonly string[]>;
-  /** Columns, indexes and constraints of everything in the schema `public`. */
+  /** Returns columns, indexes and constraints of everything in the schema `public`. */
   shape(): Promise<string>;
   close(): Promise<void>;
 }
@@ -85,18 +85,18 @@ export function sceneOfSuite(): Scene {
   return ofSuite(openScene, (scene) => scene.close());
 }
 
-/** What the steps of a plan are called. */
+/** Returns the titles of a plan's steps. */
 export function titlesOf({ steps }: MigrationPlan): readonly string[] {
   return steps.map(({ title }) => title);
 }
 
-/** Somebody else whom an order may refer to. */
+/** Another resource that an order may refer to. */
 export const buyers = definition({ name: "buyers", fields: [] });
 
 /** The shop of shop.ts, and buyers. */
 export const market = definitionsOf(customers, buyers, orders);
 
-/** Orders with other fields; the function gives undefined to leave one out. */
+/** Returns orders with other fields; the function returns undefined to leave a field out. */
 export function ordersWith(
   change: (given: Field) => Field | undefined,
   ...more: readonly Field[]
@@ -104,7 +104,7 @@ export function ordersWith(
   return withFields(orders, [...orders.fields.slice(1).flatMap((one) => change(one) ?? []), ...more]);
 }
 
-/** The market with such orders. */
+/** Returns the market with such orders. */
 export function marketWith(
   change: (given: Field) => Field | undefined,
   ...more: readonly Field[]
@@ -112,17 +112,17 @@ export function marketWith(
   return definitionsOf(customers, buyers, ordersWith(change, ...more));
 }
 
-/** The market with one field of its orders changed. */
+/** Returns the market with one changed field of its orders. */
 export function withField(name: string, overrides: Partial<Field>): Definitions {
   return marketWith((one) => (one.name === name ? { ...one, ...overrides } : one));
 }
 
-/** The market without some fields of its orders. */
+/** Returns the market without some fields of its orders. */
 export function without(...names: readonly string[]): Definitions {
   return marketWith((one) => (names.includes(one.name) ? undefined : one));
 }
 
-/** What `svc.made` has of the orders of shop.ts. */
+/** Rows of `svc.made` for the orders of shop.ts. */
 export const recordOfOrders: readonly string[] = [
   "orders column amount",
   "orders column customer_id",

@@ -10,7 +10,7 @@ import { createTestDatabase } from "./database.ts";
 
 export const databaseKinds = ["PostgreSQL", "the embedded database"] as const;
 
-/** Tables made by SQL, and a models client on them. */
+/** Tables created by SQL, and a models client on them. */
 export interface ModelsScene {
   readonly url: string;
   readonly isEmbedded: boolean;

@@ -2,19 +2,19 @@ import { createSocket } from "node:dgram";
 import { once } from "node:events";
 import { isIP } from "node:net";
 
-/**
- * What is said of a name: its addresses; no such name; no address; that the server failed; or
- * nothing at all.
- */
+/** The answer for a name: its addresses, a failure, or none at all. */
 export type Told = readonly string[] | "NXDOMAIN" | "NODATA" | "SERVFAIL" | "silence";
 
 /** A DNS server on 127.0.0.1, over UDP. */
 export interface NameServer {
-  /** As a resolver takes it: address and port. */
+  /** Address and port in the form for a resolver. */
   readonly address: string;
-  /** "A a.example" and "AAAA a.example", in the order in which they came, repeated ones too. */
+  /**
+   * Queries in the order of arrival, such as "A a.example" and "AAAA a.example", including repeated
+   * ones.
+   */
   readonly asked: readonly string[];
-  /** NXDOMAIN unless a test says otherwise. */
+  /** Returns the answer to a query; NXDOMAIN by default. */
   answer: (name: string, type: "A" | "AAAA") => Told;
   ttlSeconds: number;
   close(): void;

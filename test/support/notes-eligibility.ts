@@ -3,7 +3,7 @@ import type { Eligibility } from "../../src/subscriptions/eligibility.ts";
 import { definition, definitionsOf } from "./definitions.ts";
 import { eligibilityOf } from "./eligibility.ts";
 
-/** Who gets the events of notes: their owners, and the admins by this rule. */
+/** Eligibility of notes: their owners, and the admins by this rule. */
 export function notesEligibility(isAdmin: AdminRule = { kind: "nobody" }): Eligibility {
   const definitions = definitionsOf(definition({ name: "notes", fields: [], isAdmin }));
   return eligibilityOf(definitions);

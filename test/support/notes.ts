@@ -16,8 +16,8 @@ ownerColumn: user_id
 `;
 
 /**
- * Subscribes a user to all notes events at `<receiver>/hook`, unless `changes` say otherwise.
- * Answers the subscription, secret included.
+ * Subscribes a user to all notes events at `<receiver>/hook`, with `changes`. Returns the
+ * subscription, secret included.
  */
 export async function subscribe(
   user: TestUser,
@@ -37,7 +37,9 @@ export async function createNote(user: TestUser, text = "hello"): Promise<Answer
   return answer.body;
 }
 
-/** The newest delivery of a subscription with the status, once there is one, with its attempts. */
+/**
+ * Returns the newest delivery of a subscription with the status, once it exists, with its attempts.
+ */
 export async function untilDelivery(
   user: TestUser,
   webhookId: number,

@@ -1,6 +1,6 @@
 /**
- * Opens something before the tests of a suite, and closes it after them. Where it could not be
- * opened, that is the one fault. What it gives can be used in hooks and tests only.
+ * Opens an object before the tests of a suite, and closes it after them. When opening fails, that
+ * is the only fault. The object can be used in hooks and tests only.
  */
 export function ofSuite<T extends object>(open: () => Promise<T>, close: (opened: T) => Promise<void>): T {
   const opened = {} as T;

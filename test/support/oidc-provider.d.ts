@@ -1,4 +1,4 @@
-/** What the tests use of oidc-provider, which has no types of its own. */
+/** The used part of oidc-provider, which has no types of its own. */
 declare module "oidc-provider" {
   import type { RequestListener } from "node:http";
 

@@ -7,9 +7,9 @@ import type { HotWork } from "./hot-work.ts";
 import { believeEmptied, learnStatistics, makeLongHistory, type LongHistory } from "./long-history.ts";
 import { createExplainingSql, type Plan, type PlanMode } from "./plans.ts";
 
-/** What a kind of work came to; each figure is that of its worst statement. */
+/** Result of a kind of work; each figure is that of its worst statement. */
 export interface PlanResult {
-  /** What the planner knows. */
+  /** Statistics of the planner. */
   readonly statistics: "of empty tables" | "of emptied tables" | "fresh";
   readonly mode: PlanMode;
   readonly name: string;
@@ -27,9 +27,8 @@ export interface PlanResult {
 const fewRows = 2_000;
 
 /**
- * Makes a long history in an empty database and takes the plans of all hot work in it: with
- * statistics of the empty tables and with fresh ones, each for plans made for the parameters and
- * for those that are not.
+ * Creates a long history in an empty database and takes the plans of all hot statements: with
+ * statistics of the empty tables and with fresh ones, each with custom and with generic plans.
  */
 export async function plansIn({
   url,
@@ -58,7 +57,7 @@ export async function plansIn({
       await client.query("SET statement_timeout = 0");
     }
     await migrateCore(database.pool);
-    // Without a time limit.
+    // Has no time limit.
     await builder.connect();
     const sql: Sql = async <R>(text: string, values: readonly unknown[] = []) =>
       (await builder.query(text, [...values])).rows as R[];

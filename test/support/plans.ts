@@ -2,22 +2,24 @@ import type { ClientBase, QueryResultRow } from "pg";
 import { createRequire } from "node:module";
 import type { Sql } from "../../src/db/sql.ts";
 
-/** What PostgreSQL did for a statement. */
+/** Figures of a statement's execution. */
 export interface Plan {
   readonly text: string;
   readonly ms: number;
   /** Pages of 8 KB, in memory or not. */
   readonly pages: number;
-  /** Of the tables of `svc`, those that a filter then dropped included. */
+  /** Rows of the tables of `svc`, including those that a filter dropped. */
   readonly rowsRead: number;
-  /** Each table that was read from one end to the other, with its rows. */
+  /** Each table that was read completely, with its rows. */
   readonly wholeTables: readonly { readonly table: string; readonly rows: number }[];
   readonly mostSorted: number;
-  /** As PostgreSQL gives it, for a person who looks for the cause. */
+  /** PostgreSQL's own plan, for debugging. */
   readonly tree: unknown;
 }
 
-/** A generic plan knows no parameters; PostgreSQL may take either for a prepared statement. */
+/**
+ * A generic plan does not depend on parameters. PostgreSQL may use either for a prepared statement.
+ */
 export type PlanMode = "custom" | "generic";
 
 interface Node {
@@ -34,12 +36,12 @@ interface Node {
 }
 
 const { prepareValue } = createRequire(import.meta.url)("pg/lib/utils") as {
-  /** As it goes over the wire. */
+  /** Converts a value to the form on the wire. */
   readonly prepareValue: (value: unknown) => string | Buffer | null;
 };
 
 /**
- * A `Sql` that runs each statement, explains it, and takes back what it has written, so that every
+ * Creates a `Sql` that runs each statement, explains it, and rolls its writes back, so that every
  * statement finds the same rows.
  *
  * @param note Called with each statement.
@@ -81,7 +83,7 @@ function planOf(text: string, tree: Node, ms: number): Plan {
   return {
     text,
     ms,
-    // The root does not count what only writes.
+    // The root does not count nodes that only write.
     pages: Math.max(...nodes.map((node) => node["Shared Hit Blocks"] + node["Shared Read Blocks"])),
     rowsRead: nodes.reduce((sum, node) => sum + rowsReadBy(node), 0),
     wholeTables: nodes

@@ -20,32 +20,32 @@ const run = promisify(execFile);
 
 export interface PrivatePostgres extends PrivateServer {
   /**
-   * The immediate shutdown (`pg_ctl stop -m immediate`): every session is cut off, and the next
-   * start recovers from the log.
+   * Stops immediately (`pg_ctl stop -m immediate`): every session is cut off, and the next start
+   * recovers from the log.
    */
   crash(): Promise<void>;
 }
 
 export interface PrivatePostgresOptions {
   /**
-   * Off, it is faster, and only the loss of the machine could lose commits: SIGKILL does not.
-   * Default false.
+   * Without fsync, the server is faster. Only the loss of the machine could lose commits, not
+   * SIGKILL. Default: false.
    */
   readonly fsync?: boolean;
-  /** Where its folder is made; default: with the temporary files of the system. */
+  /** Parent of its folder; default: the system's temporary folder. */
   readonly parent?: string;
   /** Server settings in addition to those that a private server needs. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** The folder of PostgreSQL's programs; undefined when it is not installed. */
+/** Returns the folder of PostgreSQL's programs; undefined when it is not installed. */
 export function findPostgres(): string | undefined {
   const debian = "/usr/lib/postgresql";
   let versions: string[] = [];
   try {
     versions = readdirSync(debian).toSorted((a, b) => Number(b) - Number(a));
   } catch {
-    // Not a Debian: PATH decides.
+    // Not Debian: PATH decides.
   }
   const initdb = findExecutable(
     "initdb",
@@ -55,8 +55,8 @@ export function findPostgres(): string | undefined {
 }
 
 /**
- * Makes sure that PostgreSQL's programs are there and gives their folder. Throws saying what to
- * install.
+ * Ensures that PostgreSQL's programs are installed, and returns their folder. Throws with the
+ * missing packages.
  */
 export async function ensurePostgres(): Promise<string> {
   if (findPostgres() === undefined) await install(["postgresql"]);
@@ -65,7 +65,7 @@ export async function ensurePostgres(): Promise<string> {
   return bin;
 }
 
-/** Starts a PostgreSQL of one's own on a new data folder. Up in about 2 s. */
+/** Starts a private PostgreSQL on a new data folder, in about 2 s. */
 export async function startPrivatePostgres({
   fsync = false,
   parent,
@@ -82,7 +82,7 @@ export async function startPrivatePostgres({
   const passwordFile = join(folder, "password");
   writeFileSync(passwordFile, password, { mode: 0o600 });
   if (account !== undefined) chownSync(passwordFile, account.uid, account.gid);
-  // The letters of all languages need a UTF-8 locale, or ILIKE matches ASCII only.
+  // The letters of all languages need a UTF-8 locale; otherwise ILIKE matches ASCII only.
   const locale = process.platform === "linux" ? "C.UTF-8" : "en_US.UTF-8";
   await run(
     join(bin, "initdb"),
@@ -92,7 +92,7 @@ export async function startPrivatePostgres({
       "-U",
       "postgres",
       `--pwfile=${passwordFile}`,
-      // A hash of SCRAM takes the server 5 ms of CPU for each connection.
+      // A SCRAM hash takes 5 ms of the server's CPU for each connection.
       "--auth=md5",
       "--encoding=UTF8",
       `--locale=${locale}`,
@@ -111,7 +111,7 @@ export async function startPrivatePostgres({
     synchronous_commit: fsync ? "on" : "off",
     full_page_writes: fsync ? "on" : "off",
     shared_buffers: "64MB",
-    // In its folder: in /dev/shm, segments of a server that is killed would stay.
+    // Keeps shared memory in its folder: segments of a killed server would stay in /dev/shm.
     dynamic_shared_memory_type: "mmap",
     timezone: "UTC",
     ...extraSettings,
@@ -124,7 +124,7 @@ export async function startPrivatePostgres({
 
   let server: PrivateProcess | undefined;
   async function start(): Promise<void> {
-    // After a SIGKILL the old backends may hold the shared memory for a moment, and the new server
+    // After a SIGKILL, old backends may hold the shared memory for a moment, and the new server
     // refuses to start.
     for (let attempt = 1; ; attempt += 1) {
       server = startProcess({ command: join(bin, "postgres"), args, env, folder, account });
@@ -170,7 +170,10 @@ async function accepts(url: string): Promise<boolean> {
   }
 }
 
-/** PostgreSQL refuses to run as root. Undefined: the user of the test run will do. */
+/**
+ * Returns an account without privileges, because PostgreSQL refuses to run as root. Undefined: the
+ * user of the test run is suitable.
+ */
 async function unprivilegedAccount(): Promise<Account | undefined> {
   if (process.getuid?.() !== 0) return undefined;
   for (const name of ["postgres", "nobody"]) {
@@ -178,7 +181,7 @@ async function unprivilegedAccount(): Promise<Account | undefined> {
       const [uid, gid] = await Promise.all([run("id", ["-u", name]), run("id", ["-g", name])]);
       return { uid: Number(uid.stdout), gid: Number(gid.stdout) };
     } catch {
-      // No such user here: the next one.
+      // No such user: tries the next one.
     }
   }
   throw new Error("PostgreSQL does not run as root, and there is neither a user postgres nor nobody");

@@ -3,7 +3,7 @@ import { createStatementNames } from "../../src/db/text-sql.ts";
 import { createInTransaction, type InTransaction } from "../../src/db/transaction.ts";
 import { createAnswerPost, type AnswerPost, type Seal } from "../../src/http/idempotency.ts";
 
-/** Makes what routes with a POST take, over a real PostgreSQL. */
+/** Creates the dependencies of routes with a POST, over a real PostgreSQL. */
 export function createPosts(
   pool: Pool,
   seal: Seal,

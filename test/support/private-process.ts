@@ -12,54 +12,54 @@ export interface Account {
   readonly gid: number;
 }
 
-/** A server process of the test run's own. It never outlives the run. */
+/** A server process of the test run, which never outlives the run. */
 export interface PrivateProcess {
   /** Undefined when it could not be started. */
   readonly pid: number | undefined;
   isRunning(): boolean;
   /** Sends a signal to the process alone. */
   signal(name: NodeJS.Signals): void;
-  /** Sends a signal and resolves when the process is gone; after `limitMs` it is killed. */
+  /** Sends a signal and resolves when the process has ended; after `limitMs` it is killed. */
   end(name: NodeJS.Signals, limitMs?: number): Promise<void>;
   /** Null when a signal ended it; undefined while it runs. */
   exitCode(): number | null | undefined;
-  /** For people: `runs`, `exit code 1` or `signal SIGKILL`. */
+  /** State for people: `runs`, `exit code 1` or `signal SIGKILL`. */
   state(): string;
-  /** The last lines of what it wrote. */
+  /** Returns the last lines of its output. */
   output(): string;
 }
 
-/** A server that fault tests may ill-treat. Its address stays the same across restarts. */
+/** A server that fault tests may stop and kill. Its address stays the same across restarts. */
 export interface PrivateServer {
-  /** With user name and password. */
+  /** URL with user name and password. */
   readonly url: string;
   start(): Promise<void>;
-  /** Shuts down in good order. */
+  /** Shuts down in an orderly way. */
   stop(): Promise<void>;
-  /** SIGKILL: what was not on disk is lost. */
+  /** Sends SIGKILL: data that was not on disk is lost. */
   kill(): Promise<void>;
   restart(): Promise<void>;
-  /** SIGSTOP: the server keeps its connections and answers nothing. */
+  /** Sends SIGSTOP: the server keeps its connections and does not answer. */
   pause(): void;
   /** SIGCONT. */
   resume(): void;
   /**
-   * Kills it and removes its files. The test that started it calls this; one left behind fails the
-   * run.
+   * Kills it and removes its files. The test that started it calls this; a remaining server fails
+   * the run.
    */
   dispose(): Promise<void>;
 }
 
 /**
- * Ends a process group and removes a folder when its standard input closes: however the test run
- * ends, SIGKILL included, the kernel closes the pipe, and nothing is left behind.
+ * Ends a process group and removes a folder when its standard input closes. The kernel closes the
+ * pipe whenever the test run ends, even by SIGKILL, so nothing remains.
  */
 const keeperScript = 'read -r _; kill -s KILL -- "-$1" 2>/dev/null; sleep 0.2; rm -rf -- "$2"';
 
 /**
- * Starts a server whose files are all in `folder`, where its output goes too.
+ * Starts a server with all its files and its output in `folder`.
  *
- * @param account Whom it runs as; undefined for the user of the test run.
+ * @param account User of the process; undefined for the user of the test run.
  */
 export function startProcess({
   command,
@@ -127,24 +127,23 @@ function keep(child: ChildProcess, pid: number, folder: string): void {
     stdio: ["pipe", "ignore", "ignore"],
   });
   keeper.unref();
-  // A pipe of a child process is a socket, which can be taken off the event loop; its type does not
-  // say so.
+  // A pipe of a child process is a socket, which can be unreferenced; its type does not show this.
   (keeper.stdin as unknown as { unref(): void }).unref();
-  // From then on the process id may belong to somebody else.
+  // The process id may belong to another process afterwards.
   child.once("exit", () => keeper.kill("SIGKILL"));
 }
 
-/** What the files of a whole run need, with room to spare. */
+/** Space for the files of a whole run, with a margin. */
 const neededBytes = 6 * 1024 ** 3;
 
 /**
- * Where servers of the tests have their files: in memory, where the system has enough of it. A
- * SIGKILL spares them as it spares a disk's. To make and drop a database takes PostgreSQL 0.03 s of
- * CPU there, and 0.18 s on ext4; and RabbitMQ waits for no disk.
+ * Folder for the files of the tests' servers: in memory when the system has enough of it. A SIGKILL
+ * does not lose them. There, PostgreSQL takes 0.03 s of CPU to create and drop a database, instead
+ * of 0.18 s on ext4, and RabbitMQ waits for no disk.
  */
 export const memoryFolder = hasRoom("/dev/shm") ? "/dev/shm" : tmpdir();
 
-/** A folder in memory may be as large as the memory, however much of that is in use. */
+/** A folder in memory may be as large as the memory, regardless of its use. */
 function hasRoom(folder: string): boolean {
   try {
     const { bavail, bsize } = statfsSync(folder);
@@ -156,12 +155,12 @@ function hasRoom(folder: string): boolean {
 
 const folders = new Set<string>();
 
-/** Folders of servers that no test disposed of. */
+/** Returns folders of servers that no test disposed of. */
 export function leftFolders(): readonly string[] {
   return [...folders];
 }
 
-/** A new folder for a server's files, owned by `account`. */
+/** Creates a folder for a server's files, owned by `account`. */
 export function makeFolder(
   name: string,
   {
@@ -183,9 +182,8 @@ export function removeFolder(folder: string): void {
 const givenPorts = new Set<number>();
 
 /**
- * A port of 127.0.0.1 that nothing listens on. Taken from below the range out of which systems give
- * ports to outgoing connections, so that it is still free after a server was stopped for a while.
- * Each is given once.
+ * Returns a free port of 127.0.0.1. It is below the range of outgoing ports, so that it stays free
+ * while a server is stopped. Each port is returned once.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
@@ -202,7 +200,7 @@ export async function freePort(): Promise<number> {
   }
 }
 
-/** Whether a server on `port` of 127.0.0.1 answers `greeting` with anything within a second. */
+/** Returns whether a server on `port` of 127.0.0.1 answers `greeting` within a second. */
 export function answers(port: number, greeting: Buffer): Promise<boolean> {
   return new Promise((resolve) => {
     const socket = createConnection({ port, host: "127.0.0.1" });
@@ -219,8 +217,8 @@ export function answers(port: number, greeting: Buffer): Promise<boolean> {
 }
 
 /**
- * Waits until a process that was just started serves. Throws with its output when it ends instead,
- * or after a minute.
+ * Waits until a starting process serves. Throws with its output when it ends instead, or after a
+ * minute.
  */
 export async function untilServing(
   process: PrivateProcess,

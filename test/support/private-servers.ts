@@ -8,21 +8,21 @@ import { purgeQueues } from "./queues.ts";
 import { startPrivateRabbitMq, type PrivateRabbitMq } from "./rabbitmq.ts";
 import { amqpUrl } from "./services.ts";
 
-/** A PostgreSQL and a RabbitMQ to stop and to kill, and a configuration of programs on them. */
+/** A private PostgreSQL and RabbitMQ, and a configuration of programs on them. */
 export interface PrivateServers {
   readonly postgres: PrivateServer;
   readonly rabbitMq: PrivateRabbitMq;
   readonly configuration: Configuration;
-  /** Of programs and of `svc-admin`. */
+  /** Environment of programs and of `svc-admin`. */
   readonly env: Readonly<Record<string, string>>;
   dispose(): Promise<void>;
 }
 
 /**
- * Starts both, with the notes of notes.ts as the only resource. Migrates nothing.
+ * Starts both, with the notes of notes.ts as the only resource. Does not migrate.
  *
- * @param service The text of `service.yaml`.
- * @param fsync Whether commits outlive an immediate shutdown of PostgreSQL.
+ * @param service Text of `service.yaml`.
+ * @param fsync Whether commits survive an immediate shutdown of PostgreSQL.
  */
 export async function startPrivateServers({
   service,
@@ -48,15 +48,15 @@ export async function startPrivateServers({
   };
 }
 
-/** A database of its own and emptied queues, and a configuration of programs on them. */
+/** A separate database and empty queues, and a configuration of programs on them. */
 export interface OwnDatabase extends Pick<PrivateServers, "configuration" | "env" | "dispose"> {
   readonly url: string;
 }
 
 /**
- * Does as `startPrivateServers` does, on the servers of all tests: private ones take 6 s of CPU.
+ * Does the same as `startPrivateServers` on the servers of all tests: private ones take 6 s of CPU.
  *
- * @param service The text of `service.yaml`.
+ * @param service Text of `service.yaml`.
  */
 export async function createOwnDatabase({ service }: { readonly service: string }): Promise<OwnDatabase> {
   const [database, broker] = await Promise.all([createTestDatabase(), amqpUrl()]);

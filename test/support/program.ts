@@ -24,17 +24,17 @@ export interface Ending {
 }
 
 /**
- * `svc <name>` as operators run it: the built program, in a process of its own. Its ports stay the
- * same across restarts.
+ * `svc <name>` in its usual form: the built program, in a separate process. Its ports stay the same
+ * across restarts.
  */
 export interface Program {
-  /** Of the REST API, without a path. */
+  /** Origin of the REST API. */
   readonly origin: string;
-  /** Of `/livez` and `/readyz`. */
+  /** Origin of `/livez` and `/readyz`. */
   readonly healthOrigin: string;
   /** Starts it and waits until it is ready. */
   start(): Promise<void>;
-  /** Starts it and comes back at once. */
+  /** Starts it without waiting. */
   launch(): void;
   untilReady(): Promise<void>;
   isRunning(): boolean;
@@ -42,25 +42,25 @@ export interface Program {
   pid(): number | undefined;
   /** Undefined before the first start and while it runs; null when a signal ended it. */
   exitCode(): number | null | undefined;
-  /** For people: `runs`, `exit code 1` or `signal SIGKILL`. */
+  /** State for people: `runs`, `exit code 1` or `signal SIGKILL`. */
   state(): string;
-  /** The last lines of what it wrote. */
+  /** Returns the last lines of its output. */
   output(): string;
   signal(name: NodeJS.Signals): void;
-  /** Sends a signal and waits until the process is gone; after `limitMs` it is killed. */
+  /** Sends a signal and waits until the process has ended; after `limitMs` it is killed. */
   end(name: NodeJS.Signals, limitMs?: number): Promise<Ending>;
-  /** Everything that it has written to stdout and stderr so far. */
+  /** Returns its whole output on stdout and stderr so far. */
   written(): string;
-  /** The next line of the log with this message that is written after the call. */
+  /** Resolves with the next log line with this message that is written after the call. */
   untilLogged(message: string): Promise<LogLine>;
   /** Kills it and removes its files. */
   dispose(): Promise<void>;
 }
 
 /**
- * Prepares a program; `npm run build` must have been run.
+ * Prepares a program; requires `npm run build`.
  *
- * @param commandOf What runs Node.js with arguments; default: Node.js itself.
+ * @param commandOf Returns the command that runs Node.js with arguments; default: Node.js itself.
  */
 export async function createProgram({
   name,
@@ -84,7 +84,7 @@ export async function createProgram({
   async function isReady(): Promise<boolean> {
     try {
       const { ok } = await fetch(`${healthOrigin}/readyz`);
-      // Any answer will do: the API listens.
+      // Any answer shows that the API listens.
       if (ok && name !== "dispatcher") await fetch(origin);
       return ok;
     } catch {
@@ -143,9 +143,9 @@ export async function createProgram({
 }
 
 /**
- * Runs `svc-admin` with `--json` and gives its answer; in this process, where a start takes most of
- * the time. Not the built one: a second schema engine of Prisma in a process breaks the first.
- * `tryAdmin` runs a process of that.
+ * Runs `svc-admin` with `--json` in this process, because starting one takes most of the time. Does
+ * not use the built program: a second schema engine of Prisma in a process breaks the first.
+ * `tryAdmin` runs the built program in another process.
  */
 export async function admin(
   args: readonly string[],
@@ -163,7 +163,7 @@ export async function admin(
   return JSON.parse(stdout) as Record<string, unknown>;
 }
 
-/** Runs `svc-admin` with `--json`, whatever comes of it. */
+/** Runs `svc-admin` with `--json`, and returns any outcome. */
 export async function tryAdmin(
   args: readonly string[],
   env: Readonly<Record<string, string>>,
@@ -179,7 +179,7 @@ export async function tryAdmin(
 }
 
 export interface Configuration {
-  /** What a program needs to run on it: `SVC_CONFIG_DIR`, `SVC_DATA_DIR`. */
+  /** Environment of a program on it: `SVC_CONFIG_DIR`, `SVC_DATA_DIR`. */
   readonly env: Readonly<Record<string, string>>;
   /** Writes or replaces a file of the folder. */
   write(name: string, text: string): void;
@@ -187,7 +187,7 @@ export interface Configuration {
 }
 
 /**
- * Writes `service.yaml` and mapping files, by name, into a new folder, with a data dir beside them.
+ * Writes `service.yaml` and mapping files, by name, into a new folder, together with a data dir.
  */
 export function writeConfiguration({
   service,
@@ -207,7 +207,7 @@ export function writeConfiguration({
   };
 }
 
-/** The same settings as files, `<NAME>_FILE` each. */
+/** Returns the same settings as files, `<NAME>_FILE` each. */
 export function filesOf(
   env: Readonly<Record<string, string>>,
   configuration: Configuration,
@@ -228,7 +228,7 @@ export function binary(name: string): string {
   return path;
 }
 
-/** The JSON lines of a file, from a byte on. */
+/** Returns the JSON lines of a file, from a byte on. */
 async function linesFrom(file: string, start: number): Promise<readonly LogLine[]> {
   const chunks = await createReadStream(file, { start, encoding: "utf8" }).toArray();
   return chunks.join("").split("\n").flatMap(lineOf);

@@ -1,18 +1,15 @@
 import { connect, createServer, type Socket } from "node:net";
 import { once } from "node:events";
 
-/**
- * A way to a server that can be made to swallow everything, as a network does that has failed
- * without a word.
- */
+/** A proxy to a server that can drop all data, like a network that fails silently. */
 export interface Proxy {
   readonly port: number;
   /**
-   * From now on nothing is forwarded in either direction; connections stay open, and new ones are
-   * taken.
+   * Forwards nothing in either direction from now on. Connections stay open, and new ones are
+   * accepted.
    */
   stall(): void;
-  /** Forwards again, from the next connection on. Those that stalled stay so. */
+  /** Forwards again, from the next connection on. Stalled connections stay stalled. */
   resume(): void;
   close(): Promise<void>;
 }
@@ -68,7 +65,7 @@ export async function startProxy(target: string): Promise<Proxy> {
   };
 }
 
-/** The URL by way of the proxy. */
+/** Returns the URL through the proxy. */
 export function through(proxy: Proxy, target: string): string {
   const url = new URL(target);
   url.hostname = "127.0.0.1";

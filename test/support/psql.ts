@@ -7,11 +7,10 @@ import { findPostgres } from "./postgres.ts";
 const run = promisify(execFile);
 
 /**
- * Runs `psql`, as a person or another program beside the service would, and gives what it prints:
- * rows unaligned, without headings. The first statement that fails ends it, and rejects with its
- * message.
+ * Runs `psql`, like a person or another program beside the service, and returns its output: rows
+ * unaligned, without headings. The first failed statement ends it, and rejects with its message.
  *
- * @param input SQL, each text in a transaction of its own, or a file of SQL.
+ * @param input SQL, each text in a separate transaction, or a file of SQL.
  */
 export async function psql(
   url: string,

@@ -1,12 +1,12 @@
 import { connect } from "amqplib";
 import { topology } from "../../src/broker/topology.ts";
 
-/** Empties every queue of the service. A queue that is not there yet is left alone. */
+/** Empties every queue of the service. Skips missing queues. */
 export async function purgeQueues(url: string): Promise<void> {
   await onEachQueue(url, (channel, queue) => channel.purgeQueue(queue));
 }
 
-/** Removes every queue of the service, under those that read them. */
+/** Removes every queue of the service, even with consumers. */
 export async function deleteQueues(url: string): Promise<void> {
   await onEachQueue(url, (channel, queue) => channel.deleteQueue(queue));
 }
@@ -29,7 +29,7 @@ async function onEachQueue(
   const connection = await connect(url);
   connection.on("error", () => undefined);
   for (const { name } of topology.queues) {
-    // A channel each: asking for a queue that is not there closes it.
+    // Uses a channel for each: checking a missing queue closes its channel.
     const channel = await connection.createChannel();
     channel.on("error", () => undefined);
     try {

@@ -18,20 +18,19 @@ import {
 const run = promisify(execFile);
 
 export interface PrivateRabbitMq extends PrivateServer {
-  /** Runs `rabbitmqctl` on this node and gives its output; takes about a second. */
+  /** Runs `rabbitmqctl` on this node and returns its output; takes about a second. */
   ctl(...args: readonly string[]): Promise<string>;
 }
 
-/** The path of RabbitMQ's start script; undefined when it is not installed. */
+/** Returns the path of RabbitMQ's start script; undefined when it is not installed. */
 export function findRabbitMq(): string | undefined {
-  // Debian puts a wrapper into PATH that changes to the user rabbitmq; the script behind it runs as
-  // anyone.
+  // Debian's wrapper in PATH changes to the user rabbitmq; the script behind it runs as any user.
   return findExecutable("rabbitmq-server", ["/usr/lib/rabbitmq/bin/rabbitmq-server"]);
 }
 
 /**
- * Makes sure that RabbitMQ is there and gives the path of its start script. Throws saying what to
- * install.
+ * Ensures that RabbitMQ is installed, and returns the path of its start script. Throws with the
+ * missing packages.
  */
 export async function ensureRabbitMq(): Promise<string> {
   if (findRabbitMq() === undefined) await install(["rabbitmq-server"]);
@@ -41,9 +40,9 @@ export async function ensureRabbitMq(): Promise<string> {
 }
 
 /**
- * Starts a RabbitMQ node of one's own, beside any other of the machine. Up in about 5 s.
+ * Starts a private RabbitMQ node, beside any other of the machine, in about 5 s.
  *
- * @param parent Where its folder is made; default: with the temporary files of the system.
+ * @param parent Parent of its folder; default: the system's temporary folder.
  * @param settings Lines of its rabbitmq.conf in addition to those that a private node needs.
  */
 export async function startPrivateRabbitMq({
@@ -72,7 +71,7 @@ export async function startPrivateRabbitMq({
   const env = {
     PATH: process.env["PATH"],
     LANG: "C.UTF-8",
-    // Erlang makes its cookie there.
+    // Erlang writes its cookie there.
     HOME: folder,
     RABBITMQ_NODENAME: `svc-test-${randomBytes(4).toString("hex")}@localhost`,
     RABBITMQ_DIST_PORT: String(distPort),
@@ -84,19 +83,19 @@ export async function startPrivateRabbitMq({
     RABBITMQ_MNESIA_BASE: join(folder, "mnesia"),
     RABBITMQ_LOG_BASE: join(folder, "log"),
     RABBITMQ_PID_FILE: join(folder, "pid"),
-    // Without work, its threads sleep: otherwise they turn for a while, for a quarter of the CPU of
-    // a start.
+    // Idle threads sleep at once. Otherwise they spin for a while, for a quarter of the CPU of a
+    // start.
     RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS:
       "-kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none",
-    // Together with -noinput below: the script becomes the node instead of waiting for it, so that
-    // signals reach it.
+    // Together with -noinput below, the script is replaced by the node instead of waiting for it,
+    // so that signals reach the node.
     RABBITMQ_ALLOW_INPUT: "1",
   };
 
   let names: PrivateProcess | undefined;
   let node: PrivateProcess | undefined;
   async function start(): Promise<void> {
-    // Left to itself, the node starts a daemon of this kind that outlives it.
+    // Otherwise the node starts its own epmd daemon, which outlives it.
     if (names?.isRunning() !== true) {
       names = startProcess({ command: epmd as string, args: ["-port", String(epmdPort)], env, folder });
       await untilServing(names, {
@@ -121,10 +120,10 @@ export async function startPrivateRabbitMq({
   }
 
   /**
-   * RabbitMQ 3.10 syncs the messages of a quorum queue before it confirms them, but writes down
-   * where the queue itself is kept only seconds after its declaration. A node killed in between
-   * comes back with queues that confirm nothing, seen here each time. A queue in service is older
-   * than that; one of a test is not.
+   * Writes the register of queues to disk. RabbitMQ 3.10 syncs the messages of a quorum queue
+   * before it confirms them, but records the place of a new queue only seconds after its
+   * declaration. A node that is killed before then restarts with queues that confirm nothing, each
+   * time. Queues in production are older than that, those of a test are not.
    */
   async function syncRegister(): Promise<void> {
     if (node?.isRunning() === true)

@@ -1,7 +1,9 @@
 /** A number in [0, 1). */
 export type Random = () => number;
 
-/** Returns mulberry32: small, well mixed and the same everywhere; Math.random takes no seed. */
+/**
+ * Returns mulberry32: small, well mixed and the same on every platform. Math.random has no seed.
+ */
 export function createRandom(seed: number): Random {
   let state = seed;
   return () => {

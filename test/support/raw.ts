@@ -1,16 +1,16 @@
 import { connect, type Socket } from "node:net";
 import { until } from "./wait.ts";
 
-/** A connection on which a test sends exactly the bytes that it wants to. */
+/** A connection on which a test sends exact bytes. */
 export interface RawConnection {
   readonly socket: Socket;
   send(bytes: string | Buffer): void;
-  /** What has come in so far. */
+  /** Returns the data received so far. */
   received(): string;
   isClosed(): boolean;
-  /** Waits for the end of the connection, and gives all that came in. */
+  /** Waits for the end of the connection, and returns all received data. */
   untilClosed(): Promise<string>;
-  /** Waits for so many answers, and gives them. */
+  /** Waits for this number of answers, and returns them. */
   untilAnswers(count: number): Promise<readonly RawAnswer[]>;
 }
 
@@ -18,14 +18,14 @@ export interface RawAnswer {
   readonly status: number;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, string>>;
-  /** Parsed, when there is one. */
+  /** Parsed JSON, if any. */
   readonly json: unknown;
 }
 
 /**
  * Connects to a port of this machine. A reset counts as an end.
  *
- * @param allowHalfOpen The client does not close when the server does.
+ * @param allowHalfOpen Whether the client stays open when the server closes.
  */
 export async function openRaw(
   port: number,
@@ -59,14 +59,14 @@ export async function openRaw(
   };
 }
 
-/** Sends bytes and gives the answers to them, once the server has closed the connection. */
+/** Sends bytes and returns the answers, once the server has closed the connection. */
 export async function exchange(port: number, bytes: string | Buffer): Promise<readonly RawAnswer[]> {
   const connection = await openRaw(port);
   connection.send(bytes);
   return answersIn(await connection.untilClosed());
 }
 
-/** The complete answers at the start of a text, interim ones (1xx) too. */
+/** Returns the complete answers at the start of a text, including interim ones (1xx). */
 export function answersIn(text: string): readonly RawAnswer[] {
   const [, status, head = ""] = /^HTTP\/1\.1 (\d{3}) [^\r]*\r\n((?:[^\r]+\r\n)*)\r\n/.exec(text) ?? [];
   if (status === undefined) return [];

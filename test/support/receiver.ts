@@ -3,15 +3,15 @@ import { createServer as createTlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { buffer } from "node:stream/consumers";
 
-/** One request, as its bytes arrived. */
+/** One request, as received. */
 export interface ReceivedRequest {
   readonly method: string;
-  /** With the query string. */
+  /** Path with the query string. */
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
   readonly rawBody: Buffer;
   readonly receivedAt: Date;
-  /** The same number for requests that came over the same connection. */
+  /** Equal for requests on the same connection. */
   readonly connection: number;
 }
 
@@ -23,38 +23,35 @@ export interface Answer {
   readonly delayMs?: number;
 }
 
-/** Does with the response whatever it likes; see `hang`, `dripHead` and the others below. */
+/** Handles the response in any way; see `hang`, `dripHead` and the others below. */
 export type Behaviour = (request: ReceivedRequest, response: ServerResponse) => void;
 
-/** A webhook receiver on 127.0.0.1 that remembers everything that it is sent. */
+/** A webhook receiver on 127.0.0.1 that records all requests. */
 export interface TestReceiver {
-  /** Without a trailing slash: `http://127.0.0.1:<port>`. */
+  /** URL without a trailing slash: `http://127.0.0.1:<port>`. */
   readonly url: string;
   readonly port: number;
-  /** In the order of arrival; a request is here before it is answered. */
+  /** Requests in the order of arrival. A request is added before it is answered. */
   readonly received: readonly ReceivedRequest[];
-  /** What every request from now on is answered with; 200 and no body at first. */
+  /** Answer to every later request; 200 without a body at first. */
   answer: Answer | Behaviour;
-  /** All requests, once there are at least `count`; rejects after `timeoutMs` (10 s). */
+  /** Returns all requests, once there are at least `count`; rejects after `timeoutMs` (10 s). */
   waitFor(count: number, options?: { readonly timeoutMs?: number }): Promise<readonly ReceivedRequest[]>;
-  /** How many connections were ever opened. */
+  /** Returns the number of connections that were ever opened. */
   connectionCount(): number;
-  /** How many are open. */
+  /** Returns the number of open connections. */
   openConnections(): number;
-  /**
-   * Destroys the connections that no request is using or waiting on: what a receiver's idle timeout
-   * does.
-   */
+  /** Destroys the connections without a request, like a receiver's idle timeout. */
   dropIdleConnections(): void;
   /** Destroys every connection; resolves once the port is free. May be called twice. */
   close(): Promise<void>;
 }
 
 /**
- * Starts a receiver, over TLS when a key and a certificate are given.
+ * Starts a receiver, over TLS with a key and a certificate.
  *
- * @param port Default: any that is free.
- * @param isForgetful Keeps nothing in `received`, for a load that goes on for long.
+ * @param port Default: any free port.
+ * @param isForgetful Whether `received` stays empty, for a long load.
  */
 export async function startReceiver({
   tls,
@@ -86,7 +83,7 @@ export async function startReceiver({
     else reply(response, receiver.answer);
   };
   const listener = (request: IncomingMessage, response: ServerResponse): void => {
-    // A sender that goes away in the middle of its own body is no fault of the receiver.
+    // A sender that disconnects in the middle of its body is no fault of the receiver.
     handle(request, response).catch(() => response.destroy());
   };
   // Node's idle timeout would close kept connections in the middle of slow tests.
@@ -142,7 +139,7 @@ export async function startReceiver({
   return receiver;
 }
 
-/** Answers one response; for behaviours that decide per request, by path for example. */
+/** Answers one response; for behaviours that decide per request, for example by path. */
 export function reply(response: ServerResponse, answer: Answer): void {
   const send = (): void => {
     for (const [name, value] of Object.entries(answer.headers ?? {})) response.setHeader(name, value);
@@ -154,10 +151,10 @@ export function reply(response: ServerResponse, answer: Answer): void {
   response.once("close", () => clearTimeout(timer));
 }
 
-/** Takes the request and never answers. */
+/** Accepts the request and never answers. */
 export const hang: Behaviour = () => {};
 
-/** Breaks the connection with a TCP reset instead of an answer. */
+/** Resets the TCP connection instead of answering. */
 export const reset: Behaviour = (_request, response) => {
   response.socket?.resetAndDestroy();
 };
@@ -178,7 +175,7 @@ export function dripBody(everyMs: number, status = 200): Behaviour {
   };
 }
 
-/** Answers with `status` and a body that never ends, as fast as the other side reads it. */
+/** Answers with `status` and an endless body, as fast as it is read. */
 export function endlessBody(status = 200): Behaviour {
   const chunk = Buffer.alloc(16 * 1024, "a");
   return (_request, response) => {
@@ -191,7 +188,7 @@ export function endlessBody(status = 200): Behaviour {
   };
 }
 
-/** Sends the sender somewhere else. */
+/** Redirects the sender. */
 export function redirectTo(location: string, status = 307): Behaviour {
   return (_request, response) => reply(response, { status, headers: { Location: location } });
 }

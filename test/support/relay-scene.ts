@@ -12,48 +12,48 @@ import type { Mutable } from "./core-scene.ts";
 import { until } from "./wait.ts";
 import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
 
-/** Longer than any test: only a wake ends such a wait. */
+/** Exceeds every test, so that only a wake ends such a wait. */
 export const never = 600_000;
 export const requeueAfterMs = 60_000;
-/** A relay checks what is in flight after so long at the latest. */
+/** Longest time between two checks of the events in flight. */
 const checkMs = 1_000;
 export const seal = createSeal(Buffer.alloc(32, 1));
 
 export const presented = (data: unknown): Presented => ({ kind: "presented", data });
-/** Shows every event as its snapshot. */
+/** Presents every event as its snapshot. */
 export const present: RelayOptions["present"] = async (_, events) => ({
   kind: "each",
   answers: events.map(({ snapshot }) => presented(snapshot)),
 });
-/** The numbers from 1 on, as texts. */
+/** Returns the numbers from 1 on, as texts. */
 export const numbers = (count: number): string[] =>
   Array.from({ length: count }, (_, index) => String(index + 1));
 
-/** A relay whose clock, outbox and broker a test can watch and change. */
+/** A relay with a clock, an outbox and a broker that a test can watch and change. */
 export interface RelayScene extends WorkerScene {
-  /** How far the clock of the relay is ahead. */
+  /** Offset of the relay's clock. */
   skewMs: number;
-  /** Where the real clock is stopped; undefined while it goes on. */
+  /** Time at which the real clock is stopped; undefined while it runs. */
   stoppedAtMs: number | undefined;
   readonly outbox: Outbox;
   readonly start: (overrides?: Partial<RelayOptions>) => Relay;
   /** Adds events whose record ids are the numbers from 1 on. */
   readonly addEvents: (count: number, resource?: string, ownerId?: string) => Promise<unknown>;
-  /** Takes events out of the outbox as soon as they are published, as the fan-out does. */
+  /** Removes events from the outbox as soon as they are published, like the fan-out. */
   readonly fanOut: () => Promise<unknown>;
-  /** Record ids that were given to the broker, in order. */
+  /** Returns the record ids that were given to the broker, in order. */
   readonly published: () => readonly string[];
   readonly untilPublished: (count: number) => Promise<unknown>;
   readonly untilLine: (name: string) => Promise<Record<string, unknown>>;
   /** Waits for reads of the outbox. */
   readonly untilTurns: (count: number) => Promise<unknown>;
-  /** Checks of what is in flight so far. */
+  /** Returns the number of checks of the events in flight. */
   readonly checks: () => number;
-  /** Waits for checks of what is in flight, on a clock that goes on meanwhile. */
+  /** Waits for checks of the events in flight, while the clock advances. */
   readonly untilChecks: (count: number) => Promise<unknown>;
 }
 
-/** Registers the hooks of the `describe` around it. */
+/** Registers the hooks of the surrounding `describe`. */
 export function useRelayScene(): RelayScene {
   const realNow = performance.now.bind(performance);
   let pool: Pool;
@@ -114,8 +114,8 @@ export function useRelayScene(): RelayScene {
       let leftMs = checkMs;
       return until(
         () => {
-          // No further than the next check needs: on a slow machine, what is in flight would
-          // become old enough to count as lost.
+          // Advances only as far as the next check needs: on a slow machine, events in flight would
+          // otherwise count as lost.
           if (checks > seen) [seen, leftMs] = [checks, checkMs];
           if (leftMs > 0) [scene.skewMs, leftMs] = [scene.skewMs + 100, leftMs - 100];
           return checks >= goal;
@@ -141,7 +141,7 @@ export function useRelayScene(): RelayScene {
 
   before(() => {
     performance.now = () => (scene.stoppedAtMs ?? realNow()) + scene.skewMs;
-    // One connection: a second session that answers would make the relay read everything again.
+    // One connection: an answer of a second session would make the relay read everything again.
     pool = new Pool({ connectionString: scene.core.url, max: 1 });
     pool.on("error", () => undefined);
     scene.outbox = createOutbox({

@@ -5,8 +5,8 @@ import { request, type Answer, type TestService } from "./service.ts";
 import { until } from "./wait.ts";
 
 /**
- * Changes something by every kind of request, and expects success. The receiver must answer with
- * failures, and one attempt be all.
+ * Makes a change by every kind of request, and expects success. The receiver must answer with
+ * failures, and a delivery must have one attempt only.
  */
 export async function requestChanges(service: TestService, receiver: TestReceiver): Promise<void> {
   const admin = await service.createUser({ isAdmin: true });

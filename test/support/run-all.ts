@@ -1,13 +1,13 @@
 /**
- * Runs every test, two portions of them side by side. Portions side by side have private servers of
- * their own, and those after them find these running. Much of the time, a test waits for a server
- * or a clock: tests that only compute are a portion that has the processor then. With servers from
- * outside, one portion runs after the other.
+ * Runs all tests, two portions of them side by side. Portions side by side start private servers,
+ * which later portions reuse. A test often waits for a server or a clock, so tests that only
+ * compute form a portion that uses the processor meanwhile. With external servers, the portions run
+ * one after the other.
  *
- * The first portion prints as it goes, the others when all are through. Options are passed on to
+ * The first portion prints its progress, the others print at the end. Options are passed on to
  * mocha.
  *
- * Where a few tests failed, their files run once more, with nothing beside them. Tests that pass
+ * When a few tests failed, their files run once more, with nothing beside them. Tests that pass
  * then are reported as unsteady. An unsteady test needs a correction: most often it waits too
  * briefly for a busy machine. A test that fails twice fails the run.
  */
@@ -30,15 +30,15 @@ const files = (await readdir("test", { recursive: true }))
   .filter((name) => name.endsWith(".test.ts"))
   .map((name) => `test/${name}`)
   .toSorted();
-/** Where tests compute, and wait for nothing that has a limit of time. */
+/** Folders of tests that compute and have no waits with a time limit. */
 const computing =
   /^test\/((architecture|comments|patterns|resources\/rules-cost)\.test\.ts|mapping\/|querying\/|validation\/)/;
 const computingFiles = files.filter((file) => computing.test(file));
 const otherFiles = files.filter((file) => !computing.test(file));
 /**
- * Two large portions of eight files in twenty, and four of one file each for the process that ends
- * first. To load the code of a portion takes some 3 s of CPU. By turns, since the files that take
- * long are side by side in a folder.
+ * Returns the portion of a file: two large portions of eight files in twenty each, and four of one
+ * file in twenty each, for the process that ends first. Loading the code of a portion takes some 3
+ * s of CPU. Files alternate, because the slow files of a folder are next to each other.
  */
 function portionOf(index: number): number {
   const turn = index % 20;
@@ -51,11 +51,11 @@ const portions = Array.from({ length: 6 }, (_, portion) =>
 if (isShared) portions.push(computingFiles);
 
 interface Run {
-  /** All that mocha printed on its two channels. */
+  /** Output of mocha on both channels. */
   readonly printed: string;
   readonly warnings: string;
   readonly isFailed: boolean;
-  /** The tests that failed; a hook that failed is not among them. */
+  /** The failed tests, without failed hooks. */
   readonly failures: readonly Failure[];
 }
 
@@ -64,18 +64,19 @@ interface Failure {
   readonly title: string;
 }
 
-/** With more of them, something is broken. */
+/** With more failures, something is broken. */
 const mostUnsteady = 3;
 
-/** Aborted by a signal that ends this process: what runs is ended, and nothing begins. */
+/** Aborted by a signal that ends this process: running portions are ended, and no other begins. */
 const stopping = new AbortController();
 for (const name of ["SIGTERM", "SIGINT"] as const) process.once(name, () => stopping.abort());
 
 /**
- * Runs a portion. One that is live prints as it goes.
+ * Runs a portion. A live portion prints its progress.
  *
  * @param servers Variables that name servers; without them, the portion starts its own.
- * @param behind Until these have ended, they have the processor first, and its tests may take long.
+ * @param behind Until these have ended, they have priority for the processor, and tests of this
+ *   portion may take long.
  */
 async function run(
   portion: readonly string[],
@@ -134,7 +135,8 @@ async function yieldTo(others: Promise<unknown>, pid: number): Promise<void> {
 }
 
 /**
- * What mocha counted, and the tests that failed. Without it, the last lines tell how the run ended.
+ * Returns mocha's counts, and the failed tests. Without counts, the last lines show how the run
+ * ended.
  */
 function summaryOf({ printed, isFailed }: Run): { passed: number; failed: number; text: string } {
   const plain = stripVTControlCharacters(printed);
@@ -152,10 +154,7 @@ function summaryOf({ printed, isFailed }: Run): { passed: number; failed: number
 const waiting = portions.entries();
 const runs: Run[] = [];
 
-/**
- * Runs portions, one after the other, for as long as there are any; on servers that this process
- * starts and ends.
- */
+/** Runs the waiting portions one after the other, on servers that this process starts and ends. */
 async function runWaiting(): Promise<void> {
   const started = isShared ? [] : await startServers();
   const [postgres, rabbitMq] = started;
@@ -173,7 +172,7 @@ async function runWaiting(): Promise<void> {
   }
 }
 
-/** Starts a PostgreSQL and a RabbitMQ. Where one does not start, the other is ended. */
+/** Starts a PostgreSQL and a RabbitMQ. When one does not start, ends the other. */
 async function startServers(): Promise<readonly PrivateServer[]> {
   const starts = await Promise.allSettled([
     startPrivatePostgres({ parent: memoryFolder }),
@@ -188,7 +187,7 @@ async function startServers(): Promise<readonly PrivateServer[]> {
   return servers;
 }
 
-/** Runs the portion that computes, on a PostgreSQL that has the weight of others. */
+/** Runs the computing portion, on a PostgreSQL of normal weight. */
 async function runComputing(behind: Promise<unknown>): Promise<void> {
   const postgres = await startPrivatePostgres({ parent: memoryFolder });
   const servers = { TEST_DATABASE_URL: postgres.url };
@@ -204,14 +203,14 @@ const template = await makeTemplate(memoryFolder);
 process.once("exit", () => rmSync(template, { recursive: true }));
 const lanes = Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting));
 await Promise.all([lanes, ...(isShared ? [] : [runComputing(lanes)])]).catch((error: unknown) => {
-  // Ends what runs beside it.
+  // Ends the portions beside it.
   stopping.abort();
   throw error;
 });
-// After a signal there are gaps, of portions that did not begin: `flat` leaves them out.
+// After a signal, the portions that did not begin are gaps: `flat` removes them.
 for (const { printed, warnings } of runs.slice(1).flat()) process.stdout.write(warnings + printed);
 const summaries = runs.flat().map(summaryOf);
-// The faults of all stand last: a log is read from its end, and often only that is kept.
+// Prints all faults last: a log is read from its end, and often only the end is kept.
 process.stdout.write(`\nThe portions:\n\n${summaries.map((summary) => summary.text).join("\n\n")}\n\n`);
 const sumOf = (key: "passed" | "failed"): number => summaries.reduce((sum, one) => sum + one[key], 0);
 const failed = sumOf("failed");
@@ -219,9 +218,9 @@ process.stdout.write(`${sumOf("passed")} passed, ${failed} failed\n`);
 if (failed > 0) process.exitCode = (await areUnsteady(runs.flatMap(({ failures }) => failures))) ? 0 : 1;
 if (stopping.signal.aborted) process.exitCode = 1;
 
-/** Runs the files of the tests that failed once more. */
+/** Runs the files of the failed tests once more. */
 async function areUnsteady(failures: readonly Failure[]): Promise<boolean> {
-  // Every failure is of a test, and not of a hook or of mocha itself.
+  // Every failure is that of a test, not of a hook or of mocha itself.
   if (stopping.signal.aborted || failures.length !== failed || failed > mostUnsteady) return false;
   const again = [...new Set(failures.map(({ file }) => file))];
   process.stdout.write(`\nOnce more, alone: ${again.join(", ")}\n`);

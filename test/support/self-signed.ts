@@ -1,6 +1,6 @@
 /**
- * The key and certificate of a receiver at 127.0.0.1 and localhost that no client trusts, valid
- * from 2020 to 2119. Made with openssl and kept here, so that the tests do not need it.
+ * Key and certificate of a receiver at 127.0.0.1 and localhost that no client trusts, valid from
+ * 2020 to 2119. Made with openssl and stored here, so that the tests do not need it.
  */
 export const selfSigned = {
   key: `-----BEGIN PRIVATE KEY-----

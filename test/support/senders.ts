@@ -12,20 +12,18 @@ export const deliveryHeaders = {
 
 export type SenderOptions = Partial<Parameters<typeof createSender>[0]>;
 
-/**
- * Real senders of one fixed delivery, which may go to this machine unless a test says otherwise.
- */
+/** Real senders of one fixed delivery, which may send to this machine by default. */
 export interface TestSenders {
-  /** One sender with its connections, for several posts. */
+  /** Opens one sender with its connections, for several posts. */
   open(options?: SenderOptions): {
-    /** By default for a user without the admin flag. */
+    /** Posts, by default for a user without the admin flag. */
     readonly post: (url: string, user?: { readonly isAdmin: boolean }) => Promise<AttemptResult>;
-    /** For the user with this id; of the delivery's bytes, unless others are given. */
+    /** Posts for the user with this id; by default the delivery's bytes. */
     readonly postFor: (userId: number, url: string, body?: readonly Uint8Array[]) => Promise<SendResult>;
     readonly close: () => void;
   };
   openSender(options?: SenderOptions): Sender;
-  /** One post of a sender of its own. */
+  /** Makes one post with a new sender. */
   send(url: string, options?: SenderOptions): Promise<AttemptResult>;
   close(): void;
 }

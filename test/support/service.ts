@@ -21,7 +21,7 @@ import { createCoreDatabase } from "./core-database.ts";
 import { ofSuite } from "./of-suite.ts";
 import type { PrismaClient } from "./generated/client.ts";
 
-/** On which database and broker: the defaults of `npm start`, or a real PostgreSQL and RabbitMQ. */
+/** Kinds of database and broker: the defaults of `npm start`, or a real PostgreSQL and RabbitMQ. */
 export const modes = ["embedded", "servers"] as const;
 export type Mode = (typeof modes)[number];
 
@@ -43,7 +43,7 @@ export interface TestUser {
 
 export interface TestService {
   readonly infrastructure: Infrastructure;
-  /** Of the tables of the service. */
+  /** Client of the service's tables. */
   readonly prisma: PrismaClient;
   readonly api: Program & { readonly port: number };
   readonly config: Config;
@@ -65,16 +65,13 @@ export interface ServiceOptions {
   readonly webhooks?: Partial<Config["webhooks"]>;
   readonly auth?: Config["auth"];
   /**
-   * Variables that win over those of the mode. The database of a `DATABASE_URL` is there
+   * Variables that take precedence over those of the mode. The database of a `DATABASE_URL` remains
    * afterwards.
    */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/**
- * Small enough that a journey through retries takes less than a second, and no more than needed of
- * the machine.
- */
+/** Short times, so that a journey through retries takes less than a second and little CPU. */
 const quick: Partial<Config["webhooks"]> = {
   timeoutMs: 2_000,
   backoffMs: [50],
@@ -84,7 +81,7 @@ const quick: Partial<Config["webhooks"]> = {
   allowedNetworks: ["127.0.0.0/8", "::1/128"],
 };
 
-/** Requests a URL with a token; no token when it is undefined. */
+/** Requests a URL with a token, or without one when it is undefined. */
 export async function request({
   url,
   method,
@@ -117,9 +114,9 @@ export async function request({
 }
 
 /**
- * Starts API, relay and dispatcher in this process, on a database and folder of their own. The
- * service's tables are there before, unless something prepares the database; the service makes
- * those of its resources.
+ * Starts API, relay and dispatcher in this process, on a separate database and folder. The
+ * service's tables exist already, unless `prepare` is given; the service creates those of its
+ * resources.
  */
 export async function startService(options: ServiceOptions): Promise<TestService> {
   const folder = await mkdtemp(join(memoryFolder, "svc-service-"));
@@ -136,7 +133,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
   }
   const log = createLog({ level: process.env["SVC_TEST_LOG"] ?? "silent", destination: 2 });
   let database: TestDatabase | undefined;
-  // What prepares a database may expect that there is nothing in it.
+  // `prepare` may expect an empty database.
   const isMigrated = options.prepare === undefined;
   const env: Record<string, string> = {
     SVC_CONFIG_DIR: configDir,
@@ -185,7 +182,7 @@ export async function startService(options: ServiceOptions): Promise<TestService
     actor: serviceActor("all"),
     signal: new AbortController().signal,
   });
-  // The queues are the server's, and an earlier test may have left messages in them.
+  // The queues belong to the server, and an earlier test may have left messages in them.
   if (config.broker.url !== undefined) await purgeQueues(config.broker.url);
   const configuration = await openConfiguration({ checked, infrastructure });
   const program = await startProgram({

@@ -1,7 +1,7 @@
 /**
- * The servers that the tests run on, as mocha's root hooks: `.mocharc.json` names this file under
- * `require`. By its `node-option`, mocha imports every file. Otherwise it requires those that it
- * can, and files above a top-level await get other modules, of which it calls no hooks.
+ * The servers of the tests, as mocha's root hooks: `.mocharc.json` names this file under `require`.
+ * Its `node-option` makes mocha import every file. Otherwise mocha requires the files that it can.
+ * Files above a top-level await then get other modules, whose hooks mocha does not call.
  */
 import { appendFileSync } from "node:fs";
 import { relative } from "node:path";
@@ -24,8 +24,8 @@ const foreignPostgres = process.env["TEST_DATABASE_URL"];
 const foreignRabbitMq = process.env["TEST_AMQP_URL"];
 
 /**
- * URL of a PostgreSQL that may create databases: `TEST_DATABASE_URL`, else a private server,
- * started at the first call.
+ * Returns the URL of a PostgreSQL that may create databases: `TEST_DATABASE_URL`, otherwise a
+ * private server, started at the first call.
  */
 export async function postgresUrl(): Promise<string> {
   if (foreignPostgres !== undefined) return foreignPostgres;
@@ -33,7 +33,10 @@ export async function postgresUrl(): Promise<string> {
   return (await postgres).url;
 }
 
-/** URL of a RabbitMQ: `TEST_AMQP_URL`, else a private server, started at the first call. */
+/**
+ * Returns the URL of a RabbitMQ: `TEST_AMQP_URL`, otherwise a private server, started at the first
+ * call.
+ */
 export async function amqpUrl(): Promise<string> {
   if (foreignRabbitMq !== undefined) {
     isForeignBrokerUsed = true;
@@ -43,13 +46,14 @@ export async function amqpUrl(): Promise<string> {
   return (await rabbitMq).url;
 }
 
-/** Runs `clean` when all tests are done, while the servers are still up. */
+/** Registers `clean` to run after all tests, while the servers still run. */
 export function whenTestsEnd(clean: () => Promise<void>): void {
   atEnd.push(clean);
 }
 
 /**
- * Mocha calls it once, without a time limit, before the first test: an installation takes minutes.
+ * Mocha calls this once, without a time limit, before the first test: an installation takes
+ * minutes.
  */
 export async function mochaGlobalSetup(): Promise<void> {
   endWithParent();
@@ -59,8 +63,8 @@ export async function mochaGlobalSetup(): Promise<void> {
 }
 
 /**
- * `mocha` runs the tests in a child process, which outlives a SIGTERM to `mocha` unless it looks
- * for itself.
+ * Ends this process when its parent has ended: `mocha` runs the tests in a child process, which
+ * outlives a SIGTERM to `mocha`.
  */
 function endWithParent(): void {
   const parent = process.ppid;
@@ -72,7 +76,7 @@ function endWithParent(): void {
 const failuresFile = process.env["SVC_TEST_FAILURES"];
 
 export const mochaHooks = {
-  /** Tells `run-all.ts` which tests failed, a line of JSON each. */
+  /** Reports the failed tests to `run-all.ts`, a line of JSON each. */
   afterEach(this: Mocha.Context): void {
     const { currentTest: test } = this;
     if (failuresFile === undefined || test?.state !== "failed") return;

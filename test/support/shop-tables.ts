@@ -1,6 +1,6 @@
 /**
- * The tables of `listShop`, with four orders of every kind of value. One has microseconds, which no
- * record shows, and one a NaN, which is shown as null.
+ * The tables of `listShop`, with four orders with values of every kind. One has microseconds, which
+ * no record shows, and one a NaN, which is shown as null.
  */
 export const shopTables = `
   CREATE TYPE status AS ENUM ('open', 'paid', 'shipped');

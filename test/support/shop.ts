@@ -24,7 +24,7 @@ export const orders = definition({
 /** Two managed resources: customers, and their orders. */
 export const shop = definitionsOf(customers, orders);
 
-/** The definition with other fields beside its key. */
+/** Returns the definition with other fields beside its key. */
 export function withFields(base: Definition, fields: readonly Field[]): Definition {
   return { ...base, fields: [base.key, ...fields] };
 }

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 
-/** A client that has the head of its answer and reads no more of it. */
+/** A client that has read the head of its answer and reads no more. */
 export interface SlowReader {
   readonly status: number;
   /** Names in lower case. */

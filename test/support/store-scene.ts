@@ -5,13 +5,13 @@ import type { NewDelivery } from "../../src/deliveries/insert-deliveries.ts";
 import type { DeliveryStore } from "../../src/deliveries/store.ts";
 import { useCoreScene, type CoreScene, type Mutable } from "./core-scene.ts";
 
-/** An event of the outbox, or one that is not there. */
+/** An event of the outbox, or a missing one. */
 type GivenEvent = Pick<EventModel, "id" | "uuid">;
 
 /** The store of deliveries, with one subscription. */
 export interface StoreScene extends CoreScene {
   readonly subscription: SubscriptionModel;
-  /** A delivery to the subscription that is still to be written. */
+  /** Returns a delivery to the subscription that is not written yet. */
   readonly newDelivery: (event: GivenEvent, overrides?: Partial<NewDelivery>) => NewDelivery;
   /** Writes deliveries; the record of each event is `{"of":<id>}`. */
   readonly insert: (
@@ -19,18 +19,18 @@ export interface StoreScene extends CoreScene {
     deliveries: readonly NewDelivery[],
     isComplete?: boolean,
   ) => ReturnType<DeliveryStore["insert"]>;
-  /** Adds a flight of a minute, and gives its id. */
+  /** Adds a flight of a minute, and returns its id. */
   readonly addFlight: (...deliveries: readonly DeliveryModel[]) => Promise<string>;
 }
 
 export const flightMs = 60_000;
 
-/** Expects a time that is so many seconds from now, or up to ten less. */
+/** Expects a time that is this many seconds from now, or up to ten less. */
 export function expectNear(date: Date | null | undefined, seconds: number): void {
   expect((date?.getTime() ?? 0) - Date.now()).to.be.within((seconds - 10) * 1_000, seconds * 1_000 + 1);
 }
 
-/** Registers the hooks of the `describe` around it. */
+/** Registers the hooks of the surrounding `describe`. */
 export function useStoreScene(): StoreScene {
   const scene: Mutable<StoreScene> = Object.assign(useCoreScene() as StoreScene, {
     newDelivery: (event: GivenEvent, overrides: Partial<NewDelivery> = {}): NewDelivery => ({

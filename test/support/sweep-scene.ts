@@ -12,13 +12,13 @@ import { until } from "./wait.ts";
 import { createWatchedAdmission, unlimited, type WatchedAdmission } from "./work.ts";
 import { useWorkerScene, type WorkerScene } from "./worker-scene.ts";
 
-/** Longer than any test: only a wake ends such a wait. */
+/** Exceeds every test, so that only a wake ends such a wait. */
 export const never = 600_000;
 
 export const idsOf = (...deliveries: readonly DeliveryModel[]): readonly string[] =>
   deliveries.map(({ id }) => String(id));
 
-/** A sweep with a subscription, and with attempts that only note what they are given. */
+/** A sweep with a subscription, and with attempts that are only recorded. */
 export interface SweepScene extends WorkerScene {
   readonly admission: WatchedAdmission;
   readonly subscription: SubscriptionModel;
@@ -30,14 +30,14 @@ export interface SweepScene extends WorkerScene {
   readonly start: (overrides?: Partial<SweepOptions>) => Sweep;
   readonly startedIds: () => readonly string[];
   readonly untilStarted: (count: number) => Promise<unknown>;
-  /** A store that counts what each turn asks first. */
+  /** Returns a store that counts the first query of each turn. */
   readonly watchTurns: () => {
     readonly store: DeliveryStore;
     readonly next: (count: number) => Promise<unknown>;
   };
 }
 
-/** Registers the hooks of the `describe` around it. */
+/** Registers the hooks of the surrounding `describe`. */
 export function useSweepScene(): SweepScene {
   const scene: Mutable<SweepScene> = Object.assign(useWorkerScene() as SweepScene, {
     start(overrides: Partial<SweepOptions> = {}) {
@@ -87,7 +87,9 @@ export function useSweepScene(): SweepScene {
   return scene;
 }
 
-/** Attempts that are never made; what is decided without one is written. */
+/**
+ * Returns attempts that are never made. Outcomes that are decided without an attempt are written.
+ */
 function notingAttempts({
   store,
   started,

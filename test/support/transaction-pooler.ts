@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { connect, createServer, type Socket } from "node:net";
 
-/** A pooler that gives all connections one session, statement by statement. */
+/** A pooler that shares one session among all connections, statement by statement. */
 export interface TransactionPooler {
   readonly url: string;
   close(): void;
@@ -12,8 +12,8 @@ const terminate = "X";
 const welcome = Buffer.from([0x52, 0, 0, 0, 8, 0, 0, 0, 0, 0x5a, 0, 0, 0, 5, 0x49]);
 
 /**
- * Does what PgBouncer does in transaction mode with `default_pool_size = 1`, for connections that
- * send one statement at a time. The first one signs in to the server for all.
+ * Imitates PgBouncer in transaction mode with `default_pool_size = 1`, for connections that send
+ * one statement at a time. The first one signs in to the server for all.
  */
 export async function startTransactionPooler(target: string): Promise<TransactionPooler> {
   const { hostname, port } = new URL(target);

@@ -1,4 +1,4 @@
-/** Counts the turns of the event loop that others get during the work. */
+/** Counts the turns of the event loop that other code gets during the work. */
 export async function turnsDuring(work: () => Promise<unknown>): Promise<number> {
   let turns = 0;
   let isDone = false;

@@ -1,9 +1,9 @@
 /**
- * Waits until `condition` gives something truthy, and gives that back. Polls every 15 ms.
+ * Waits until `condition` returns a truthy value, and returns it. Polls every 15 ms.
  *
- * @param what Named in the error when the limit passes.
- * @throws When `condition` is not met in time (10 s by default), with its last error as the cause;
- * an error that `condition` throws counts as "not yet".
+ * @param what Name of the condition in the error.
+ * @throws When `condition` is not met in time (10 s by default), with its last error as the cause.
+ *   An error that `condition` throws counts as "not yet".
  */
 export async function until<T>(
   condition: () => T | Promise<T>,

@@ -3,9 +3,9 @@ import { createRulesOf } from "../../src/resources/rules.ts";
 import { parseRules } from "../../src/validation/syntax.ts";
 import type { TestUser } from "./service.ts";
 
-/** What a walk through every resource found. */
+/** Result of a walk through every resource. */
 export interface Walk {
-  /** The first record of each resource that took one. */
+  /** The first record of each resource that accepted one. */
   readonly created: ReadonlyMap<string, Readonly<Record<string, unknown>>>;
   /** Answers that a good resource does not give. */
   readonly faults: readonly string[];
@@ -22,9 +22,10 @@ const natives: Readonly<Record<string, string>> = {
 };
 
 /**
- * Creates a record of every resource with only what its rules require, then lists and shows it.
+ * Creates a record of every resource with only the fields that its rules require, then lists and
+ * shows it.
  *
- * @param bodies Further fields by resource, where the rules do not say what fits.
+ * @param bodies Further fields by resource, for values that the rules do not determine.
  */
 export async function walkResources(
   user: TestUser,
@@ -69,7 +70,7 @@ export async function walkResources(
   return { created, faults };
 }
 
-/** Those that others refer to come first; views last, when there is something to see. */
+/** Returns resources that others refer to first; views last, when they have records. */
 function inOrder(definitions: Definitions): readonly Definition[] {
   const done = new Set<string>();
   const sorted: Definition[] = [];

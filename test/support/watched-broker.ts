@@ -3,18 +3,15 @@ import { createInProcessBroker } from "../../src/broker/in-process.ts";
 import { createLog } from "../../src/telemetry/log.ts";
 
 export interface WatchedBroker extends Broker {
-  /** What was given to `publish`, confirmed or not, in order. */
+  /** Messages that were given to `publish`, confirmed or not, in order. */
   readonly published: OutgoingMessage[];
-  /**
-   * Answers `unconfirmed`, and takes nothing, for the messages that it says yes to; at first for
-   * none.
-   */
+  /** Returns whether a message is refused: it is answered with `unconfirmed`. At first, none is. */
   refuses: (message: OutgoingMessage) => boolean;
-  /** What `isConnected` answers. */
+  /** Result of `isConnected`. */
   connected: boolean;
 }
 
-/** The broker of one process, with the faults that a real one has only now and then. */
+/** Creates an in-process broker with the rare faults of a real one. */
 export function createWatchedBroker(): WatchedBroker {
   const inner = createInProcessBroker({ log: createLog({ level: "silent" }) });
   const broker: WatchedBroker = {

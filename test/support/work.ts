@@ -19,28 +19,26 @@ import type { Rates } from "../../src/deliveries/admission/rates.ts";
 import type { WebhookFilters } from "../../src/subscriptions/filters.ts";
 import { createSecretBox } from "../../src/subscriptions/secret.ts";
 
-/** Seals the secrets of the subscriptions that `createWork` makes. */
+/** Encrypts the secrets of the subscriptions that `createWork` makes. */
 export const secretBox = createSecretBox(Buffer.alloc(32, 7));
 
-/**
- * Rows of the service's own tables, each with everything that it needs, and what became of them.
- */
+/** Rows of the service's own tables with all their dependencies, and their later states. */
 export interface Work {
   addUser(overrides?: Partial<UserUncheckedCreateInput>): Promise<UserModel>;
-  /** Of a user of its own unless one is named. */
+  /** Adds a subscription, by default of a new user. */
   addSubscription(overrides?: Partial<SubscriptionUncheckedCreateInput>): Promise<SubscriptionModel>;
-  /** In the outbox, as the capture would have put it there. */
+  /** Adds an event to the outbox, like the capture. */
   addEvent(overrides?: Partial<EventUncheckedCreateInput>): Promise<EventModel>;
   /**
-   * Of an event that the subscription's user owns and that is fanned out; due now unless it is at
-   * its end.
+   * Adds a delivery of a fanned-out event of the subscription's user. It is due now unless it is
+   * finished.
    */
   addDelivery(subscription: SubscriptionModel, overrides?: DeliveryOverrides): Promise<DeliveryModel>;
   deliveryOf(id: bigint): Promise<DeliveryModel>;
-  /** Its row of the queue, or null when it is in none. */
+  /** Returns the row of the queue; null without one. */
   queued(id: bigint): Promise<QueuedDeliveryModel | null>;
   flights(): Promise<readonly FlightModel[]>;
-  /** Ids of the events that are not fanned out. */
+  /** Returns the ids of the events that are not fanned out. */
   outbox(): Promise<readonly bigint[]>;
   attemptsOf(id: bigint): Promise<readonly AttemptModel[]>;
   events(): Promise<readonly EventModel[]>;
@@ -52,7 +50,7 @@ export interface Work {
 export interface DeliveryOverrides extends Partial<DeliveryUncheckedCreateInput> {
   /** JSON of the record. */
   readonly data?: string;
-  /** When it is due, whether it waits for a slot instead, or is in no queue at all. */
+  /** The due time; "parked" waits for a slot, "nowhere" is in no queue. */
   readonly due?: Date | "parked" | "nowhere";
 }
 
@@ -135,12 +133,12 @@ export function createWork(prisma: PrismaClient): Work {
   return work;
 }
 
-/** So long from now; negative for the past. */
+/** Returns a time this many seconds from now; negative for the past. */
 export function inSeconds(seconds: number): Date {
   return new Date(Date.now() + seconds * 1000);
 }
 
-/** What an attempt comes to when the receiver is content. */
+/** Result of a successful attempt. */
 export const success = (): AttemptResult => ({
   startedAt: new Date(),
   durationMs: 1,
@@ -148,7 +146,7 @@ export const success = (): AttemptResult => ({
   isResponseTruncated: false,
 });
 
-/** And when it is not. */
+/** Result of a failed attempt. */
 export const failure = (): AttemptResult => ({
   startedAt: new Date(),
   durationMs: 1,
@@ -158,25 +156,22 @@ export const failure = (): AttemptResult => ({
   isResponseTruncated: false,
 });
 
-/**
- * An admission that a test can watch: every receiver may have every attempt, unless a test says
- * otherwise.
- */
+/** An admission for tests: by default, every receiver may have every attempt. */
 export interface WatchedAdmission extends Pick<
   Admission,
   "reserve" | "refusalOf" | "hasShareOf" | "inTurn" | "roomOf"
 > {
-  /** What was asked for, granted or not. */
+  /** Requested slots, granted or not. */
   readonly asked: SlotRequest[];
-  /** What the attempts that were begun came to, in the order of their ends. */
+  /** Results of the attempts that began, in the order of their ends. */
   readonly results: Parameters<Done>[];
-  /** Places that are reserved, or have begun and are not done. */
+  /** Number of places that are reserved or in use. */
   held: number;
-  /** Whether the slots of every receiver are those of other dispatchers. */
+  /** Whether only other dispatchers have slots of the receivers. */
   isForOthers: boolean;
-  /** Places of a receiver that is not refused. */
+  /** Number of places of a receiver that is not refused. */
   room: number;
-  /** Why there is no place. */
+  /** Returns why there is no place. */
   refuses: (candidate: Pick<SlotRequest, "userId" | "url" | "lane">) => "busy" | "silent" | undefined;
 }
 
@@ -209,7 +204,7 @@ export function createWatchedAdmission(): WatchedAdmission {
   return admission;
 }
 
-/** Rates of subscriptions without a limit, which ask for nothing. */
+/** Rates of subscriptions without a limit. */
 export const unlimited: Rates = {
   take: async () => new Map(),
   waitMs: () => 0,

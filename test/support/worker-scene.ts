@@ -5,21 +5,18 @@ import { useCoreScene, type CoreScene, type Mutable } from "./core-scene.ts";
 import { createMemoryLog } from "./http.ts";
 import { createWatchedBroker, type WatchedBroker } from "./watched-broker.ts";
 
-/**
- * What a worker needs around it: the tables, a broker of its own for each test, and a log to look
- * into.
- */
+/** Dependencies of a worker: the tables, a separate broker for each test, and a readable log. */
 export interface WorkerScene extends CoreScene {
   readonly broker: WatchedBroker;
   readonly log: Log;
-  /** What was logged in this test. */
+  /** Log lines of this test. */
   readonly lines: Record<string, unknown>[];
-  /** Runs a worker until `stop`, or until the test is over. */
+  /** Runs a worker until `stop`, or until the end of the test. */
   readonly run: (worker: Worker) => void;
   readonly stop: () => Promise<void>;
 }
 
-/** Registers the hooks of the `describe` around it. */
+/** Registers the hooks of the surrounding `describe`. */
 export function useWorkerScene(): WorkerScene {
   let running: Running | undefined;
   const scene: Mutable<WorkerScene> = Object.assign(useCoreScene() as WorkerScene, {

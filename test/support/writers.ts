@@ -4,62 +4,62 @@ import { messageOf } from "../../src/kit/errors.ts";
 import { call, type Answer } from "./http.ts";
 
 /**
- * What a writer knows of a change that it tried: `acknowledged` is committed, `refused` is
- * certainly not (rolled back, or never received), and `unanswered` may be either.
+ * A writer's knowledge of a change: `acknowledged` is committed, `refused` is certainly not (rolled
+ * back, or never received), and `unanswered` may be either.
  */
 export interface TriedChange {
   /**
-   * `<trigger> <label> <number>`, the last two being the text of the record; never the same twice.
+   * `<trigger> <label> <number>`; the last two are the text of the record. Never the same twice.
    */
   readonly change: string;
   readonly outcome: "acknowledged" | "refused" | "unanswered";
 }
 
 /**
- * Programs that write to the table `notes` without a pause, through the API and past it, until
+ * Programs that write to the table `notes` without a pause, through the API and by SQL, until
  * stopped.
  */
 export interface Writers {
-  /** Begins every text of what is written from now on. */
+  /** Start of every later text. */
   label: string;
   readonly tried: readonly TriedChange[];
-  /** Statuses of answers, each with how often it came. */
+  /** Number of answers by status. */
   readonly statuses: ReadonlyMap<number, number>;
-  /** What no server may answer. */
+  /** Answers that no server may give. */
   readonly faults: readonly string[];
-  /** Changes acknowledged since the writers began. */
+  /** Returns the number of changes acknowledged since the start. */
   acknowledged(): number;
-  /** The number in the last text that was given out. */
+  /** Returns the number in the last text. */
   lastNumber(): number;
   stop(): Promise<void>;
 }
 
 export interface WritersOptions {
-  /** Of the API, with the route prefix. */
+  /** URL of the API, with the route prefix. */
   readonly baseUrl: string;
   readonly token: string;
   readonly databaseUrl: string;
-  /** Owners of the records that are written past the API, in turn. */
+  /** Owners of the records that are written by SQL, in turn. */
   readonly ownerIds: readonly number[];
   readonly label: string;
   readonly apiWriters?: number;
   readonly sqlWriters?: number;
   /**
-   * Between two rounds of one writer, so that the load stays the same on a fast machine. Default:
-   * 120.
+   * Pause between two rounds of one writer, so that the load is the same on a fast machine.
+   * Default: 120.
    */
   readonly breatherMs?: number;
 }
 
 /**
- * What one round of a writer tries on average: the API's deletes every second record, a transaction
- * makes four changes.
+ * Changes that one round of a writer tries on average: the API deletes every second record, a
+ * transaction makes four changes.
  */
 export const changesPerRound = { api: 2.5, sql: 4 } as const;
 
 const expected = new Set([200, 201, 204, 503]);
 
-/** Begins to write. */
+/** Starts the writers. */
 export function startWriters({
   baseUrl,
   token,
@@ -104,7 +104,7 @@ export function startWriters({
     }
   }
 
-  /** One change through the API; its answer when it was made. */
+  /** Makes one change through the API, and returns the answer when it was made. */
   async function tryChange(
     method: string,
     path: string,
@@ -128,7 +128,7 @@ export function startWriters({
       if (created === undefined) continue;
       const { id } = created.json as { readonly id: number };
       const updated = await tryChange("PUT", `/${id}`, `on_update ${second}`, second);
-      // What became of a record whose update got no answer is not known.
+      // The state of a record is unknown after an update without an answer.
       if (updated !== undefined && round % 2 === 0)
         await tryChange("DELETE", `/${id}`, `on_delete ${second}`);
     }
@@ -142,7 +142,7 @@ export function startWriters({
         await client.connect();
         for (; !stopping.signal.aborted; round += 1) await transaction(client, round);
       } catch {
-        // The database is away, which the journal of the ledger accounts for.
+        // The database is down, which the journal of the ledger takes into account.
       } finally {
         await client.end().catch(() => undefined);
       }

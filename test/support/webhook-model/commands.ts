@@ -8,10 +8,10 @@ export const choice = nat(99);
 export type Command = AsyncCommand<Model, World>;
 
 /**
- * A command on one of the things that it can be done to, which a number chooses.
+ * Creates a command on one of its possible objects, which a number chooses.
  *
- * @param among What it can be done to now; it is left out while there is nothing.
- * @param act Does it, and says what may come of it.
+ * @param among Returns the possible objects; without any, the command is skipped.
+ * @param act Runs the command, and returns the permitted changes.
  */
 export function on<Thing>(
   name: string,
@@ -45,7 +45,7 @@ function wordOf(thing: unknown): string {
 export const living = ({ subscriptions }: Model): readonly Subscription[] =>
   subscriptions.filter(({ isDeleted, user }) => !isDeleted && !user.isDisabled);
 
-/** All that is open of some deliveries goes to one state that keeps their attempts. */
+/** Moves all open states of some deliveries to one state, keeping their attempts. */
 export function openBecome(
   model: Model,
   status: "cancelled",
@@ -60,7 +60,9 @@ export function openBecome(
   };
 }
 
-/** What is held of a subscription goes out one after the other: with 410, none or some of it. */
+/**
+ * Sends the held deliveries of a subscription one after the other: with 410, none or some of them.
+ */
 export function heldGo(model: Model, isMeant: (one: Subscription) => boolean): Changes {
   const held = model.deliveries.filter(
     ({ status, subscription }) => status === "held" && isMeant(subscription),

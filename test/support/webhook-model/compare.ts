@@ -21,15 +21,18 @@ const rowsText = `
     (SELECT count(*)::int FROM svc.attempts WHERE delivery_id = delivery.id) AS attempts
   FROM svc.deliveries AS delivery WHERE subscription_id = ANY($1::int[]) ORDER BY id`;
 
-/** What a command may change: the states of deliveries, and new ones. Nothing else may. */
+/**
+ * Changes that a command may make: states of deliveries, and new deliveries. Nothing else may
+ * change.
+ */
 export interface Changes {
   readonly states?: ReadonlyMap<Delivery, readonly State[]>;
   readonly added?: readonly Expected[];
 }
 
 /**
- * Waits until all is done, holds the database and the receiver to the model, and takes over what
- * the guide leaves open.
+ * Waits until all work is done, compares the database and the receiver with the model, and takes
+ * over the outcomes that the guide leaves open.
  */
 export async function agree(
   model: Model,
@@ -84,7 +87,7 @@ function isAllowed(
     expect(reason, `the reason of ${name}`).to.be.a("string");
 }
 
-/** A receiver that answered 410 to any delivery has switched its webhook off, within a second. */
+/** A receiver that answered 410 to any delivery has its webhook switched off, within a second. */
 async function followSwitches({ subscriptions, deliveries }: Model, world: World): Promise<void> {
   for (const one of subscriptions.filter(({ isActive, isDeleted }) => isActive && !isDeleted)) {
     const own = new Set(
@@ -107,7 +110,7 @@ function agreeWithReceiver({ deliveries }: Model, { posts, faults, hasCrashed }:
     if (hasCrashed) expect(own.length, name).to.be.at.least(delivery.attempt);
     else expect(own.length, name).to.equal(delivery.attempt);
     const accepted = own.filter(({ status }) => status < 300).length;
-    // A webhook may be deleted in the middle of an attempt.
+    // A webhook may be deleted during an attempt.
     if (delivery.status !== "cancelled")
       expect(accepted > 0, `${name} that were accepted`).to.equal(delivery.status === "delivered");
     expect(

@@ -1,7 +1,4 @@
-/**
- * What each subscription has to receive, and in which state each delivery is: no more than the
- * guide says of it.
- */
+/** The deliveries that each subscription must get, and their states, according to the guide. */
 
 export type Status = "retrying" | "held" | "delivered" | "failed" | "cancelled";
 export type Manner = "ok" | "fail" | "gone";
@@ -23,10 +20,10 @@ export interface Subscription {
   readonly path: string;
   readonly user: User;
   readonly wanted: Wanted;
-  /** Whether its filter asks for `paid`. */
+  /** Whether its filter requires `paid`. */
   readonly isFiltered: boolean;
   isActive: boolean;
-  /** Off for so long that nothing is held any more. */
+  /** Whether it has been off for so long that no delivery is held any more. */
   isOver: boolean;
   isDeleted: boolean;
   manner: Manner;
@@ -41,7 +38,7 @@ export interface Event {
   isErased: boolean;
 }
 
-/** A state that a delivery may be in: of several where the guide leaves it open. */
+/** A state that a delivery may have: one of several when the guide leaves it open. */
 export interface State {
   readonly status: Status;
   readonly attempt: number;
@@ -52,12 +49,12 @@ export interface Delivery extends State {
   readonly uuid: string;
   readonly subscription: Subscription;
   readonly event: Event;
-  /** The first of its chain. */
+  /** Id of the first delivery of its chain. */
   readonly rootId: string;
   readonly made: "automatic" | "retry" | "replay";
 }
 
-/** A delivery that is to be there, or may be. */
+/** A delivery that must exist, or may exist. */
 export interface Expected {
   readonly subscription: Subscription;
   readonly event: Event;
@@ -70,7 +67,7 @@ export interface Expected {
 export interface Model {
   readonly users: User[];
   readonly subscriptions: Subscription[];
-  /** In the order of their ids, like the deliveries. */
+  /** Events in the order of their ids, like the deliveries. */
   events: Event[];
   deliveries: Delivery[];
 }
@@ -93,10 +90,10 @@ export function wants(subscription: Subscription, event: Event): boolean {
 }
 
 /**
- * What may become of a delivery whose time has come.
+ * Returns the possible states of a delivery after its due time.
  *
- * @param isAlone Whether no other goes to the subscription: the first answer of 410 switches it
- * off, before or after the others.
+ * @param isAlone Whether no other delivery goes to the subscription: the first answer of 410
+ *   switches it off, before or after the others.
  */
 export function afterAttempt(
   { subscription, event, attempt }: Pick<Delivery, "subscription" | "event" | "attempt">,
@@ -113,7 +110,7 @@ export function afterAttempt(
   return subscription.manner === "gone" && !isAlone ? [failed, { status: "held", attempt }] : [failed];
 }
 
-/** What an event makes of the subscriptions as they are. */
+/** Returns the deliveries of an event to the current subscriptions. */
 export function fannedOut(model: Model, events: readonly Event[]): readonly Expected[] {
   const pairs = events.flatMap((event) =>
     model.subscriptions
@@ -127,14 +124,14 @@ export function fannedOut(model: Model, events: readonly Event[]): readonly Expe
   });
 }
 
-/** The newest delivery of an event to a subscription. */
+/** Returns the newest delivery of an event to a subscription. */
 export function newestOf(model: Model, subscription: Subscription, event: Event): Delivery | undefined {
   return model.deliveries.findLast((one) => one.subscription === subscription && one.event === event);
 }
 
 export type Replayed = "failed" | "delivered" | "cancelled" | "never";
 
-/** The events that a replay looks for, those without a payload among them. */
+/** Returns the events that a replay reads, including those without a payload. */
 export function replayedOf(
   model: Model,
   subscription: Subscription,

@@ -17,7 +17,7 @@ import {
   type Subscription,
 } from "./model.ts";
 
-/** As when the waits of the schedule are over. */
+/** Ends the waits of the schedule. */
 export const letTimePass: Command = {
   check: ({ deliveries }) => deliveries.some(({ status }) => status === "retrying"),
   async run(model, world) {
@@ -59,7 +59,7 @@ export function replayOf(
   return going.map((event) => {
     const states = afterAttempt({ subscription: one, event, attempt: 0 }, going.length === 1);
     const allowed: readonly State[] = isStopped ? [...states, { status: "cancelled", attempt: 0 }] : states;
-    // A receiver that is gone switches the webhook off, which ends the replay.
+    // A receiver that answers 410 switches the webhook off, which ends the replay.
     const isOptional = isStopped || one.manner === "gone";
     return { subscription: one, event, made: "replay", rootId: undefined, allowed, isOptional };
   });
@@ -78,7 +78,7 @@ export const replays = (
     }
     const found = replayedOf(model, one, status);
     const plan = await ask(world.admin, world, ["POST", path, { since, status, dry_run: true }], 200);
-    // Whether an erased event passes the filter is not known.
+    // It is unknown whether an erased event passes the filter.
     if (!one.isFiltered)
       expect(plan["event_ids"], "events of a dry run").to.deep.equal(
         found.slice(0, 10).map(({ id }) => Number(id)),
@@ -104,7 +104,7 @@ export const erase = on(
   },
 );
 
-/** As retention does it, a month later. */
+/** Runs retention, a month later. */
 export const prune: Command = {
   check: ({ events }) => events.length > 0,
   async run(model, world) {

@@ -57,7 +57,7 @@ export const changes = tuple(choice, array(newEvent, { minLength: 1, maxLength: 
   changing(at, given),
 );
 
-/** A dispatcher dies somewhere on the way of some events. */
+/** Kills a dispatcher during the fan-out or delivery of some events. */
 export const crashes = tuple(choice, nat(40)).map(([at, waitMs]): Command => ({
   check: ({ users }) => users.length > 0,
   async run(model, world) {
@@ -74,7 +74,7 @@ export const crashes = tuple(choice, nat(40)).map(([at, waitMs]): Command => ({
   toString: () => `change four, and kill a dispatcher after ${waitMs} ms`,
 }));
 
-/** The answer comes when the webhook is gone. */
+/** The answer arrives after the webhook was deleted. */
 export const removeInFlight = on(
   "delete, in the middle of an attempt,",
   (model) => living(model).filter((one) => isOn(one) && one.wanted !== "alerts"),

@@ -37,14 +37,14 @@ export function send(name: Switch, { id, user }: Subscription, world: World): Pr
   return ask(world.admin, world, ["PUT", `/users/${user.id}`, body], 200);
 }
 
-/** The answer of such a one is a switch by itself. */
+/** Returns whether the answer of one of these subscriptions switches it off. */
 function hasGone(subscriptions: readonly Subscription[], user: User): boolean {
   return subscriptions.some((one) => one.user === user && one.manner === "gone" && !one.isDeleted);
 }
 
 /**
- * An event and a switch at the same time: either may come first, and the switch in the middle of an
- * attempt.
+ * Makes an event and a switch at the same time. Either may come first, and the switch may come
+ * during an attempt.
  */
 export const race = (name: Switch): ((at: number) => Command) =>
   on(
@@ -76,7 +76,10 @@ function isSame(one: Expected): (other: Expected) => boolean {
   return ({ subscription, event }) => subscription === one.subscription && event === one.event;
 }
 
-/** What is held by one of the two orders has gone out where the other finds the subscription on. */
+/**
+ * Merges the outcomes of both orders. Deliveries that one order holds have gone out in the other,
+ * which finds the subscription on.
+ */
 export function merge(before: readonly Expected[], after: readonly Expected[]): readonly Expected[] {
   const pairs = [...after, ...before.filter((one) => !after.some(isSame(one)))];
   return pairs.map((one) => {

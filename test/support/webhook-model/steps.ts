@@ -23,7 +23,7 @@ const changeOf = (...wanted: readonly Resource[]): Command =>
     wanted.map((resource) => ({ resource, isPaid: true })),
   );
 
-/** Goes through every transition once, the rare ones too. */
+/** Returns commands for every transition once, including rare ones. */
 export function everyTransition(): readonly Command[] {
   return [
     changeOf("notes", "alerts"),
@@ -59,7 +59,7 @@ function of(...made: readonly ((at: number) => Command)[]): readonly Arbitrary<C
   return made.map((make) => choice.map(make));
 }
 
-/** Everything that can happen, the more usual more often. */
+/** Returns all commands, weighted by their frequency in practice. */
 export function commandsOf({ canCrash }: { readonly canCrash: boolean }): readonly Arbitrary<Command>[] {
   return [
     ...Array.from({ length: 6 }, () => changes),

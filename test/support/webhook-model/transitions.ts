@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { Sql } from "../../../src/db/sql.ts";
 
-/** Writes down each change of a delivery's status, from and to; `-` is what is not there. */
+/** Records each change of a delivery's status, from and to; `-` stands for a missing row. */
 export const journalTransitions = `
   CREATE TABLE seen_transitions (change text PRIMARY KEY, times int NOT NULL);
   CREATE FUNCTION note_transition() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -20,7 +20,7 @@ export async function seenTransitions(sql: Sql): Promise<readonly string[]> {
   return rows.map(({ change }) => change);
 }
 
-/** The transitions of the table in docs/webhooks.md, a line for each pair. */
+/** Returns the transitions of the table in docs/webhooks.md, a line for each pair. */
 export function documentedTransitions(): readonly string[] {
   const text = readFileSync("docs/webhooks.md", "utf8");
   const [, table = ""] = /^\| From \| To \|.*\n\|[-| ]+\n((?:\|.*\n)+)/m.exec(text) ?? [];

@@ -9,7 +9,7 @@ import { until } from "../wait.ts";
 import { manualRetryLimit, maxAttempts, type Manner, type Model, type Subscription } from "./model.ts";
 import { journalTransitions } from "./transitions.ts";
 
-/** One POST, judged when it came. */
+/** One POST, checked at its arrival. */
 export interface Post {
   readonly path: string;
   readonly delivery: string;
@@ -17,34 +17,34 @@ export interface Post {
   readonly status: number;
 }
 
-/** The service that the model is held to. */
+/** The service that is compared with the model. */
 export interface World {
   readonly service: TestService;
   readonly admin: TestUser;
   readonly receiver: TestReceiver;
   readonly sql: Sql;
   readonly transact: Transact;
-  /** By path: how the receiver answers, and which secret signs. */
+  /** Answer of the receiver and signing secret, by path. */
   readonly manners: Map<string, Manner>;
   readonly secrets: Map<string, string>;
   posts: readonly Post[];
-  /** What no receiver may ever get. */
+  /** Faults of requests that no receiver may ever get. */
   faults: string[];
-  /** A dispatcher beside that of the service, to be killed; undefined on the embedded database. */
+  /** A second dispatcher, which is killed; undefined on the embedded database. */
   readonly victim: Program | undefined;
-  /** Where the receiver takes its time. */
+  /** Path that the receiver answers slowly. */
   slowPath: string | undefined;
-  /** Whether a process was killed in this run: what it had sent may be sent again. */
+  /** Whether a process was killed in this run: its requests may be repeated. */
   hasCrashed: boolean;
-  /** Waits until nothing is left to be done now. */
+  /** Waits until no work is due. */
   settle(): Promise<void>;
-  /** Kills a dispatcher, and starts it again. */
+  /** Kills a dispatcher, and restarts it. */
   crash(afterMs: number): Promise<void>;
   /** Waits until a subscription is off. */
   untilOff(id: number): Promise<void>;
-  /** Forgets the answers of 410 that have been looked at. */
+  /** Forgets the checked answers of 410. */
   forgetGone(path: string): void;
-  /** Forgets POSTs of deliveries that are no longer there. */
+  /** Forgets POSTs of deliveries that were deleted. */
   forget(uuids: readonly string[]): void;
   /** Pauses, resumes or cancels a replay, unless it has ended. */
   tryMoving(replayId: string, move: "pause" | "resume" | "cancel"): Promise<void>;
@@ -76,7 +76,7 @@ webhooks:
   allowedNetworks: [127.0.0.0/8]
 `;
 
-/** What is left to be done: nothing here waits for a time that is not there yet. */
+/** Selects the remaining work. No delivery waits for a future time here. */
 const openText = `
   SELECT (SELECT count(*) FROM svc.outbox)
     + (SELECT count(*) FROM svc.delivery_queue WHERE due_at IS NULL OR due_at <= now())
@@ -89,7 +89,7 @@ const openText = `
     + (SELECT count(*) FROM svc.deliveries WHERE status = 'failed' AND dead_lettered_at IS NULL) AS open,
     (SELECT coalesce(string_agg(id::text, ',' ORDER BY id), '') FROM svc.flights) AS flights`;
 
-/** A flight of a process that lives is over long before. */
+/** A flight of a live process ends long before this. */
 const deadFlightMs = 700;
 const slowMs = 300;
 const settleLimitMs = 30_000;
@@ -177,8 +177,8 @@ export async function startWorld(mode: Mode): Promise<World> {
 }
 
 /**
- * Begins a run: two new users with a webhook each, and nothing of the runs before that could still
- * be sent.
+ * Begins a run: two new users with a webhook each, and no deliveries of earlier runs that could
+ * still be sent.
  */
 export async function startRun(world: World): Promise<{ readonly model: Model; readonly real: World }> {
   await world.sql("DELETE FROM svc.subscriptions");
@@ -250,7 +250,7 @@ async function settle(world: World): Promise<void> {
   await until(isSettled, { what: "nothing to be left to do", timeoutMs: settleLimitMs });
 }
 
-/** Answers what the API says; throws for another status. */
+/** Returns the API's answer; throws for another status. */
 export async function ask(
   user: Pick<TestUser, "token">,
   { service }: World,
