@@ -114,7 +114,7 @@ describe("architecture", () => {
     expect([...parts].toSorted()).to.deep.equal(Object.keys(allowed).toSorted());
   });
 
-  it("lets each part import only what stands below it, types included", () => {
+  it("lets each part import only lower parts, types included", () => {
     const forbidden = own
       .filter(({ from, target }) => !mayImport(partOf(from), partOf(target)))
       .map(({ from, target }) => `${from} -> ${target}`);
@@ -122,7 +122,7 @@ describe("architecture", () => {
     expect(forbidden).to.deep.equal([]);
   });
 
-  it("keeps each package in its home", () => {
+  it("allows each package only in its own folder", () => {
     const strays = homes.flatMap(({ package: name, files: home }) =>
       imports
         .filter(({ target }) => target === name || target.startsWith(`${name}/`))
@@ -145,7 +145,7 @@ describe("architecture", () => {
     return [...reached];
   };
 
-  it("loads what few services need only when it is needed", () => {
+  it("loads rarely used packages only when they are needed", () => {
     const rare = /^(got|@electric-sql\/|@opentelemetry\/|@prisma\/)/;
     const reached = loadedBy("bin/svc.ts", "app/run.ts");
 
@@ -153,13 +153,13 @@ describe("architecture", () => {
     expect(reached).to.include("app/api.ts");
   });
 
-  it("loads the service once signals are listened for, which end the process until then", () => {
+  it("loads the service once signals are handled; until then they end the process", () => {
     const reached = loadedBy("bin/svc.ts");
 
     expect(reached.filter((target) => /^(app|http|db)\//.test(target))).to.deep.equal([]);
   });
 
-  it("loads nothing of a server of HTTP for a command", () => {
+  it("loads no HTTP server for a command", () => {
     const reached = loadedBy("bin/svc-admin.ts");
 
     expect(reached.filter((target) => /koa/.test(target))).to.deep.equal([]);

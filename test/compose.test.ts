@@ -81,7 +81,7 @@ describe("compose.yaml", () => {
       expect(variables).to.include.members(Object.keys(service(name).environment ?? {}));
   });
 
-  it("publishes the API alone, on loopback unless told otherwise", () => {
+  it("publishes only the API, on loopback by default", () => {
     const ports = Object.values(services).flatMap((one) => one.ports ?? []);
 
     expect(ports).to.deep.equal([
@@ -89,7 +89,7 @@ describe("compose.yaml", () => {
     ]);
   });
 
-  it("waits for what a service needs: a probe for those that stay, no restart for those that end", () => {
+  it("waits for the dependencies of a service: a probe for those that stay, no restart for those that end", () => {
     for (const { depends_on: needs = {} } of Object.values(services)) {
       for (const [name, { condition }] of Object.entries(needs)) {
         const { healthcheck, restart = "no" } = service(name);
@@ -105,7 +105,7 @@ describe("compose.yaml", () => {
       ]);
   });
 
-  it("leaves an attempt in flight the time to end", () => {
+  it("gives an attempt in flight the time to end", () => {
     const seconds = Number(service("dispatcher").stop_grace_period?.replace(/s$/, ""));
 
     expect(seconds).to.be.greaterThan(settings["webhooks.timeout"].default + 15);
@@ -127,7 +127,7 @@ describe("compose.yaml", () => {
     for (const name of ["keys", ...programs]) expect(service(name).build, name).to.be.an("object");
   });
 
-  it("mounts volumes that there are, each of the secret ones where it is read", () => {
+  it("mounts existing volumes, and each secret one where it is read", () => {
     const mounts = Object.values(services).flatMap((one) => one.volumes ?? []);
     const names = mounts
       .map((mount) => mount.split(":")[0] ?? "")
@@ -157,7 +157,7 @@ describe("compose.yaml", () => {
 
     afterEach(() => removeFolder(folder));
 
-    it("makes what the service, PostgreSQL and RabbitMQ agree on", async () => {
+    it("makes passwords and keys that the service, PostgreSQL and RabbitMQ share", async () => {
       await makeKeys(folder);
 
       const { database, broker, secretKey, previousSecretKeys } = configOf(folder);
@@ -179,7 +179,7 @@ describe("compose.yaml", () => {
       expect(account).to.include(`default_user = svc\ndefault_pass = ${brokerUrl.password}\n`);
     });
 
-    it("is changed as the guide says, keeps every key before, and forgets them", async () => {
+    it("is changed as the guide describes, keeps every previous key, and forgets them", async () => {
       const guide = readFileSync("docs/production.md", "utf8");
       const given = (pattern: RegExp): Promise<unknown> => {
         const [, script = ""] = pattern.exec(guide) ?? [];
@@ -200,7 +200,7 @@ describe("compose.yaml", () => {
       expect(configOf(folder)).to.deep.include({ secretKey: again.secretKey, previousSecretKeys: [] });
     });
 
-    it("makes a role that owns the service's database and nothing else, and that migrates it", async function () {
+    it("makes a role that owns only the service's database, and migrates it", async function () {
       this.timeout(60_000);
       await makeKeys(folder);
       const server = await startPrivatePostgres();
@@ -227,7 +227,7 @@ describe("compose.yaml", () => {
       }
     });
 
-    it("leaves what is there as it is", async () => {
+    it("leaves existing files unchanged", async () => {
       const content = (): readonly string[] =>
         ["keys", "postgres", "rabbitmq"].flatMap((part) =>
           readdirSync(join(folder, part)).map((name) => readFileSync(join(folder, part, name), "utf8")),

@@ -18,7 +18,7 @@ describe("addEvents", () => {
     await service.stop();
   });
 
-  it("shows the events of before after a reload, while a transaction is open for long", async () => {
+  it("shows earlier events after a reload, while a transaction is open for long", async () => {
     const ada = await service.createUser();
     await ada.request("POST", "/resources/notes", { text: "a" });
     const list = async (): Promise<unknown> => (await ada.request("GET", "/events")).body.data.length;

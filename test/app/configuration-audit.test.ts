@@ -92,7 +92,7 @@ describe("recordConfiguration and recordRefusal", () => {
   const refuse = (faults: readonly string[], given = hash): Promise<void> =>
     recordRefusal({ database: core.database, hash: given, faults, actor });
 
-  it("leave one row for all processes that load the same at once", async () => {
+  it("leave one row for all processes that load the same configuration at once", async () => {
     const entries = await entriesOf(() => Promise.all(Array.from({ length: 20 }, () => load())));
 
     expect(entries).to.have.length(1);
@@ -104,7 +104,7 @@ describe("recordConfiguration and recordRefusal", () => {
     });
   });
 
-  it("compare with the one that was in use last, also across a refusal", async () => {
+  it("compare with the configuration that was in use last, also across a refusal", async () => {
     await load();
 
     const entries = await entriesOf(async () => {
@@ -122,7 +122,7 @@ describe("recordConfiguration and recordRefusal", () => {
     expect(entries[1]?.details.resources).to.deep.equal({ added: [], removed: [], changed: [] });
   });
 
-  it("leave one row for the same faults, with their number alone", async () => {
+  it("leave one row for the same faults, with only their number", async () => {
     const entries = await entriesOf(async () => {
       await load();
       await Promise.all(Array.from({ length: 5 }, () => refuse(["secret: no", "b: no"])));

@@ -37,7 +37,7 @@ describe("readConfiguration", () => {
     return readConfiguration({ env: all, cwd: folder.configDir, program: "all" });
   }
 
-  it("tells the faults of the settings and of the mapping files together", async () => {
+  it("reports the faults of the settings and of the mapping files together", async () => {
     write("service.yaml", "http:\n  port: many\n");
     write("resources/notes.yaml", notes.replace("Int,", "Integer,"));
 
@@ -52,7 +52,7 @@ describe("readConfiguration", () => {
     expect(faults.join("\n")).to.match(/^\S*service\.yaml:2:9: .*\nSVC_LOG_LEVEL: .*\n\S*notes\.yaml:5:/);
   });
 
-  it("gives processes on the same files the same hash, whatever their ports and folders", async () => {
+  it("gives processes on the same files the same hash, for any ports and folders", async () => {
     const one = await read();
     const other = await read({ SVC_PORT: "1234", SVC_METRICS_PORT: "1235", SVC_DATA_DIR: "/elsewhere" });
 
@@ -74,7 +74,7 @@ describe("readConfiguration", () => {
     });
   }
 
-  it("loads code whose text has changed, however quickly after it was loaded", async () => {
+  it("loads code whose text has changed, even directly after it was loaded", async () => {
     const before = await read();
     write("resources/notes.mjs", changedCode);
 

@@ -21,13 +21,13 @@ describe("greeting", () => {
     ["::1", "", "http://[::1]:8081/svc-api", "http://[::1]:9091/"],
     ["::", "10.0.0.5", "http://localhost:8081/svc-api", "http://10.0.0.5:9091/"],
   ] as const)
-    it(`names where the API and its health are, on ${host} and ${metricsHost || "the same"}`, () => {
+    it(`names the addresses of the API and its health, on ${host} and ${metricsHost || "the same"}`, () => {
       const text = greetingFor({ SVC_HOST: host, SVC_METRICS_HOST: metricsHost });
 
       expect(text).to.include(`svc serves ${api}\n`).and.include(`curl '${metrics}readyz?verbose'`);
     });
 
-  it("names where the console is, and says nothing of one that is off", () => {
+  it("names the address of the console, unless the console is off", () => {
     const there = greetingFor({ SVC_PUBLIC_URL: "https://api.example.com", SVC_CONSOLE_PATH: "/desk" });
 
     expect(there).to.include("Console: https://api.example.com/desk\n");

@@ -59,7 +59,7 @@ describe("prepareDatabase", () => {
     }
   }
 
-  it("goes on after a connection that was lost in a step", async () => {
+  it("continues after a connection was lost in a step", async () => {
     await scene.client.query(loseOnce);
 
     expect(await prepare()).to.include.members(["the database went away during the start", "migrated"]);
@@ -70,7 +70,7 @@ describe("prepareDatabase", () => {
     await scene.client.query(`ALTER DATABASE "${database}" SET default_transaction_read_only = on`);
   }
 
-  it("is not ready while the database only lets read, and waits with the migrations until it lets write", async () => {
+  it("is not ready while the database is read-only, and migrates only when it permits writes", async () => {
     await letOnlyRead();
     const memory = createMemoryLog();
     const readiness = createReadiness();
@@ -85,7 +85,7 @@ describe("prepareDatabase", () => {
     expect(memory.lines.map(({ msg }) => msg)).to.include("the database went away during the start");
   });
 
-  it("tries once a second while the database answers, and only lets read", async () => {
+  it("retries once a second while the database is read-only", async () => {
     await prepare();
     await letOnlyRead();
     const memory = createMemoryLog();
@@ -109,7 +109,7 @@ describe("prepareDatabase", () => {
     expect(refused).to.match(/^OperatorError: The migration failed and changed nothing/);
   });
 
-  it("says which right its role lacks, before a migration and after it, and where the rights are", async () => {
+  it("names the right that its role lacks, before a migration and after it, and the document that lists the rights", async () => {
     const role = `svc_test_${randomBytes(4).toString("hex")}`;
     await scene.client.query(`CREATE ROLE ${role} LOGIN PASSWORD 'a password'`);
     const url = new URL(scene.url);
@@ -131,7 +131,7 @@ describe("prepareDatabase", () => {
     );
   });
 
-  it("ends for a step whose foreign server is away: trying again at once would help nothing", async () => {
+  it("ends for a step whose foreign server is down, because a retry would not help", async () => {
     const away = "RAISE EXCEPTION SQLSTATE '08001' USING MESSAGE = 'could not connect to server \"other\"'";
     await scene.client.query(loseOnce.replace("PERFORM pg_terminate_backend(pg_backend_pid())", away));
 
@@ -140,7 +140,7 @@ describe("prepareDatabase", () => {
     expect(refused).to.match(/^OperatorError: The migration failed and changed nothing/);
   });
 
-  it("names no value of a row that stands in the way, since the log has what it says", async () => {
+  it("shows no value of the row that prevents a migration, because the log contains its message", async () => {
     const fields = [keyField(), field("email", "String")];
     const kind = field("kind", "String", { default: { kind: "literal", value: "x" } });
     await prepare(definitionsOf(definition({ name: "guests", fields })));
@@ -156,7 +156,7 @@ describe("prepareDatabase", () => {
     expect(refused).to.match(/ PostgreSQL says: could not create unique index "guests_email_kind_key"$/);
   });
 
-  it("takes a comparison whose connection was lost for the database being away", async () => {
+  it("treats a comparison whose connection was lost as an unavailable database", async () => {
     const client = new Client({ connectionString: scene.url });
     client.on("error", () => undefined);
     await client.connect();

@@ -11,7 +11,7 @@ async function told(check: () => Promise<string | void>): Promise<string> {
 }
 
 describe("createReadiness", () => {
-  it("is not ready from the first moment on, and says what is waited for", async () => {
+  it("is not ready from the first moment on, and shows the reason", async () => {
     const { checks } = createReadiness();
 
     const answers = await Promise.all(
@@ -27,7 +27,7 @@ describe("createReadiness", () => {
     ]);
   });
 
-  it("goes by what was said last about a part", async () => {
+  it("uses the last report about a part", async () => {
     const readiness = createReadiness();
 
     readiness.waitsFor("database", "refused");
@@ -39,7 +39,7 @@ describe("createReadiness", () => {
 });
 
 describe("startHealth", () => {
-  it("listens on the host of the metrics, wherever the API does", async () => {
+  it("listens on the host of the metrics, not on that of the API", async () => {
     // No machine has the first address.
     const env = { SVC_HOST: "192.0.2.1", SVC_METRICS_HOST: "127.0.0.1", SVC_METRICS_PORT: "0" };
     const config = loadConfig({ env, cwd: "/", program: "all" });

@@ -49,7 +49,7 @@ describe("createReloader", () => {
     }) as typeof client.query;
   }
 
-  it("puts the whole configuration in the place of the one before, its log level included", async () => {
+  it("replaces the whole configuration, including its log level", async () => {
     const reloaded = reloader.reload();
     reads[0]?.(withConfig({ log: { level: "fatal" } }));
 
@@ -60,7 +60,7 @@ describe("createReloader", () => {
     service.infrastructure.log.level = "silent";
   });
 
-  it("keeps the one before on faults, and tells them until a reload succeeds", async () => {
+  it("keeps the previous configuration on faults, and shows them until a reload succeeds", async () => {
     const refused = reloader.reload();
     const faults = ["a.yaml:1:1: no", "b.yaml:2:2: no"];
     reads[0]?.(new OperatorError("2 faults", { faults }));
@@ -77,7 +77,7 @@ describe("createReloader", () => {
     expect(reloader.describe()).to.match(/^loaded \S+Z, hash next$/);
   });
 
-  it("names every changed setting that takes a restart, and none that does not", async () => {
+  it("names exactly the changed settings that take a restart", async () => {
     const { config } = present;
     const changed: Config = {
       ...config,
@@ -111,7 +111,7 @@ describe("createReloader", () => {
     );
   });
 
-  it("makes one reload at a time, and one more for all who ask meanwhile", async () => {
+  it("makes one reload at a time, and one more for all requests meanwhile", async () => {
     const first = reloader.reload();
     const others = [reloader.reload(), reloader.reload()];
     expect(reads).to.have.length(1);
@@ -125,7 +125,7 @@ describe("createReloader", () => {
     expect(reads).to.have.length(2);
   });
 
-  it("leaves a stop the time of the configuration before, while something runs on it", async () => {
+  it("gives a stop the time limit of the previous configuration while work runs on it", async () => {
     const { webhooks } = present.config;
     const finishLimitMs = (): number => service.api.finishLimitMs();
     const reloadTo = async (timeoutMs: number): Promise<void> => {
@@ -149,7 +149,7 @@ describe("createReloader", () => {
     await until(() => finishLimitMs() === 15_000, { what: "the end of the configuration before" });
   });
 
-  it("gives a reload up that is under way when the process stops", async () => {
+  it("cancels a running reload when the process stops", async () => {
     const reloaded = reloader.reload();
     stopping.abort();
     reads[0]?.(withConfig({}));
@@ -158,7 +158,7 @@ describe("createReloader", () => {
     expect(service.api.configuration()).to.equal(present);
   });
 
-  it("gives it up even when the stop comes while it is being recorded", async () => {
+  it("cancels it even when the stop comes while it is being recorded", async () => {
     const { pool } = service.infrastructure.database;
     pool.on("acquire", stopAtRecord);
     try {

@@ -20,7 +20,7 @@ function fail(): never {
 }
 
 describe("createScheduleOf", () => {
-  it("takes the settings, then the keys of the file, then what the code answers", () => {
+  it("uses the settings, then the keys of the file, then the results of the code", () => {
     const file = { webhookMaxAttempts: 4, webhookBackoff: [1, 0.5] };
     const code = { webhookMaxAttempts: () => 3, webhookBackoff: () => [0.25, 0] };
 
@@ -41,13 +41,13 @@ describe("createScheduleOf", () => {
     });
 
   for (const answer of [[], 5, [-1], ["soon"], [Number.NaN], [31_536_001], null])
-    it(`refuses ${JSON.stringify(answer)} as the waits of code, which would hold up every delivery`, () => {
+    it(`refuses ${JSON.stringify(answer)} as the waits of code, which would delay every delivery`, () => {
       expect(() => scheduleOf({ webhookBackoff: () => answer })).to.throw(
         "webhookBackoff of the resource notes must answer a list of at least one of (seconds, from 0 to 31536000)",
       );
     });
 
-  it("names the resource whose code throws, or answers a promise", () => {
+  it("names the resource whose code throws, or returns a promise", () => {
     expect(() => scheduleOf({ webhookBackoff: fail })).to.throw(
       "webhookBackoff of the resource notes failed",
     );

@@ -60,7 +60,7 @@ describe("startService", () => {
     return service;
   }
 
-  it("takes files that changed while the start waited, of which no reload could tell it", async () => {
+  it("loads files that changed while the start waited, without a reload request", async () => {
     const started = await startAndChange(() =>
       writeFile(mappingFile(), notesYaml.replace("text: {", "title: {")),
     );
@@ -72,7 +72,7 @@ describe("startService", () => {
     await until(async () => JSON.stringify(await rowOf(started)).includes(hash), { what: "the row" });
   });
 
-  it("tells of a fault in them as a reload does, and goes on", async () => {
+  it("reports a fault in them like a reload, and continues", async () => {
     const started = await startAndChange(() => writeFile(mappingFile(), "name: 1"));
 
     await until(async () => JSON.stringify(await rowOf(started)).includes("notes.yaml"), {

@@ -7,7 +7,7 @@ import { createMemoryLog } from "../support/http.ts";
 const idle: Worker = { name: "idle", run: aborted };
 
 describe("runWorkers", () => {
-  it("rejects `failed` with what a worker threw, while the others still run", async () => {
+  it("rejects `failed` with the error of a worker while the others still run", async () => {
     const error = new Error("the broker's certificate has expired");
     const { log } = createMemoryLog();
     const running = runWorkers([idle, { name: "relay", run: () => Promise.reject(error) }], log);
@@ -28,7 +28,7 @@ describe("runWorkers", () => {
     await running.stop();
   });
 
-  it("waits in stop() until every worker has finished what it had in hand", async () => {
+  it("waits in stop() until every worker has finished its work", async () => {
     const { log, lines } = createMemoryLog();
     const inHand = new EventEmitter();
     const worker: Worker = {

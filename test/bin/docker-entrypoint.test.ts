@@ -25,7 +25,7 @@ describe("docker-entrypoint.sh", () => {
     [[""], "svc \n"],
     [["echo", "a b"], "a b\n"],
   ] as const)
-    it(`makes ${JSON.stringify(args)} a command, without a word of its own`, async () => {
+    it(`makes ${JSON.stringify(args)} a command, and prints nothing`, async () => {
       const env = { PATH: `${folder}:${process.env["PATH"]}` };
 
       expect(await run("sh", ["docker-entrypoint.sh", ...args], { env })).to.deep.equal({

@@ -42,14 +42,14 @@ describe("healthcheck", () => {
 
   after(() => server.close());
 
-  it("ends with 0 and says nothing when the service is ready", async () => {
+  it("ends with 0 without output when the service is ready", async () => {
     answer = { status: 200, text: "ok" };
 
     expect(await check(env)).to.deep.equal({ code: 0, stderr: "" });
     expect(asked).to.deep.equal(["/readyz?verbose"]);
   });
 
-  it("asks where the metrics are, wherever the API is", async () => {
+  it("requests the metrics address, not that of the API", async () => {
     answer = { status: 200, text: "ok" };
 
     for (const host of ["0.0.0.0", "127.0.0.1"])
@@ -63,7 +63,7 @@ describe("healthcheck", () => {
     expect(await check(env)).to.deep.equal({ code: 1, stderr: "[-] broker: not connected\n" });
   });
 
-  it("ends with 0 while the service goes on and its settings on disk have a fault", async () => {
+  it("ends with 0 while the service runs although its settings on disk have a fault", async () => {
     answer = { status: 200, text: "ok" };
     const service = `http: { prot: 1, port: none }\nmetrics: { port: ${env["SVC_METRICS_PORT"]} }`;
     const written = writeConfiguration({ service, resources: {} });
@@ -74,7 +74,7 @@ describe("healthcheck", () => {
     }
   });
 
-  it("says what is wrong with the file when nobody answers where its settings would lead", async () => {
+  it("names the fault of the file when there is no answer at its address", async () => {
     const port = await freePort();
     const written = writeConfiguration({ service: "metrics: { port: 9191\n", resources: {} });
     try {
@@ -89,7 +89,7 @@ describe("healthcheck", () => {
     }
   });
 
-  it("ends with 1 when nobody answers, or the settings have faults", async () => {
+  it("ends with 1 without an answer, or when the settings have faults", async () => {
     const alone = await check({ SVC_METRICS_PORT: String(await freePort()) });
     const faulty = await check({ SVC_METRICS_PORT: "none" });
 

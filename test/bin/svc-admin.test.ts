@@ -16,13 +16,13 @@ describe("svc-admin", function () {
     expect(JSON.parse(stdout)).to.include({ openapi: "3.1.0" });
   });
 
-  it("ends with 0 when the reader of its pipe is gone", async () => {
+  it("ends with 0 when the reader of its pipe has ended", async () => {
     const script = `${process.execPath} dist/bin/svc-admin.js openapi | head -1; echo "\${PIPESTATUS[0]}"`;
 
     expect((await run("bash", ["-c", script])).stdout).to.equal("{\n0\n");
   });
 
-  it("ends with the status of the command when nobody reads its errors", async () => {
+  it("ends with the status of the command when the reader of its errors has ended", async () => {
     const script = `${process.execPath} dist/bin/svc-admin.js unknown 2>&1 | true; echo "\${PIPESTATUS[0]}"`;
 
     expect((await run("bash", ["-c", script])).stdout).to.equal("2\n");

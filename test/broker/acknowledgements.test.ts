@@ -29,7 +29,7 @@ describe("acknowledgements", () => {
     isClosed = false;
   });
 
-  it("acknowledges in one go what was acknowledged in a short time, in whatever order", async () => {
+  it("acknowledges messages of a short time together, in any order", async () => {
     const acknowledgements = opened([1, 2, 3]);
     for (const tag of [2, 3, 1]) acknowledgements.ack(message(tag));
     expect(sent).to.deep.equal([]);
@@ -37,7 +37,7 @@ describe("acknowledgements", () => {
     expect(sent).to.deep.equal(["3 and before"]);
   });
 
-  it("acknowledges nothing that is still being handled", () => {
+  it("acknowledges no message that is still being handled", () => {
     const acknowledgements = opened([1, 2, 3, 4, 5]);
     for (const tag of [5, 1, 2, 4]) acknowledgements.ack(message(tag));
     acknowledgements.flush();
@@ -47,7 +47,7 @@ describe("acknowledgements", () => {
     expect(sent.slice(3)).to.deep.equal(["3 and before"]);
   });
 
-  it("counts what was given back as settled, and gives it back at once", () => {
+  it("counts a returned message as settled, and returns it at once", () => {
     const acknowledgements = opened([1, 2, 3]);
     acknowledgements.ack(message(1));
     acknowledgements.requeue(message(2));
@@ -56,7 +56,7 @@ describe("acknowledgements", () => {
     expect(sent).to.deep.equal(["back 2", "3 and before"]);
   });
 
-  it("lets no more wait than a part of what the broker hands out", () => {
+  it("limits the waiting acknowledgements to a part of the prefetch", () => {
     const acknowledgements = opened([1, 2, 3], 2);
     acknowledgements.ack(message(1));
     expect(sent).to.deep.equal([]);
@@ -64,7 +64,7 @@ describe("acknowledgements", () => {
     expect(sent).to.deep.equal(["2 and before"]);
   });
 
-  it("leaves to the broker what waits when the channel closes", async () => {
+  it("leaves waiting messages to the broker when the channel closes", async () => {
     const acknowledgements = opened([1, 2]);
     acknowledgements.ack(message(1));
     isClosed = true;

@@ -24,7 +24,7 @@ describe("startConsumption", () => {
     await purgeQueues(url);
   });
 
-  it("holds nothing of a consumer that has stopped, such as that of a configuration before", async () => {
+  it("keeps no reference to a stopped consumer, such as one of a previous configuration", async () => {
     const broker = await connectRabbitMq({ url, log });
     async function consumeOnce(): Promise<WeakRef<object>> {
       const received: IncomingMessage[] = [];

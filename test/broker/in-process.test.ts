@@ -45,7 +45,7 @@ describe("createInProcessBroker", () => {
     expect(received).to.deep.equal(["b", "c", "d"]);
   });
 
-  it("lets the rest of the process work while a handler gives every message back", async () => {
+  it("lets the rest of the process work while a handler requeues every message", async () => {
     let returns = 0;
     await broker.consume({
       queue: queues.first,
@@ -61,7 +61,7 @@ describe("createInProcessBroker", () => {
     await until(() => returns > 3, { what: "the message again and again" });
   });
 
-  it("hands messages out to the consumers of a queue by turns", async () => {
+  it("hands messages out to the consumers of a queue in turn", async () => {
     const received: string[] = [];
     for (const name of ["one", "two"]) {
       const onMessage = (): unknown => received.push(name);
@@ -74,7 +74,7 @@ describe("createInProcessBroker", () => {
     expect(received).to.deep.equal(["one", "two", "one"]);
   });
 
-  it("rejects to consume a queue that is not there", async () => {
+  it("rejects to consume a missing queue", async () => {
     const failure = await broker
       .consume({ queue: "svc.nowhere", prefetch: 1, onMessage: () => undefined })
       .catch((error: unknown) => error);

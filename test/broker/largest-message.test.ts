@@ -25,7 +25,7 @@ describe("connectRabbitMq on a server with a smaller max_message_size", () => {
     await server.dispose();
   });
 
-  it("learns the size, and loses no others with a larger message", async () => {
+  it("learns the size, and loses no other message with a larger one", async () => {
     await broker.publish([messageOf(1_001)]);
     await until(() => broker.isConnected(), { what: "another channel", timeoutMs: 40_000 });
 

@@ -59,7 +59,7 @@ describe("connectRabbitMq", () => {
     }
   });
 
-  it("does not wait for a server that refuses the password", async () => {
+  it("ends for a server that refuses the password", async () => {
     const url = new URL(server.url);
     url.password = "wrong";
 
@@ -69,7 +69,7 @@ describe("connectRabbitMq", () => {
     expect(String(failure)).to.include("RabbitMQ refuses the connection").and.include("ACCESS");
   });
 
-  it("waits for a virtual host, and says so", async () => {
+  it("waits for a virtual host, and logs it", async () => {
     const { log: memory, lines } = createMemoryLog();
     const giveUp = new AbortController();
     const url = `${server.url.replace(/\/$/, "")}/nowhere`;
@@ -127,7 +127,7 @@ describe("connectRabbitMq", () => {
 
   const event: OutgoingMessage = { ...work("e"), exchange: exchanges.events, routingKey: "posts.on_create" };
 
-  it("binds a queue again from which somebody took the binding, without a message to publish", async () => {
+  it("restores a removed binding without a message to publish", async () => {
     const broker = await open({ upkeepIntervalMs: 50 });
 
     await interfere((channel) => channel.unbindQueue(queues.fanout, exchanges.events, "#"));
@@ -138,7 +138,7 @@ describe("connectRabbitMq", () => {
     expect(await broker.fault()).to.equal(undefined);
   });
 
-  it("looks at the topology at once when a message comes back", async () => {
+  it("checks the topology at once when a message is returned", async () => {
     const broker = await open({ upkeepIntervalMs: 600_000 });
     await interfere((channel) => channel.unbindQueue(queues.fanout, exchanges.events, "#"));
 
@@ -162,7 +162,7 @@ describe("connectRabbitMq", () => {
     expect(await broker.publish([event])).to.deep.equal([{ kind: "confirmed" }]);
   });
 
-  it("declares a queue again that was deleted under its consumer, says so, and goes on consuming", async () => {
+  it("declares a queue that was deleted under its consumer, logs it, and continues to consume", async () => {
     const memory = createMemoryLog();
     const broker = await open({ log: memory.log });
     const received = await receiveFirst(broker);
@@ -181,7 +181,7 @@ describe("connectRabbitMq", () => {
     ]);
   });
 
-  it("consumes on when the connections are closed in the middle, and loses nothing that was confirmed", async () => {
+  it("continues to consume when the connections are closed, and loses no confirmed message", async () => {
     const broker = await open();
     const messages = Array.from({ length: 400 }, (_, index) => work(`m${index}`));
     const outcomes = await broker.publish(messages);
@@ -217,7 +217,7 @@ describe("connectRabbitMq", () => {
     expect(await broker.publish([work("later")])).to.deep.equal([{ kind: "confirmed" }]);
   });
 
-  it("answers unconfirmed while the server is killed, and loses nothing that was confirmed", async () => {
+  it("answers unconfirmed while the server is killed, and loses no confirmed message", async () => {
     const broker = await open();
     const confirmed = new Set<string>();
     const reasons = new Set<string>();
@@ -279,7 +279,7 @@ describe("connectRabbitMq", () => {
     await until(() => received.includes("b"), { what: "the message" });
   });
 
-  it("answers unconfirmed at the deadline when the server hangs, and publishes again when it goes on", async () => {
+  it("answers unconfirmed at the deadline when the server hangs, and publishes again when it continues", async () => {
     const broker = await open({ publishTimeoutMs: 400 });
     server.pause();
     try {
@@ -301,7 +301,7 @@ describe("connectRabbitMq", () => {
     });
   });
 
-  it("publishes nothing while an alarm stands, and acknowledges all the same", async () => {
+  it("publishes nothing during an alarm, but still acknowledges", async () => {
     const broker = await open({ publishTimeoutMs: 1_000 });
     await broker.publish([work("a"), work("b")]);
     await server.ctl("set_vm_memory_high_watermark", "0.00001");
@@ -332,7 +332,7 @@ describe("connectRabbitMq", () => {
     });
   });
 
-  it("names no alarm of a server that is away", async () => {
+  it("reports no alarm of a server that is down", async () => {
     const broker = await open();
     await server.ctl("set_vm_memory_high_watermark", "0.00001");
     await until(
@@ -357,7 +357,7 @@ describe("connectRabbitMq", () => {
     await untilConnected(broker);
   });
 
-  it("waits for a server that is not up yet, with warnings that hold no password", async () => {
+  it("waits for a server that is not up yet, with warnings without a password", async () => {
     await server.stop();
     const lines: string[] = [];
     const listening = {
@@ -380,7 +380,7 @@ describe("connectRabbitMq", () => {
     expect(lines.join("\n")).not.to.include(new URL(server.url).password);
   });
 
-  it("gives up waiting for a server when it is told to", async () => {
+  it("stops waiting for a server when its signal aborts", async () => {
     await server.stop();
     const giveUp = new AbortController();
     const connecting = connectRabbitMq({ url: server.url, log, signal: giveUp.signal });

@@ -21,7 +21,7 @@ describe("connectRabbitMq as a user with few rights", () => {
 
   after(() => server.dispose());
 
-  it("waits for the rights that are missing, says which, and starts when they are there", async () => {
+  it("waits for missing rights, names them, and starts when they are granted", async () => {
     await server.ctl("set_permissions", "limited", "^svc\\.events$", "^svc\\.", "^svc\\.");
     const reasons: string[] = [];
     const log = createLog({ level: "silent" });

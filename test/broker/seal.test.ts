@@ -7,7 +7,7 @@ describe("createSeal", () => {
   const seal = createSeal(key(1));
   const signed = seal.sign(["7", " ", Buffer.from("body")]);
 
-  it("knows what it has sealed, however it is cut into parts, and nothing else", () => {
+  it("accepts its own seal for any parts of a body, and no other", () => {
     expect(seal.isValid(["7", " ", Buffer.from("body")], signed)).to.equal(true);
     expect(seal.isValid(["7 b", "ody"], signed)).to.equal(true);
     expect(seal.isValid(["7 Body"], signed)).to.equal(false);
@@ -24,12 +24,12 @@ describe("createSeal", () => {
     signed.slice(0, 40),
     [signed],
   ]) {
-    it(`takes no ${typeof given} ${JSON.stringify(given) ?? ""} for a seal`, () => {
+    it(`refuses the ${typeof given} ${JSON.stringify(given) ?? ""} as a seal`, () => {
       expect(seal.isValid(["7 body"], given)).to.equal(false);
     });
   }
 
-  it("opens with previous keys, and seals with the newest alone", () => {
+  it("accepts seals of previous keys, and seals only with the newest", () => {
     const rotated = createSeal(key(2), [key(3), key(1)]);
 
     expect(rotated.isValid(["7 body"], signed)).to.equal(true);

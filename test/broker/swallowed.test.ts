@@ -20,7 +20,7 @@ const work: OutgoingMessage = {
   body: Buffer.from("a"),
 };
 
-describe("connectRabbitMq, when the network swallows everything", () => {
+describe("connectRabbitMq, when the network drops everything", () => {
   let proxy: Proxy;
   let url: string;
   const brokers: Broker[] = [];
@@ -41,7 +41,7 @@ describe("connectRabbitMq, when the network swallows everything", () => {
     await purgeQueues(await amqpUrl());
   });
 
-  it("notices within two heartbeats or so, confirms nothing meanwhile, and comes back", async () => {
+  it("detects it within about two heartbeats, confirms nothing meanwhile, and reconnects", async () => {
     const broker = await connectRabbitMq({ url, log, publishTimeoutMs: 300 });
     brokers.push(broker);
     const received = await receiveFirst(broker);
@@ -59,7 +59,7 @@ describe("connectRabbitMq, when the network swallows everything", () => {
     await until(() => received.length > before, { what: "the message" });
   });
 
-  it("answers a question although the channel's end is never confirmed", async () => {
+  it("answers a request although the close of the channel is never confirmed", async () => {
     const link = await openLink({ url, name: "svc test", log });
     try {
       await until(() => link.isUp(), { what: "a connection" });
@@ -76,7 +76,7 @@ describe("connectRabbitMq, when the network swallows everything", () => {
     }
   });
 
-  it("gives up a connection whose greeting never comes, and tries again", async () => {
+  it("abandons a connection without a greeting, and retries", async () => {
     const { log: memory, lines } = createMemoryLog();
     proxy.stall();
     const connecting = connectRabbitMq({ url, log: memory });

@@ -28,7 +28,7 @@ async function reasonAt(server: Server, protocol = "amqps"): Promise<unknown> {
 }
 
 describe("connectRabbitMq over TLS", () => {
-  it("says how to trust a server whose certificate it does not trust", async () => {
+  it("explains how to trust a server whose certificate it does not trust", async () => {
     const untrusted = createServer(selfSigned).on("tlsClientError", () => undefined);
 
     // Node.js 24 adds a hint of its own in the middle.
@@ -37,7 +37,7 @@ describe("connectRabbitMq over TLS", () => {
     );
   });
 
-  it("says that a port is without TLS", async () => {
+  it("reports that a port is without TLS", async () => {
     // As RabbitMQ answers what is no AMQP.
     const plain = createPlainServer((socket) => {
       socket.on("error", () => undefined).once("data", () => socket.end("AMQP\0\0\u0009\u0001"));
@@ -46,7 +46,7 @@ describe("connectRabbitMq over TLS", () => {
     expect(await reasonAt(plain)).to.match(/without TLS.*5671/);
   });
 
-  it("says that a port may be for TLS, or of another program", async () => {
+  it("reports that a port may be for TLS, or of another program", async () => {
     const secure = createServer(selfSigned).on("tlsClientError", () => undefined);
     const web = createPlainServer((socket) => {
       socket.on("error", () => undefined).once("data", () => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));

@@ -40,7 +40,7 @@ describe("declareTopology", () => {
     await channel.close();
   });
 
-  it("makes quorum queues: RabbitMQ refuses to have one declared as anything else", async () => {
+  it("makes quorum queues: RabbitMQ refuses another declaration", async () => {
     for (const { name } of topology.queues) {
       const channel = await connection.createChannel();
       channel.on("error", () => undefined);

@@ -52,7 +52,7 @@ function removed(status: string): Ledger {
 }
 
 describe("closeLedger", () => {
-  it("finds nothing wrong where every due pair came once", () => {
+  it("finds no fault when every due pair arrived once", () => {
     const ledger = ledgerOf({});
 
     expect(ledger).to.deep.equal({
@@ -90,12 +90,12 @@ describe("closeLedger", () => {
     });
   }
 
-  it("calls everything of a change lost that no receiver got", () => {
+  it("calls every change lost that no receiver got", () => {
     expect(ledgerOf({ arrivals: [] }).lost).to.deep.equal(["/all on_create ada 1", "/seven on_create ada 1"]);
   });
 
   for (const status of ["failed", "cancelled"]) {
-    it(`explains what is ${status} with a reason, and only then`, () => {
+    it(`explains a ${status} delivery only with a reason`, () => {
       const rows = (reason: string | null): Facts["deliveries"] => [{ ...rowToSeven, status, reason }];
       const explained = ledgerOf({ arrivals: [arrival], deliveries: rows("answered 500") });
       const unexplained = ledgerOf({ arrivals: [arrival], deliveries: rows(null) });
@@ -106,7 +106,7 @@ describe("closeLedger", () => {
     });
   }
 
-  it("explains what was erased before it was fanned out, and nothing else without a row", () => {
+  it("explains an event that was erased before its fan-out, and nothing else without a row", () => {
     const arrivals = [arrival];
     const gone = { arrivals, deliveries: [row] };
     const erased = ledgerOf({ ...gone, events: [{ ...event, isErased: true }] });
@@ -116,7 +116,7 @@ describe("closeLedger", () => {
     expect(ledgerOf(gone).lost).to.have.length(1);
   });
 
-  it("accepts that what has ended is removed, and calls lost what had not", () => {
+  it("accepts the removal of finished deliveries, and calls unfinished ones lost", () => {
     expect([removed("delivered").lost, removed("delivered").removed]).to.deep.equal([[], 1]);
     for (const status of ["pending", "retrying", "held"])
       expect(removed(status).lost).to.deep.equal(["delivery-2 was removed unfinished"]);
@@ -126,7 +126,7 @@ describe("closeLedger", () => {
   const replayed = { ...rowToSeven, uuid: "delivery-3", replayId: "5" };
   const arrivedAgain: Arrival = { ...toSeven, delivery: "delivery-3" };
 
-  it("has the deliveries of a replay arrive, and calls none of them doubled", () => {
+  it("counts the deliveries of a replay, and calls none of them doubled", () => {
     const deliveries = [...facts.deliveries, replayed];
     const arrivals = [...facts.arrivals, arrivedAgain];
     const ledger = ledgerOf({ replays: [replay], deliveries, arrivals });
@@ -145,7 +145,7 @@ describe("closeLedger", () => {
     });
   }
 
-  it("explains what a replay gave up", () => {
+  it("explains the events that a replay could not deliver", () => {
     const given = { ...replayed, status: "cancelled", reason: "The replay was cancelled." };
     const ended = { ...replay, state: "cancelled" };
     const ledger = ledgerOf({ replays: [ended], deliveries: [...facts.deliveries, given] });
@@ -154,7 +154,7 @@ describe("closeLedger", () => {
     expect(ledger.replayed).to.deep.equal({ "cancelled: The replay was cancelled.": 1 });
   });
 
-  it("takes an answer that did not end for a delivery, and its repetition for none too many", () => {
+  it("counts an incomplete answer as a delivery, and its repetition as expected", () => {
     const begun: Arrival = { ...toSeven, answer: "begun" };
     const once = ledgerOf({ arrivals: [arrival, begun] });
     const twice = ledgerOf({ arrivals: [arrival, begun, { ...toSeven, receivedAtMs: 2_000 }] });
@@ -169,7 +169,7 @@ describe("closeLedger", () => {
     ["an event that is not there", { event: "event-2" }],
     ["a wrong signature", { isGenuine: false }],
   ] as const) {
-    it(`calls phantom what came of ${what}`, () => {
+    it(`calls an arrival of ${what} phantom`, () => {
       const journal = [...facts.journal, { change: "on_delete ada 1", ownerId: 7 }];
       const arrivals = [...facts.arrivals, { ...arrival, change: "on_delete ada 1" }];
       const before = ledgerOf({ journal, arrivals });
@@ -181,13 +181,13 @@ describe("closeLedger", () => {
     });
   }
 
-  it("calls phantom what came to a user whose record it is not", () => {
+  it("calls an arrival phantom whose record belongs to another user", () => {
     const ledger = ledgerOf({ journal: [{ change: "on_create ada 1", ownerId: 8 }] });
 
     expect(ledger.phantom).to.deep.equal(["/seven on_create ada 1 (delivery delivery-2)"]);
   });
 
-  it("counts the POSTs of a delivery after the one that was accepted, not those before", () => {
+  it("counts the POSTs of a delivery after the accepted one, not those before", () => {
     const refused: Arrival = { ...arrival, receivedAtMs: 1_005, answer: "refused" };
     const again: Arrival = { ...arrival, receivedAtMs: 1_020 };
     const cutOff: Arrival = { ...arrival, receivedAtMs: 1_030, answer: "none" };
@@ -199,7 +199,7 @@ describe("closeLedger", () => {
     expect(isClean(ledger)).to.equal(true);
   });
 
-  it("calls doubled what came under two delivery UUIDs, and altered what came with other bytes", () => {
+  it("calls arrivals under two delivery UUIDs doubled, and those with other bytes altered", () => {
     const ledger = ledgerOf({
       arrivals: [...facts.arrivals, { ...arrival, delivery: "delivery-3" }, { ...toSeven, digest: "b" }],
     });
@@ -208,7 +208,7 @@ describe("closeLedger", () => {
     expect(ledger.altered).to.deep.equal(["delivery-2"]);
   });
 
-  it("holds the database to what writers were told, and asks it where they were told nothing", () => {
+  it("compares the database with the answers of writers, and decides the unanswered ones by it", () => {
     const ledger = ledgerOf({
       tried: [
         { change: "on_create ada 1", outcome: "unanswered" },

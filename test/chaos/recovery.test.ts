@@ -78,14 +78,14 @@ describe("recoveriesOf", () => {
     expect(recover([killed], arrivals)?.caughtUp?.ms).to.equal(3_000);
   });
 
-  it("looks for what an owner does at the webhook", () => {
+  it("uses the webhook itself for an action of its owner", () => {
     const paused: DoneFault = { ...killed, lane: "owners", kind: "webhook paused" };
     const arrivals = [arrival(12_100, 12_200, { path: "/other" }), arrival(12_100, 16_000)];
 
     expect(recover([paused], arrivals)?.flowing?.ms).to.equal(4_000);
   });
 
-  it("looks for the faults of a receiver there", () => {
+  it("uses the receiver itself for a fault of it", () => {
     const arrivals = [arrival(12_100, 12_200), arrival(12_100, 16_000, { receiver: 2 })];
 
     expect(recover([down], arrivals)?.flowing?.ms).to.equal(4_000);
@@ -97,14 +97,14 @@ describe("recoveriesOf", () => {
     ["was over before", { startedAtMs: 9_000, healedAtMs: 12_000 }, false],
     ["began afterwards", { startedAtMs: 14_000, healedAtMs: 20_000 }, false],
   ] as const) {
-    it(`tells whether another fault is to blame: one that ${what}`, () => {
+    it(`reports whether another fault overlaps: one that ${what}`, () => {
       const faults = [killed, { ...killed, ...other }];
 
       expect(recover(faults, [arrival(11_000, 14_000)])?.caughtUp).to.deep.equal({ ms: 2_000, isDisturbed });
     });
   }
 
-  it("blames no fault of a receiver", () => {
+  it("attributes nothing to a fault of a receiver", () => {
     const faults = [killed, { ...down, startedAtMs: 13_000, healedAtMs: 20_000 }];
 
     expect(recover(faults, [arrival(11_000, 14_000)])?.caughtUp?.isDisturbed).to.equal(false);
@@ -114,7 +114,7 @@ describe("recoveriesOf", () => {
 const span = (ms: number, isDisturbed = false): Recovery["flowing"] => ({ ms, isDisturbed });
 
 describe("byKind", () => {
-  it("keeps what another fault came into apart, and leaves out what is not known", () => {
+  it("separates overlapped faults, and leaves out unknown times", () => {
     const kind = "queues purged";
     const [line] = byKind([
       { kind, flowing: span(100), caughtUp: undefined },

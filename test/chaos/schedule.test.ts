@@ -8,7 +8,7 @@ function longestHold(durationMs: number): number {
 }
 
 describe("planFaults", () => {
-  it("gives the same faults for the same seed, and others for another", () => {
+  it("plans the same faults for the same seed, and others for another", () => {
     expect(planFaults(1, 60_000)).to.deep.equal(planFaults(1, 60_000));
     expect(planFaults(1, 60_000)).to.not.deep.equal(planFaults(2, 60_000));
   });
@@ -16,7 +16,7 @@ describe("planFaults", () => {
   for (const lane of lanes) {
     const kinds: readonly string[] = faultKinds[lane];
 
-    it(`does every kind of ${lane} once before one comes again`, () => {
+    it(`plans every kind of ${lane} once before one repeats`, () => {
       const planned = planFaults(3, 300_000)[lane].map(({ kind }) => kind);
 
       expect(planned.slice(0, kinds.length)).to.have.members(kinds);
@@ -36,7 +36,7 @@ describe("planFaults", () => {
     expect(longestHold(1_200_000)).to.be.above(20_000);
   });
 
-  it("aims at the one, at the other, and at both processes", () => {
+  it("affects one process, the other, and both", () => {
     const targets = planFaults(6, 600_000).processes.map((fault) => fault.targets.join());
 
     expect([...new Set(targets)]).to.have.members(["0", "1", "0,1"]);
@@ -44,7 +44,7 @@ describe("planFaults", () => {
 });
 
 describe("inTurns", () => {
-  it("takes one fault of each lane after the other", () => {
+  it("takes one fault of each lane in turn", () => {
     const inOrder = inTurns(planFaults(1, 60_000)).map(({ lane }) => lane);
 
     expect(inOrder.slice(0, 2 * lanes.length)).to.deep.equal([...lanes, ...lanes]);

@@ -73,7 +73,7 @@ describe("helm/values.schema.json", () => {
     expect(open(schema, [])).to.deep.equal([]);
   });
 
-  it("misses a group that is there without values, for Helm takes such a key away", () => {
+  it("omits an empty group, because Helm removes such a key", () => {
     const unnamed = (group: Group): readonly string[] =>
       Object.entries(group.properties ?? {}).flatMap(([name, part]) =>
         part.properties === undefined

@@ -71,7 +71,7 @@ describe(".ci/audit", () => {
     return { status, faults, output: stdout };
   }
 
-  it("passes a lock file without faults, and says how much it looked at", () => {
+  it("passes a lock file without faults, and prints the number of packages", () => {
     const { status, faults, output } = audit({ packages: { "node_modules/@a/b": good } });
 
     expect({ status, faults }).to.deep.equal({ status: 0, faults: [] });
@@ -144,19 +144,19 @@ describe(".ci/audit", () => {
     ]);
   });
 
-  it("does not ask for the licences of what is used in development alone", () => {
+  it("skips the licences of development packages", () => {
     expect(
       audit({ packages: { "node_modules/a": { ...good, license: "GPL-3.0", dev: true } } }).status,
     ).to.equal(0);
   });
 
-  it("holds an exception to the licence that it names", () => {
+  it("applies an exception only to the licence that it names", () => {
     const { faults } = audit({ packages: { "node_modules/odd": { ...good, license: "GPL-3.0" } } });
 
     expect(faults).to.deep.equal(["odd 1.2.3: the licence GPL-3.0 is neither in licences nor an exception"]);
   });
 
-  it("says which exceptions are no longer needed", () => {
+  it("reports unused exceptions", () => {
     const { status, output } = audit({ packages: { "node_modules/odd": good } });
 
     expect(status).to.equal(0);
@@ -204,7 +204,7 @@ describe(".ci/audit", () => {
     });
   });
 
-  it("accepts one that is listed, until its day", () => {
+  it("accepts a listed one, until its day", () => {
     const npm = report(advisory("GHSA-aaaa", "high"));
 
     const now = audit({ npm, advisories: acceptedUntil("2999-01-01") });
@@ -223,7 +223,7 @@ describe(".ci/audit", () => {
     ["answers nonsense", "<html>"],
     ["answers nothing", ""],
   ] as const) {
-    it(`says so and goes on when the registry ${what}`, () => {
+    it(`reports it and continues when the registry ${what}`, () => {
       const { status, output } = audit({ npm });
 
       expect(status).to.equal(0);

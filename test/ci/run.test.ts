@@ -78,7 +78,7 @@ describe(".ci/run", () => {
     ["run-all.ts", "check:code", "tests"],
     ["image", "schemathesis", "image"],
   ] as const)
-    it(`ends ${hanging} when ${failing} fails, and says so last`, async () => {
+    it(`ends ${hanging} when ${failing} fails, and prints this last`, async () => {
       const { code, lines } = await run({ FAILING: failing, HANGING: hanging });
 
       expect(code).to.equal(1);
@@ -86,7 +86,7 @@ describe(".ci/run", () => {
       expect(lines.at(-1)).to.equal(`${said} FAILED`);
     });
 
-  it("leaves the image to end by itself, which removes its containers, and names the fault after it", async () => {
+  it("lets the image end by itself, which removes its containers, and reports the fault afterwards", async () => {
     const { code, lines } = await run({ FAILING: "schemathesis", SLOW: "image" });
 
     expect(code).to.equal(1);
@@ -99,7 +99,7 @@ describe(".ci/run", () => {
     expect(steps()).to.deep.equal(["audit"]);
   });
 
-  it("ends all that runs at a signal, and shows what it said", async () => {
+  it("ends all processes at a signal, and shows their output", async () => {
     const { code, lines } = await run({ HANGING: "check:code run-all.ts" }, async (end) => {
       await until(() => ["check:code", "run-all.ts"].every((step) => steps().includes(step)), {
         what: "both to run",

@@ -139,7 +139,7 @@ describe("svc-admin audit list", () => {
     });
   }
 
-  it("goes on from the time of a row that it has printed", async () => {
+  it("continues from the time of a printed row", async () => {
     const [first] = await json("--limit", "1");
 
     const [next] = await json("--limit", "1", "--until", String(first?.["occurred_at"]));
@@ -147,7 +147,7 @@ describe("svc-admin audit list", () => {
     expect(next).to.include({ action: "configuration.reloaded" });
   });
 
-  it("prints all of a row with --json, but what only the next configuration is compared with", async () => {
+  it("prints all of a row with --json, except data that is only for the next comparison", async () => {
     const [row] = await json("--action", "configuration");
 
     expect(row).to.have.all.keys(
@@ -171,7 +171,7 @@ describe("svc-admin audit list", () => {
     });
   });
 
-  it("prints a table of at most 100 columns, which cuts nothing off and moves no cursor", async () => {
+  it("prints a table of at most 100 columns, complete and without control characters", async () => {
     const { status, stdout } = await run();
 
     expect(status).to.equal(0);

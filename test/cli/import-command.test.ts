@@ -38,7 +38,7 @@ describe("svc-admin import", function () {
     folder.remove();
   });
 
-  it("refuses an owner column that no table has, or that holds no ids of users", async () => {
+  it("refuses an owner column that no table has, or that cannot hold ids of users", async () => {
     const [mistyped, decimal] = [await run("--owner-column", "userid"), await run("--owner-column", "total")];
 
     expect([mistyped.status, decimal.status]).to.deep.equal([1, 1]);
@@ -47,7 +47,7 @@ describe("svc-admin import", function () {
     expect(await mappingFiles(folder.configDir)).to.deep.equal({});
   });
 
-  it("names a folder that is in the place of a file", async () => {
+  it("names a folder in the place of a file", async () => {
     await mkdir(pathOf("orders.yaml"));
     const { status, stderr } = await run();
 
@@ -84,7 +84,7 @@ includes: [customer]
     });
   });
 
-  it("refers to a partitioned table, and knows nothing of the references to its partitions", async () => {
+  it("refers to a partitioned table, and not to its partitions", async () => {
     await psql(database.url, {
       sql: `CREATE TABLE meters (id int PRIMARY KEY) PARTITION BY RANGE (id);
         CREATE TABLE meters_low PARTITION OF meters FOR VALUES FROM (0) TO (9);
@@ -100,7 +100,7 @@ includes: [customer]
     );
   });
 
-  it("leaves out what svc made in another schema, also for another folder", async () => {
+  it("leaves out tables that svc made in another schema, also for another folder", async () => {
     await writeFile(
       pathOf("lines.yaml"),
       "name: lines\nmodel: Line\ntable: sales.lines\nfields: { id: { type: Int, id: true } }\ntriggers: []\n",
@@ -119,7 +119,7 @@ includes: [customer]
     expect(stdout).to.contain("Wrote 2 mapping files in ., in ");
   });
 
-  it("takes no column of a view for its key whose function makes several rows of one", async () => {
+  it("uses no column of a view as its key if a function makes several rows of one", async () => {
     await psql(database.url, {
       sql: `CREATE TABLE goods (sku int PRIMARY KEY, attrs jsonb);
         CREATE VIEW attributes AS SELECT sku, jsonb_object_keys(attrs) AS attr FROM goods;
@@ -132,7 +132,7 @@ includes: [customer]
     expect(stdout).to.match(/names: The key is attr, which the SQL of the view shows to be unique/);
   });
 
-  it("leaves no file behind where no table can be served", async () => {
+  it("leaves no file behind when no table can be served", async () => {
     await psql(database.url, { sql: "DROP TABLE orders, customers; CREATE TABLE heap (line text)" });
     const { status, stdout } = await run();
 
@@ -141,7 +141,7 @@ includes: [customer]
     expect(await readdir(join(folder.configDir, "resources"))).to.deep.equal([]);
   });
 
-  it("writes nothing over files that are there, unless it is told to", async () => {
+  it("overwrites no existing file without a flag", async () => {
     await run();
     await appendFile(pathOf("orders.yaml"), "# by hand\n");
     const before = await mappingFiles(folder.configDir);
@@ -157,7 +157,7 @@ includes: [customer]
     expect((await mappingFiles(folder.configDir))["orders.yaml"]).not.to.contain("by hand");
   });
 
-  it("brings files up to date, and keeps what was written by hand to the last byte", async () => {
+  it("updates files, and keeps handwritten text to the last byte", async () => {
     await run();
     const written = (await readFile(pathOf("orders.yaml"), "utf8"))
       .replace("  total: {", "  # ours\n  sum:   { column: total,")
@@ -206,7 +206,7 @@ includes: [customer]
     );
   });
 
-  it("keeps the owner column of the import before, unless it names another or replaces the files", async () => {
+  it("keeps the owner column of the previous import, unless it names another or replaces the files", async () => {
     await run("--owner-column", "user_id");
     const written = await mappingFiles(folder.configDir);
 
@@ -221,7 +221,7 @@ includes: [customer]
     expect([renamed, await valueIn("orders.yaml", "ownerColumn")]).to.deep.equal(["customer_id", undefined]);
   });
 
-  it("leaves out creates whose sequence the role may not use, and says so until it may", async () => {
+  it("leaves out creates whose sequence the role may not use, with a note until it may", async () => {
     const role = `import_${new URL(database.url).pathname.slice(1)}`;
     await psql(database.url, {
       sql: `CREATE ROLE ${role}; GRANT ALL ON customers, orders TO ${role};
@@ -250,7 +250,7 @@ includes: [customer]
     }
   });
 
-  it("names what was written by hand and does not fit the tables any more", async () => {
+  it("names handwritten parts that do not fit the tables any more", async () => {
     await run();
     const path = pathOf("customers.yaml");
     await writeFile(path, `${await readFile(path, "utf8")}transform: { id: id, old: gone }\n`);
@@ -265,7 +265,7 @@ includes: [customer]
     expect(stderr).to.match(/orders\.yaml:1:1: table: there is no table public\.orders any more/);
   });
 
-  it("says what it cannot find: schemas, tables, a database without tables", async () => {
+  it("names what it cannot find: schemas, tables, a database without tables", async () => {
     const unknown = await Promise.all([
       run("--schema", "pubic"),
       run("--tables", "order"),
@@ -280,7 +280,7 @@ includes: [customer]
     expect(await mappingFiles(folder.configDir)).to.deep.equal({});
   });
 
-  it("leaves names and tables to the files that are there", async () => {
+  it("keeps the names and tables of existing files", async () => {
     const sample = "name: orders\nmodel: Order\nfields:\n  id: { type: Int, id: true }\ntriggers: []\n";
     await writeFile(pathOf("orders.yaml"), `${sample}table: elsewhere\n`);
     await writeFile(
@@ -301,7 +301,7 @@ includes: [customer]
     expect(stdout).to.contain("public.customers: the file zebras.yaml maps it, as a table that svc makes");
   });
 
-  it("writes no table into the file of another one that has its name", async () => {
+  it("writes no table into the file of another one with the same name", async () => {
     await run();
     await rename(pathOf("orders.yaml"), pathOf("zoo.yaml"));
     const before = await readFile(pathOf("zoo.yaml"), "utf8");
@@ -314,7 +314,7 @@ includes: [customer]
     expect(await valueIn("public_zoo.yaml", "table")).to.equal("zoo");
   });
 
-  it("imports only what it is asked for, and links it to what is there already", async () => {
+  it("imports only the requested tables, and links them to existing ones", async () => {
     await run("--exclude", "ord*");
     const alone = await mappingFiles(folder.configDir);
     await run("--tables", "orders");
@@ -329,7 +329,7 @@ includes: [customer]
 describe("svc-admin import on the embedded database", function () {
   this.timeout(60_000);
 
-  it("finds a table that is not there yet to be no table", async () => {
+  it("reports a missing database as one without tables", async () => {
     const folder = createMappingFolder({});
     try {
       const { status, stderr } = await admin({ configDir: folder.configDir }, "import");

@@ -74,7 +74,7 @@ describe("svc-admin migrate", () => {
     return rows[0]?.isThere === true;
   }
 
-  it("brings the database to the mapping files, and says what it did", async () => {
+  it("migrates the database to the mapping files, and prints the steps", async () => {
     const first = await migrate();
     const second = await migrate();
 
@@ -119,7 +119,7 @@ describe("svc-admin migrate", () => {
     expect(await migrate("--plan")).to.equal("-- Nothing to do.\n");
   });
 
-  it("prints a script with which psql fails, and waits for no lock for long", async () => {
+  it("prints a script that ends psql at an error, and waits for no lock for long", async () => {
     const file = join(configDir, "plan.sql");
     await writeFile(file, `\\set ON_ERROR_STOP off\n${await migrate("--plan")}`);
     await client.query("CREATE TABLE notes ()");
@@ -134,7 +134,7 @@ describe("svc-admin migrate", () => {
     ["a column that it drops", "name: { type: String, optional: true }"],
     ["a column that gets another type", "title: { type: Date }"],
   ] as const)
-    it(`says that the script looks at no values of ${what}`, async () => {
+    it(`notes that the script checks no values of ${what}`, async () => {
       await map("title: { type: DateTime }");
       const first = await migrate("--plan");
       await migrate();
@@ -170,7 +170,7 @@ describe("svc-admin migrate", () => {
     expect((await client.query("SELECT name FROM notes")).rows).to.deep.equal([{ name: "a" }]);
   });
 
-  it("shows control characters of the keys that it names instead of obeying them", async () => {
+  it("escapes control characters in the keys that it names", async () => {
     const tags = `name: tags\nmodel: Tag\nfields:\n  code: { type: String, id: true }\n  title: { type: String }\ntriggers: []\n`;
     const file = join(configDir, "resources", "tags.yaml");
     await writeFile(file, tags);
@@ -196,7 +196,7 @@ describe("svc-admin migrate", () => {
     expect(printed.match(/ADD COLUMN/g)).to.have.length(1);
   });
 
-  it("names the value that stands in the way of a step", async () => {
+  it("shows the value that prevents a step", async () => {
     await map("rate: { type: Decimal, unique: true }");
     await migrate();
     await client.query("INSERT INTO notes (rate) VALUES (0.1), (0.1000000000000000000001)");

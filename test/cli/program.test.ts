@@ -93,7 +93,7 @@ describe("runAdmin", () => {
     });
   }
 
-  it("offers the command that was meant", async () => {
+  it("suggests the intended command", async () => {
     expect((await run(["user"], {})).stderr).to.contain("Did you mean users?");
   });
 
@@ -115,7 +115,7 @@ describe("runAdmin", () => {
     });
   });
 
-  it("names `svc-admin migrate` when the database has none of the tables, and makes none", async () => {
+  it("names `svc-admin migrate` when the database has none of the tables, and creates none", async () => {
     const { status, stderr } = await run(["users", "list"], external(empty.url));
 
     expect(status).to.equal(1);
@@ -134,13 +134,13 @@ describe("runAdmin", () => {
     expect(stderr).not.to.contain("    at ");
   });
 
-  it("shows the default of --timeout in seconds, as it is given", async () => {
+  it("shows the default of --timeout in seconds", async () => {
     const { stdout } = await run(["reload", "--help"], {});
 
     expect(stdout).to.contain("--timeout <seconds>").and.to.contain("(default: 60)");
   });
 
-  it("names a variable that is none of the service's, and goes on", async () => {
+  it("names an unknown variable, and continues", async () => {
     const { status, stderr } = await run(["resources", "check"], { SVC_CONFIG_DRI: "elsewhere" });
 
     expect(status).to.equal(0);
@@ -162,7 +162,7 @@ describe("runAdmin", () => {
 
   // One data dir for both: to fill another one takes seconds.
   describe("on the embedded database", () => {
-    it("makes the database and its tables when they are not there, and finds them again", async () => {
+    it("creates the database and its tables when they are missing, and finds them again", async () => {
       const env = { SVC_DATA_DIR: join(folder, "data") };
       const { status, stdout } = await run(
         ["create-user", "--name", "Ada", "--email", "ada@example.com"],
@@ -190,7 +190,7 @@ describe("runAdmin", () => {
   });
 
   describe("as a process", () => {
-    it("ends with 2 for a missing option where no terminal is, instead of waiting", async () => {
+    it("ends with 2 for a missing option without a terminal, instead of waiting", async () => {
       const { status, stdout, stderr } = await spawnAdmin(["create-user", "--name", "Ada"], {
         ...external(core.url),
       });

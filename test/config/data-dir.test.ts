@@ -26,7 +26,7 @@ describe("prepareDataDir", () => {
   });
   afterEach(() => removeFolder(folder));
 
-  it("makes the folder with those above it, and leaves nothing in it", async () => {
+  it("creates the folder with its parents, and leaves nothing in it", async () => {
     const path = join(folder, "a", "b");
 
     await Promise.all([prepareDataDir(path), prepareDataDir(path)]);
@@ -35,7 +35,7 @@ describe("prepareDataDir", () => {
     expect(readdirSync(path)).to.deep.equal([]);
   });
 
-  it("refuses a path where a file is, or that leads through one, with the setting, the path and what to do", async () => {
+  it("refuses a path where a file is, or that leads through one, with the setting, the path and the remedy", async () => {
     const file = join(folder, "file");
     writeFileSync(file, "");
 
@@ -46,7 +46,7 @@ describe("prepareDataDir", () => {
         .and.include("DATABASE_URL");
   });
 
-  it("refuses a path that cannot be made although its parent is there, at once", async () => {
+  it("refuses a path that cannot be created although its parent exists, at once", async () => {
     expect(await refusal("/proc/svc-data/a")).to.match(/cannot be written to: ENOENT/);
   });
 
@@ -67,7 +67,7 @@ describe("prepareDataDir", () => {
     expect(existsSync(join(path, "data"))).to.equal(false);
   });
 
-  it("refuses a disk without the room that is needed, and says how much there is", async () => {
+  it("refuses a disk without the required space, with the available space", async () => {
     expect(await refusal(folder, { neededBytes: 2 ** 60 })).to.match(
       /: \d+ MB are free on its disk, and 1099511627776 MB are needed\. Name a folder/,
     );

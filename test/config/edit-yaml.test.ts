@@ -109,7 +109,7 @@ describe("editYaml", () => {
       expect(difference(edited(change))).to.deep.equal(expected);
     });
 
-  it("puts new fields behind their neighbours, in their order, with their comments", () => {
+  it("puts new fields after their neighbours, in their order, with their comments", () => {
     const result = edited(
       (data) => {
         const { id, ...rest } = (data as unknown as { fields: Record<string, unknown> }).fields;
@@ -132,7 +132,7 @@ describe("editYaml", () => {
     ]);
   });
 
-  it("puts a new key at the end, behind a last line without a break", () => {
+  it("puts a new key at the end, after a last line without a break", () => {
     const result = edited((data) => Object.assign(data, { ownerColumn: "user_id" }));
 
     expect(result).to.equal(text.replace(`includes: ["a"]\n`, `includes: ["a"]\nownerColumn: user_id\n`));
@@ -158,7 +158,7 @@ describe("replaceComment", () => {
 });
 
 describe("editYaml, of a text with an alias", () => {
-  it("writes what the alias stands for where its anchor goes", () => {
+  it("writes the value of an alias when its anchor is removed", () => {
     const given = "fields:\n  a: &time { type: DateTime }\n  b: *time\n";
     const after = { fields: { b: { type: "DateTime" } } };
 

@@ -65,13 +65,13 @@ describe("auth.jwt", () => {
       expect(JSON.stringify(read(text))).to.contain(fault);
     });
 
-  it("takes an issuer without TLS in a network that is allowed", () => {
+  it("accepts an issuer without TLS in an allowed network", () => {
     const text = `issuer: "http://keycloak.auth.svc:8080/realms/a", ${audience}, allowedNetworks: [10.0.0.0/8]`;
 
     expect(read(text)).to.include({ issuer: "http://keycloak.auth.svc:8080/realms/a" });
   });
 
-  it("comes from the environment alone, lists with commas", () => {
+  it("is read from the environment alone, lists with commas", () => {
     const env = {
       SVC_JWT_ISSUER: "https://login.example.com",
       SVC_JWT_AUDIENCE: "api, admin-api",

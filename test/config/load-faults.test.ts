@@ -356,7 +356,7 @@ describe("loadConfig, of bad settings", () => {
     ]);
   });
 
-  it("never shows a secret, whatever is wrong with it or around it", () => {
+  it("never shows a secret in any fault", () => {
     const attempts: readonly (readonly [string | undefined, NodeJS.ProcessEnv])[] = [
       [undefined, { DATABASE_URL: "hunter2", AMQP_URL: "hunter2", SVC_SECRET_KEY: "hunter2" }],
       ["secretKey: hunter2\ndatabase: { url: hunter2 }\nbroker: { url: [hunter2] }\n", {}],
@@ -379,7 +379,7 @@ describe("loadConfig, of bad settings", () => {
     }
   });
 
-  it("refuses a file that would occupy the start-up", () => {
+  it("refuses a file that would block the start", () => {
     const nested = `http: ${"[".repeat(100_000)}`;
     const layers = ["a: &a [x, x, x, x, x, x, x, x, x]"];
     for (let i = 1; i < 9; i++) {

@@ -95,7 +95,7 @@ describe("loadConfig", () => {
       });
     });
 
-  it("lets every user's webhooks go into the networks that are set, wherever the API listens", () => {
+  it("lets every user's webhooks go into the configured networks, on any listen address", () => {
     for (const networks of ["10.0.0.0/8", "127.0.0.0/8"])
       expect(load(undefined, { SVC_HOST: "::", SVC_ALLOWED_NETWORKS: networks }).webhooks).to.deep.include({
         allowedNetworks: [networks],
@@ -197,7 +197,7 @@ webhooks:
     } satisfies Config);
   });
 
-  it("lets every variable win over the file", () => {
+  it("lets every variable take precedence over the file", () => {
     const config = load("http: { host: a, port: 1, routePrefix: /a }\nlog: { level: warn }\ndataDir: a\n", {
       ...external,
       AMQP_URL: "amqp://mq",
@@ -222,7 +222,7 @@ webhooks:
     expect(config.http).to.include({ host: "b", port: 2, routePrefix: "", publicUrl: "http://b" });
   });
 
-  it("takes the URL of a database behind a socket, as libpq has it", () => {
+  it("accepts the URL of a database behind a socket, like libpq", () => {
     const url = "postgresql://svc:pw@/svc?host=/run/postgresql&port=6432";
 
     expect(load(undefined, { ...external, DATABASE_URL: url }).database.url).to.equal(url);
@@ -231,7 +231,7 @@ webhooks:
     );
   });
 
-  it("takes a % in a password that begins no escape, as pg does", () => {
+  it("accepts a % in a password that begins no escape, like pg", () => {
     const url = "postgresql://svc:50%off@db/svc";
 
     expect(load(undefined, { ...external, DATABASE_URL: url }).database.url).to.equal(url);
@@ -240,7 +240,7 @@ webhooks:
   const urlOf = (query: string): string | undefined =>
     load(undefined, { ...external, DATABASE_URL: `${external.DATABASE_URL}?${query}` }).database.url;
 
-  it("writes verify-full for the modes of TLS that pg takes for it with a warning", () => {
+  it("writes verify-full for the modes of TLS that pg treats as such with a warning", () => {
     for (const mode of ["allow", "prefer", "require", "verify-ca", "verify-full"])
       expect(urlOf(`sslmode=${mode}&a=b`)).to.equal(`${external.DATABASE_URL}?sslmode=verify-full&a=b`);
     for (const query of ["sslmode=disable", "sslmode=no-verify", "uselibpqcompat=true&sslmode=require"])
@@ -255,7 +255,7 @@ webhooks:
       });
   });
 
-  it("takes a variable that is set to nothing as not set", () => {
+  it("treats an empty variable as not set", () => {
     const config = load("http: { port: 1 }", { SVC_PORT: "", DATABASE_URL: "", DATABASE_URL_FILE: "" });
 
     expect(config.http.port).to.equal(1);
@@ -305,7 +305,7 @@ webhooks: { backoff: "\${WAITS}", allowedNetworks: ["\${NET}", "\${NONE:-}"] }`,
     expect(fromFile.previousSecretKeys).to.deep.equal(expected);
   });
 
-  it("takes the folder of SVC_CONFIG_DIR", () => {
+  it("uses the folder of SVC_CONFIG_DIR", () => {
     mkdirSync(join(cwd, "elsewhere"));
     writeFileSync(join(cwd, "elsewhere/service.yaml"), "http: { port: 5 }");
 
@@ -316,7 +316,7 @@ webhooks: { backoff: "\${WAITS}", allowedNetworks: ["\${NET}", "\${NONE:-}"] }`,
     );
   });
 
-  it("refuses a file that has another ending, or leads nowhere, instead of taking the defaults", () => {
+  it("refuses a file with another ending, or a broken link, instead of using the defaults", () => {
     writeFileSync(join(cwd, "config/service.yml"), "http: { rateLimit: 600/60 }\n");
     expect(() => load()).to.throw("config/service.yml:1:1: expected the name service.yaml");
 

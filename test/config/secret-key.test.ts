@@ -27,7 +27,7 @@ describe("loadSecretKey", () => {
     expect(await readdir(folder)).to.deep.equal([]);
   });
 
-  it("makes a key once, for its owner only, and gives the same one from then on", async () => {
+  it("creates a key once, for its owner only, and returns the same one from then on", async () => {
     const made = await loadSecretKey({ configured: undefined, dataDir });
     const again = await loadSecretKey({ configured: undefined, dataDir });
 
@@ -37,7 +37,7 @@ describe("loadSecretKey", () => {
     expect(await readFile(join(dataDir, "secret.key"), "utf8")).to.equal(`${made.toString("base64")}\n`);
   });
 
-  it("gives one key to all that start at once, and leaves nothing else behind", async () => {
+  it("gives one key to all simultaneous starts, and leaves nothing else behind", async () => {
     const starts = Array.from({ length: 8 }, () => loadSecretKey({ configured: undefined, dataDir }));
     const keys = await Promise.all(starts);
 
@@ -52,7 +52,7 @@ describe("loadSecretKey", () => {
     randomBytes(33).toString("base64"),
     `!${randomBytes(32).toString("base64")}`,
   ]) {
-    it(`refuses a file that holds ${JSON.stringify(text)}, and leaves it as it is`, async () => {
+    it(`refuses a file with ${JSON.stringify(text)}, and leaves it unchanged`, async () => {
       await loadSecretKey({ configured: undefined, dataDir });
       await writeFile(join(dataDir, "secret.key"), text);
 
@@ -66,7 +66,7 @@ describe("loadSecretKey", () => {
     });
   }
 
-  it("names the folder when it cannot be made", async () => {
+  it("names the folder when it cannot be created", async () => {
     await writeFile(join(folder, "data"), "a file where a folder is needed");
 
     const error = await refusal();

@@ -18,7 +18,7 @@ describe("shownSettings", () => {
     expect(shown.map(({ key }) => key)).to.deep.equal(Object.keys(settings));
   });
 
-  it("says of a secret only that it is set", () => {
+  it("only shows whether a secret is set", () => {
     const text = JSON.stringify(shown);
 
     for (const secret of ["hunter", ...Object.values(secrets), "Bwc", "CAg", '"data":[7'])
@@ -27,7 +27,7 @@ describe("shownSettings", () => {
       expect(of(key), key).to.deep.include({ value: null, isSecret: true, isSet: true });
   });
 
-  it("shows values as the file would have them", () => {
+  it("shows values in the form of the file", () => {
     expect(of("http.port")).to.deep.equal({
       key: "http.port",
       variable: "SVC_PORT",

@@ -16,18 +16,18 @@ describe("unknownVariables", () => {
 
   const of = (env: NodeJS.ProcessEnv): readonly string[] => unknownVariables({ env, cwd });
 
-  it("names one that is nearly a variable, with the one that was meant", () => {
+  it("names a variable that is nearly correct, with the intended one", () => {
     expect(of({ SVC_PROT: "80", SVC_PREVIOUS_SECRET_KEY: "x" })).to.deep.equal([
       "SVC_PROT is not a variable of svc, and is ignored; did you mean SVC_PORT?",
       "SVC_PREVIOUS_SECRET_KEY is not a variable of svc, and is ignored; did you mean SVC_PREVIOUS_SECRET_KEYS?",
     ]);
   });
 
-  it("takes names of any characters, which Kubernetes may pass on", () => {
+  it("accepts names of any characters, which Kubernetes may pass on", () => {
     expect(of({ "SVC_[": "1" })).to.have.length(1);
   });
 
-  it("names one that is like no other, and a file for what is no secret", () => {
+  it("names an unknown variable, and a file for a variable that is no secret", () => {
     expect(of({ SVC_WEBHOOKS_CONCURRENCY: "3" })).to.deep.equal([
       "SVC_WEBHOOKS_CONCURRENCY is not a variable of svc, and is ignored",
     ]);
@@ -36,7 +36,7 @@ describe("unknownVariables", () => {
     ]);
   });
 
-  it("says nothing about the variables of the settings, and about those of others", () => {
+  it("ignores the variables of the settings, and those of other programs", () => {
     const known = Object.values(settings).flatMap((setting) => ("env" in setting ? [setting.env] : []));
     const env = Object.fromEntries(
       [...known, "SVC_CONFIG_DIR", "SVC_SECRET_KEY_FILE", "PATH"].map((name) => [name, "x"]),
@@ -45,20 +45,20 @@ describe("unknownVariables", () => {
     expect(of(env)).to.deep.equal([]);
   });
 
-  it("says nothing about one that service.yaml uses", () => {
+  it("ignores a variable that service.yaml uses", () => {
     writeFileSync(join(cwd, "config/service.yaml"), "http: { host: '${SVC_ADDRESS:-::1}' }\n");
 
     expect(of({ SVC_ADDRESS: "::" })).to.deep.equal([]);
     expect(of({ SVC_ADDR: "::" })).to.have.length(1);
   });
 
-  it("leaves it to others to complain about a service.yaml that cannot be read", () => {
+  it("ignores an unreadable service.yaml", () => {
     mkdirSync(join(cwd, "config/service.yaml"));
 
     expect(of({ SVC_PROT: "80" })).to.have.length(1);
   });
 
-  it("says nothing about what Kubernetes sets for a Service", () => {
+  it("ignores variables that Kubernetes sets for a Service", () => {
     const env = {
       SVC_API_SERVICE_HOST: "10.0.0.7",
       SVC_API_SERVICE_PORT_HTTP: "80",

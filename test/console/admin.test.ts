@@ -39,7 +39,7 @@ describe("the console's pages for admins", function () {
     await expectSound(shown);
   }
 
-  it("are told apart for a user who is none, who has tokens all the same", async () => {
+  it("are only for tokens for a user who is no admin", async () => {
     const shown = await scene.open(user.token, "/admin/users");
     await shown.page.getByText("This is for admins").waitFor();
     await expectSound(shown);
@@ -73,7 +73,7 @@ describe("the console's pages for admins", function () {
         );
     });
 
-  it("make a user, with the server's messages at their fields, and change, disable and enable one", async () => {
+  it("create a user, with the server's messages at their fields, and change, disable and enable one", async () => {
     await on("/admin/users", async ({ page }) => {
       await page.getByRole("button", { name: "New user" }).click();
       // The text beside it is longer than its line.
@@ -105,7 +105,7 @@ describe("the console's pages for admins", function () {
     expect(grace).to.include({ name: "Grace Hopper", is_disabled: false, is_admin: false });
   });
 
-  it("give no right back that another admin has taken while the form was open", async () => {
+  it("do not restore a right that another admin has taken away meanwhile", async () => {
     const other = await scene.service.createUser({ isAdmin: true, name: "Eve" });
     await on(`/admin/users/${other.id}`, async ({ page }) => {
       await page.getByRole("button", { name: "Change" }).click();
@@ -118,7 +118,7 @@ describe("the console's pages for admins", function () {
     expect(body).to.include({ name: "Eve Smith", is_admin: false });
   });
 
-  it("make a token that ends with the own one, and say so before", async () => {
+  it("create a token that ends with the session's token, and announce it", async () => {
     const expires_at = new Date(Date.now() + 3_600_000).toISOString();
     const { body } = await admin.request("POST", "/tokens", { name: "an hour", expires_at });
     const shown = await scene.open(body.token, "/admin/tokens");
@@ -133,7 +133,7 @@ describe("the console's pages for admins", function () {
     expect(made).to.include({ name: "as long", expires_at: body.expires_at });
   });
 
-  it("make a token with scopes, show it this once, and revoke it", async () => {
+  it("create a token with scopes, show it once, and revoke it", async () => {
     let token = "";
     await on(`/admin/users/${user.id}`, async (shown) => {
       const { page } = shown;
@@ -178,7 +178,7 @@ describe("the console's pages for admins", function () {
     expect(await ask("/whoami")).to.equal(401);
   });
 
-  it("say why no further token can be made, which is the fault of no field", async () => {
+  it("show why no further token can be created, at no field", async () => {
     const busy = await scene.service.createUser({ name: "Busy" });
     for (let count = 1; count < 100; count += 1)
       expect((await busy.request("POST", "/tokens", { name: `number ${count}` })).status).to.equal(201);
@@ -192,7 +192,7 @@ describe("the console's pages for admins", function () {
     await expectSound(shown);
   });
 
-  it("find in the audit trail who did what, by address, and show what changed", async () => {
+  it("find changes in the audit trail by address, and show them", async () => {
     const other = await scene.service.createUser();
     await admin.request("PUT", `/users/${other.id}`, { name: "Renamed" });
     await on("/admin/audit?action=user", async (shown) => {
@@ -272,7 +272,7 @@ describe("the console's pages for admins", function () {
     });
   });
 
-  it("list what was given up, and retry it", async () => {
+  it("list dead letters, and retry one", async () => {
     scene.receiver.answer = { status: 500 };
     await subscribeOrders(user, scene.receiver.url, { events: ["on_create"] });
     for (const notes of ["one", "two"]) await createOrder(user, { notes });
@@ -315,7 +315,7 @@ describe("the console's pages for admins", function () {
     expect((await user.request("GET", "/webhook-deliveries")).body.data).to.have.length(4);
   });
 
-  it("go on when the service comes back, and say so meanwhile", async () => {
+  it("continue when the service is back, and show its absence meanwhile", async () => {
     const shown = await scene.open(admin.token, "/admin/users");
     await shown.page.getByRole("link", { name: "Ada", exact: true }).waitFor();
     await shown.page.route("**/svc-api/**", (route) => route.abort());

@@ -35,7 +35,7 @@ describe("faultsOf and otherFaultsOf", () => {
     expect(faultsOf(error, "tags")).to.deep.equal(["1: The tag is long.", "1.x: It is no text."]);
   });
 
-  it("return those that name their places as they are", () => {
+  it("return messages that name their places unchanged", () => {
     const errors = { "tags.0": ["The tags.0 field must be a string."] };
     const refusal = new ApiError({ message: "", status: 422, fields: errors });
 

@@ -41,7 +41,7 @@ describe("the built console", () => {
     expect(early.filter((name) => /resources|webhooks|deliveries|events|admin/.test(name))).to.deep.equal([]);
   });
 
-  it("has nothing inline, and no address elsewhere", () => {
+  it("has nothing inline, and no external address", () => {
     expect(page).not.to.match(/<style|\sstyle=|\son\w+=|<script(?![^>]*\ssrc=)/);
     expect(
       [...page.matchAll(/(?:src|href)="([^"]+)"/g)]

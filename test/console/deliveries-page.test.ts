@@ -31,7 +31,7 @@ describe("the deliveries of the console", function () {
   const scene = sceneOfSuite({ resources: shopResources });
   const ada = userOfTest(scene);
 
-  it("say what to do next while there are none", async () => {
+  it("show the next step while there are none", async () => {
     const shown = await scene.open(ada.token, "/deliveries");
     await shown.page.getByText("No deliveries yet").waitFor();
     await expectSound(shown);
@@ -94,7 +94,7 @@ describe("the deliveries of the console", function () {
   });
 
   for (const width of widths)
-    it(`are a time line of attempts, with the reason in a sentence, and go again (${width} px)`, async () => {
+    it(`are a time line of attempts, with the reason in a sentence, and can be sent again (${width} px)`, async () => {
       scene.receiver.answer = { status: 503, body: hostile[0], headers: { "x-odd": hostile[1] } };
       const webhook = await subscribeOrders(ada, `${scene.receiver.url}/shop`);
       await createOrder(ada, { notes: hostile.join(" "), name: hostile[1] });
@@ -139,7 +139,7 @@ describe("the deliveries of the console", function () {
     await expectSound(shown);
   });
 
-  it("are copied as curl, which sends them again, signed", async () => {
+  it("can be copied as curl, which sends them again, signed", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/it's?a=$HOME&b[]={x,y}`);
     await createOrder(ada, { notes: 'it\'s $HOME `id` \\ "quoted" and two\nlines' });
     const { id } = await deliveryOf(ada, webhook.id, "delivered");
@@ -238,7 +238,7 @@ describe("the deliveries of the console", function () {
     await sql("DROP FUNCTION svc.test_stand CASCADE");
   });
 
-  it("say why they are not replayed, where others have changed the webhook meanwhile", async () => {
+  it("show why they are not replayed after others have changed the webhook", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/changed`);
     await createOrder(ada);
     await deliveryOf(ada, webhook.id, "delivered");
@@ -257,7 +257,7 @@ describe("the deliveries of the console", function () {
     await expectSoundAtAnyWidth(shown);
   });
 
-  it("are replayed of one resource, where the webhook is for every one", async () => {
+  it("can be replayed for one resource of a webhook for all", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/every`, { resource: "*" });
     await createOrder(ada);
     await until(
@@ -281,7 +281,7 @@ describe("the deliveries of the console", function () {
     expect(body.resource).to.equal("customers");
   });
 
-  it("stay while the service is away, and come back with it", async () => {
+  it("stay while the service is down, and are updated afterwards", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/away`);
     await createOrder(ada);
     const { id } = await deliveryOf(ada, webhook.id, "delivered");
@@ -305,7 +305,7 @@ describe("the deliveries of the console", function () {
     await expectSound(shown);
   });
 
-  it("say that a time is none, as that of a year with a digit too many", async () => {
+  it("report an invalid time, such as a year with too many digits", async () => {
     const shown = await scene.open(ada.token, "/deliveries?created_before=2026-01-01T00:00:00Z");
     const { page } = shown;
     await page.getByLabel("Made after").fill("20266-01-01T00:00");

@@ -17,7 +17,7 @@ describe("the events of the console", function () {
       { what: `${count} events`, timeoutMs: 60_000 },
     );
 
-  it("say what to do next while there are none", async () => {
+  it("show the next step while there are none", async () => {
     const shown = await scene.open(ada.token, "/events?resource=orders");
     await shown.page.getByText("Nothing is like that").waitFor();
     await shown.page.getByText("live", { exact: true }).waitFor();
@@ -25,7 +25,7 @@ describe("the events of the console", function () {
   });
 
   for (const width of widths)
-    it(`are the newest first, and go on as they happen (${width} px)`, async () => {
+    it(`are listed newest first, and appear live (${width} px)`, async () => {
       await createOrder(ada, { notes: hostile[0] });
       const order = await createOrder(ada, { notes: hostile[1] });
       await untilEvents(2);
@@ -88,7 +88,7 @@ describe("the events of the console", function () {
     expect(asked.slice(0, 2)).to.deep.equal([String(first.id), String(event.id)]);
   });
 
-  it("go on without a gap behind more than are shown", async () => {
+  it("continue without a gap beyond the shown ones", async () => {
     await createOrder(ada);
     await untilEvents(1);
     const [first] = (await ada.request("GET", "/events?resource=orders&before=")).body.data;
@@ -120,7 +120,7 @@ describe("the events of the console", function () {
     });
   });
 
-  it("ask for another stream when one brings nothing any more, not even a comment", async () => {
+  it("request another stream when one sends nothing any more, not even a comment", async () => {
     const shown = await scene.open(null, "/events?resource=orders");
     const { page } = shown;
     await page.clock.install();
@@ -145,7 +145,7 @@ describe("the events of the console", function () {
     await page.getByText('"heard again"').waitFor({ timeout: 60_000 });
   });
 
-  it("go on by themselves after another sign-in", async () => {
+  it("continue after another sign-in", async () => {
     const shown = await scene.open(ada.token, "/events?resource=orders");
     const { page } = shown;
     await page.getByText("live", { exact: true }).waitFor();
@@ -163,7 +163,7 @@ describe("the events of the console", function () {
     await page.getByText("live", { exact: true }).waitFor();
   });
 
-  it("go back page by page to the first", async () => {
+  it("lead back page by page to the first", async () => {
     const { id } = await createOrder(ada);
     for (let amount = 1; amount <= 54; amount += 1)
       await ada.request("PATCH", `/resources/orders/${id}`, { amount });
@@ -180,7 +180,7 @@ describe("the events of the console", function () {
     await until(async () => (await rows.count()) === 51, { what: "the newest" });
   });
 
-  it("are followed behind those that were looked at, where none of these is the caller's", async () => {
+  it("are followed after the scanned ones, even when none of these is the caller's", async () => {
     const shown = await scene.open(null, "/events?resource=orders");
     const { page } = shown;
     // One page looks at 5,000 events.
@@ -194,7 +194,7 @@ describe("the events of the console", function () {
   });
 
   for (const width of widths)
-    it(`show the record as it was, and who got it (${width} px)`, async () => {
+    it(`show the record at that time, and its deliveries (${width} px)`, async () => {
       const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);
       await createOrder(ada, { notes: hostile.join(" ") });
       const delivery = await deliveryOf(ada, webhook.id, "delivered");
@@ -208,7 +208,7 @@ describe("the events of the console", function () {
       await page.getByRole("heading", { name: `Delivery ${delivery.id}` }).waitFor();
     });
 
-  it("of others are not shown, and a token without the scope is told which", async () => {
+  it("of others are not shown, and the missing scope of a token is named", async () => {
     await createOrder(ada);
     await untilEvents(1);
     const [event] = (await ada.request("GET", "/events?resource=orders&before=")).body.data;

@@ -7,11 +7,11 @@ function waitAfter(error: Error | null): number | false {
 }
 
 describe("every", () => {
-  it("asks again every 3 s while the service is away, as the page says", () => {
+  it("retries every 3 s while the service is down, as the page shows", () => {
     expect(waitAfter(new ApiError({ status: 0, message: "" }))).to.equal(3_000);
   });
 
-  it("asks again after its own time otherwise", () => {
+  it("polls at its own interval otherwise", () => {
     expect([waitAfter(null), waitAfter(new ApiError({ status: 404, message: "" }))]).to.deep.equal([
       15_000, 15_000,
     ]);

@@ -43,7 +43,7 @@ describe("the body of a record's form", () => {
     expect(bodyOf(fields, textsOfJson(json, fields, empty))).to.deep.equal(JSON.parse(json));
   });
 
-  it("takes what is no JSON in a field as a text, and names the field when it is sent", () => {
+  it("keeps text that is not JSON, and names the field when it is sent", () => {
     const meta = fields.filter(({ name }) => name === "meta");
     expect(JSON.parse(jsonOf(meta, { meta: "{" }))).to.deep.equal({ meta: "{" });
     expect(() => bodyOf(meta, { meta: "{" })).to.throw(/^meta: This is no JSON/);
@@ -83,7 +83,7 @@ describe("withRequired", () => {
   });
   const shown = { title: "Tea", at: "2026-03-28T14:30:00.123+00:00", customer: { id: 7 } };
 
-  it("adds what each update needs as the record shows it, to the millisecond", () => {
+  it("adds the fields that each update needs, with the record's values to the millisecond", () => {
     expect(withRequired({ title: "Cake" }, asked, shown)).to.deep.equal({
       title: "Cake",
       at: shown.at,

@@ -35,7 +35,7 @@ const list = fieldOf({ type: "array", items: { type: "string" } });
 const ownForm = fieldOf({ type: "string", description: "Rules: date_format." });
 
 describe("the fields of a record's form", () => {
-  it("have the control that their schema asks for", () => {
+  it("have the control of their schema", () => {
     const kinds = { integer, toNumber, toTextKey, zeroOrOne, truth, moment, day, ownForm };
     expect(Object.fromEntries(Object.entries(kinds).map(([name, { kind }]) => [name, kind]))).to.deep.equal({
       integer: "number",
@@ -77,7 +77,7 @@ describe("the fields of a record's form", () => {
     [[""], '[\n  ""\n]'],
     [["[1]"], '[\n  "[1]"\n]'],
   ] as const)
-    it(`show the list ${JSON.stringify(value)} so that it is read again as it was`, () => {
+    it(`show the list ${JSON.stringify(value)} so that it is read back unchanged`, () => {
       expect(toText(list, value)).to.equal(text);
       expect(toValue(list, text)).to.deep.equal(value);
     });
@@ -93,7 +93,7 @@ describe("the fields of a record's form", () => {
     }
   });
 
-  it("show the values of records as their controls have them", () => {
+  it("show the values of records in the format of their controls", () => {
     expect([toText(zeroOrOne, 0), toText(truth, 0), toText(truth, true)]).to.deep.equal([
       "0",
       "false",

@@ -30,12 +30,12 @@ async function typeAndGoBack(
   expect(await page.getByLabel(typed.label, { exact: true }).inputValue()).to.equal(typed.text);
 }
 
-describe("a form of the console with something typed in it", function () {
+describe("a form of the console with input", function () {
   this.timeout(240_000);
   const scene = sceneOfSuite({ resources: shopResources });
   const ada = userOfTest(scene, { isAdmin: true });
 
-  it("asks before a new webhook is left, in both its steps, and not once it is made", async () => {
+  it("asks before a new webhook is left, in both its steps, and not once it is created", async () => {
     const shown = await scene.open(ada.token, "/webhooks");
     const { page } = shown;
     const asked = refuseToLeave(page);
@@ -56,7 +56,7 @@ describe("a form of the console with something typed in it", function () {
     expect(asked).to.have.length(2);
   });
 
-  it("asks before a webhook is left that is being changed, and not once it is saved", async () => {
+  it("asks before an edited webhook is left, and not once it is saved", async () => {
     const { id } = await subscribeOrders(ada, scene.receiver.url);
     const shown = await scene.open(ada.token, "/webhooks");
     const { page } = shown;
@@ -113,7 +113,7 @@ describe("a form of the console with something typed in it", function () {
     }
   });
 
-  it("asks before a token or a user is left that is being made", async () => {
+  it("asks before a new token or user is left", async () => {
     const shown = await scene.open(ada.token, "/admin/users");
     const { page } = shown;
     const asked = refuseToLeave(page);

@@ -17,7 +17,7 @@ describe("the overview of the console", function () {
     }
   });
 
-  it("offers the section for admins to them alone", async () => {
+  it("offers the section for admins only to them", async () => {
     const shown = await scene.open(ada.token, "/");
     await shown.page.getByText("Nothing has happened yet this week").waitFor();
     expect(await shown.page.getByRole("link", { name: "Admin" }).count()).to.equal(0);
@@ -48,7 +48,7 @@ describe("the overview of the console", function () {
     }
   });
 
-  it("names receivers that fail, since when and why, and leads to the webhook", async () => {
+  it("names failing receivers with time and reason, and links to the webhook", async () => {
     scene.receiver.answer = { status: 500, body: "no" };
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/broken`);
     await createOrder(ada);

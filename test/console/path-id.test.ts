@@ -16,7 +16,7 @@ describe("idAtEnd", () => {
       expect(idAtEnd(`/console/resources/rooms/${encodeURIComponent(id)}/`)).to.equal(id);
     });
 
-  it("gives what is no encoding as it stands", () => {
+  it("returns an invalid encoding unchanged", () => {
     expect(idAtEnd("/resources/rooms/100%")).to.equal("100%");
   });
 });

@@ -71,7 +71,7 @@ describe("records with keys and values of all kinds in the console", function ()
     ada = await scene.service.createUser();
   });
 
-  it("send nothing while a date is half filled in, and say so at the date", async () => {
+  it("send nothing while a date is incomplete, with a message at the date", async () => {
     const shown = await scene.open(ada.token, "/resources/visits/-/new");
     const { page } = shown;
     const sent: string[] = [];
@@ -92,7 +92,7 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.getByText(/Created visits/).waitFor();
   });
 
-  it("are made once though answers are lost, in a page without crypto.randomUUID", async () => {
+  it("are created once although answers are lost, in a page without crypto.randomUUID", async () => {
     const shown = await scene.open(ada.token, "/resources/rooms/-/new");
     const { page } = shown;
     // Plain http has none, save on localhost.
@@ -125,7 +125,7 @@ describe("records with keys and values of all kinds in the console", function ()
     expect(new Set(keys).size).to.equal(1);
   });
 
-  it("say that one was made already, when it is changed behind a lost answer", async () => {
+  it("report an earlier create when the input is changed after a lost answer", async () => {
     const shown = await scene.open(ada.token, "/resources/rooms/-/new");
     const { page } = shown;
     let isLost = false;
@@ -147,7 +147,7 @@ describe("records with keys and values of all kinds in the console", function ()
     await expectSound(shown);
   });
 
-  it("are made without a key when no more answers are kept for the user's keys", async () => {
+  it("are created without a key when no more answers are kept for the user's keys", async () => {
     const shown = await scene.open(ada.token, "/resources/rooms/-/new");
     const { page } = shown;
     const full = { message: "100000 answers are kept for you.", code: "idempotency.exhausted" };
@@ -161,7 +161,7 @@ describe("records with keys and values of all kinds in the console", function ()
     await page.getByText("Created rooms keyless.").waitFor();
   });
 
-  it("say the request of a fault that the log explains, and how long to wait after too many", async () => {
+  it("show the request id of a fault that the log explains, and the wait after too many", async () => {
     const shown = await scene.open(ada.token, "/resources/rooms/-/new");
     const { page } = shown;
     const answers = [
@@ -212,7 +212,7 @@ describe("records with keys and values of all kinds in the console", function ()
     await shown.page.getByText("1 record", { exact: true }).waitFor();
   });
 
-  it("are found by values with commas, which separate nothing where one value is asked for", async () => {
+  it("are found by values with commas, which are literal where one value is expected", async () => {
     for (const [title, mood] of [
       ["Smith, John", "fine"],
       ["Smith", "so, so"],
@@ -255,7 +255,7 @@ describe("records with keys and values of all kinds in the console", function ()
     await expectSound(shown);
   });
 
-  it("keep what was typed on the way from the form to JSON and back, and to other pages", async () => {
+  it("keep the input when the form is switched to JSON and back, and on other pages", async () => {
     const shown = await scene.open(ada.token, "/resources/visits");
     const { page } = shown;
     await page.getByRole("link", { name: "New record" }).first().click();
@@ -299,7 +299,7 @@ describe("records with keys and values of all kinds in the console", function ()
     expect(asked).to.have.length(3);
   });
 
-  it("are made with references to texts, numbers of a list, and dates in a form of their own", async () => {
+  it("are created with references to texts, numbers of a list, and dates in their own format", async () => {
     await ada.request("POST", "/resources/rooms", { code: "1001", title: "The corner" });
     const shown = await scene.open(ada.token, "/resources/visits/-/new");
     const { page } = shown;
@@ -334,7 +334,7 @@ describe("records with keys and values of all kinds in the console", function ()
     expect((await sent).postDataJSON()).to.deep.equal({ title: "By Enter", room_code: "1002" });
   });
 
-  it("take as many characters as their rules allow, and cut off nothing that is more", async () => {
+  it("accept as many characters as their rules permit, and truncate nothing", async () => {
     const shown = await scene.open(ada.token, "/resources/rooms/-/new");
     const { page } = shown;
     // Each is two units of a text in the browser, and one character for the rules.
@@ -359,7 +359,7 @@ describe("records with keys and values of all kinds in the console", function ()
     await expectSound(shown);
   });
 
-  it("are changed where the rules ask for a field at each update, in a conflict too", async () => {
+  it("include the fields that the rules require at each update, in a conflict too", async () => {
     const { body } = await ada.request("POST", "/resources/visits", { title: "Tea", tags: [] });
     const path = `/resources/visits/${body.id}`;
     const shown = await scene.open(ada.token, path);
@@ -378,7 +378,7 @@ describe("records with keys and values of all kinds in the console", function ()
     expect((await ada.request("GET", path)).body).to.include({ title: "Coffee", level: 0 });
   });
 
-  it("have only what was changed in their JSON", async () => {
+  it("have only the changes in their JSON", async () => {
     const visit = { title: "Tea", starts_at: "2026-03-28T14:30:00.123Z", tags: ["a\nb"] };
     const { body, status } = await ada.request("POST", "/resources/visits", visit);
     expect(status, JSON.stringify(body)).to.equal(201);

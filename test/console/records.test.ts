@@ -13,7 +13,7 @@ describe("a record in the console", function () {
   const scene = sceneOfSuite({ resources: shopResources });
   const ada = userOfTest(scene);
 
-  it("is made by the keyboard alone, with its relation found by name, and the server's messages at their fields", async () => {
+  it("is created by the keyboard alone, with its relation found by name, and the server's messages at their fields", async () => {
     const name = "Katherine Johnson";
     const { body: customer } = await ada.request("POST", "/resources/customers", {
       name,
@@ -87,7 +87,7 @@ describe("a record in the console", function () {
     await isBackward(page.getByRole("option").getByText("עדה"));
   });
 
-  it("shows what happened to it, and who was notified", async () => {
+  it("shows its history, and the notified webhooks", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/hook`);
     const order = await createOrder(ada, { notes: "first" });
     await ada.request("PATCH", `/resources/orders/${order.id}`, { status: "paid" });
@@ -110,7 +110,7 @@ describe("a record in the console", function () {
     }
   });
 
-  it("says where deliveries are left out, and that others may have been notified", async () => {
+  it("reports omitted deliveries, and possible other receivers", async () => {
     const order = await createOrder(ada);
     const path = `/resources/orders/${order.id}`;
     const shown = await scene.open(ada.token, path);
@@ -160,7 +160,7 @@ describe("a record in the console", function () {
     });
   });
 
-  it("shows a conflict as a difference, and takes theirs or overwrites", async () => {
+  it("shows a conflict as a difference, and keeps theirs or overwrites", async () => {
     const order = await createOrder(ada, { amount: 1 });
     const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
     const { page } = shown;
@@ -194,7 +194,7 @@ describe("a record in the console", function () {
     expect((await ada.request("GET", path)).body).to.include({ amount: "5.00", status: "paid" });
   });
 
-  it("says what a delete does, and does it", async () => {
+  it("describes a delete before it happens", async () => {
     await subscribeOrders(ada, `${scene.receiver.url}/hook`, { events: ["on_delete"] });
     const order = await createOrder(ada);
     const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
@@ -218,7 +218,7 @@ describe("a record in the console", function () {
     await page.getByRole("region", { name: "What happened" }).getByText("deleted").waitFor();
   });
 
-  it("that somebody changed meanwhile is not deleted before it is shown", async () => {
+  it("is not deleted before its changes by others are shown", async () => {
     const order = await createOrder(ada, { notes: "first" });
     const path = `/resources/orders/${order.id}`;
     const shown = await scene.open(ada.token, path);
@@ -238,7 +238,7 @@ describe("a record in the console", function () {
     expect((await ada.request("GET", path)).status).to.equal(404);
   });
 
-  it("that somebody deleted meanwhile leads to the list, and keeps what was typed", async () => {
+  it("leads to the list after somebody deleted it, and keeps the input", async () => {
     const order = await createOrder(ada, { notes: "first" });
     const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
     const { page } = shown;
@@ -253,7 +253,7 @@ describe("a record in the console", function () {
     await page.getByText("There are no orders that you may see").waitFor();
   });
 
-  it("that somebody deleted before you do is said to be gone, and the list is shown", async () => {
+  it("is reported as gone after somebody else deleted it, and the list is shown", async () => {
     const order = await createOrder(ada);
     const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
     const { page } = shown;
@@ -264,7 +264,7 @@ describe("a record in the console", function () {
     await page.getByText("There are no orders that you may see").waitFor();
   });
 
-  it("is shown as it is now when it is opened again", async () => {
+  it("is shown in its current state when it is opened again", async () => {
     const order = await createOrder(ada, { notes: "first" });
     const path = `/resources/orders/${order.id}`;
     const shown = await scene.open(ada.token, "/resources/orders");
@@ -295,7 +295,7 @@ describe("a record in the console", function () {
     await expectSound(shown);
   });
 
-  it("of somebody else is refused in words", async () => {
+  it("is refused with a sentence when it belongs to another user", async () => {
     const other = await scene.service.createUser();
     const order = await createOrder(other);
     const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
@@ -305,7 +305,7 @@ describe("a record in the console", function () {
     await expectSound(shown);
   });
 
-  it("that may be read and not changed says so, and keeps what was typed", async () => {
+  it("reports that it is read-only, and keeps the input", async () => {
     const { body: customer } = await ada.request("POST", "/resources/customers", {
       name: "Mary",
       email: `m${ada.id}@example.com`,

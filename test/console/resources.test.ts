@@ -20,7 +20,7 @@ describe("the resources of the console", function () {
   const scene = sceneOfSuite({ resources: { ...shopResources, ...noteResources } });
   const ada = userOfTest(scene);
 
-  it("are listed, with what they tell webhooks", async () => {
+  it("are listed, with their webhook triggers", async () => {
     for (const width of widths) {
       const shown = await scene.open(ada.token, "/resources", { width });
       await shown.page.getByRole("row", { name: /orders Order created updated deleted/ }).waitFor();
@@ -28,7 +28,7 @@ describe("the resources of the console", function () {
     }
   });
 
-  it("say what to do next while they are empty", async () => {
+  it("show the next step while they are empty", async () => {
     const shown = await scene.open(ada.token, "/resources/orders");
     const { page } = shown;
     await page.getByText("There are no orders that you may see").waitFor();
@@ -104,7 +104,7 @@ describe("the resources of the console", function () {
     expect(await page.locator("tbody tr").first().innerText()).to.equal(first);
   });
 
-  it("are read from their first row again when a page is turned at their foot", async () => {
+  it("are shown from their first row again when a page is turned at their foot", async () => {
     for (let count = 0; count < 16; count += 1) await createOrder(ada);
     for (const width of widths) {
       const shown = await scene.open(ada.token, "/resources/orders?per_page=8", { width });
@@ -125,7 +125,7 @@ describe("the resources of the console", function () {
     }
   });
 
-  it("say how many are on a page, also where the URL asks for a number of its own", async () => {
+  it("show the number of a page, also for a size in the URL", async () => {
     for (let count = 0; count < 3; count += 1) await createOrder(ada);
     for (const [asked, size] of [
       ["2", "2"],
@@ -141,14 +141,14 @@ describe("the resources of the console", function () {
     }
   });
 
-  it("say what is wrong with a list that the URL asks for, with a way out", async () => {
+  it("report an invalid list in the URL, with a link out of it", async () => {
     const shown = await scene.open(ada.token, "/resources/orders?filter[amuont]=1");
     await shown.page.getByText("There is no field amuont; did you mean amount?").waitFor();
     await shown.page.getByRole("button", { name: "Remove the filter amuont is 1" }).click();
     await shown.page.getByText("There are no orders that you may see").waitFor();
   });
 
-  it("lead to their first page who was sent the link to another page of somebody else's", async () => {
+  it("lead to their first page from another user's link", async () => {
     for (let count = 0; count < 2; count += 1) await createOrder(ada);
     const { body } = await ada.request("GET", "/resources/orders?cursor=&per_page=1");
     const bob = await scene.service.createUser();
@@ -162,7 +162,7 @@ describe("the resources of the console", function () {
     expect(new URL(shown.page.url()).search).to.equal("?per_page=1");
   });
 
-  it("lead to their first page from one whose rows are gone by now", async () => {
+  it("lead to their first page from one whose rows are gone", async () => {
     for (let count = 0; count < 3; count += 1) await createOrder(ada);
     const first = (await ada.request("GET", "/resources/orders?cursor=&per_page=2")).body;
     const second = `per_page=2&cursor=${encodeURIComponent(first.next_cursor)}`;
@@ -177,13 +177,13 @@ describe("the resources of the console", function () {
     expect(new URL(page.url()).search).to.equal("?per_page=2");
   });
 
-  it("name a resource that is not there", async () => {
+  it("report a missing resource", async () => {
     const shown = await scene.open(ada.token, "/resources/odrers");
     await shown.page.getByText("There is no resource odrers").waitFor();
     await expectSound(shown);
   });
 
-  it("show hostile texts as they are, in every place", async () => {
+  it("show hostile texts as texts, in every place", async () => {
     const mallory = await scene.service.createUser({ name: hostile[0] });
     for (const notes of hostile) await createOrder(mallory, { notes, name: notes.slice(0, 100) });
     for (const width of widths) {
@@ -238,7 +238,7 @@ describe("the resources of the console", function () {
     await expectSound(shown);
   });
 
-  it("searches what is typed with a pause between its words, and undoes nothing that is chosen meanwhile", async () => {
+  it("searches a text that is typed with a pause between its words, and keeps later choices", async () => {
     await createOrder(ada);
     const shown = await scene.open(ada.token, "/resources/customers");
     const { page } = shown;

@@ -9,7 +9,7 @@ describe("the shell of the console", function () {
   const scene = sceneOfSuite({ resources: shopResources });
   const ada = userOfTest(scene);
 
-  it("leads from a list that cannot be as the URL asks for it to the list without that", async () => {
+  it("leads from a list that the URL requests wrongly to the list without that", async () => {
     await createOrder(ada);
     for (const [path, faulty, row] of [
       ["/resources/orders", "sort=nope", "A-"],
@@ -44,7 +44,7 @@ describe("the shell of the console", function () {
     }
   });
 
-  it("looks the same, whichever sections were opened before", async () => {
+  it("looks the same after any sections were opened", async () => {
     const admin = await scene.service.createUser({ isAdmin: true });
     const shown = await scene.open(admin.token, "/deliveries");
     const { page } = shown;
@@ -62,7 +62,7 @@ describe("the shell of the console", function () {
     expect(await layout()).to.equal(first);
   });
 
-  it("keeps what is in one cell of a table beside each other, before webhooks were opened too", async () => {
+  it("keeps the content of a cell in one line, before webhooks were opened too", async () => {
     const admin = await scene.service.createUser({ isAdmin: true });
     const { page } = await scene.open(admin.token, "/admin/users");
     await page.locator(".table .row").first().waitFor();
@@ -106,7 +106,7 @@ describe("the shell of the console", function () {
     await page.getByRole("heading", { level: 1, name: "Your tokens" }).waitFor();
   });
 
-  it("has a page for addresses that lead nowhere", async () => {
+  it("has a page for unknown addresses", async () => {
     const shown = await scene.open(ada.token, "/nowhere/at/all");
     await shown.page.getByText("There is no page at this address").waitFor();
     await expectSound(shown);
@@ -143,7 +143,7 @@ describe("the shell of the console", function () {
     await expectSound(shown);
   });
 
-  it("says that it loads on a slow network, and shows no error", async () => {
+  it("shows a slow load without an error", async () => {
     await createOrder(ada);
     const shown = await scene.open(ada.token, "/resources");
     const { page } = shown;
@@ -159,7 +159,7 @@ describe("the shell of the console", function () {
     expect(await page.getByRole("alert").count()).to.equal(0);
   });
 
-  it("keeps what it shows while the API is away, and goes on by itself when it is back", async () => {
+  it("keeps its content while the API is down, and continues when it is back", async () => {
     const order = await createOrder(ada, { notes: "before" });
     const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
     const { page } = shown;
@@ -184,7 +184,7 @@ describe("the shell of the console", function () {
     expect(await page.getByText("The service does not answer").count()).to.equal(0);
   });
 
-  it("says so when a section did not load, and when the part for admins has no figures", async () => {
+  it("reports a section that did not load, and missing figures of the part for admins", async () => {
     const admin = await scene.service.createUser({ isAdmin: true });
     const shown = await scene.open(admin.token, "/");
     const { page } = shown;

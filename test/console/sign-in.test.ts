@@ -61,7 +61,7 @@ describe("signing in to the console", function () {
     ada = await scene.service.createUser();
   });
 
-  it("takes a token, keeps it for the tab, and goes on where the link led", async () => {
+  it("accepts a token, keeps it for the tab, and continues at the link", async () => {
     const order = await createOrder(ada);
     for (const width of widths) {
       const shown = await scene.open(null, `/resources/orders/${order.id}`, { width });
@@ -87,7 +87,7 @@ describe("signing in to the console", function () {
     }
   });
 
-  it("leads back there when the token is revoked, and keeps what was typed", async () => {
+  it("opens again when the token is revoked, and keeps the input", async () => {
     const order = await createOrder(ada);
     const { body: other } = await ada.request("POST", "/tokens", { name: "second" });
     const shown = await scene.open(other.token, `/resources/orders/${order.id}`);
@@ -111,7 +111,7 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
-  it("shows another user nothing of what was there", async () => {
+  it("shows another user none of the previous data", async () => {
     const order = await createOrder(ada);
     const bob = await scene.service.createUser({ name: "Bob" });
     const shown = await scene.open(ada.token, `/resources/orders/${order.id}`);
@@ -152,7 +152,7 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
-  it("signs out over the page too, and forgets what was read", async () => {
+  it("signs out over the page too, and clears the data", async () => {
     const { reference } = await createOrder(ada);
     const { body: other } = await ada.request("POST", "/tokens", { name: "second" });
     const shown = await scene.open(other.token, "/resources/orders");
@@ -203,7 +203,7 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
-  it("renews a token again and again where the issuer gives its refresh token once", async () => {
+  it("renews a token repeatedly when the issuer gives its refresh token once", async () => {
     const shown = await scene.open(null, "/resources");
     const { page } = shown;
     await page.getByRole("button", { name: /^Sign in with 127/ }).click();
@@ -225,7 +225,7 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
-  it("says that the user is disabled, whose new token is refused too, and asks the issuer no more", async () => {
+  it("reports that the user is disabled, whose new token is refused too, without further requests to the issuer", async () => {
     const admin = await scene.service.createUser({ isAdmin: true });
     const subject = `disabled-${ada.id}`;
     expect((await admin.request("PUT", `/users/${ada.id}`, { subject })).status).to.equal(200);
@@ -250,7 +250,7 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
-  it("says that the issuer takes a page over https, which the browser asks for", async () => {
+  it("reports that the issuer requires https, which browsers demand", async () => {
     const shown = await scene.open(null, "/");
     await shown.page.evaluate("Object.defineProperty(window, 'isSecureContext', { value: false })");
 
@@ -262,7 +262,7 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
-  it("says what is wrong with an issuer without a discovery document, and asks it again", async () => {
+  it("reports an issuer without a discovery document, and requests it again", async () => {
     const shown = await scene.open(null, "/resources");
     const { page } = shown;
     const document = "**/.well-known/openid-configuration";
@@ -281,7 +281,7 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
-  it("goes through the issuer in a window of its own when there is something to lose", async () => {
+  it("uses a separate window for the issuer when input could be lost", async () => {
     const admin = await scene.service.createUser({ isAdmin: true });
     const subject = `window-${ada.id}`;
     expect((await admin.request("PUT", `/users/${ada.id}`, { subject })).status).to.equal(200);
@@ -310,7 +310,7 @@ describe("signing in to the console", function () {
     await shown.close();
   });
 
-  it("takes no code that was not asked for in this tab", async () => {
+  it("refuses a code that was not requested in this tab", async () => {
     const shown = await scene.open(null, "/signed-in?code=abc&state=of-somebody-else");
     await shown.page.getByText("This sign-in was not begun in this tab.").waitFor();
     await expectSound(shown);

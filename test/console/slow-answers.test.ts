@@ -75,7 +75,7 @@ describe("the console while an answer is slow", function () {
   const scene = sceneOfSuite({ resources: shopResources });
   const ada = userOfTest(scene);
 
-  it("makes one webhook of a double click, and does not leave its secret without a question", async () => {
+  it("creates one webhook for a double click, and asks before its secret is left", async () => {
     const shown = await scene.open(ada.token, "/webhooks/new");
     const { page } = shown;
     await page.getByLabel("Resource").selectOption("orders");
@@ -95,7 +95,7 @@ describe("the console while an answer is slow", function () {
     expect((await ada.request("GET", "/webhooks")).body.data).to.have.length(1);
   });
 
-  it("makes one webhook and one token, and rotates a secret once, though the answers are lost", async () => {
+  it("creates one webhook and one token, and rotates a secret once, although the answers are lost", async () => {
     const shown = await scene.open(ada.token, "/webhooks/new");
     const { page } = shown;
     const lost = await loseAnswers(page, /\/svc-api\/(webhooks|tokens|.*rotate-secret)$/);
@@ -121,7 +121,7 @@ describe("the console while an answer is slow", function () {
     expect((await ada.request("GET", "/tokens")).body.data).to.have.length(2);
   });
 
-  it("makes one user, one replay and one delivery of a second time, though the answers are lost", async () => {
+  it("creates one user, one replay and one repeated delivery, although the answers are lost", async () => {
     const admin = await scene.service.createUser({ isAdmin: true });
     const webhook = await subscribeOrders(admin, scene.receiver.url);
     await createOrder(admin);
@@ -150,7 +150,7 @@ describe("the console while an answer is slow", function () {
     expect(lost.size).to.equal(3);
   });
 
-  it("makes one token, however often Enter is pressed, and shows it whatever is pressed", async () => {
+  it("creates one token for repeated Enter, and shows it after any key", async () => {
     const shown = await scene.open(ada.token, "/admin/tokens");
     const { page } = shown;
     await page.getByRole("button", { name: "New token" }).click();
@@ -170,7 +170,7 @@ describe("the console while an answer is slow", function () {
     expect(posts.count()).to.equal(1);
   });
 
-  it("rotates a secret once, and shows it whatever is pressed", async () => {
+  it("rotates a secret once, and shows it after any key", async () => {
     const { id } = await subscribeOrders(ada, scene.receiver.url);
     const shown = await scene.open(ada.token, `/webhooks/${id}`);
     const { page } = shown;
@@ -198,7 +198,7 @@ describe("the console while an answer is slow", function () {
     reads.letGo();
   });
 
-  it("stays on the page that was gone to meanwhile", async () => {
+  it("stays on the page that was opened meanwhile", async () => {
     const shown = await scene.open(ada.token, "/resources/customers/-/new");
     const { page } = shown;
     page.on("dialog", (dialog) => void dialog.accept());
@@ -215,7 +215,7 @@ describe("the console while an answer is slow", function () {
     expect(new URL(page.url()).pathname).to.equal("/console/webhooks");
   });
 
-  it("says what became of an act whose question was closed", async () => {
+  it("reports the result of an action whose question was closed", async () => {
     const { id } = await subscribeOrders(ada, scene.receiver.url);
     const shown = await scene.open(ada.token, `/webhooks/${id}`);
     const { page } = shown;
@@ -235,7 +235,7 @@ describe("the console while an answer is slow", function () {
     await page.locator(".toast.bad").getByText("Too many.").waitFor();
   });
 
-  it("leads from a webhook that is deleted to the others, also when its question was closed", async () => {
+  it("leads from a deleted webhook to the others, also when its question was closed", async () => {
     const { id } = await subscribeOrders(ada, scene.receiver.url);
     const shown = await scene.open(ada.token, `/webhooks/${id}`);
     const { page } = shown;
@@ -274,7 +274,7 @@ describe("the console while an answer is slow", function () {
     expect(await page.getByRole("heading", { name: "Sign in to svc" }).count()).to.equal(1);
   });
 
-  it("says that no answer came in time, of a list and of a change", async () => {
+  it("reports a missing answer, of a list and of a change", async () => {
     const order = await createOrder(ada);
     const shown = await scene.open(null, "/resources/orders");
     const { page } = shown;
@@ -306,7 +306,7 @@ describe("the console while an answer is slow", function () {
     expect(new Set(limits)).to.deep.equal(new Set([90_000]));
   });
 
-  it("asks again for a list whose answer broke off", async () => {
+  it("requests a list again whose answer broke off", async () => {
     await createOrder(ada);
     const shown = await scene.open(ada.token, "/resources");
     const { page } = shown;

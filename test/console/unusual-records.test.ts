@@ -52,7 +52,7 @@ describe("unusual records in the console", function () {
   const scene = sceneOfSuite({ resources: unusualResources });
   const ada = userOfTest(scene);
 
-  it("are written where only Prisma knows their code, without the headers that it does not take", async () => {
+  it("are written when only Prisma supports their code, without the unsupported headers", async () => {
     const shown = await scene.open(ada.token, "/resources/guests/-/new");
     const { page } = shown;
     await page.getByLabel("title").fill("Grace");
@@ -70,7 +70,7 @@ describe("unusual records in the console", function () {
     await page.getByText(/Deleted guests/).waitFor();
   });
 
-  it("are not made a second time without a word, where no key can be sent and the answer is lost", async () => {
+  it("are not created again without a question, when no key can be sent and the answer is lost", async () => {
     const shown = await scene.open(ada.token, "/resources/guests/-/new");
     const { page } = shown;
     let isLost = false;
@@ -99,7 +99,7 @@ describe("unusual records in the console", function () {
     expect(await made()).to.equal(2);
   });
 
-  it("are overwritten and deleted where each read of them has another entity tag", async () => {
+  it("are overwritten and deleted when each read of them has another entity tag", async () => {
     const { body } = await ada.request("POST", "/resources/clocks", { title: "Big" });
     const shown = await scene.open(ada.token, `/resources/clocks/${body.id}`);
     const { page } = shown;
@@ -117,7 +117,7 @@ describe("unusual records in the console", function () {
     await page.getByText(/Deleted clocks/).waitFor();
   });
 
-  it("show the name of a relation as it is, once that was changed", async () => {
+  it("show the name of a relation unchanged after an edit", async () => {
     await ada.request("POST", "/resources/rooms", { code: "r1", title: "Blue" });
     const { body } = await ada.request("POST", "/resources/guests", { title: "Mary", room_code: "r1" });
     const { page } = await scene.open(ada.token, `/resources/guests/${body.id}`);
@@ -132,7 +132,7 @@ describe("unusual records in the console", function () {
     await isNamed("Green (r1)");
   });
 
-  it("show dates that no control shows as texts, and send them only when they were edited", async () => {
+  it("show dates without a control as texts, and send them only when they were edited", async () => {
     const { body } = await ada.request("POST", "/resources/days", { title: "Ever" });
     const path = `/resources/days/${body.id}`;
     await scene.service.infrastructure.sql("UPDATE days SET starts = 'infinity', ends = '0044-03-15 BC'");

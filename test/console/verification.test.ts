@@ -107,7 +107,7 @@ describe("the code that verifies a delivery", function () {
   });
 
   for (const ending of Object.keys(languages)) {
-    it(`in verify.${ending} takes what is genuine, and refuses all else`, async () => {
+    it(`in verify.${ending} accepts genuine deliveries only`, async () => {
       const found = await verdicts(
         ending,
         cases.map(([, tried]) => tried),
@@ -118,7 +118,7 @@ describe("the code that verifies a delivery", function () {
       );
     });
 
-    it(`in verify.${ending} takes nothing while its secret is missing`, async () => {
+    it(`in verify.${ending} refuses everything while its secret is missing`, async () => {
       const forged = signedAt("", Buffer.from("{}"), 0);
 
       const answer = await verdicts(ending, [forged]).catch((error: unknown) => String(error));

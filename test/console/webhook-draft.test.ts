@@ -31,7 +31,7 @@ describe("changesOf", () => {
     rateLimit: "5",
   };
 
-  it("has only what was changed: the rest may be what a new webhook could not have", () => {
+  it("contains only the changes: the rest may be invalid for a new webhook", () => {
     expect(changesOf({ ...start, description: "Mine", rateLimit: "" }, start)).to.deep.equal({
       description: "Mine",
       rate_limit: null,

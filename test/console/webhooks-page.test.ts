@@ -17,7 +17,7 @@ describe("the webhooks of the console", function () {
   const scene = sceneOfSuite({ resources: shopResources });
   const ada = userOfTest(scene);
 
-  it("say what to do next while there are none", async () => {
+  it("show the next step while there are none", async () => {
     const shown = await scene.open(ada.token, "/webhooks");
     await shown.page.getByText("No webhooks yet").waitFor();
     await expectSoundAtAnyWidth(shown);
@@ -26,7 +26,7 @@ describe("the webhooks of the console", function () {
     await shown.page.getByRole("heading", { name: "New webhook" }).waitFor();
   });
 
-  it("are made in three steps, by the keyboard alone", async () => {
+  it("are created in three steps, by the keyboard alone", async () => {
     await createOrder(ada, { amount: 40 });
     await createOrder(ada, { amount: 400 });
     const shown = await scene.open(ada.token, "/webhooks/new");
@@ -168,7 +168,7 @@ describe("the webhooks of the console", function () {
     expect((await ada.request("GET", "/webhooks")).body.data).to.deep.equal([]);
   });
 
-  it("are changed, and keep what was not, the changes of others too", async () => {
+  it("are changed, and keep the other values, including changes of others", async () => {
     const { id } = await subscribeOrders(ada, `${scene.receiver.url}/old`, {
       headers: { "X-Key": "abc" },
       rate_limit: 5,
@@ -205,7 +205,7 @@ describe("the webhooks of the console", function () {
     });
   });
 
-  it("are paused and resumed, and what is held goes out or is discarded", async () => {
+  it("are paused and resumed, and held deliveries go out or are discarded", async () => {
     const { id } = await subscribeOrders(ada, `${scene.receiver.url}/held`);
     const shown = await scene.open(ada.token, `/webhooks/${id}`);
     const { page } = shown;
@@ -263,7 +263,7 @@ describe("the webhooks of the console", function () {
       );
   });
 
-  it("are deleted, after what that does was said", async () => {
+  it("are deleted after a description of the effect", async () => {
     const { id } = await subscribeOrders(ada, `${scene.receiver.url}/deleted`);
     const shown = await scene.open(ada.token, `/webhooks/${id}`);
     const { page } = shown;
@@ -336,7 +336,7 @@ describe("the webhooks of the console", function () {
       await picture(shown, `console-webhook-${width}`);
     });
 
-  it("of others are looked at by an admin, and by no other user", async () => {
+  it("of others are visible to an admin, and to no other user", async () => {
     const admin = await scene.service.createUser({ isAdmin: true });
     const { id } = await subscribeOrders(ada, `${scene.receiver.url}/hers`);
     const other = await scene.service.createUser();
@@ -368,7 +368,7 @@ describe("the webhooks of the console", function () {
     }
   });
 
-  it("try a filter on nothing while no event is chosen", async () => {
+  it("try a filter on nothing while no event is selected", async () => {
     await createOrder(ada);
     const shown = await scene.open(ada.token, "/webhooks/new");
     const { page } = shown;

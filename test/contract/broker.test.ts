@@ -85,7 +85,7 @@ for (const { name, open } of implementations) {
       expect(await broker.fault()).to.equal(undefined);
     });
 
-    it("has no fault for long where the topology is there and a message was for no queue of it", async () => {
+    it("has no lasting fault when the topology exists and a message reached no queue", async () => {
       await broker.publish([work("a", { routingKey: "nowhere" })]);
 
       await until(async () => (await broker.fault()) === undefined, { what: "a look at the topology" });
@@ -114,7 +114,7 @@ for (const { name, open } of implementations) {
         expect(await broker.publish([])).to.deep.equal([]);
       });
 
-      it("tells which message of a batch no queue takes", async () => {
+      it("reports which message of a batch reaches no queue", async () => {
         const outcomes = await broker.publish([
           work("a"),
           work("b", { routingKey: "nowhere" }),
@@ -127,7 +127,7 @@ for (const { name, open } of implementations) {
         await depthIs(2);
       });
 
-      it("outlives an exchange that is not there", async () => {
+      it("survives a missing exchange", async () => {
         const [outcome] = await broker.publish([work("a", { exchange: "svc.nowhere" })]);
 
         expect(outcome?.kind).to.equal("unconfirmed");
@@ -136,7 +136,7 @@ for (const { name, open } of implementations) {
         });
       });
 
-      it("confirms 2,000 messages in one go, and hands each of them out once", async () => {
+      it("confirms 2,000 messages together, and hands each of them out once", async () => {
         const messages = numbered(2_000);
 
         const outcomes = await broker.publish(messages);
@@ -267,7 +267,7 @@ for (const { name, open } of implementations) {
         await depthIs(0);
       });
 
-      it("takes only the first settlement of a message, and lets others in hand be", async () => {
+      it("accepts only the first settlement of a message, and leaves other unsettled messages unchanged", async () => {
         await broker.publish([work("held"), work("twice")]);
         const { received } = await collect((message) => {
           if (message.messageId === "held") return;
@@ -296,7 +296,7 @@ for (const { name, open } of implementations) {
         await depthIs(0);
       });
 
-      it("hands out nothing after stop, and takes the settlements of what is in hand", async () => {
+      it("hands out nothing after stop, and accepts the settlements of unsettled messages", async () => {
         await broker.publish(numbered(3));
         const { received, consumption } = await collect(hold, { prefetch: 2 });
         await until(() => received.length === 2, { what: "two messages in hand" });
@@ -315,7 +315,7 @@ for (const { name, open } of implementations) {
     });
 
     describe("depth", () => {
-      it("counts the messages that wait, not those in hand", async () => {
+      it("counts the waiting messages, not those handed out", async () => {
         await broker.publish(numbered(5));
         expect(await broker.depth(queues.first)).to.equal(5);
 
@@ -324,7 +324,7 @@ for (const { name, open } of implementations) {
         await depthIs(3);
       });
 
-      it("rejects for a queue that is not there, and goes on answering", async () => {
+      it("rejects for a missing queue, and continues to answer", async () => {
         const failure = await broker.depth("svc.nowhere").catch((error: unknown) => error);
 
         expect(failure).to.be.instanceOf(Error);

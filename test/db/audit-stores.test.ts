@@ -41,7 +41,7 @@ describe("svc.audit, after a store's change", () => {
   const entriesOf = (act: () => Promise<unknown>): Promise<readonly AuditEntry[]> => auditOf(core.sql, act);
 
   describe("after the user store", () => {
-    it("tells who made, disabled and enabled a user, and nothing of what changed nothing", async () => {
+    it("records who created, disabled and enabled a user, and nothing for a no-op", async () => {
       const users = createUserStore({ ...core, actor });
       const person = { name: "Eve", email: "eve@example.com", isAdmin: true };
 
@@ -78,7 +78,7 @@ describe("svc.audit, after a store's change", () => {
   });
 
   describe("after the token provider", () => {
-    it("tells who issued and revoked a token, and shows nothing of it", async () => {
+    it("records who issued and revoked a token, and nothing of the token", async () => {
       const { log } = createMemoryLog();
       const tokens = createTokenProvider({ ...core, log, actor });
       const { id: userId } = await work.addUser();
@@ -112,7 +112,7 @@ describe("svc.audit, after a store's change", () => {
         expect(JSON.stringify(entries)).not.to.include(secret);
     });
 
-    it("is silent about the use of a token, which is noted all the same", async () => {
+    it("has no row for the use of a token, which is still recorded", async () => {
       const { log } = createMemoryLog();
       const tokens = createTokenProvider({ ...core, log, actor });
       const { id: userId } = await work.addUser();
@@ -132,7 +132,7 @@ describe("svc.audit, after a store's change", () => {
   });
 
   describe("after the subscription store", () => {
-    it("tells which user changed a webhook, with the names of what is not shown", async () => {
+    it("records which user changed a webhook, with the names of hidden values", async () => {
       const store = createSubscriptionStore({
         ...core,
         listSql: core.sql,

@@ -35,7 +35,7 @@ describe("svc.audit", () => {
     });
   }
 
-  it("has a decision about every column: recorded, or known to say nothing", async () => {
+  it("has a decision about every column: recorded, or without information", async () => {
     // Changes of the encrypted ones show in their hint, their names and times.
     const encrypted = ["encrypted_secret", "encrypted_previous", "encrypted_headers"];
     const unrecorded = ["id", "created_at", "updated_at", "last_used_at", ...encrypted];
@@ -131,7 +131,7 @@ describe("svc.audit", () => {
       expect(entry?.source).to.match(/^(127\.0\.0\.1|::1)$/);
     });
 
-    it("tells of every row that goes with a user, and of an emptied table", async () => {
+    it("records every row that is deleted with a user, and an emptied table", async () => {
       const { userId } = await work.addSubscription();
       await client.query("INSERT INTO svc.tokens (user_id, name, hash) VALUES ($1, 'one', 'x')", [userId]);
 
@@ -143,7 +143,7 @@ describe("svc.audit", () => {
       for (const { details } of emptied) expect(details).to.deep.equal({ all: true });
     });
 
-    it("sees a hash that was put in the place of another, and does not show it", async () => {
+    it("records a replaced hash, without its value", async () => {
       const { id: userId } = await work.addUser();
       await client.query("INSERT INTO svc.tokens (user_id, name, hash) VALUES ($1, 'one', 'x')", [userId]);
 
@@ -198,7 +198,7 @@ describe("svc.audit", () => {
       }
     });
 
-    it("is written for a role that has no right to it", async () => {
+    it("is written for a role without rights on it", async () => {
       await client.query(`
         CREATE ROLE svc_test_support LOGIN PASSWORD 'x';
         GRANT USAGE ON SCHEMA svc TO svc_test_support;

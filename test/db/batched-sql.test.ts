@@ -49,7 +49,7 @@ describe("createBatchedSql", () => {
     expect(taken).to.equal(1);
   });
 
-  it("sends other texts over a connection of their own, which a lock on one table does not hold up", async () => {
+  it("sends other texts over a separate connection, which a lock on one table does not delay", async () => {
     const rows = await Promise.all([sql(named, [1]), sql("SELECT $1::text", ["a"])]);
 
     expect(rows).to.deep.equal([[["one"]], [["a"]]]);
@@ -65,18 +65,18 @@ describe("createBatchedSql", () => {
     expect(await sql(text, [...values, ["a", "b"]])).to.deep.equal([["7", "t", "\\x00ff", null, "{a,b}"]]);
   });
 
-  it("fails only the read whose fault it is", async () => {
+  it("fails only the faulty read", async () => {
     const reads = [1, "no number", 2].map((id) => sql(named, [id]));
 
     expect(await settled(reads)).to.deep.equal([[["one"]], "22P02", [["two"], [null]]]);
   });
 
-  it("takes a fault of a read that is alone for what it is, without another try", async () => {
+  it("reports the fault of a single read without a retry", async () => {
     expect(await settled([sql(named, ["no number"])])).to.deep.equal(["22P02"]);
     expect(taken).to.equal(1);
   });
 
-  it("goes on after a column of a prepared statement has got another type", async () => {
+  it("continues after a column of a prepared statement has another type", async () => {
     const text = "SELECT id FROM things WHERE name = $1";
     await sql(text, ["one"]);
     await database.pool.query("ALTER TABLE things ALTER id TYPE text USING id || ' m'");
@@ -85,7 +85,7 @@ describe("createBatchedSql", () => {
     expect(await sql(text, ["one"])).to.deep.equal([["1 m"]]);
   });
 
-  it("fails every read of a connection that is lost, and goes on with another one", async () => {
+  it("fails every read of a lost connection, and continues with another one", async () => {
     const text = "SELECT pg_sleep(30), $1::text";
     const reads = settled([sql(text, ["a"]), sql(text, ["b"])]);
     const ended =
@@ -98,14 +98,14 @@ describe("createBatchedSql", () => {
     expect(await sql("SELECT $1::text", ["a"])).to.deep.equal([["a"]]);
   });
 
-  it("keeps what was read before a fault, and reads again what comes after it", async () => {
+  it("keeps the results before a fault, and repeats the reads after it", async () => {
     await sql("SELECT nextval('numbers'), 10 / $1::int", [1]);
     const reads = [1, 0, 2].map((by) => sql("SELECT nextval('numbers'), 10 / $1::int", [by]));
 
     expect(await settled(reads)).to.deep.equal([[["2", "10"]], "22012", [["3", "5"]]]);
   });
 
-  it("sends fewer of a slow text together", async () => {
+  it("sends fewer executions of a slow text together", async () => {
     const text = "SELECT pg_sleep(0.06), $1::text";
     await sql(text, ["first"]);
     taken = 0;
@@ -214,7 +214,7 @@ describe("createBatchedSql, for writes", () => {
     expect(other[0]?.[1]).to.not.equal(one[0]?.[1]);
   });
 
-  it("fails only the write whose fault it is, wherever it is in the batch", async () => {
+  it("fails only the faulty write, at any place in the batch", async () => {
     for (const at of [0, 1, 3]) {
       await database.pool.query("TRUNCATE items");
       const names = ["a", "b", "c"].toSpliced(at, 0, "bad");
@@ -261,7 +261,7 @@ describe("createBatchedSql, for writes", () => {
     expect(await namesOf()).to.deep.equal(["a", "c"]);
   });
 
-  it("repeats no write of a batch whose results were too large together, since it may be committed", async () => {
+  it("repeats no write of a batch whose results were too large together, because it may be committed", async () => {
     const small = await openDatabase({
       url: created.url,
       poolSize: 1,
@@ -283,7 +283,7 @@ describe("createBatchedSql, for writes", () => {
     expect(rows[0]?.most).to.be.below(2);
   });
 
-  it("fails what a deferred constraint refuses at the commit", async () => {
+  it("reports a refusal of a deferred constraint at the commit", async () => {
     await database.pool.query(
       "CREATE TABLE late (id int UNIQUE DEFERRABLE INITIALLY DEFERRED); INSERT INTO late VALUES (1)",
     );
@@ -292,7 +292,7 @@ describe("createBatchedSql, for writes", () => {
     expect(await settled(writes)).to.deep.equal(["23505", [["2"]]]);
   });
 
-  it("does not let one that meets a lock hold up the others", async () => {
+  it("does not let a write that meets a lock delay the others", async () => {
     const locker = await database.pool.connect();
     await locker.query("BEGIN; SELECT FROM parents WHERE id = 1 FOR UPDATE");
     let isLocked = true;

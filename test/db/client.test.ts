@@ -52,14 +52,14 @@ describe("openDatabase", () => {
     expect(database.name).to.match(/^svc [0-9a-f]{8}$/);
   });
 
-  it("gives a statement one core of the server, and none of its compiler", async () => {
+  it("limits a statement to one core of the server, without JIT", async () => {
     const { rows } = await database.pool.query(
       "SELECT current_setting('max_parallel_workers_per_gather') AS workers, current_setting('jit') AS jit",
     );
     expect(rows).to.deep.equal([{ workers: "0", jit: "off" }]);
   });
 
-  it("has large values compressed by LZ4, unless the database says how", async () => {
+  it("compresses large values by LZ4, unless the database sets another method", async () => {
     const { rows } = await database.pool.query(
       "SELECT 'lz4' = ANY (enumvals) AS has FROM pg_settings WHERE name = 'default_toast_compression'",
     );
@@ -75,7 +75,7 @@ describe("openDatabase", () => {
     }
   });
 
-  it("reads and writes values the same, whatever the database has set", async () => {
+  it("reads and writes values the same with any settings of the database", async () => {
     await changeValueSettings(created.url);
 
     const { rows } = await database.pool.query<unknown[]>({
@@ -89,7 +89,7 @@ describe("openDatabase", () => {
     ]);
   });
 
-  it("fires the triggers that capture changes, whatever the database has set", async () => {
+  it("fires the triggers that capture changes with any settings of the database", async () => {
     await changeValueSettings(created.url);
     await database.pool.query(`
       CREATE TABLE notes (id int);
@@ -101,7 +101,7 @@ describe("openDatabase", () => {
     expect(inserted).to.equal("error: fired");
   });
 
-  it("waits for another change of a row and makes its own, whatever the database has set", async () => {
+  it("waits for another change of a row and makes its own with any settings of the database", async () => {
     await changeValueSettings(created.url);
     await database.pool.query("CREATE TABLE counts (n int); INSERT INTO counts VALUES (0)");
     const add = "UPDATE counts SET n = n + 1 RETURNING n";

@@ -182,7 +182,7 @@ for (const kind of databaseKinds) {
 }
 
 describe("databaseFaultOf", () => {
-  it("calls a server that is away unavailable, on every path", async () => {
+  it("calls a server that is down unavailable, on every path", async () => {
     const away = await openDatabase({
       url: "postgresql://nobody@127.0.0.1:1/nowhere",
       poolSize: 1,
@@ -245,7 +245,7 @@ describe("databaseFaultOf", () => {
     expect(databaseFaultOf({ code: "23505", detail })).to.deep.equal(unique("tenant", "Odd, name"));
   });
 
-  it("takes EPIPE for a lost connection, not for an SQLSTATE", () => {
+  it("treats EPIPE as a lost connection, not as an SQLSTATE", () => {
     expect(databaseFaultOf(Object.assign(new Error("write EPIPE"), { code: "EPIPE" }))).to.deep.equal({
       kind: "unavailable",
     });

@@ -151,7 +151,7 @@ describe(`the plans of lists at the end of ${rows} records`, function () {
       ["an indexed field, descending", [item("made_at", "desc")]],
       ["an indexed field and the key, both descending", [item("made_at", "desc"), item("id", "desc")]],
     ] as const)
-      it(`read what the page holds, by ${what} (${mode} plan)`, async () => {
+      it(`read the rows of the page, by ${what} (${mode} plan)`, async () => {
         const plan = await lastPage(mode, sort);
         expect(plan?.wholeTables).to.deep.equal([]);
         expect(plan?.rowsRead).to.be.within(take, take + 10);
@@ -201,7 +201,7 @@ describe(`the plans of lists at the end of ${rows} records`, function () {
   for (const direction of ["asc", "desc"] as const) {
     const sort = [item("price", direction)];
 
-    it(`read what the page holds and its ties, by an indexed field that may be missing, ${direction}`, async () => {
+    it(`read the rows of the page and its ties, by an indexed field that may be missing, ${direction}`, async () => {
       const [middle, end] = [await lastPage("custom", sort, rows / 2), await lastPage("custom", sort)];
       // A thousand records have each price.
       expect(middle?.rowsRead).to.be.within(take, take + 2 * 1000);
@@ -239,7 +239,7 @@ describe(`the plans of lists at the end of ${rows} records`, function () {
         ["one without, descending", downwards, [null, "999500"]],
         ["one without, by the key ascending", totalOrder([item("sold", "desc")], wares), [null, "985000"]],
       ] as const)
-        it(`read what the page holds of records without a value, of ${whose}, from ${from} (${mode} plan)`, async () => {
+        it(`read the rows of the page of records without a value, of ${whose}, from ${from} (${mode} plan)`, async () => {
           const after = { values, isInclusive: false };
           const plans = await plansOf(mode, async (sql) => {
             const found = await readPositions(sql, all, { condition, order, take, after });

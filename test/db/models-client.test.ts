@@ -33,7 +33,7 @@ describe("createLazyModels", () => {
     expect({ opened, closed }).to.deep.equal({ opened: 1, closed: 1 });
   });
 
-  it("tries again after a failure, which each gets that asked", async () => {
+  it("retries after a failure, which every caller gets", async () => {
     const models = lazy();
     fault = new Error("refused");
 

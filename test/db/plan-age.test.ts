@@ -25,7 +25,7 @@ describe("plans of prepared statements", () => {
     await created.drop();
   });
 
-  it("are made again after ten seconds, since a table may have been empty", async () => {
+  it("are made again after ten seconds, because a table may have been empty", async () => {
     await pool.query("CREATE TABLE things (id bigint PRIMARY KEY, kind text NOT NULL)");
     await pool.query("CREATE INDEX things_kind_id_idx ON things (kind, id)");
     await pool.query("ALTER TABLE things SET (autovacuum_enabled = off)");
@@ -48,7 +48,7 @@ describe("plans of prepared statements", () => {
     expect(await planned()).to.contain("things_pkey");
   });
 
-  it("are made again before a batch whose fault is still its own", async () => {
+  it("are made again before a batch, without hiding its fault", async () => {
     skewMs += 10_000;
     const sql = createTextSql(pool, createStatementNames(false));
     const fault = await sql("SELECT 1 / $1::int", [0]).catch((error: unknown) => error);

@@ -60,7 +60,7 @@ describe("the plans of statements in a long history", function () {
     expect(those(({ wholeTables }) => wholeTables.length > 0)).to.deep.equal([]);
   });
 
-  it("read few rows more than they answer", () => {
+  it("read only few rows more than they return", () => {
     expect(those(({ rowsRead, mostRead }) => rowsRead > mostRead)).to.deep.equal([]);
   });
 
@@ -70,13 +70,13 @@ describe("the plans of statements in a long history", function () {
     expect(those((result) => result.pages > mostPages(result))).to.deep.equal([]);
   });
 
-  it("sort no more than a page, or what a list counts", () => {
+  it("sort no more than a page, or the rows that a list counts", () => {
     expect(those((result) => result.mostSorted > mostSorted(result.name))).to.deep.equal([]);
   });
 });
 
 describe("the outcome of a delivery", () => {
-  it("that is delivered changes no index", async () => {
+  it("changes no index when it is delivered", async () => {
     const database = await createTestDatabase();
     const core = await openDatabase({ url: database.url, poolSize: 1, isEmbedded: false });
     const watcher = new Client({ connectionString: database.url });

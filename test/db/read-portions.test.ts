@@ -34,7 +34,7 @@ describe("readInPortions", () => {
     for (const one of new Set(turnOf)) expect(turnOf.filter((at) => at === one).length).to.be.at.most(4);
   });
 
-  it("leaves results of all sizes as they are, one after the other", async () => {
+  it("leaves results of all sizes unchanged, one after the other", async () => {
     const created = await createTestDatabase();
     const database = await openDatabase({ url: created.url, poolSize: 2, isEmbedded: false });
     for (const size of [1, 300_000, 3_000_000, 200_000, 10]) {

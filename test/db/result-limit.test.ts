@@ -44,7 +44,7 @@ describe("openDatabase, with limits for lists", () => {
     });
   }
 
-  it("lets one row be larger, up to a limit of its own", async () => {
+  it("permits one larger row, up to a separate limit", async () => {
     expect((await database.lists.query(rowsOf(1, 1_300_000))).rows).to.have.length(1);
     expect(await faultOf(database.lists.query(rowsOf(200, 10_000)))).to.equal("too_large");
   });
@@ -63,14 +63,14 @@ describe("openDatabase, with limits for lists", () => {
     expect(await faultOf(database.pool.query("SELECT pg_sleep(0.4)"))).to.equal("none");
   });
 
-  it("fails a statement that no answer or event could hold, on the connections for records and of the relay", async () => {
+  it("fails a statement whose result no answer or event could hold, on the connections for records and of the relay", async () => {
     for (const pool of [database.pool, database.relay]) {
       expect(await faultOf(pool.query(rowsOf(400, 10_000)))).to.equal("too_large");
       expect((await pool.query(rowsOf(200, 10_000))).rows).to.have.length(200);
     }
   });
 
-  it("opens no more connections than poolSize says", () => {
+  it("opens no more connections than poolSize", () => {
     expect([database.pool.options.max, database.lists.options.max]).to.deep.equal([1, 2]);
   });
 });

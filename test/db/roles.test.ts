@@ -32,7 +32,7 @@ describe("a connection, as a role of the server", () => {
     return waitForDatabase({ url, log, signal: AbortSignal.abort() }).then(() => "open", String);
   };
 
-  it("takes a % in the password as pg does, and says how it is written where pg cannot read it", async () => {
+  it("accepts a % in the password like pg, and shows how to write it where pg cannot read it", async () => {
     const answers = [await tried("50%off"), await tried("50%25off"), await tried("50%f0")];
 
     const refusal =
@@ -51,7 +51,7 @@ describe("a connection, as a role of the server", () => {
     expect(answer).to.equal("open");
   });
 
-  it("says what to do where its triggers would not fire, and it may not change that", async () => {
+  it("gives the remedy when its triggers would not fire and it may not change that", async () => {
     await client.query(`ALTER ROLE ${role} SET session_replication_role = replica`);
     const url = created.url.replace(/\/\/[^@]*@/, `//${role}:50%25off@`);
     const database = await openDatabase({ url, poolSize: 1, isEmbedded: false, log });

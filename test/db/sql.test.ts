@@ -54,7 +54,7 @@ describe("createSql", () => {
       "00000000-0000-4000-8000-00000000000a",
     ]);
 
-  it("answers what pg answers, at the first run and at later ones", async () => {
+  it("returns the same as pg, at the first run and at later ones", async () => {
     const { rows } = await database.pool.query(everyType, values);
 
     expect(await sql(everyType, values)).to.deep.equal(rows);
@@ -84,7 +84,7 @@ describe("createSql", () => {
     expect(await read()).to.deep.equal([{ id: 1, name: "one", size: 3 }]);
   });
 
-  it("asks for what a column takes that got another type, under another salt", async () => {
+  it("queries the new type of a changed column, under another salt", async () => {
     await sql("CREATE TABLE codes (code text)");
     expect(await ask("text")).to.deep.equal([]);
     await sql("ALTER TABLE codes ALTER code TYPE uuid USING code::uuid");
@@ -93,7 +93,7 @@ describe("createSql", () => {
     expect(await ask("text").catch((error: unknown) => error)).to.have.property("code", "42883");
   });
 
-  it("rejects with the server's fault, and goes on", async () => {
+  it("rejects with the server's fault, and continues", async () => {
     const fault = await sql("SELECT $1::int AS number", ["x"]).catch((error: unknown) => error);
 
     expect(fault).to.have.property("code", "22P02");
@@ -102,7 +102,7 @@ describe("createSql", () => {
 });
 
 describe("createTransact", () => {
-  it("keeps no connection to a server that allows only reads, as after a fail-over", async () => {
+  it("keeps no connection to a read-only server, as after a fail-over", async () => {
     const created = await createTestDatabase();
     const database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
     const transact = createTransact(database.pool);

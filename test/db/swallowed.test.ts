@@ -17,7 +17,7 @@ async function failureOf(work: Promise<unknown>): Promise<unknown> {
   );
 }
 
-describe("openDatabase, when the network swallows everything", () => {
+describe("openDatabase, when the network drops everything", () => {
   let created: TestDatabase;
   let proxy: Proxy;
   let database: Database;
@@ -35,7 +35,7 @@ describe("openDatabase, when the network swallows everything", () => {
     await created.drop();
   });
 
-  it("fails a statement that gets no answer, as a database that is away, and goes on with new connections", async () => {
+  it("fails a statement without an answer as for an unavailable database, and continues with new connections", async () => {
     await Promise.all([database.pool.query("SELECT 1"), database.pool.query("SELECT 1")]);
     proxy.stall();
 
@@ -112,8 +112,8 @@ describe("openDatabase, when the network swallows everything", () => {
   });
 });
 
-describe("waitForDatabase, when the network swallows everything", () => {
-  it("gives up one question and asks the next", async () => {
+describe("waitForDatabase, when the network drops everything", () => {
+  it("abandons one query and sends the next", async () => {
     const created = await createTestDatabase();
     const proxy = await startProxy(created.url);
     proxy.stall();

@@ -24,7 +24,7 @@ describe("createTextSql", () => {
     await created.drop();
   });
 
-  it("goes on over the same connection after a column of a prepared statement has got another type", async () => {
+  it("continues over the same connection after a column of a prepared statement has another type", async () => {
     const sql = createTextSql(database.pool, createStatementNames(false));
     const text = "SELECT size FROM things";
     const before = await backend();
@@ -35,7 +35,7 @@ describe("createTextSql", () => {
     expect(await backend()).to.deep.equal(before);
   });
 
-  it("asks for another try where that happens in a transaction, which then goes on", async () => {
+  it("requires a retry when that happens in a transaction, which then continues", async () => {
     const inTransaction = createInTransaction(database.pool, createStatementNames(false));
     const read = (): Promise<(string | null)[][]> =>
       inTransaction(({ text }) => text("SELECT width FROM things", []));
@@ -88,7 +88,7 @@ describe("createTextSql", () => {
     expect(await backend()).to.deep.equal(before);
   });
 
-  it("keeps a thousand statements prepared, those used last, whoever sends how many others", async () => {
+  it("keeps the thousand last used statements prepared, whoever sends others", async () => {
     const sql = createTextSql(database.pool, createStatementNames(false));
     const kept = async (): Promise<Readonly<Record<string, Date>>> =>
       Object.fromEntries(
@@ -127,7 +127,7 @@ describe("createTextSql", () => {
     expect(await sql(`SELECT 1${" ".repeat(600_000)}`, [])).to.deep.equal([["1"]]);
   });
 
-  it("keeps its connection, and what is prepared there, when the server refuses a statement", async () => {
+  it("keeps its connection and prepared statements when the server refuses a statement", async () => {
     const names = createStatementNames(false);
     const [sql, own] = [
       createTextSql(database.pool, names),

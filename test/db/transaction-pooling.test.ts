@@ -39,7 +39,7 @@ describe("refuseTransactionPooling", () => {
       .that.matches(/transaction or statement mode.*pool_mode = session/);
   });
 
-  it("takes a server that gives each connection a session", async () => {
+  it("accepts a server that gives each connection a session", async () => {
     await refuseTransactionPooling(created.url);
   });
 

@@ -43,7 +43,7 @@ describe("waitForDatabase", () => {
     await created.drop();
   });
 
-  it("names TLS where the server takes no connection without it", async () => {
+  it("names TLS when the server accepts no connection without it", async () => {
     const said = 'no pg_hba.conf entry for host "10.0.0.7", user "svc", database "svc", no encryption';
     const server = createServer((socket) => {
       socket.once("data", () => socket.end(refusal("28000", said)));
@@ -59,7 +59,7 @@ describe("waitForDatabase", () => {
     );
   });
 
-  it("throws at once for a server that asks for a password, and a URL without one", async () => {
+  it("throws at once for a server that asks for a password and a URL without one", async () => {
     const server = createServer((socket) => {
       socket.once("data", () => {
         socket.write(authentication(10, "SCRAM-SHA-256\0\0"));
@@ -109,7 +109,7 @@ describe("waitForDatabase", () => {
       );
     });
 
-  it("throws at once for a server without TLS whose URL asks for it", async () => {
+  it("throws at once for a server without TLS whose URL requires it", async () => {
     const server = createServer((socket) => socket.once("data", () => socket.write("N")));
     const url = `postgresql://svc@127.0.0.1:${await portOf(server)}/svc?sslmode=verify-full`;
 
@@ -121,7 +121,7 @@ describe("waitForDatabase", () => {
       .that.matches(/without TLS only: set sslmode=disable/);
   });
 
-  it("says how to trust a server whose certificate it does not trust", async () => {
+  it("explains how to trust a server whose certificate it does not trust", async () => {
     const server = createServer((socket) =>
       socket.once("data", () => {
         socket.write("S");

@@ -186,16 +186,16 @@ describe("the alerts", () => {
   });
 
   for (const [name, { at, minutes, notAt }] of Object.entries(alerts)) {
-    it(`${name} fires at what it is for, alone`, () => {
+    it(`${name} fires for its fault, alone`, () => {
       expect(firing(at, minutes)).to.deep.equal([name]);
     });
 
-    it(`${name} is silent at what comes close`, () => {
+    it(`${name} is silent for similar values`, () => {
       expect(firing(notAt, 45)).to.deep.equal([]);
     });
   }
 
-  it("say nothing about another release", () => {
+  it("ignore another release", () => {
     expect(firing({ ...up, [`svc_broker_connected{${elsewhere}}`]: "0x30" }, 20)).to.deep.equal([]);
   });
 

@@ -73,7 +73,7 @@ const urlsOf = (values: object): readonly (string | undefined)[] => {
 describe("the role that migrates", () => {
   const databaseUrl = "postgresql://svc_app@postgres/svc";
 
-  it("is that of the programs, unless it has a URL of its own, which no other Secret holds", () => {
+  it("is that of the programs, unless its own URL is set, which no other Secret contains", () => {
     const migrationDatabaseUrl = "postgresql://svc_owner@postgres/svc";
 
     expect(urlsOf({ secret: { databaseUrl } })).to.deep.equal(Array(3).fill(databaseUrl));
@@ -92,7 +92,7 @@ describe("the role that migrates", () => {
     ]);
   });
 
-  it("has a key of its own in a Secret that is there", () => {
+  it("has its own key in an existing Secret", () => {
     const objects = render({ file: "existing" });
     const keys = ["migrate", "api", "dispatcher"].map(
       (component) =>
@@ -106,7 +106,7 @@ describe("the role that migrates", () => {
   });
 });
 
-describe("what the programs read", () => {
+describe("the configuration of the programs", () => {
   for (const file of cases
     .map((name) => name.replace(/\.yaml$/, ""))
     .filter((name) => name !== "existing" && name !== "numbers")) {
@@ -115,7 +115,7 @@ describe("what the programs read", () => {
       ["dispatcher", "dispatcher"],
       ["migrate", "admin"],
     ] as const) {
-      it(`is taken by the ${component} of ci/${file}.yaml`, async () => {
+      it(`is accepted by the ${component} of ci/${file}.yaml`, async () => {
         const objects = render({ file });
         const pod = podOf(objects, component);
         const root = mount(pod, objects);
@@ -158,7 +158,7 @@ describe("what the programs read", () => {
     expect(dispatcher).to.deep.equal(api);
   });
 
-  it("is mounted as service.yaml, whatever its key in a ConfigMap that is there", () => {
+  it("is mounted as service.yaml, for any key in an existing ConfigMap", () => {
     const items = [{ key: "svc.yaml", path: "service.yaml" }];
     for (const component of ["migrate", "api", "dispatcher"]) {
       expect(settingsIn("existing", component)).to.deep.equal({ name: "my-settings", items });
@@ -188,7 +188,7 @@ describe("what the programs read", () => {
 });
 
 describe("the public URL", () => {
-  it("is left to the request without an ingress", () => {
+  it("is unset without an ingress", () => {
     expect(urlOf({})).to.equal(undefined);
   });
 
@@ -199,7 +199,7 @@ describe("the public URL", () => {
     );
   });
 
-  it("is left to the request where the settings name the hosts of links", () => {
+  it("is unset when the settings name the hosts of links", () => {
     const ingress = { enabled: true, hosts: ["a.example.com", "b.example.com"] };
     const config = { settings: { http: { hosts: ["a.example.com", "b.example.com"] } } };
 
@@ -225,7 +225,7 @@ describe("the annotations of the pods", () => {
     ["a mapping file", "checksum/resources", { config: { resources: { "a.yaml": "name: a" } } }],
     ["a secret", "checksum/secret", { secret: { amqpUrl: "amqp://other" } }],
   ] as const) {
-    it(`change with ${what}, so that the pods are replaced, and only the one does`, () => {
+    it(`change with ${what}, so that the pods are replaced, and no others do`, () => {
       for (const component of ["api", "dispatcher"]) {
         const before = checksumsOf({}, component);
         const after = checksumsOf(values, component);

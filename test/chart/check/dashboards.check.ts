@@ -22,7 +22,7 @@ function filledIn(expression: string): string {
 
 for (const file of readdirSync(join(chart, "dashboards"))) {
   describe(`helm/dashboards/${file}`, () => {
-    it("asks Prometheus what it understands", () => {
+    it("sends Prometheus valid queries", () => {
       const expressions = expressionsIn(JSON.parse(readFileSync(join(chart, "dashboards", file), "utf8")));
       const folder = mkdtempSync(join(tmpdir(), "svc-dashboard-"));
       const rules = expressions.map((expression, index) => ({

@@ -40,7 +40,7 @@ describe("helm test", () => {
     expect(status).to.equal(0);
   });
 
-  it("fails, and says at what, when the API lets strangers in", async () => {
+  it("fails with the reason when the API accepts requests without a token", async () => {
     const { status, output } = await runAgainst(200);
 
     expect(output).to.match(/FAILED .*whoami: 200, expected 401/);

@@ -55,7 +55,7 @@ function edges(): readonly string[] {
 describe("the NetworkPolicies", () => {
   // The API sends test deliveries, and asks the issuer of JWTs.
   for (const component of ["api", "dispatcher"])
-    it(`let through what ${component} may send to, and nothing that it may not`, () => {
+    it(`permit exactly the destinations of ${component}`, () => {
       const rules = peers(component);
       const targets = createTargetPolicy(allowedNetworks);
       const addresses = [

@@ -25,13 +25,13 @@ describe("NOTES.txt", () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  it("shows how to make the first user, in the pod of the release", () => {
+  it("shows how to create the first user, in the pod of the release", () => {
     expect(notes({})).to.match(
       /^ {2}kubectl --namespace team exec deploy\/release-svc-api -- svc-admin create-user --name \w+ --email \S+ --admin$/m,
     );
   });
 
-  it("leads to the API by a tunnel, or by its public URL", () => {
+  it("gives the address of the API by a tunnel, or by its public URL", () => {
     expect(notes({})).to.match(
       /port-forward svc\/release-svc 8080:80 &\n.*http:\/\/localhost:8080\/svc-api\/resources$/m,
     );
@@ -40,11 +40,11 @@ describe("NOTES.txt", () => {
     );
   });
 
-  it("names the prefix by its setting where it does not see it", () => {
+  it("names the setting of an unknown prefix", () => {
     expect(notes({ file: "existing" })).to.match(/localhost:8080<http\.routePrefix>\/resources$/m);
   });
 
-  it("says what is missing, and what the chart does not see", () => {
+  it("names missing values, and those that the chart does not see", () => {
     expect(notes({})).to.match(/There are no mapping files yet/);
     expect(notes({ values: { config: { resources: { "a.yaml": "name: a" } } } })).to.not.match(
       /no mapping files/,

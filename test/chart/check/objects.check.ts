@@ -63,7 +63,7 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
       for (const { metadata } of objects) expect(metadata.name).to.match(/^[a-z0-9][a-z0-9-]{0,62}$/);
     });
 
-    it("are chosen by their selectors, and no other pod is", () => {
+    it("are selected by their own selectors only", () => {
       expect(pods.map(({ component }) => component).toSorted()).to.deep.equal([
         "api",
         "dispatcher",
@@ -90,7 +90,7 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
       }
     });
 
-    it("use Secrets, ConfigMaps and ServiceAccounts that are there in time", () => {
+    it("use Secrets, ConfigMaps and ServiceAccounts that exist in time", () => {
       const known = file === "existing" ? existing : others;
       for (const one of pods) {
         const weight = hookWeight(one.maker);
@@ -119,7 +119,7 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
       }
     });
 
-    it("migrate to the very settings and mapping files that the programs then read", () => {
+    it("migrate to the settings and mapping files that the programs then read", () => {
       for (const name of ["settings", "resources"]) {
         const [own, forJob] = [pod("api"), pod("migrate")].map(({ spec }) => {
           const wanted = spec.volumes?.find((volume) => volume.name === name)?.configMap?.name;
@@ -153,7 +153,7 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
       }
     });
 
-    it("lead probes, Services, policies and monitors to ports that are there", () => {
+    it("refer probes, Services, policies and monitors to existing ports", () => {
       for (const { component, container } of [pod("api"), pod("dispatcher")]) {
         const ports = new Set(container.ports?.map(({ name }) => name));
         for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"] as const)
@@ -181,7 +181,7 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
         expect(spec?.strategy?.rollingUpdate).to.deep.equal({ maxUnavailable: 0, maxSurge: "25%" });
     });
 
-    it("have a fixed number of pods, or a scaler of their own, never both", () => {
+    it("have a fixed number of pods, or their own scaler, never both", () => {
       for (const { metadata, spec } of of("Deployment")) {
         const scalers = [...of("HorizontalPodAutoscaler"), ...of("ScaledObject")].filter(
           (scaler) => scaler.spec?.scaleTargetRef?.name === metadata.name,
@@ -238,7 +238,7 @@ describe("the objects of ci/full.yaml", () => {
   });
 
   for (const routePrefix of ["", "/"])
-    it(`route every path where the prefix is "${routePrefix}", which is none`, () => {
+    it(`route every path for the prefix "${routePrefix}", which is none`, () => {
       const objects = render({ file: "full", values: { config: { settings: { http: { routePrefix } } } } });
 
       const [api] = find(objects, "Ingress").spec?.rules?.[0]?.http.paths ?? [];
@@ -246,14 +246,14 @@ describe("the objects of ci/full.yaml", () => {
       expect(podOf(objects, "test").container.args?.[0]).to.match(/:\d+\/whoami"/);
     });
 
-  it("ask no path that comes from a variable, which the chart does not see", () => {
+  it("request no path that comes from a variable, which the chart does not see", () => {
     const http = { routePrefix: "${PREFIX:-/v1}" };
     const values = { ingress: { enabled: false }, config: { settings: { http } } };
 
     expect(podOf(render({ file: "full", values }), "test").container.args?.[0]).not.to.include("whoami");
   });
 
-  it("route no console that is off, and one elsewhere by its path", () => {
+  it("route no console that is off, and a moved one by its path", () => {
     expect(pathsOf({ enabled: false })).to.deep.equal(["/api/v1"]);
     expect(pathsOf({ path: "/desk/" })).to.deep.equal(["/api/v1", "/desk"]);
   });

@@ -288,7 +288,7 @@ const refused: readonly (readonly [name: string, values: object, message: RegExp
   ],
 ];
 
-describe("values that are refused", () => {
+describe("refused values", () => {
   for (const [name, values, message, file = "minimal"] of refused) {
     it(name, () => {
       expect(refusal({ file, values })).to.match(message);
@@ -296,7 +296,7 @@ describe("values that are refused", () => {
   }
 
   for (const release of ["1st", "svc.eu"]) {
-    it(`a release whose name no Service can have: ${release}`, () => {
+    it(`a release name that is invalid for a Service: ${release}`, () => {
       expect(refusal({ release })).to.match(
         /fullnameOverride: expected a name for the Services, since \S+ is none/,
       );
@@ -311,14 +311,14 @@ describe("values that are refused", () => {
   });
 });
 
-describe("values that are taken", () => {
+describe("accepted values", () => {
   it("may give the ids of the pod's user to the platform", () => {
     const values = { podSecurityContext: { runAsUser: null, runAsGroup: null, fsGroup: null } };
 
     expect(refusal({ values })).to.equal("");
   });
 
-  it("may be keys with nothing behind them", () => {
+  it("may be keys without a value", () => {
     const none = { extraEnv: null, podLabels: null, podAnnotations: null, resources: null };
     const empty = { extraEnv: null, commonLabels: null, commonAnnotations: null, config: { settings: null } };
     const serviceAccount = { annotations: null };
@@ -330,7 +330,7 @@ describe("values that are taken", () => {
     expect(refusal({ values: { networkPolicy, config: { settings: { webhooks: null } } } })).to.equal("");
   });
 
-  it("may come through a chart that this one is part of", () => {
+  it("may come through a parent chart", () => {
     expect(refusal({ values: { global: { anything: 1 } } })).to.equal("");
   });
 });

@@ -19,7 +19,7 @@ describe("the grace period", () => {
   }
 
   for (const preStopSeconds of [0, 10, 60]) {
-    it(`of the API outlasts ${preStopSeconds} s of serving on and its own limits`, () => {
+    it(`of the API outlasts ${preStopSeconds} s of further serving and its own limits`, () => {
       const values = { api: { preStopSeconds } };
       const grace = graceOf("api", values);
 

@@ -59,7 +59,7 @@ describe("createAdapter", () => {
     });
   }
 
-  it("ends a write within a span that is not recorded with one text for all, which stays prepared", async () => {
+  it("ends a write within an unrecorded span with one text for all, which stays prepared", async () => {
     expect(await seen(insert, { span: unrecorded })).to.deep.equal({
       text: `${insert} /*traceparent='${unsampledTraceparent}'*/`,
       isPrepared: true,
@@ -77,7 +77,7 @@ describe("createAdapter", () => {
     expect(rows[0]?.[0]).to.include(traceparent);
   });
 
-  it("leaves reads, writes outside of a span, and everything while tracing is off as they are, prepared", async () => {
+  it("leaves reads, writes outside of a span, and everything without tracing unchanged, prepared", async () => {
     const read = "SELECT current_query()";
 
     expect(await seen(read, { span: recorded })).to.deep.equal({ text: read, isPrepared: true });

@@ -56,7 +56,7 @@ const everything = prismaSchemaOf(
 describe("describeModels", function () {
   this.timeout(60_000);
 
-  it("says what `prisma generate` of the same version writes into its client", async () => {
+  it("returns the description that `prisma generate` of the same version writes", async () => {
     const generated = await generate(everything);
 
     const { runtimeDataModel, parameterizationSchema } = await describeModels(everything);
@@ -67,7 +67,7 @@ describe("describeModels", function () {
     expect(Object.keys(runtimeDataModel.models)).to.deep.equal(["Things", "Parts"]);
   });
 
-  it("refuses a schema as Prisma does, which is the operator's to read, without colours", async () => {
+  it("refuses a schema like Prisma, with its message for the operator, without colours", async () => {
     const failure: unknown = await describeModels(everything.replace("s String", "s Strin")).catch(
       (error: unknown) => error,
     );
@@ -80,7 +80,7 @@ describe("describeModels", function () {
     expect(message).to.include("schema.prisma:").and.not.include("\u001B").and.not.include("error_code");
   });
 
-  it("starts no process for the schema that it described last", async () => {
+  it("starts no process for the last described schema", async () => {
     const first = await describeModels(everything);
     const before = processes();
 
@@ -91,7 +91,7 @@ describe("describeModels", function () {
     expect(during).to.equal(before);
   });
 
-  it("leaves no process behind, answered or refused", async () => {
+  it("leaves no process behind, after an answer or a refusal", async () => {
     const before = processes();
 
     const asked = Promise.allSettled([describeModels(`${everything}\n`), describeModels("model {")]);
@@ -104,7 +104,7 @@ describe("describeModels", function () {
 });
 
 describe("Prisma's packages", () => {
-  it("are of one version, as what they hand to one another is internal to them", () => {
+  it("have one version, because their interfaces are internal", () => {
     const names = [
       "@prisma/adapter-pg",
       "@prisma/client",

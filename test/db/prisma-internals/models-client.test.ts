@@ -97,7 +97,7 @@ for (const kind of databaseKinds) {
       expect(await readings.create({ data: {} })).to.deep.include({ moods: [], tags: [] });
     });
 
-    it("looks at a type that it has not seen on the connection of the transaction that reads it", async () => {
+    it("looks up a new type on the connection of the transaction that reads it", async () => {
       const only = await openDatabase({ url: scene.url, poolSize: 1, isEmbedded: scene.isEmbedded, log });
 
       const moods = await createCoreClient(only.pool, scene).$transaction(
@@ -142,7 +142,7 @@ for (const kind of databaseKinds) {
       expect(String(read["amount"])).to.equal("12345678901234567890.123456789");
     });
 
-    it("tells NULL from the null of JSON by Prisma's own values", async () => {
+    it("distinguishes NULL from JSON's null by Prisma's own values", async () => {
       const { id: missing } = await readings.create({ data: { payload: DbNull } });
       const { id: present } = await readings.create({ data: { payload: JsonNull } });
 
@@ -163,7 +163,7 @@ for (const kind of databaseKinds) {
       expect(found?.["notes"]).to.have.length(1);
     });
 
-    it("counts, deletes, and gives null for what is not there", async () => {
+    it("counts, deletes, and returns null for a missing record", async () => {
       const { id } = await readings.create({ data: { code: "gone" } });
 
       await readings.delete({ where: { id } });
@@ -176,7 +176,7 @@ for (const kind of databaseKinds) {
       expect(() => models.delegate("Nothing")).to.throw("no model Nothing");
     });
 
-    it("leaves nothing in memory once it is closed, as a reload opens another one", async () => {
+    it("leaves nothing in memory once it is closed, because a reload opens another one", async () => {
       const delegate = await useOnce();
 
       await until(
@@ -202,7 +202,7 @@ for (const kind of databaseKinds) {
       expect(database.pool.listenerCount("error")).to.be.lessThan(4);
     });
 
-    it("asks for what a column takes that got another type, over the connections from before", async () => {
+    it("queries the new type of a changed column, over the earlier connections", async () => {
       const { id } = await readings.create({ data: { small: 1 } });
       await readings.findFirst({ where: { small: 1 } });
       await database.pool.query("ALTER TABLE readings ALTER small TYPE bigint");

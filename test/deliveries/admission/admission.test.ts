@@ -88,7 +88,7 @@ describe("createAdmission", () => {
   describe("of slots", () => {
     beforeEach(() => create({ perReceiver: 2 }));
 
-    it("lets one origin have its share of both lanes, whatever the path and the user", () => {
+    it("gives one origin its share of both lanes, for any path and user", () => {
       begin();
       begin(url, { lane: "retry" });
 
@@ -102,7 +102,7 @@ describe("createAdmission", () => {
       expect(admitted.map(reasonOf)).to.deep.equal(["busy", "busy", "go", "go"]);
     });
 
-    it("lets one user have half of each lane, over all receivers", () => {
+    it("gives one user half of each lane, over all receivers", () => {
       create({ perReceiver: 100 });
       for (let count = 0; count < 24; count++) begin(`https://${count}.example.com/`);
       for (let count = 0; count < 8; count++) begin(`https://${count}.example.com/`, { lane: "retry" });
@@ -118,7 +118,7 @@ describe("createAdmission", () => {
       [100, 36],
       [0, 36],
     ] as const) {
-      it(`gives a receiver that usually takes ${usualMs} ms ${slots} of the 48 slots for fresh work, unless told otherwise`, () => {
+      it(`gives a receiver that usually takes ${usualMs} ms ${slots} of the 48 slots for first attempts by default`, () => {
         create();
         if (usualMs !== undefined) attempt({ ...success(), durationMs: usualMs });
         for (let count = 0; count < slots; count++) begin();
@@ -127,7 +127,7 @@ describe("createAdmission", () => {
       });
     }
 
-    it("takes no more than its share for a receiver that did not answer the last attempt, however soon that was known", () => {
+    it("limits a receiver to its share after an attempt without an answer, even a quick failure", () => {
       create();
       attempt(success());
       attempt({ ...timeout(1), error: "refused" });
@@ -143,7 +143,7 @@ describe("createAdmission", () => {
       expect(admitted.map(reasonOf)).to.deep.equal(["go", "go", "busy"]);
     });
 
-    it("takes no more than what is set for a receiver, however quickly it answers", () => {
+    it("limits a receiver to the configured number, even when it answers quickly", () => {
       create({ perReceiver: 4 });
       attempt({ ...success(), durationMs: 100 });
       const admitted = Array.from({ length: 5 }, () => admit());
@@ -151,7 +151,7 @@ describe("createAdmission", () => {
       expect(admitted.map(reasonOf)).to.deep.equal(["go", "go", "go", "go", "waits"]);
     });
 
-    it("takes an attempt that was not made for neither an answer nor a silence", () => {
+    it("counts an attempt that was not made as neither an answer nor a silence", () => {
       create();
       attempt({ ...success(), durationMs: 100 });
       attempt(undefined);
@@ -177,7 +177,7 @@ describe("createAdmission", () => {
       expect(reasonOf(admit(other))).to.equal("go");
     });
 
-    it("is busy for one that is given up, and frees its place and its bytes", async () => {
+    it("is busy for a place that gave up, and frees it with its bytes", async () => {
       create({ perReceiver: 64, concurrency: 1 });
       const done = begin();
       const large = { userId: 2, bytes: 100 * 1024 ** 2 };
@@ -195,7 +195,7 @@ describe("createAdmission", () => {
     });
   });
 
-  it("gives those their turn first who have the fewest attempts in flight, then who waited longest", () => {
+  it("serves users with the fewest attempts in flight first, then those who waited longest", () => {
     create({ concurrency: 64 });
     begin(url, { userId: 1, lane: "retry" })(success());
     nowMs += 1;
@@ -212,7 +212,7 @@ describe("createAdmission", () => {
     const mebibyte = 1024 ** 2;
     const big = { bytes: 20 * mebibyte };
 
-    it("has no more in hand than 32 MiB, and one alone however large", () => {
+    it("limits the bodies in memory to 32 MiB, except for a single larger one", () => {
       const done = begin(url, { bytes: 100 * mebibyte });
       expect(reasonOf(admit(url, { userId: 2, bytes: 1 }))).to.equal("no room for its bytes");
 
@@ -223,7 +223,7 @@ describe("createAdmission", () => {
       expect(reasonOf(admit(url, { userId: 2, bytes: 12 * mebibyte }))).to.equal("go");
     });
 
-    it("has no more than half of them of one user", () => {
+    it("limits one user to half of them", () => {
       const some = { bytes: 9 * mebibyte };
       const done = begin(url, some);
       expect(reasonOf(admit(url, some))).to.equal("no room for its bytes");
@@ -234,7 +234,7 @@ describe("createAdmission", () => {
       expect(reasonOf(admit(url, some))).to.equal("go");
     });
 
-    it("gives them and the slot back however an attempt ends", () => {
+    it("returns them and the slot after any end of an attempt", () => {
       create({ concurrency: 1 });
       for (const end of [
         () => admission.reserve(candidate(url, big))?.leave(),
@@ -247,7 +247,7 @@ describe("createAdmission", () => {
       }
     });
 
-    it("gives them back when the breaker does not let it through", () => {
+    it("returns them when the breaker does not permit the attempt", () => {
       attempt(timeout(), 10);
       nowMs += 4_000;
       const place = admission.reserve(candidate(url, { bytes: 12 * mebibyte }));
@@ -261,7 +261,7 @@ describe("createAdmission", () => {
   });
 
   describe("of breakers", () => {
-    it("holds deliveries back after ten attempts that hung, for as long as the attempt's timeout", () => {
+    it("holds deliveries back after ten attempts that hung, for the attempt's timeout", () => {
       attempt(timeout(), 10);
 
       expect(reasonOf(admit())).to.equal("silent");
@@ -285,7 +285,7 @@ describe("createAdmission", () => {
     }
 
     for (const error of ["timeout", "dns", "refused", "reset", "tls", "unreachable", "protocol"] as const) {
-      it(`counts ${error} that took a second, and none that was known at once`, () => {
+      it(`counts ${error} after a second, but not an immediate one`, () => {
         attempt({ ...timeout(999), error }, 20);
         expect(reasonOf(admit())).to.equal("go");
 
@@ -294,7 +294,7 @@ describe("createAdmission", () => {
       });
     }
 
-    it("counts what took half the timeout, when that is less than a second", () => {
+    it("counts a failure that took half the timeout, when that is less than a second", () => {
       create({ timeoutMs: 500 });
       attempt(timeout(249), 10);
       expect(reasonOf(admit())).to.equal("go");
@@ -309,7 +309,7 @@ describe("createAdmission", () => {
       expect(reasonOf(admit())).to.equal("silent");
     });
 
-    it("is one for each user and URL: what hangs on a host that many share holds up nothing else", () => {
+    it("has one for each user and URL: a hanging path on a shared host delays nothing else", () => {
       attempt(timeout(), 10);
 
       expect(reasonOf(admit("https://hooks.example.com/other"))).to.equal("go");
@@ -317,7 +317,7 @@ describe("createAdmission", () => {
       expect(reasonOf(admit())).to.equal("silent");
     });
 
-    it("makes the first attempt of a manual retry all the same, and heeds its answer", () => {
+    it("permits the first attempt of a manual retry in any case, and uses its answer", () => {
       attempt(timeout(), 10);
       const place = admission.reserve(candidate(url, { isUrgent: true }));
 
@@ -335,7 +335,7 @@ describe("createAdmission", () => {
       expect(reasonOf(admit())).to.equal("silent");
     });
 
-    it("says when one opens and when it closes, with the host and nothing else of the URL", () => {
+    it("reports when one opens and closes, with only the host of the URL", () => {
       attempt(timeout(), 10);
       nowMs += 4_000;
       attempt(timeout());

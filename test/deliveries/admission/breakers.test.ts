@@ -63,7 +63,7 @@ describe("createBreakers", () => {
       });
     }
 
-    it("is no concern of other receivers", () => {
+    it("does not affect other receivers", () => {
       fail();
 
       expect(breakers.tryAcquire("b")).to.equal("go");
@@ -73,7 +73,7 @@ describe("createBreakers", () => {
   describe("once open", () => {
     beforeEach(() => fail());
 
-    it("leaves the receiver alone for the pause", () => {
+    it("makes no attempts during the pause", () => {
       expect(breakers.mayAcquire("a")).to.equal(false);
       expect(breakers.tryAcquire("a")).to.equal("wait");
       expect(pauseOf("a")).to.equal(1_000);
@@ -127,7 +127,7 @@ describe("createBreakers", () => {
       probe();
     });
 
-    it("closes on an answer, and forgets what went before", () => {
+    it("closes on an answer, and forgets earlier failures", () => {
       expect(tell("answered", { isProbe: true })).to.equal("closed");
 
       expect(fail(9)).to.not.include("opened");
@@ -147,7 +147,7 @@ describe("createBreakers", () => {
       });
     }
 
-    it("asks for another one when none was made", () => {
+    it("requests another probe when none was made", () => {
       tell("unmade", { isProbe: true });
 
       probe();
@@ -162,7 +162,7 @@ describe("createBreakers", () => {
     });
   });
 
-  it("remembers 10,000 receivers, those that failed last, whatever a stranger makes up", () => {
+  it("remembers 10,000 receivers, those that failed last", () => {
     fail(9, "early");
     fail(9, "late");
     for (let count = 0; count < 9_998; count++) tell("costly", { receiver: `stranger ${count}` });

@@ -10,7 +10,7 @@ import { useCoreScene } from "../../support/core-scene.ts";
 import { createMemoryLog } from "../../support/http.ts";
 
 describe("paceOf", () => {
-  it("lets no second have more attempts than the limit, those that begin together included", () => {
+  it("permits no more attempts in any second than the limit, including bursts", () => {
     for (let rateLimit = 0.1; rateLimit <= 1000; rateLimit *= 1.07) {
       const { gapMs } = paceOf(rateLimit);
       const inOneSecond = burstOf(rateLimit) + Math.floor((1000 - 1e-6) / gapMs);
@@ -31,7 +31,7 @@ describe("createRates", () => {
     waits = [];
   });
 
-  it("grants what is left to all dispatchers together, and says when there is more", async () => {
+  it("shares the remaining grants among all dispatchers, and returns the wait", async () => {
     const { id: subscriptionId } = await scene.work.addSubscription();
     const dispatchers = [open(), open(), open()];
     const startedAt = performance.now();
@@ -48,7 +48,7 @@ describe("createRates", () => {
     expect(dispatchers[0]?.waitMs(subscriptionId)).to.be.at.most(gapMs);
   });
 
-  it("grants one at once after a long rest, and knows subscriptions apart", async () => {
+  it("grants one at once after a long rest, separately by subscription", async () => {
     const [one, other] = [await scene.work.addSubscription(), await scene.work.addSubscription()];
     const rates = open();
     const ask = { rateLimit: 0.1, count: 3 };
@@ -80,7 +80,7 @@ describe("createRates", () => {
     expect([first.get(subscriptionId), second.get(subscriptionId)]).to.deep.equal([1, 0]);
   });
 
-  it("asks the database for nothing where no subscription has a limit", async () => {
+  it("queries nothing when no subscription has a limit", async () => {
     const rates = createRates({ sql: () => expect.fail("asked"), now: () => 0, onWait: () => undefined });
 
     const useGrant = await grantsFor({ rates, log }, [{ subscriptionId: 1, rateLimit: null }]);
@@ -88,7 +88,7 @@ describe("createRates", () => {
     expect(useGrant?.(1, null)).to.equal(true);
   });
 
-  it("lets a subscription without its row of state go on", async () => {
+  it("permits a subscription without its row of state", async () => {
     const useGrant = await grantsFor({ rates: open(), log }, [{ subscriptionId: 999, rateLimit: 1 }]);
 
     expect([useGrant?.(999, 1), useGrant?.(999, 1)]).to.deep.equal([true, false]);

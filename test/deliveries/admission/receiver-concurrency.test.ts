@@ -85,7 +85,7 @@ describe("createAdmission with a number of slots for each receiver", () => {
     });
   }
 
-  it("begins no more when it takes what waits into account, however quick the receiver is", () => {
+  it("begins no more than that when others wait, even for a quick receiver", () => {
     const admission = create(3);
     attempt(admission, 1);
 
@@ -116,7 +116,7 @@ describe("createAdmission with a number of slots for each receiver", () => {
     expect(order).to.deep.equal(["first", "retry", "first", "retry", "first"]);
   });
 
-  it("counts the attempts that the configuration before a reload has in flight", () => {
+  it("counts the attempts in flight of the configuration before a reload", () => {
     const before = enterAll(create(2), "first");
     const after = create(2);
     expect(enterAll(after, "first", "retry")).to.have.length(0);
@@ -134,7 +134,7 @@ describe("createAdmission with a number of slots for each receiver", () => {
     expect(admission.reserve(request("first", "https://hooks.example.com/other"))).to.equal(undefined);
   });
 
-  it("sends nothing without a share of the receiver, and says whose deliveries are for others", () => {
+  it("sends nothing without a share of the receiver, and reports that its deliveries are for others", () => {
     const two = ["a", "b"].map((id) => createSharedSlots({ id, joinAfterMs, now: () => nowMs }));
     for (const one of two) one.see(["a", "b"]);
     nowMs += joinAfterMs;
@@ -159,7 +159,7 @@ describe("createAdmission with a number of slots for each receiver", () => {
     expect(enterAll(admission, "first", "retry")).to.have.length(16);
   });
 
-  it("begins nothing that waits when its share is gone, and goes on when it is back", () => {
+  it("begins no waiting attempt without a share, and continues when it is back", () => {
     const slots = createSharedSlots({ id: "a", joinAfterMs, now: () => nowMs });
     slots.see(["a"]);
     const admission = create(1, slots);

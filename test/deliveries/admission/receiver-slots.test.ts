@@ -82,7 +82,7 @@ describe("createReceiverSlots", () => {
       return begun;
     };
 
-    it("leaves half of the slots to the others, and takes no more of the silent", () => {
+    it("leaves half of the slots to the others, and gives the silent no more", () => {
       const slots = create();
       hang(slots);
 
@@ -93,7 +93,7 @@ describe("createReceiverSlots", () => {
       expect(begunOf(visitAll(slots, "new", 9))).to.equal(2);
     });
 
-    it("lets a user with nothing in flight try one of them all the same, up to three quarters of the slots", () => {
+    it("lets a user with nothing in flight try one of them, up to three quarters of the slots", () => {
       const slots = create();
       attempt(slots, 0, "x", 7);
       attempt(slots, 0, "y", 8);
@@ -118,7 +118,7 @@ describe("createReceiverSlots", () => {
       ]);
     });
 
-    it("takes those that have not answered for silent until they answer", () => {
+    it("counts those without an answer as silent until they answer", () => {
       const slots = create();
       const [first, ...others] = hang(slots);
       first?.release(0);
@@ -133,7 +133,7 @@ describe("createReceiverSlots", () => {
       expect(begunOf(visitAll(slots, "a", 0))).to.equal(2);
     });
 
-    it("lets one of them have a slot where there is one only", () => {
+    it("gives one of them a slot when there is only one slot", () => {
       const slots = create({ slots: 1 });
       visit(slots, "a", 0)?.release(0);
 
@@ -141,8 +141,8 @@ describe("createReceiverSlots", () => {
     });
   });
 
-  describe("of a receiver that is not known to be lively", () => {
-    it("gives each its share, and no more, and keeps nobody waiting", () => {
+  describe("of a receiver that is not known to answer quickly", () => {
+    it("gives each its share, and delays no other user", () => {
       const slots = create();
 
       expect(visitAll(slots).map(stateOf)).to.deep.equal(["begun", "begun"]);
@@ -158,7 +158,7 @@ describe("createReceiverSlots", () => {
       expect(visitAll(slots, "c", 2)).to.have.length(2);
     });
 
-    it("gives no more than all slots, and those behind wait for one", () => {
+    it("gives out all slots and no more, and lets others wait", () => {
       const slots = create({ slots: 3 });
       const visits = ["a", "b", "c"].flatMap((origin, user) => visitAll(slots, origin, user));
       expect(visits.map(stateOf)).to.deep.equal(["begun", "begun", "begun", "waits", "waits", "waits"]);
@@ -168,7 +168,7 @@ describe("createReceiverSlots", () => {
       expect(visits.map(stateOf)).to.deep.equal(["begun", "begun", "begun", "begun", "waits", "waits"]);
     });
 
-    it("counts what is only reserved, until it leaves", () => {
+    it("counts reserved places until they are released", () => {
       const slots = create();
       const places = [slots.reserve(holder()), slots.reserve(holder())] as [SlotPlace, SlotPlace];
       expect(slots.reserve(holder())).to.equal(undefined);
@@ -179,7 +179,7 @@ describe("createReceiverSlots", () => {
       expect(enter(places[1]).state).to.equal("begun");
     });
 
-    it("frees a slot once, however often it is released", () => {
+    it("frees a slot once, even when it is released twice", () => {
       const slots = create();
       const [first] = visitAll(slots);
 
@@ -190,7 +190,7 @@ describe("createReceiverSlots", () => {
     });
   });
 
-  describe("of a lively receiver", () => {
+  describe("of a receiver that answers quickly", () => {
     for (const [durationMs, begun] of [
       [1, 6],
       [5_000, 6],
@@ -204,7 +204,7 @@ describe("createReceiverSlots", () => {
       });
     }
 
-    it("begins no more than the share once the last was not answered", () => {
+    it("begins no more than the share after an attempt without an answer", () => {
       const slots = create({ livelyLimit: 6 });
       attempt(slots, 100);
       attempt(slots, 0);
@@ -212,7 +212,7 @@ describe("createReceiverSlots", () => {
       expect(begunOf(visitAll(slots))).to.equal(2);
     });
 
-    it("leaves what is usual alone when no attempt was made", () => {
+    it("keeps the usual time when no attempt was made", () => {
       const slots = create({ livelyLimit: 6 });
       attempt(slots, 100);
       visit(slots)?.release();
@@ -220,7 +220,7 @@ describe("createReceiverSlots", () => {
       expect(begunOf(visitAll(slots))).to.equal(6);
     });
 
-    it("leaves the others what they need of the slots that it may have besides", () => {
+    it("leaves the others their slots beyond its share", () => {
       const slots = create({ livelyLimit: 6, perUser: 2 });
       attempt(slots, 100);
       const others = [...visitAll(slots, "b", 2), visit(slots, "c", 3) as Visit];
@@ -250,7 +250,7 @@ describe("createReceiverSlots", () => {
       });
     }
 
-    it("hands freed slots on in the order of arrival", () => {
+    it("passes freed slots on in the order of arrival", () => {
       const slots = create({ perReceiver: 1 });
       attempt(slots, 25);
       const visits = visitAll(slots);
@@ -262,7 +262,7 @@ describe("createReceiverSlots", () => {
       expect(visits.slice(0, 4).map(stateOf)).to.deep.equal(["begun", "begun", "begun", "waits"]);
     });
 
-    it("hands them on to one of each line in turn: nobody's many keep the others waiting", () => {
+    it("passes them on to one of each line in turn: a long line does not delay the others", () => {
       const slots = create({ slots: 1, perReceiver: 1 });
       attempt(slots, 25, "a", 1);
       const many = visitAll(slots, "a", 1);
@@ -275,8 +275,8 @@ describe("createReceiverSlots", () => {
     });
   });
 
-  describe("of those that wait", () => {
-    it("gives those up for which no slot falls free within the patience, and their places too", async () => {
+  describe("of waiting attempts", () => {
+    it("gives up those without a free slot within the patience, and their places", async () => {
       const slots = create({ slots: 2, patienceMs: 40 });
       const begun = visitAll(slots);
       const waiting = visitAll(slots, "b", 2);
@@ -314,7 +314,7 @@ describe("createReceiverSlots", () => {
     });
   });
 
-  it("leaks no place, whatever becomes of those that are reserved", () => {
+  it("leaks no place after any end of a reservation", () => {
     const slots = create({ livelyLimit: 6, perUser: 5 });
     const open: (SlotPlace | Visit)[] = [];
     let seed = 7;
@@ -346,7 +346,7 @@ describe("createReceiverSlots", () => {
     expect(visitAll(slots, "e", 5).map(stateOf)).to.deep.equal(["begun", "waits"]);
   });
 
-  it("remembers what is usual of 1,000 users and receivers without attempts in flight, those that had some last", () => {
+  it("remembers the usual times of 1,000 idle users and receivers, the last used ones", () => {
     const slots = create({ perReceiver: 1, livelyLimit: 2 });
     for (const origin of ["early", "late"]) attempt(slots, 100, origin);
     for (let count = 0; count < 998; count++) {

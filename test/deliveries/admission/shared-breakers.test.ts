@@ -61,7 +61,7 @@ describe("createSharedBreakers", () => {
     return shared;
   }
 
-  it("open in the other processes too, of one receiver alone, and show no URL", async () => {
+  it("open in the other processes too, for one receiver only, and show no URL", async () => {
     const [one, other] = [start(), start()];
     fail(one);
 
@@ -102,7 +102,7 @@ describe("createSharedBreakers", () => {
     expect(await core.sql("SELECT FROM svc.breakers")).to.deep.equal([]);
   });
 
-  it("close where they were opened when another process gets an answer, and not by its failures", async () => {
+  it("close where they were opened when another process gets an answer, not by its failures", async () => {
     const [one, other] = [start(), start()];
     expect(other.tryAcquire(receiver)).to.equal("go");
     expect(other.tryAcquire(receiver)).to.equal("go");
@@ -135,7 +135,7 @@ describe("createSharedBreakers", () => {
     await untilMay(other, true);
   });
 
-  it("stay open where others have more of them than are read", async () => {
+  it("stay open when others have more of them than are read", async () => {
     const one = start({ limit: 3 });
     await core.sql(
       `INSERT INTO svc.breakers (key, pause_ms, until, holder)
@@ -149,7 +149,7 @@ describe("createSharedBreakers", () => {
     expect(one.mayAcquire(receiver)).to.equal(false);
   });
 
-  it("are over that would last far longer than their pause: the database's clock was ahead", async () => {
+  it("count as over when they would last far longer than their pause: the database's clock was ahead", async () => {
     const [one, other] = [start(), start()];
     fail(one);
     await untilMay(other, false);

@@ -25,7 +25,7 @@ describe("createSharedSlots", () => {
     return all;
   };
 
-  describe("of dispatchers that know one another", () => {
+  describe("of dispatchers that know each other", () => {
     for (const [limit, count, expected] of [
       [1, 1, [1]],
       [1, 2, [0, 1]],
@@ -45,7 +45,7 @@ describe("createSharedSlots", () => {
       });
     }
 
-    it("gives what is left of different receivers to different ones", () => {
+    it("gives the remainder of different receivers to different ones", () => {
       const all = settled(["a", "b", "c"]);
 
       for (const one of all.values()) {
@@ -54,7 +54,7 @@ describe("createSharedSlots", () => {
       }
     });
 
-    it("goes by the same order whatever the order of the list", () => {
+    it("uses the same order for any order of the list", () => {
       const [one, other] = [create("a"), create("a")];
       one.see(["a"]);
       other.see(["a"]);
@@ -65,7 +65,7 @@ describe("createSharedSlots", () => {
     });
   });
 
-  describe("of one that starts", () => {
+  describe("of a dispatcher that starts", () => {
     it("gives none before the list was read", () => {
       expect(create("a").shareOf("x", 8)).to.equal(0);
       expect(create("a").dispatchers()).to.equal(1);
@@ -78,7 +78,7 @@ describe("createSharedSlots", () => {
       expect(one.shareOf("x", 8)).to.equal(8);
     });
 
-    it("gives none until the others have seen it, and takes its part from them at once", () => {
+    it("gives none until the others have seen it, and reduces their parts at once", () => {
       const one = create("a");
       one.see(["a"]);
       const late = create("b");
@@ -95,7 +95,7 @@ describe("createSharedSlots", () => {
       expect(late.dispatchers()).to.equal(2);
     });
 
-    it("begins anew when the others took it for dead", () => {
+    it("starts over when the others considered it dead", () => {
       const all = settled(["a", "b"]);
       const one = all.get("a") as SharedSlots;
       one.see(["b"]);
@@ -118,7 +118,7 @@ describe("createSharedSlots", () => {
     expect(one.shareOf("x", 8)).to.equal(4);
   });
 
-  it("gives the share of one that is gone to the others, as soon as they read of it", () => {
+  it("gives the share of a stopped one to the others, as soon as they read it", () => {
     const all = settled(["a", "b", "c"]);
     const left = ["a", "b"].map((id) => all.get(id) as SharedSlots);
     for (const origin of origins) {
@@ -131,7 +131,7 @@ describe("createSharedSlots", () => {
     }
   });
 
-  it("never gives more than there are, whoever has read which list", () => {
+  it("never exceeds the limit, for any lists that were read", () => {
     const ids = ["a", "b", "c", "d", "e"];
     const all = settled(ids);
     // Each knows all that send, "a" to "c", and some of those that have gone or do not send yet.
@@ -147,7 +147,7 @@ describe("createSharedSlots", () => {
           }
   });
 
-  it("counts what is in use as long as something is", () => {
+  it("keeps the count of slots in use", () => {
     const one = create("a");
     const busy = one.usedOf("busy");
     busy.inUse += 1;
@@ -158,7 +158,7 @@ describe("createSharedSlots", () => {
     expect(one.usedOf("busy")).to.equal(busy);
   });
 
-  it("calls what waits, and the last that watches, when the shares have changed and only then", () => {
+  it("calls the waiting lanes and the last listener exactly when the shares have changed", () => {
     const one = create("a");
     const calls = { waiting: 0, before: 0, watching: 0 };
     one.waiting.add(() => (calls.waiting += 1));

@@ -59,7 +59,7 @@ describe("attemptLine", () => {
     { isWritten: true, lagMs: 321.4, bytesOut: 6 },
   );
 
-  it("names the delivery, its event, its receiver's host and what came of it", () => {
+  it("names the delivery, its event, its receiver's host and the outcome", () => {
     expect(line).to.include({
       event: "delivery.attempt",
       delivery: delivery.uuid,
@@ -81,7 +81,7 @@ describe("attemptLine", () => {
     });
   });
 
-  it("holds nothing of the webhook's path and query, of its content and of the answer", () => {
+  it("contains nothing of the webhook's path and query, of its content and of the answer", () => {
     expect(JSON.stringify(line)).not.to.include("canary");
   });
 });

@@ -21,7 +21,7 @@ const free: Place = { enter: ({ begin }) => begin((() => undefined) satisfies Do
 
 // The commit of an outcome does not wait for the disk: what PostgreSQL's crash takes back, this
 // process believes written.
-describe("createAttempts, when a crash of PostgreSQL takes back a write of one delivery of a flight", () => {
+describe("createAttempts, when a crash of PostgreSQL undoes a write of one delivery of a flight", () => {
   let postgres: PrivatePostgres;
   let database: Database;
   let sql: Sql;
@@ -125,7 +125,7 @@ describe("createAttempts, when a crash of PostgreSQL takes back a write of one d
     expect((await takeDue()).deliveries.map(({ id }) => id)).to.deep.equal([lost]);
   });
 
-  it("makes a delivery due whose return to the queue was taken back", async () => {
+  it("makes a delivery due whose return to the queue was undone", async () => {
     const [lost, last] = ids;
     attempts.start(deliveryOf(last), free);
     await posted(last);

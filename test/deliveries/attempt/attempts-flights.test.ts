@@ -13,7 +13,7 @@ describe("createAttempts", () => {
   const scene = useAttemptsScene();
   const { open, take, place, free, startAll, current } = scene;
 
-  it("lets the delivery of one user pass those of another that wait for their turns", async () => {
+  it("lets the delivery of one user pass waiting ones of another", async () => {
     for (let count = 0; count < 39; count++) await scene.work.addDelivery(scene.subscription);
     const theirs = await scene.work.addSubscription({ url: "https://other.example.com/" });
     open(success);
@@ -55,7 +55,7 @@ describe("createAttempts", () => {
       expect(Math.max(...begun)).to.be.at.most(2 * most);
     });
 
-  describe("of several in one flight", () => {
+  describe("of several deliveries in one flight", () => {
     beforeEach(async () => {
       for (let count = 0; count < 2; count++) await scene.work.addDelivery(scene.subscription);
     });
@@ -111,7 +111,7 @@ describe("createAttempts", () => {
       expect(await scene.work.flights()).to.deep.equal([]);
     });
 
-    it("keeps the flight of the others when a dead letter cannot be noted down", async () => {
+    it("keeps the flight of the others when a dead letter cannot be recorded", async () => {
       await scene.core.sql(
         "UPDATE svc.deliveries SET status = 'retrying', attempt = 2, last_error = 'refused' WHERE id = $1",
         [String(scene.delivery.id)],
@@ -168,7 +168,7 @@ describe("createAttempts", () => {
     });
   });
 
-  it("records the others at once while another transaction has the row of one, and that one later", async () => {
+  it("records the others at once while another transaction locks one row, and that one later", async () => {
     for (let count = 0; count < 2; count++) await scene.work.addDelivery(scene.subscription);
     const other = await scene.core.database.pool.connect();
     const delivered = async (): Promise<number> =>
@@ -192,7 +192,7 @@ describe("createAttempts", () => {
     expect(await scene.work.flights()).to.deep.equal([]);
   });
 
-  it("puts back, with its flight ended, what the database does not take for a fault of its own", async () => {
+  it("puts back, with its flight ended, a delivery that the database refuses", async () => {
     open(success, { store: { ...scene.store, record: () => Promise.reject(new Error("a bug")) } });
 
     await startAll();
@@ -218,7 +218,7 @@ describe("createAttempts", () => {
       expect(await scene.work.flights()).to.deep.equal([]);
     });
 
-    it("begins none any more, and leaves what waited for a slot due at once", async () => {
+    it("begins no more, and leaves deliveries that waited for a slot due at once", async () => {
       await scene.work.addDelivery(scene.subscription);
       const visits: Visit[] = [];
       let answer: (() => void) | undefined;
@@ -245,7 +245,7 @@ describe("createAttempts", () => {
       expect(await scene.work.flights()).to.deep.equal([]);
     });
 
-    it("leaves what waits for its turn due at once", async () => {
+    it("leaves waiting deliveries due at once", async () => {
       for (let count = 0; count < 19; count++) await scene.work.addDelivery(scene.subscription);
       open(success);
       for (const one of await take()) scene.attempts.start({ ...one, payload }, free);
@@ -259,7 +259,7 @@ describe("createAttempts", () => {
       expect(due.deliveries).to.have.length(12);
     });
 
-    it("leaves the place of one that comes after it", async () => {
+    it("frees the place of one that comes after it", async () => {
       open(success);
       const [one] = (await take()) as [DeliveryInFlight];
       await scene.stop();

@@ -65,7 +65,7 @@ describe("createAttempts", () => {
     expect([scene.done, scene.freed, await scene.work.flights()]).to.deep.equal([[[undefined]], 1, []]);
   });
 
-  it("posts the record that it is given, without a question to the database", async () => {
+  it("posts the given record, without a query", async () => {
     open(success, { store: { ...scene.store, dataOf: () => expect.fail("asked") } });
     const [one] = await take();
     const data = Buffer.from('{"given":1}');
@@ -94,7 +94,7 @@ describe("createAttempts", () => {
     expect(await scene.work.flights()).to.deep.equal([]);
   });
 
-  it("overwrites and buries nothing when another has made the attempt since", async () => {
+  it("overwrites nothing and publishes no dead letter when another has made the attempt since", async () => {
     await scene.core.sql(
       "UPDATE svc.deliveries SET status = 'retrying', attempt = 2, last_error = 'refused'",
     );
@@ -159,7 +159,7 @@ describe("createAttempts", () => {
     });
   });
 
-  it("logs what it cannot sign once a second, with how many there were and which keys it has", async () => {
+  it("logs unsigned deliveries once a second, with their number and the known keys", async () => {
     for (let count = 1; count < 3; count += 1) await scene.work.addDelivery(scene.subscription);
     const wrong = createSecretBox(Buffer.alloc(32, 8));
     open(success, { openSigning: (sealed) => openSigning(wrong, sealed, 0) });
@@ -179,7 +179,7 @@ describe("createAttempts", () => {
     expect(line?.["reason"]).to.match(/another key \(id [0-9a-f]{8}\) than the secret key in use/);
   });
 
-  it("takes no slot for what it cannot sign, counts it, and tries it again after 30 s", async () => {
+  it("takes no slot for an unsigned delivery, counts it, and tries it again after 30 s", async () => {
     const wrong = createSecretBox(Buffer.alloc(32, 8));
     const postponed: string[] = [];
     open(success, {
@@ -199,7 +199,7 @@ describe("createAttempts", () => {
     expect(await scene.work.flights()).to.deep.equal([]);
   });
 
-  it("tells other dispatchers of one that only they may attempt, once it waits in the queue", async () => {
+  it("announces a delivery that only other dispatchers may attempt, once it is in the queue", async () => {
     const told: unknown[] = [];
     open(success, {
       announce(deliveries) {
@@ -216,7 +216,7 @@ describe("createAttempts", () => {
     expect(await scene.work.queued(scene.delivery.id)).to.include({ dueAt: null });
   });
 
-  it("writes what is decided without an attempt", async () => {
+  it("writes an outcome without an attempt", async () => {
     open(success);
     const [one] = (await take()) as [DeliveryInFlight];
     const { id, uuid } = one;

@@ -22,7 +22,7 @@ const plan = { attempt: 1, maxAttempts: 4, backoffMs: [1000, 60_000], jitter: 0.
 
 describe("decide", () => {
   for (const status of [200, 201, 202, 204, 299]) {
-    it(`takes ${status} for delivered, on the last attempt too`, () => {
+    it(`treats ${status} as delivered, on the last attempt too`, () => {
       expect(decide({ ...plan, result: answered(status) })).to.deep.equal({ kind: "delivered" });
       expect(decide({ ...plan, attempt: 4, result: answered(status) })).to.deep.equal({ kind: "delivered" });
     });
@@ -88,7 +88,7 @@ describe("decide", () => {
     expect(step).to.deep.equal({ kind: "retry", delayMs: 2 * dayMs });
   });
 
-  it("fails when the attempts are spent, one of one too", () => {
+  it("fails after the last attempt, also when there is only one", () => {
     expect(decide({ ...plan, attempt: 4, result: refused })).to.deep.equal({ kind: "failed" });
     expect(decide({ ...plan, maxAttempts: 1, result: answered(503, 30) })).to.deep.equal({ kind: "failed" });
   });

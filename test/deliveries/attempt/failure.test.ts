@@ -42,7 +42,7 @@ describe("failureOf", () => {
       expect(failure.detail).to.not.include("secret");
     });
 
-    it(`finds ${code} inside what Node wraps it in`, () => {
+    it(`finds ${code} inside the error of Node`, () => {
       const tried = new AggregateError([errorWith({ code: "EHOSTUNREACH" }), error]);
       const wrapped = Object.assign(new Error("outer", { cause: tried }), { code: "ERR_OUTER" });
 
@@ -58,7 +58,7 @@ describe("failureOf", () => {
     );
   });
 
-  it("says of a refused target what the look-up said", () => {
+  it("repeats the message of the look-up for a refused target", () => {
     const error = new Error("outer", { cause: new TargetRefusedError("a resolves to a private address.") });
 
     expect(failureOf({ error, host: "a" })).to.deep.equal({
@@ -67,7 +67,7 @@ describe("failureOf", () => {
     });
   });
 
-  it("says what is the matter with a name", () => {
+  it("explains the failure for a name", () => {
     expect(detailOf("ENOTFOUND")).to.equal(
       "The name of h could not be resolved: there is no such name (ENOTFOUND).",
     );

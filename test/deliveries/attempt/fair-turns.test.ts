@@ -25,7 +25,7 @@ function makeScene(perTurn: number): Scene {
 }
 
 describe("createFairTurns", () => {
-  it("begins at once what a turn of the event loop has room for", () => {
+  it("begins tasks at once up to the limit of a turn", () => {
     const { begun, add } = makeScene(3);
 
     add("ada", { count: 2 });
@@ -33,7 +33,7 @@ describe("createFairTurns", () => {
     expect(begun).to.deep.equal(["ada", "ada"]);
   });
 
-  it("begins so many in each turn, and lets others have theirs between", async () => {
+  it("begins that many in each turn, and lets others run between", async () => {
     const { begun, add } = makeScene(3);
     const lengths: number[] = [];
     add("ada", { count: 8 });
@@ -82,7 +82,7 @@ describe("createFairTurns", () => {
     expect([startedWith, ...lengths]).to.deep.equal([2, 4, 5, 6]);
   });
 
-  it("begins none that is too much beside what has begun, however little waits", async () => {
+  it("begins none that exceeds the rest of the turn, even when few wait", async () => {
     const { begun, add } = makeScene(3);
     add("ada");
     add("ada", { cost: 16 });
@@ -93,7 +93,7 @@ describe("createFairTurns", () => {
     expect(begun).to.have.length(2);
   });
 
-  it("lets the one work of a holder pass the 100 of another", async () => {
+  it("lets the one task of a holder pass the 100 of another", async () => {
     const { begun, add } = makeScene(3);
     add("ada", { count: 100 });
     add("bea");

@@ -13,7 +13,7 @@ import {
 import { createTestSenders, deliveryBytes, type TestSenders } from "../../support/senders.ts";
 import { until } from "../../support/wait.ts";
 
-describe("createSender, when things go wrong", () => {
+describe("createSender, with failures", () => {
   let receiver: TestReceiver;
   let senders: TestSenders;
 
