@@ -124,7 +124,7 @@ describe("docs/production.md", function () {
       });
   }
 
-  it("dumps and restores a database with which the service goes on, deliveries included", async () => {
+  it("dumps and restores a database with which the service continues, deliveries included", async () => {
     const output = await run(["dump", "restore"]);
     expect(output).to.contain("Nothing to do.").and.to.contain("0 re-encrypted, 1 already current");
 
@@ -148,7 +148,7 @@ describe("docs/production.md", function () {
     service = undefined;
   });
 
-  it("shows what waits, and which events a mapping file holds back", async () => {
+  it("shows waiting work, and the events that a mapping file delays", async () => {
     const backlog = await run(["backlog"]);
     expect(backlog).to.match(/resource +\| not_fanned_out +\| oldest/);
     expect(backlog).to.match(/ 0 \| +1 \| .+\| +0/);
@@ -241,7 +241,7 @@ describe("docs/production.md", function () {
     });
     after(() => server?.dispose());
 
-    it("are enough: the owner's to migrate, the other's for the programs", async () => {
+    it("are sufficient: the owner's to migrate, the other's for the programs", async () => {
       receiver.answer = {};
       service = await start({ url: app }, { SVC_AUTO_MIGRATE: "false" });
       const ada = await service.createUser();
@@ -264,7 +264,7 @@ describe("docs/production.md", function () {
       service = undefined;
     });
 
-    it("are enough for what fails, and for those who are told of it", async () => {
+    it("are sufficient for failures, and for their recipients", async () => {
       receiver.answer = ({ path: asked }, response) =>
         response.writeHead(asked === "/failing" ? 500 : asked === "/gone" ? 410 : 200).end();
       // The first failure counts as too long, once it is written.
@@ -295,7 +295,7 @@ describe("docs/production.md", function () {
       service = undefined;
     });
 
-    it("are enough to count what waits, and to list events", async () => {
+    it("are sufficient to count waiting work, and to list events", async () => {
       service = await start({ url: app }, { SVC_AUTO_MIGRATE: "false" });
       const ada = await service.createUser();
       await createNote(ada);
@@ -308,7 +308,7 @@ describe("docs/production.md", function () {
       service = undefined;
     });
 
-    it("are enough to erase a record, deliveries and answers of receivers included", async () => {
+    it("are sufficient to erase a record, deliveries and answers of receivers included", async () => {
       receiver.answer = { status: 500, body: "an answer" };
       service = await start({ url: app }, { SVC_AUTO_MIGRATE: "false" });
       const ada = await service.createUser();
@@ -324,7 +324,7 @@ describe("docs/production.md", function () {
       expect(await query(app, left, [deliveryId])).to.deep.equal([{ status: "cancelled", answer: null }]);
     });
 
-    it("are enough to remove tokens that ended long ago", async () => {
+    it("are sufficient to remove tokens that ended long ago", async () => {
       await query(
         app,
         `WITH eve AS (INSERT INTO svc.users (name, email) VALUES ('Eve', 'eve@example.com') RETURNING id)
@@ -339,7 +339,7 @@ describe("docs/production.md", function () {
       service = undefined;
     });
 
-    it("are enough for every request that changes something", async () => {
+    it("are sufficient for every request that changes something", async () => {
       receiver.answer = { status: 500 };
       service = await start({ url: app }, { SVC_AUTO_MIGRATE: "false" }, { maxAttempts: 1 });
       await requestChanges(service, receiver);
@@ -347,7 +347,7 @@ describe("docs/production.md", function () {
       service = undefined;
     });
 
-    it("are enough for the commands that change something, run as the programs", async () => {
+    it("are sufficient for the commands that change something, run as the programs", async () => {
       await runAs(app, [
         "create-user --name Bob --email bob@example.com",
         "tokens revoke 1",

@@ -70,7 +70,7 @@ describe("startConsumption", () => {
     ],
   ];
   for (const [what, expected, ask] of refusals)
-    it(`${expected ? "takes" : "does not take"} the refusal of ${what} for a missing queue`, async () => {
+    it(`${expected ? "treats" : "does not treat"} the refusal of ${what} as a missing queue`, async () => {
       const connection = await connect(url);
       const channel = await connection.createChannel();
       channel.on("error", () => undefined);

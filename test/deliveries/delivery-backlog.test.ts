@@ -6,7 +6,7 @@ describe("readDeliveryBacklog", () => {
   const scene = useCoreScene();
   const hourAgo = new Date(Date.now() - 3_600_000);
 
-  it("takes the age of what waits for a slot, but not of what waits for a receiver that fails", async () => {
+  it("counts the age of a delivery that waits for a slot, but not for a receiver that fails", async () => {
     const failing = await scene.work.addSubscription();
     await scene.core.prisma.subscriptionState.upsert({
       where: { subscriptionId: failing.id },
@@ -25,7 +25,7 @@ describe("readDeliveryBacklog", () => {
     expect(ofBoth.oldestDueMs).to.be.within(59_000, 600_000);
   });
 
-  it("takes the age of what is due from then on, and not from its last attempt", async () => {
+  it("counts the age of a retry from its due time, not from its last attempt", async () => {
     const subscription = await scene.work.addSubscription();
     const due = new Date(Date.now() - 60_000);
     await scene.work.addDelivery(subscription, { status: "retrying", due, updatedAt: hourAgo });
@@ -35,7 +35,7 @@ describe("readDeliveryBacklog", () => {
     expect(oldestDueMs).to.be.within(59_000, 600_000);
   });
 
-  it("takes no age of what the rate limit of its webhook keeps waiting, which its user has set", async () => {
+  it("counts no age of a delivery that waits for the rate limit of its webhook, which its user has set", async () => {
     const limited = await scene.work.addSubscription({ rateLimit: 0.1 });
     await scene.work.addDelivery(limited, { due: "parked", updatedAt: hourAgo });
 

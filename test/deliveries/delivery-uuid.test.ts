@@ -10,7 +10,7 @@ describe("deliveryUuidOf", () => {
     expect(deliveryUuidOf(event, 7)).to.match(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
   });
 
-  it("is another one for another event or subscription", () => {
+  it("differs for another event or subscription", () => {
     const uuids = [
       deliveryUuidOf(event, 7),
       deliveryUuidOf(event, 8),

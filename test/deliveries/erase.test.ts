@@ -81,7 +81,7 @@ describe("eraseRecord", () => {
     await until(async () => (await core.sql(locks)).length > 0, { what: "the erasure to wait" });
   }
 
-  it("removes every payload, and keeps the rows of what happened", async () => {
+  it("removes every payload, and keeps the rows", async () => {
     const delivered = await add({ status: "delivered", attempt: 1 });
     expect(await leaks()).to.have.members(["events", "event_data", "attempts"]);
 
@@ -95,7 +95,7 @@ describe("eraseRecord", () => {
     expect(await erase()).to.deep.equal(nothing);
   });
 
-  it("removes an answer that has headers only, as one of 204 has", async () => {
+  it("removes an answer that has only headers, such as one of 204", async () => {
     await add({ status: "delivered" });
     await core.sql("UPDATE svc.attempts SET response_body = NULL");
 
@@ -116,7 +116,7 @@ describe("eraseRecord", () => {
     expect(await countEvents(core.sql, { resource: "notes", recordId: "2" })).to.equal(1);
   });
 
-  it("cancels what is unfinished, and has retention find failed ones finished", async () => {
+  it("cancels unfinished deliveries, and lets retention remove failed ones", async () => {
     const ids = [
       await add(),
       await add({ status: "retrying", attempt: 1, due: "parked" }),
@@ -181,7 +181,7 @@ describe("eraseRecord", () => {
     });
   }
 
-  it("takes what is not fanned out from the outbox, and sees what a fan-out under way writes", async () => {
+  it("removes events that are not fanned out from the outbox, and sees the rows of a running fan-out", async () => {
     const waiting = await work.addEvent();
     const { id } = await work.addEvent({ snapshot: { text: canary } });
     const fanOut = await core.database.pool.connect();
@@ -259,7 +259,7 @@ describe("eraseRecord", () => {
   });
 
   describe("as svc-admin erase", () => {
-    it("says what it did, and that the record is still there", async () => {
+    it("prints the results, and that the record still exists", async () => {
       await add();
       const terminal = createMemoryTerminal();
 

@@ -47,7 +47,7 @@ describe("createFairQueue", () => {
     expect(take()).to.deep.equal(namesOf("heavy", { from: 9, count: 5 }));
   });
 
-  it("gives two holders with backlogs the same by cost, whatever one item of theirs costs", () => {
+  it("gives two holders with backlogs the same by cost, regardless of the cost of one item", () => {
     const { queue, add } = makeScene();
     add("cheap", { count: 1_000, cost: 10 });
     add("dear", { count: 1_000, cost: 50 });
@@ -71,7 +71,7 @@ describe("createFairQueue", () => {
     expect(taken.filter((name) => name.startsWith("b"))).to.deep.equal(namesOf("b", { count: 40 }));
   });
 
-  it("takes an item alone that is dearer than the limit, though light holders keep coming", () => {
+  it("takes an item alone that costs more than the limit, while light holders keep coming", () => {
     const { add, take } = makeScene();
     add("dear", { cost: 1_000 });
     const batches: (readonly string[])[] = [];
@@ -98,7 +98,7 @@ describe("createFairQueue", () => {
     expect(take({ items: 3 })).to.deep.equal([]);
   });
 
-  it("takes what costs the limit together, and no more", () => {
+  it("takes items up to the limit of cost, and no more", () => {
     const { add, take } = makeScene();
     add("a", { count: 2, cost: 250 });
     add("a", { count: 3, cost: 167 });
@@ -106,7 +106,7 @@ describe("createFairQueue", () => {
     expect([take(), take(), take()]).to.deep.equal([["a 0", "a 1"], ["a 2", "a 3"], ["a 4"]]);
   });
 
-  it("gives all of a batch to a holder that is alone", () => {
+  it("gives the whole batch to a single holder", () => {
     const { add, take } = makeScene();
     add("a", { count: 450, cost: 2 });
 
@@ -142,7 +142,7 @@ describe("createFairQueue", () => {
     expect(queue.take({ items: 200, cost: 201 })).to.deep.equal(["a3", "a4", "a5"]);
   });
 
-  it("gives a holder that comes later the same from then on, and nothing for the time before", () => {
+  it("gives a later holder the same from then on, and nothing for the time before", () => {
     const { add, take } = makeScene();
     add("a", { count: 100, cost: 10 });
     expect(take()).to.have.length(50);
@@ -152,7 +152,7 @@ describe("createFairQueue", () => {
     expect(taken.filter((name) => name.startsWith("b"))).to.have.length.within(5, 6);
   });
 
-  it("leaves to the next batch what is to wait for it, and takes the others", () => {
+  it("leaves items that must wait to the next batch, and takes the others", () => {
     const queue = createFairQueue<string>((_item, { isFirst }) => (isFirst ? 1 : undefined));
     for (const item of ["a0", "a1", "b0", "c0"]) queue.add(item.slice(0, 1), item);
 
@@ -160,7 +160,7 @@ describe("createFairQueue", () => {
     expect(queue.take({ items: 200, cost: 50 })).to.deep.equal(["a1"]);
   });
 
-  it("takes a light item behind one that does not fit any more", () => {
+  it("takes a light item after one that does not fit any more", () => {
     const { add, take } = makeScene();
     add("a");
     add("dear", { cost: 500 });
@@ -169,7 +169,7 @@ describe("createFairQueue", () => {
     expect([take(), take()]).to.deep.equal([["a 0", "b 0"], ["dear 0"]]);
   });
 
-  it("knows its size, and is empty when all is taken out of it", () => {
+  it("returns its size, and is empty when all is taken out", () => {
     const { queue, add, take } = makeScene();
     expect([queue.size, queue.empty()]).to.deep.equal([0, []]);
     add("a", { count: 3 });

@@ -139,7 +139,7 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     ],
   ];
   for (const [what, change, expected, rule] of cases)
-    it(`writes nothing, asks, and then writes once: ${what}`, async () => {
+    it(`writes nothing, looks up, and then writes once: ${what}`, async () => {
       startKnown(rule);
       const next = await fanOutTwo(change);
 
@@ -151,7 +151,7 @@ describe("createFanOut, with known subscribers that have changed since", () => {
       await expectWhole();
     });
 
-  it("finds a webhook that was switched on since, and drops all that it knew", async () => {
+  it("finds a webhook that was switched on since, and drops all known answers", async () => {
     await scene.core.sql("UPDATE svc.subscriptions SET is_active = false WHERE id = $1", [own()[0]]);
     const stranger = await scene.work.addEvent({ ownerId: String(other.userId) });
     startKnown();
@@ -166,7 +166,7 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     expect(scene.inserts).to.deep.equal(["asked", "asked", "known, stale", "asked", "asked"]);
   });
 
-  it("honours a change whose transaction was open while it asked, and that came before the write", async () => {
+  it("sees a change whose transaction was open during the look-up, and that committed before the write", async () => {
     startKnown();
     const client = await scene.core.database.pool.connect();
     try {
@@ -181,7 +181,7 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     }
   });
 
-  it("needs no change that comes after the write", async () => {
+  it("ignores a change after the write", async () => {
     startKnown();
     const client = await scene.core.database.pool.connect();
     try {
@@ -197,7 +197,7 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     }
   });
 
-  it("goes by the oldest of its answers", async () => {
+  it("uses the oldest of its answers", async () => {
     startKnown();
     await fanOut(scene.event);
     await sql("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/new'");
@@ -238,7 +238,7 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     for (const event of events.slice(1)) expect(await deliveriesOf(event)).to.deep.equal([own("new")]);
   });
 
-  it("leaves what is limited to the queue when the grant went with the first try, and keeps no slot", async () => {
+  it("leaves rate-limited deliveries to the queue when the grant was lost with the first try, and keeps no slot", async () => {
     await sql("UPDATE svc.subscriptions SET rate_limit = 1");
     let granted = 0;
     const rates = { take: async () => new Map([[scene.subscription.id, granted++ < 2 ? 1 : 0]]) };
@@ -252,7 +252,7 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     expect(scene.parked).to.equal(1);
   });
 
-  it("leaves what is limited to the queue when the rates cannot be asked, and starts the others", async () => {
+  it("leaves rate-limited deliveries to the queue when the rates cannot be read, and starts the others", async () => {
     await sql(insertSql, scene.subscription.id);
     await sql("UPDATE svc.subscriptions SET rate_limit = 1 WHERE id = $1", scene.subscription.id);
     startKnown(nobody, { rates: { take: () => Promise.reject(new Error("a lock")) } });

@@ -23,7 +23,7 @@ describe("createFanOut", () => {
       what: "a failed turn",
     });
 
-  it("makes one delivery, attempted once, of an event that comes again and again, and keeps no slot for the others", async () => {
+  it("makes one delivery with one attempt of an event that is repeated, and keeps no slot for the others", async () => {
     start();
     await scene.broker.publish([messageOf(scene.event), messageOf(scene.event)]);
     await untilTurns(1);
@@ -37,7 +37,7 @@ describe("createFanOut", () => {
     expect(scene.started[0]?.flight.unwritten).to.equal(1);
   });
 
-  it("counts an event that comes again once, and each of those beside it", async () => {
+  it("counts a repeated event once, and each of those beside it", async () => {
     const counts: unknown[] = [];
     const other = await scene.work.addEvent();
     start({
@@ -68,7 +68,7 @@ describe("createFanOut", () => {
     expect(await scene.broker.depth(queues.fanout)).to.equal(0);
   });
 
-  it("leaves an event in the outbox whose resource it does not know, and goes on with the others", async () => {
+  it("leaves an event with an unknown resource in the outbox, and continues with the others", async () => {
     const [other] = await addEvents(1);
     const unknown = await scene.work.addEvent({ resource: "later" });
     start();
@@ -84,7 +84,7 @@ describe("createFanOut", () => {
   });
 
   describe("with a fault", () => {
-    it("gives the events back while the database is away, with their slots, and loses none", async () => {
+    it("returns the events while the database is down, with their slots, and loses none", async () => {
       const events = [scene.event, ...(await addEvents(4))];
       let isAway = true;
       start({
@@ -108,7 +108,7 @@ describe("createFanOut", () => {
       expect(scene.admission.held).to.equal(5);
     });
 
-    it("halves a batch until the event is alone that fails, which stays in the outbox, and fans out the others once", async () => {
+    it("halves a batch until the failing event is alone, which stays in the outbox, and fans out the others once", async () => {
       const others = await addEvents(6);
       const bad = others[3] as EventModel;
       start({
@@ -151,7 +151,7 @@ describe("createFanOut", () => {
         await until(() => scene.started.length === 5, { what: "every attempt" });
       });
 
-    it("goes on with what is missing after a batch that failed half way, and attempts none twice", async () => {
+    it("continues after a batch that failed half-way, and attempts none twice", async () => {
       await scene.core.sql(
         `INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint)
          SELECT user_id, url || n, resource, events, encrypted_secret, secret_hint FROM svc.subscriptions CROSS JOIN generate_series(1, 600) AS n`,
@@ -191,7 +191,7 @@ describe("createFanOut", () => {
       }),
     ],
   ] as const) {
-    it(`puts ${what} on svc.dead as it came, and goes on with the others`, async () => {
+    it(`moves ${what} to svc.dead unchanged, and continues with the others`, async () => {
       const [other] = await addEvents(1);
       const foreign = message();
       start();
@@ -209,7 +209,7 @@ describe("createFanOut", () => {
     });
   }
 
-  it("goes on with the others while the broker says nothing of a foreign message", async () => {
+  it("continues with the others while the broker does not confirm a foreign message", async () => {
     const never = new Promise<never>(() => undefined);
     start({
       broker: {
@@ -225,7 +225,7 @@ describe("createFanOut", () => {
     await until(() => scene.started.length === 1, { what: "the attempt" });
   });
 
-  it("gives a foreign message back while svc.dead does not confirm it", async () => {
+  it("requeues a foreign message while svc.dead does not confirm it", async () => {
     scene.broker.refuses = ({ exchange }) => exchange === exchanges.dead;
     start();
     await scene.broker.publish([foreignMessage]);
@@ -236,7 +236,7 @@ describe("createFanOut", () => {
     await until(async () => (await scene.broker.depth(queues.dead)) === 1, { what: "the dead letter" });
   });
 
-  it("finishes on stop what it had taken, and takes no more", async () => {
+  it("finishes its messages on stop, and takes no more", async () => {
     start();
     await scene.broker.publish([messageOf(scene.event)]);
     await until(async () => (await scene.broker.depth(queues.fanout)) === 0, { what: "the message taken" });

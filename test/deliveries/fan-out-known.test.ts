@@ -11,7 +11,7 @@ describe("createFanOut, with known subscribers", () => {
   const scene = useKnownScene();
   const { finderFor, startKnown, fanOut, fanOutTwo, fanOutTogether, deliveriesOf, expectWhole } = scene;
 
-  it("asks once for several events of one owner, with and without a webhook", async () => {
+  it("looks up once for several events of one owner, with and without a webhook", async () => {
     startKnown({ kind: "flag" });
     const next = await fanOutTwo();
 
@@ -26,7 +26,7 @@ describe("createFanOut, with known subscribers", () => {
     expect(scene.lookUps).to.equal(2);
   });
 
-  it("answers a batch of several owners from what it was asked for each", async () => {
+  it("combines the known answers for a batch of several owners", async () => {
     const other = await scene.work.addSubscription();
     const off = await scene.work.addSubscription({ userId: other.userId, isActive: false, resource: "*" });
     startKnown();
@@ -42,7 +42,7 @@ describe("createFanOut, with known subscribers", () => {
     ]);
   });
 
-  it("knows who is off among the users that it asks for, however many others are off", async () => {
+  it("finds the subscriptions that are off among the queried users, however many others are off", async () => {
     const own = await scene.work.addSubscription({ userId: scene.subscription.userId, isActive: false });
     const other = await scene.work.addSubscription({ isActive: false });
     await scene.core.sql(
@@ -63,7 +63,7 @@ describe("createFanOut, with known subscribers", () => {
 
   const rules: readonly AdminRule[] = [{ kind: "flag" }, { kind: "emails", emails: ["BOSS@example.com"] }];
   for (const rule of rules)
-    it(`knows the webhooks of admins as well, and of no other user (isAdmin: ${rule.kind})`, async () => {
+    it(`caches the webhooks of admins too, and of no other user (isAdmin: ${rule.kind})`, async () => {
       const { id: userId } = await scene.work.addUser({ email: "Boss@Example.com", isAdmin: true });
       const admins = await scene.work.addSubscription({ userId });
       await scene.work.addSubscription();
@@ -90,14 +90,14 @@ describe("createFanOut, with known subscribers", () => {
     expect(scene.inserts).to.deep.equal(["asked", "known", "asked"]);
   });
 
-  it("asks each time for a costly resource", async () => {
+  it("looks up each time for a costly resource", async () => {
     startKnown(nobody, { subscribers: finderFor({ ...notesEligibility(), isCostly: () => true }) });
     await fanOutTwo();
 
     expect([scene.lookUps, scene.inserts]).to.deep.equal([2, ["asked", "asked"]]);
   });
 
-  it("asks each time for more deliveries than one statement writes, and filters them once", async () => {
+  it("looks up each time for more deliveries than one statement writes, and filters them once", async () => {
     // Answers for more than 100 subscriptions of a user are not kept, so six users have 100 each.
     const emails = Array.from({ length: 5 }, (_, index) => `boss${index}@example.com`);
     const admins = await Promise.all(emails.map((email) => scene.work.addUser({ email, isAdmin: true })));

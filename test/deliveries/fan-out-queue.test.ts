@@ -95,7 +95,7 @@ const turns = async (): Promise<void> => {
 };
 
 describe("createFanOutQueue", () => {
-  it("has an event in the next batch that comes while another owner's flood is at work", async () => {
+  it("puts an event into the next batch that comes during another owner's flood", async () => {
     const scene = makeScene();
     scene.deliveries.set("flood", 99);
     scene.add({ id: "first", owner: "flood" });
@@ -149,7 +149,7 @@ describe("createFanOutQueue", () => {
     expect(sizesOf(scene)).to.deep.equal([150]);
   });
 
-  it("takes a resource for the owner of events that have none", async () => {
+  it("uses the resource as the owner of events without an owner", async () => {
     const scene = makeScene();
     scene.add({ id: "1", owner: null, resource: "tasks" });
     scene.add({ id: "2", owner: null, resource: "notes" });
@@ -159,7 +159,7 @@ describe("createFanOutQueue", () => {
     expect(scene.handled).to.deep.equal([["1", "2"], ["3"]]);
   });
 
-  it("counts 4 KiB of a message as a delivery, and handles one alone that is larger than a batch", async () => {
+  it("counts 4 KiB of a message as a delivery, and handles a larger one than a batch alone", async () => {
     const scene = makeScene();
     scene.addMany("a", 1);
     await scene.untilHandled(1);
@@ -190,7 +190,7 @@ describe("createFanOutQueue", () => {
     expect(scene.handled).to.deep.equal([["1"], ["2"]]);
   });
 
-  it("begins a batch of what comes while the last one ends", async () => {
+  it("begins a batch of the messages that come while the last one ends", async () => {
     const handled: string[] = [];
     const late = message("late");
     const queue: FanOutQueue = createFanOutQueue({
@@ -215,7 +215,7 @@ describe("createFanOutQueue", () => {
     expect(sizesOf(scene)).to.deep.equal([6, 5]);
   });
 
-  it("gives back what waits when it stops, ends with the batch at work, and begins no other", async () => {
+  it("requeues waiting messages when it stops, finishes the running batch, and begins no other", async () => {
     const scene = makeScene();
     const open = scene.close();
     scene.add({ id: "1", owner: "a" });
@@ -239,7 +239,7 @@ describe("createFanOutQueue", () => {
     expect(scene.acked).to.deep.equal([]);
   });
 
-  it("begins no batch of nothing when it stops at once", async () => {
+  it("begins no empty batch when it stops at once", async () => {
     const scene = makeScene();
     scene.add({ id: "1", owner: "a" });
     await scene.queue.stop();

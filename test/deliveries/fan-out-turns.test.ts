@@ -53,7 +53,7 @@ function makeScene({ mostWaiting = 1_000 } = {}): Scene {
 const count = ({ handled }: Scene): number => handled.flat().length;
 
 describe("createFanOutTurns", () => {
-  it("takes fewer events at a time when they take long, and more when they do not", async () => {
+  it("takes fewer events at a time when they are slow, and more when they are not", async () => {
     const scene = makeScene();
     for (let one = 0; one < 100; one++) scene.add("slow", `${one}`);
     await until(() => count(scene) === 100, { what: "all events" });
@@ -77,7 +77,7 @@ describe("createFanOutTurns", () => {
     expect(scene.handled.flat().indexOf("late")).to.equal(20);
   });
 
-  it("takes no more than may wait, and gives back what waits when it stops", async () => {
+  it("limits the waiting messages, and requeues them when it stops", async () => {
     const scene = makeScene({ mostWaiting: 30 });
     let open: (() => void) | undefined;
     scene.gate = new Promise((resolve) => (open = resolve));

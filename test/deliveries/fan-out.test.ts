@@ -76,7 +76,7 @@ describe("createFanOut", () => {
     });
   });
 
-  it("leaves to the queue what there is no slot for, and tells the others", async () => {
+  it("leaves deliveries without a slot to the queue, and announces them", async () => {
     const busy = await scene.work.addSubscription({
       userId: scene.subscription.userId,
       url: "http://127.0.0.1:9/busy",
@@ -102,7 +102,7 @@ describe("createFanOut", () => {
       .deep.equal([[exchanges.deliveries, "first", waiting?.uuid]]);
   });
 
-  it("tells of no more than four of those that wait", async () => {
+  it("announces no more than four waiting deliveries", async () => {
     scene.admission.refuses = () => "busy";
     const events = [scene.event, ...(await addEvents(9))];
     start();
@@ -131,7 +131,7 @@ describe("createFanOut", () => {
     expect(Math.max(...sizes)).to.be.within(60, 100);
   });
 
-  it("writes one line for each turn, with its events and how long it was", async () => {
+  it("writes one log line for each turn, with its events and its duration", async () => {
     start();
 
     await scene.broker.publish([messageOf(scene.event)]);
@@ -148,7 +148,7 @@ describe("createFanOut", () => {
     expect(turn?.["durationMs"]).to.be.within(0, 10_000);
   });
 
-  it("takes an event out of the outbox that nobody subscribes to", async () => {
+  it("removes an event without subscribers from the outbox", async () => {
     await scene.core.sql("DELETE FROM svc.subscriptions");
     start();
 
@@ -191,7 +191,7 @@ describe("createFanOut", () => {
     ]);
   });
 
-  it("lets the events of other resources pass those of a costly one, however long these take", async () => {
+  it("lets the events of other resources pass those of a slow one", async () => {
     const slow = await addEvents(30);
     const slowIds = new Set(slow.map(({ id }) => String(id)));
     let open: (() => void) | undefined;

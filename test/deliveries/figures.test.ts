@@ -83,7 +83,7 @@ describe("createFigures", () => {
     ]);
   });
 
-  it("takes one statement for all that happened since the last one, and none for nothing", async () => {
+  it("takes one statement for all counts since the last one, and none without any", async () => {
     const figures = open(50);
     for (let count = 0; count < 10_000; count += 1) figures.attempted(1 + (count % 400), true);
     figures.changed(["1"]);
@@ -93,7 +93,7 @@ describe("createFigures", () => {
     expect((await sums())[0]?.deliveries).to.equal(10_000);
   });
 
-  it("writes later what could not be written, and once", async () => {
+  it("writes counts later after a failure, and once", async () => {
     const figures = open();
     faults = 2;
     figures.changed(["7"]);
@@ -103,7 +103,7 @@ describe("createFigures", () => {
     expect(await sums()).to.deep.include(row(7, "hour", [1, 0, 0]));
   });
 
-  it("writes what is left when it stops", async () => {
+  it("writes the remaining counts when it stops", async () => {
     const figures = open(60_000);
     figures.changed(["7"]);
     stop.abort();

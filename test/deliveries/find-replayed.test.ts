@@ -17,7 +17,7 @@ describe("findReplayed", () => {
     return row?.id ?? "";
   };
 
-  it("finds what is in the time, its begin included and its end not, and not on its way", async () => {
+  it("finds events in the time span, its begin included and its end not, without unfinished deliveries", async () => {
     const first = await addEvent(since);
     await addEvent(until);
     const underWay = await addEvent(since);

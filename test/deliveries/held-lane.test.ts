@@ -89,7 +89,7 @@ describe("createHeldLane", () => {
     }
   };
 
-  it("sends those of replays at the same time, and those that were held one after the other", async () => {
+  it("sends those of replays at the same time, and held ones one after the other", async () => {
     const subscription = await scene.work.addSubscription();
     const ids: string[] = [];
     for (const replayId of [1n, 1n, 1n, undefined, undefined, 2n, 2n])
@@ -107,7 +107,7 @@ describe("createHeldLane", () => {
     expect(portions).to.deep.equal([ids.slice(0, 3), ids.slice(3, 4), ids.slice(4, 5), ids.slice(5)]);
   });
 
-  it("holds again what has no reader that can be judged, and sends it later", async () => {
+  it("holds a delivery again whose reader cannot be judged, and sends it later", async () => {
     const id = await hold(await scene.work.addSubscription());
     settle = holdAgain;
     const eligibility = notesEligibility();
@@ -126,7 +126,7 @@ describe("createHeldLane", () => {
     endAll();
   });
 
-  it("cancels all that was dropped, also where a portion leaves out what has just changed", async () => {
+  it("cancels all dropped deliveries, also when a portion leaves out a changed one", async () => {
     const subscription = await scene.work.addSubscription();
     for (let count = 0; count < 3; count += 1) await hold(subscription);
     const last = await hold(subscription);
@@ -150,7 +150,7 @@ describe("createHeldLane", () => {
     expect(statuses).to.deep.equal(["cancelled", "cancelled", "cancelled", "cancelled"]);
   });
 
-  it("forgets what was to be dropped when that went out another way: later ones are sent", async () => {
+  it("forgets a request to drop deliveries that went out otherwise: later ones are sent", async () => {
     const subscription = await scene.work.addSubscription();
     const { id } = await scene.work.addDelivery(subscription, { status: "retrying", attempt: 1 });
     await scene.core.sql(
@@ -196,7 +196,7 @@ describe("createHeldLane", () => {
     endAll();
   });
 
-  it("holds again what the rate refuses, and begins with it", async () => {
+  it("holds a delivery again that the rate refuses, and begins with it", async () => {
     const subscription = await scene.work.addSubscription({ rateLimit: 1_000 });
     const ids = [await hold(subscription), await hold(subscription)];
     const grants = [0, 1, 1];
@@ -210,7 +210,7 @@ describe("createHeldLane", () => {
     await expectOneByOne(ids);
   });
 
-  it("holds again what finds no slot, and begins with it in the next turn", async () => {
+  it("holds a delivery again without a slot, and begins with it in the next turn", async () => {
     const subscription = await scene.work.addSubscription();
     const ids = [await hold(subscription), await hold(subscription)];
     const { reserve } = admission;
@@ -226,7 +226,7 @@ describe("createHeldLane", () => {
     await expectOneByOne(ids);
   });
 
-  it("holds again what gives up its place, and goes on with it", async () => {
+  it("holds a delivery again that gives up its place, and continues with it", async () => {
     const subscription = await scene.work.addSubscription();
     const ids = [await hold(subscription), await hold(subscription)];
     const { reserve } = admission;
@@ -251,7 +251,7 @@ describe("createHeldLane", () => {
     expect(found).to.deep.equal([ids.slice(0, 1), ids.slice(0, 1), ids.slice(1)]);
   });
 
-  it("leaves the rate of a webhook to what waits in the queue", async () => {
+  it("leaves the rate of a webhook to deliveries in the queue", async () => {
     const subscription = await scene.work.addSubscription({ rateLimit: 1_000 });
     const held = await hold(subscription);
     await scene.work.addDelivery(subscription, { due: "parked" });

@@ -10,7 +10,7 @@ import { notesEligibility } from "../support/notes-eligibility.ts";
 import { until } from "../support/wait.ts";
 import { createWatchedAdmission, secretBox, success, unlimited } from "../support/work.ts";
 
-describe("The order of held deliveries", () => {
+describe("the order of held deliveries", () => {
   const scene = useAttemptsScene();
   let lane: Running | undefined;
   let ids: readonly bigint[];
@@ -103,7 +103,7 @@ describe("The order of held deliveries", () => {
     await expectInOrder();
   });
 
-  it("is kept by one in hand when the process stops", async () => {
+  it("is kept by one in flight when the process stops", async () => {
     scene.open(success);
     const eligibility = notesEligibility();
     let stopped: Promise<unknown> | undefined;
@@ -125,7 +125,7 @@ describe("The order of held deliveries", () => {
     expect(await scene.work.flights()).to.deep.equal([]);
   });
 
-  it("is counted once in the log, however often one is held again", async () => {
+  it("is logged once, even when one is held again repeatedly", async () => {
     scene.open(success);
     const grants = [0, 0, 1, 1];
     const rates: Rates = {

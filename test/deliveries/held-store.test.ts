@@ -10,7 +10,7 @@ describe("createHeldStore", () => {
   const scene = useCoreScene();
   const open = (sql = scene.core.sql): HeldStore => createHeldStore({ sql, indexSql: sql });
 
-  it("cancels what is held of one subscription, up to a delivery", async () => {
+  it("cancels the held deliveries of one subscription, up to a delivery", async () => {
     const { work } = scene;
     const [one, other] = [await work.addSubscription(), await work.addSubscription()];
     const held = { status: "held", heldAt: new Date() };
@@ -31,7 +31,7 @@ describe("createHeldStore", () => {
     ]);
   });
 
-  it("cancels for the time that a subscription was off nothing of one that is on again", async () => {
+  it("cancels nothing of a subscription that is on again, for the time that it was off", async () => {
     const { work, core } = scene;
     const { id: subscriptionId } = await work.addSubscription();
     await addDeliveries(core.sql, { of: subscriptionId, status: "held" });
@@ -73,7 +73,7 @@ describe("createHeldStore", () => {
     expect(plans.map(({ rowsRead }) => rowsRead <= 2 * what.limit)).to.deep.equal([true, true]);
   });
 
-  it("marks what it takes as delayed by its user, like all of a webhook with a rate limit", async () => {
+  it("marks its deliveries as delayed by their user, like those of a webhook with a rate limit", async () => {
     const { work } = scene;
     const [plain, limited] = [await work.addSubscription(), await work.addSubscription({ rateLimit: 1 })];
     await work.addDelivery(plain, { status: "held", heldAt: new Date() });
@@ -95,7 +95,7 @@ describe("createHeldStore", () => {
     ]);
   });
 
-  it("takes a lane over whose time is up, or far ahead: the database's clock was", async () => {
+  it("takes over a lane whose lease has ended, or ends far ahead: the database's clock was ahead", async () => {
     const { work, core } = scene;
     const subscription = await work.addSubscription();
     await work.addDelivery(subscription, { status: "held", heldAt: new Date() });
@@ -134,7 +134,7 @@ describe("createHeldStore", () => {
     expect([await count("lanes"), await count("discards")]).to.deep.equal([0, 0]);
   });
 
-  it("forgets a request to drop what is nowhere held after ten seconds: it may be in hand until then", async () => {
+  it("forgets a request to drop without held deliveries after ten seconds: one may be in flight until then", async () => {
     const { work, core } = scene;
     const store = open();
     const { id } = await work.addSubscription();

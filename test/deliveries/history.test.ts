@@ -43,7 +43,7 @@ describe("createDeliveryHistory", () => {
   };
 
   describe("list", () => {
-    it("gives the newest first, a page at a time, with the number of all", async () => {
+    it("returns the newest first, a page at a time, with the number of all", async () => {
       const ids: string[] = [];
       for (let count = 0; count < 5; count++) ids.unshift((await add()).id);
 
@@ -59,7 +59,7 @@ describe("createDeliveryHistory", () => {
         expect({ total, isEstimate }).to.deep.equal({ total: 5, isEstimate: false });
     });
 
-    it("goes by the number of the id where no index serves the filter, in both orders", async () => {
+    it("compares the ids as numbers where no index serves the filter, in both orders", async () => {
       await add({ count: 12 });
       const narrow = { userId: subscriptionId, narrowing: { resource: "notes" } };
 
@@ -85,7 +85,7 @@ describe("createDeliveryHistory", () => {
       ).to.deep.equal([mine.id]);
     });
 
-    it("gives each status under every other filter, also while it is being attempted", async () => {
+    it("finds each status under every other filter, also during an attempt", async () => {
       const other = await addSubscription();
       for (const status of deliveryStatuses) {
         const statuses = [status];
@@ -107,7 +107,7 @@ describe("createDeliveryHistory", () => {
       expect(await found({ userId: other, subscriptionId })).to.deep.equal([]);
     });
 
-    it("gives a delivery that is in the queue and in a flight once, and pages of those at work without a gap", async () => {
+    it("returns a delivery that is in the queue and in a flight once, and pages of unfinished ones without a gap", async () => {
       await add({ status: "retrying", count: 3 });
       await add({ status: "retrying", count: 3, isInHand: true });
       await core.sql("INSERT INTO svc.flights (delivery_ids, ends_at) VALUES ('{2,3}', now())");
@@ -125,7 +125,7 @@ describe("createDeliveryHistory", () => {
       expect(pages.map(({ total }) => total)).to.deep.equal([6, 6, 6, 6]);
     });
 
-    it("shows nothing of the user before to one to whom SQL gave the subscription", async () => {
+    it("shows nothing of the previous user to one to whom SQL gave the subscription", async () => {
       const other = await addSubscription();
       await add({ count: 2 });
       const { id } = await add();
@@ -138,7 +138,7 @@ describe("createDeliveryHistory", () => {
       }
     });
 
-    it("says when the next attempt is due, of what waits for it", async () => {
+    it("shows the time of the next attempt, for waiting deliveries", async () => {
       const dueAt = new Date("2030-01-02T03:04:05.678Z");
       await add({ status: "retrying", dueAt });
       await add({ status: "pending" });
@@ -150,7 +150,7 @@ describe("createDeliveryHistory", () => {
       expect(await history.find("1")).to.deep.equal(rows[2]);
     });
 
-    it("counts up to 10,000, and estimates what is more", async () => {
+    it("counts up to 10,000, and estimates beyond", async () => {
       await add({ count: 10_000 });
       expect(await totalFrom(0)).to.deep.equal([10_000, false]);
       await add({ count: 20_000 });
@@ -170,7 +170,7 @@ describe("createDeliveryHistory", () => {
     });
   });
 
-  it("is svc-admin deliveries list, which says how many there are besides", async () => {
+  it("is svc-admin deliveries list, which also prints the number of all", async () => {
     const terminal = createMemoryTerminal();
     const answer = async (...args: readonly string[]): Promise<{ stdout: string; stderr: string }> => {
       const env = { DATABASE_URL: core.url };

@@ -34,7 +34,7 @@ describe("deliveryFilter", () => {
     ["filter[id][gte]=-1", {}],
     ["filter[id][between]=9,5", undefined],
   ] as const) {
-    it(`takes ${query || "no filter"}`, () => {
+    it(`accepts ${query || "no filter"}`, () => {
       const parameters = readListParameters(query, deliveryShape, { maxPerPage: 15 });
 
       expect(deliveryFilter(parameters, { id: 7, isAdmin: false })).to.deep.equal(
@@ -43,7 +43,7 @@ describe("deliveryFilter", () => {
     });
   }
 
-  it("asks for everybody's where an admin does", () => {
+  it("lists those of all users for an admin", () => {
     const parameters = readListParameters("", deliveryShape, { maxPerPage: 15 });
 
     expect(deliveryFilter(parameters, { id: 7, isAdmin: true })).to.include({ userId: undefined });
@@ -124,7 +124,7 @@ describe("GET /webhook-deliveries", () => {
     expect(idsOf(await get(`?filter[subscription_id]=${api.ben.id}`))).to.deep.equal([]);
   });
 
-  it("shows only the fields asked for", async () => {
+  it("shows only the requested fields", async () => {
     expect((await get("?fields=id,status,url&filter[id]=2")).data).to.deep.equal([
       { id: 2, status: "failed", url: "http://127.0.0.1:8/" },
     ]);
@@ -146,7 +146,7 @@ describe("GET /webhook-deliveries", () => {
     "&filter[status]=retrying",
     "&filter[event_id]=101",
   ])
-    it(`reads all there and back by cursor: ${query || "all"}`, async () => {
+    it(`reads all forward and back by cursor: ${query || "all"}`, async () => {
       const all = idsOf(await get(`?per_page=100${query}`));
       const forth: unknown[] = [];
       let page = await get(`?cursor=&per_page=2${query}`);
@@ -201,11 +201,11 @@ describe("GET /webhook-deliveries", () => {
     ["created_after=2031-01-01"],
     ["event_id=101&url=http://127.0.0.1:8/", 2],
   ] as const)
-    it(`${query} finds ${ids.join(", ") || "nothing"}, looking through two at a time`, async () => {
+    it(`${query} finds ${ids.join(", ") || "nothing"}, scanning two at a time`, async () => {
       expect((await walk(query)).ids).to.deep.equal(ids);
     });
 
-  it("finds the deliveries of a record by its events, and looks through no others", async () => {
+  it("finds the deliveries of a record by its events, and scans no others", async () => {
     for (const [query, pages, ...ids] of [
       ["record_id=9", 1],
       ["record_id=1&resource=orders", 1],
@@ -217,7 +217,7 @@ describe("GET /webhook-deliveries", () => {
     expect((await walk("record_id=1", api.ben)).ids).to.deep.equal([7]);
   });
 
-  it("goes back over pages on which nothing was found", async () => {
+  it("goes back over pages without matches", async () => {
     const { pages } = await walk("resource=orders&per_page=1");
     expect(pages).to.be.at.least(3);
     let page = await get("?cursor=&resource=notes&per_page=1&sort=id");
@@ -231,12 +231,12 @@ describe("GET /webhook-deliveries", () => {
     expect(back).to.deep.equal([1, 3, 4, 5]);
   });
 
-  it("counts what one look found, and says that it is an estimate where it did not see all", async () => {
+  it("counts the matches of one scan, and marks an estimate when it did not see all", async () => {
     expect((await get("?resource=notes")).json).to.include({ total: 2, total_is_estimate: true });
     expect((await get("?resource=notes&filter[id][gte]=6")).json).not.to.have.property("total_is_estimate");
   });
 
-  it("refuses values that cannot be", async () => {
+  it("refuses impossible values", async () => {
     const { errors } = await get(
       "?resource=&event=x&record_id=%00&url=&created_after=soon&created_before=2030-13-01&status=failed,x",
     );
@@ -254,7 +254,7 @@ describe("GET /webhook-deliveries", () => {
     });
   });
 
-  it("refuses a filter that is given twice or cannot be decoded, but for those that came first", async () => {
+  it("refuses a repeated or undecodable filter, except the earliest parameters", async () => {
     const { errors } = await get("?resource=notes&resource=orders&url=%e0&record_id=1&record_id=1");
 
     expect(errors).to.deep.equal({
@@ -288,7 +288,7 @@ describe("GET /webhook-deliveries", () => {
     expect((await get(`?cursor=${cursor}&per_page=5`)).status).to.equal(200);
   });
 
-  it("refuses what no index serves, and what it does not know, all at once", async () => {
+  it("refuses filters without an index and unknown parameters, all at once", async () => {
     const why = "without an index, and there may be millions of deliveries";
     const { status, errors } = await get(
       "?filter[url]=x&filter[id][in]=1&filter[status]=failed,pending&filter[not][id]=1&sort=created_at&count=exact&webhook_id=x&status=gone&event_id=0&user_id=1",

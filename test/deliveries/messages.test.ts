@@ -49,7 +49,7 @@ describe("createAnnounce", () => {
     [5, 2, "abcd"],
     [1, 100, "a".repeat(20)],
   ] as const)
-    it(`tells ${dispatchers} dispatchers of ${count} deliveries by ${told.length} messages`, () => {
+    it(`announces ${count} deliveries to ${dispatchers} dispatchers by ${told.length} messages`, () => {
       expect(idsOf(announced(count, dispatchers)).join("")).to.equal(told);
     });
 
@@ -59,7 +59,7 @@ describe("createAnnounce", () => {
 });
 
 describe("isDeliveryMessage", () => {
-  it("knows what deliveryMessage wrote, up to the largest id", () => {
+  it("recognises messages of deliveryMessage, up to the largest id", () => {
     const message = deliveryMessage({ id: "9223372036854775807", uuid }, "retry");
 
     expect(message).to.include({ exchange: "svc.deliveries", routingKey: "retry", messageId: uuid });
@@ -82,7 +82,7 @@ describe("isDeliveryMessage", () => {
     JSON.stringify({ id: "7" }),
     `${JSON.stringify({ delivery_id: "7" })}${" ".repeat(100)}`,
   ]) {
-    it(`does not know ${JSON.stringify(String(body))}`, () => {
+    it(`does not recognise ${JSON.stringify(String(body))}`, () => {
       expect(isDeliveryMessage(of(body))).to.equal(false);
     });
   }
@@ -105,7 +105,7 @@ describe("deadDeliveryMessage", () => {
     ["text", dead.data],
     ["bytes", Buffer.from(dead.data)],
   ] as const) {
-    it(`carries the payload as it was sent, and why it was given up, from ${what}`, () => {
+    it(`has the payload as it was sent, and the reason, from ${what}`, () => {
       const { body, ...message } = deadDeliveryMessage({ ...dead, data });
 
       expect(body.toString()).to.equal(
@@ -121,7 +121,7 @@ describe("deadDeliveryMessage", () => {
     });
   }
 
-  it("gives a reason also when none was kept", () => {
+  it("has a reason also when none was stored", () => {
     const message = deadDeliveryMessage({ ...dead, lastError: null });
 
     expect(message.headers).to.have.property("x-svc-reason", "failed");
@@ -129,7 +129,7 @@ describe("deadDeliveryMessage", () => {
 });
 
 describe("deadMessage", () => {
-  it("keeps a foreign message as it came", () => {
+  it("keeps a foreign message unchanged", () => {
     const body = Buffer.from([0, 255]);
 
     expect(

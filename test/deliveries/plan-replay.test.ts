@@ -5,7 +5,7 @@ import { coreOfSuite } from "../support/core-database.ts";
 describe("planReplay", () => {
   const core = coreOfSuite();
 
-  it("tells nothing of events that cannot be judged now, which may be another user's", async () => {
+  it("reveals no events that cannot be judged now, which may be another user's", async () => {
     const made = await core.sql<{ readonly id: string }>(
       `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
        SELECT 'notes', 'on_create', n, '{}' FROM generate_series(1, 3) AS n RETURNING id::text`,

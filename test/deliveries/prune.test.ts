@@ -101,7 +101,7 @@ describe("pruneEvents and createRetention", () => {
     expect(await left()).to.deep.equal({ events: 1, data: 1, deliveries: 1, attempts: 1 });
   });
 
-  it("deletes an event that nobody subscribed to", async () => {
+  it("deletes an event without subscribers", async () => {
     await add({ deliveries: 0 });
 
     expect(await prune()).to.deep.equal({ events: 1, deliveries: 0 });
@@ -128,7 +128,7 @@ describe("pruneEvents and createRetention", () => {
     });
   }
 
-  it("keeps an event, and all its deliveries, of which one is unfinished", async () => {
+  it("keeps an event with all its deliveries if one is unfinished", async () => {
     await add({ deliveries: 3 });
     await core.sql(`UPDATE svc.deliveries SET ${stateSql("'retrying'").set} WHERE subscription_id = 2`);
 
@@ -143,7 +143,7 @@ describe("pruneEvents and createRetention", () => {
     expect(await prune()).to.deep.equal({ events: 2, deliveries: 2 });
   });
 
-  it("goes past pages of old events that must stay, to those behind them", async () => {
+  it("skips pages of old events that must stay", async () => {
     const unfinished = await add({ events: 1_100, status: "pending" });
     await add({ events: 600, deliveries: 0 });
 
@@ -170,7 +170,7 @@ describe("pruneEvents and createRetention", () => {
     expect(Math.max(...sizes)).to.equal(2_000);
   });
 
-  it("waits for a manual retry under way, and then leaves its event alone", async () => {
+  it("waits for a running manual retry, and then keeps its event", async () => {
     const ids = await add({ status: "failed", deadLettered: old });
     let pruning: Promise<Pruned> | undefined;
 
@@ -185,14 +185,14 @@ describe("pruneEvents and createRetention", () => {
     expect(await eventIds()).to.deep.equal(ids);
   });
 
-  it("counts the same and deletes nothing when it only plans", async () => {
+  it("counts the same and deletes nothing in a plan", async () => {
     await add({ events: 3 });
 
     expect(await prune({ isPlan: true })).to.deep.equal({ events: 3, deliveries: 3 });
     expect(await prune()).to.deep.equal({ events: 3, deliveries: 3 });
   });
 
-  it("is svc-admin prune, which wants to know how old", async () => {
+  it("is svc-admin prune, which requires an age", async () => {
     await add();
     const terminal = createMemoryTerminal();
     const run = (...args: readonly string[]): Promise<number> =>
@@ -238,7 +238,7 @@ describe("pruneEvents and createRetention", () => {
     await Promise.all([stop(), stopIdle()]);
   });
 
-  it("ends the replays of webhooks that are gone, and removes those of them that ended long ago", async () => {
+  it("ends the replays of deleted webhooks, and removes those that ended long ago", async () => {
     const { id: there } = await createWork(core.prisma).addSubscription();
     const gone = there + 1_000;
     for (const [index, [webhook, state, at]] of (
@@ -277,7 +277,7 @@ describe("pruneEvents and createRetention", () => {
     ]);
   });
 
-  it("ends the replays of webhooks that are gone with 0 days too, and removes none", async () => {
+  it("ends the replays of deleted webhooks with 0 days too, and removes none", async () => {
     for (const [webhook, state] of [
       [1_000, "paused"],
       [1_001, "done"],
@@ -302,7 +302,7 @@ describe("pruneEvents and createRetention", () => {
     expect(await states()).to.deep.equal(["cancelled", "done"]);
   });
 
-  it("rests after each page as long as it took, and holds no transaction meanwhile", async () => {
+  it("rests after each page for as long as it took, without an open transaction", async () => {
     await add({ events: 501, deliveries: 0 });
     const { log } = createMemoryLog();
     const stopping = new AbortController();
@@ -326,7 +326,7 @@ describe("pruneEvents and createRetention", () => {
     expect((spans[1]?.from ?? 0) - (spans[0]?.to ?? 0)).to.be.greaterThan(190);
   });
 
-  it("removes in one turn of retention all that there is: a day may have ten million", async () => {
+  it("removes everything in one turn of retention: a day may have ten million", async () => {
     await add({ events: 101_000, deliveries: 0 });
     const stopping = new AbortController();
     const { transact } = core;

@@ -11,7 +11,7 @@ const read = (body: Readonly<Record<string, unknown>>): AskedReplay =>
   }).asked;
 
 describe("readReplayBody", () => {
-  it("keeps the microseconds of times, which those of events have", () => {
+  it("keeps the microseconds of times, like those of events", () => {
     const since = "2026-03-28T14:30:00.122456Z";
     expect(read({ since, until: "2026-03-28T16:30:00.1224570+02:00" })).to.include({
       since,
@@ -24,7 +24,7 @@ describe("readReplayBody", () => {
     expect(() => read({ since, until: "2026-03-28T14:30:00.122455Z" })).to.throw("a date before until");
   });
 
-  it("names unknown fields beside the other faults", () => {
+  it("names unknown fields together with other faults", () => {
     try {
       read({ status: ["x"], until: 5, x: 1 });
       expect.fail("took it");

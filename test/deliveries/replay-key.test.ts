@@ -10,7 +10,7 @@ describe("POST /webhooks/{id}/replay with an Idempotency-Key", () => {
     ["is off", { is_active: false }],
     ["has no such event", { events: ["on_delete"] }],
   ] as const)
-    it(`gives the first answer again when the webhook ${what} by then`, async () => {
+    it(`repeats the first answer when the webhook ${what} by then`, async () => {
       const receiver = await startReceiver();
       const ada = await service.createUser();
       const { id } = await subscribe(ada, receiver);

@@ -26,7 +26,7 @@ describe("GET /webhook-replays", () => {
   const list = async (query: string, by = ada): Promise<Answer["body"]> =>
     (await by.request("GET", `/webhook-replays${query}`)).body;
 
-  it("has the caller's own, newest first, as each is shown, and all for admins", async () => {
+  it("lists the caller's own, newest first, in the form of a single one, and all for admins", async () => {
     const all = await list("");
     expect(all).to.include({ total: 3, last_page: 1 });
     for (const shown of all.data)
@@ -54,7 +54,7 @@ describe("GET /webhook-replays", () => {
       expect(idsOf(await list(query))).to.deep.equal(ids);
     });
 
-  it("is read by cursor, there and back, and counted as asked", async () => {
+  it("is read by cursor, forward and back, and counted as requested", async () => {
     const first = await list("?cursor=&per_page=2");
     const second = await list(`?cursor=${first.next_cursor}&per_page=2`);
     const back = await list(`?cursor=${second.prev_cursor}&per_page=2`);
@@ -66,7 +66,7 @@ describe("GET /webhook-replays", () => {
     expect((await list("?fields=id,state&webhook_id=6")).data).to.deep.equal([{ id: 2, state: "paused" }]);
   });
 
-  it("leads from a page behind an estimated end to the last one", async () => {
+  it("leads from a page after an estimated end to the last one", async () => {
     const { sql } = service.infrastructure;
     await sql(
       `INSERT INTO svc.replays (id, subscription_id, user_id, asked, state, cursor, until_id, total, is_estimate)
@@ -81,7 +81,7 @@ describe("GET /webhook-replays", () => {
     expect(new URL(behind.prev_page_url).searchParams.get("page")).to.equal("101");
   });
 
-  it("refuses what it does not know, by the parameter", async () => {
+  it("refuses unknown parameters by name", async () => {
     expect(
       (await list("?state=away&state=done&webhook_id=x&filter[status]=failed&search=x")).errors,
     ).to.deep.equal({

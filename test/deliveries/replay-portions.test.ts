@@ -96,7 +96,7 @@ describe("createReplayWorker", () => {
     };
   }
 
-  it("reads no more records at a time than a connection may hold, however small they are kept", async () => {
+  it("reads no more records at a time than a connection may hold, even when they compress well", async () => {
     await addEvents(...Array.from({ length: 7 }, () => 900_000));
 
     const { portions, ...ended } = await replayAll(asCaptured);
@@ -105,13 +105,13 @@ describe("createReplayWorker", () => {
     expect(portions).to.deep.equal([2, 2, 2, 1]);
   });
 
-  it("counts a record alone as failed that no connection may hold", async () => {
+  it("counts a single record as failed that no connection may hold", async () => {
     await addEvents(1, 5_000_000, 1);
 
     expect(await replayAll(asCaptured)).to.deep.include({ done: 3, failed: 1 });
   });
 
-  it("presents fewer at a time where what they refer to is too large, and loses none", async () => {
+  it("presents fewer at a time when the related records are too large, and loses none", async () => {
     await addEvents(1, 1, 1);
 
     const { portions, ...ended } = await replayAll(async (resource, events) => {
@@ -123,7 +123,7 @@ describe("createReplayWorker", () => {
     expect(portions).to.deep.equal([1, 1, 1]);
   });
 
-  it("makes texts of no more at a time than a portion may have, where many show one large record", async () => {
+  it("limits the texts of a portion, when many show one large record", async () => {
     await addEvents(1, 1, 1);
     const data = { text: "a".repeat(3 * megabyte) };
 
@@ -136,7 +136,7 @@ describe("createReplayWorker", () => {
     expect(portions).to.deep.equal([1, 1, 1]);
   });
 
-  it("leaves out the old row where the two are larger than a message, as the relay does", async () => {
+  it("leaves out the old row when both rows exceed a message, like the relay", async () => {
     await addEvents(1, 1, 1);
     const shown = [8 * megabyte, 7.9 * megabyte, 1];
 
@@ -153,7 +153,7 @@ describe("createReplayWorker", () => {
     expect(kept.map(({ previous }) => previous)).to.deep.equal([true, true, false]);
   });
 
-  it("leaves out the old row where no connection may hold the two, and sends the new one", async () => {
+  it("leaves out the old row when no connection may hold both, and sends the new one", async () => {
     const text = "a".repeat(2 * megabyte);
     await scene.work.addEvent({ snapshot: { text }, previous: { text } });
 
@@ -167,7 +167,7 @@ describe("createReplayWorker", () => {
     expect(made?.hasPrevious).to.equal(null);
   });
 
-  it("goes on with others while one cannot go on", async () => {
+  it("continues with other replays while one must wait", async () => {
     await addEvents(1);
     const stuck = await addReplay();
     const judge: ReplayWorkerOptions["eligibility"]["judge"] = async (pairs) =>
@@ -180,7 +180,7 @@ describe("createReplayWorker", () => {
     ]);
   });
 
-  it("makes the deliveries before an event that cannot be judged now, and none of that", async () => {
+  it("makes the deliveries before an event that cannot be judged now, but not its own", async () => {
     await addEvents(1, 1, 1);
     const [, second] = await scene.work.events();
     let tries = 0;
@@ -207,7 +207,7 @@ describe("createReplayWorker", () => {
     expect((await scene.work.deliveries()).map(({ hasPrevious }) => hasPrevious)).to.deep.equal([null, true]);
   });
 
-  it("makes no delivery without its old row while nothing tells who may read that", async () => {
+  it("makes no delivery without its old row while its readers cannot be decided", async () => {
     await scene.work.addEvent({ previous: { text: "a" } });
     let tries = 0;
 
@@ -221,7 +221,7 @@ describe("createReplayWorker", () => {
     expect(made?.hasPrevious).to.equal(true);
   });
 
-  it("makes no delivery of an event while nothing tells who may read it, which may be another user's", async () => {
+  it("makes no delivery of an event while its readers cannot be decided: it may be another user's", async () => {
     await addEvents(1, 1);
     let tries = 0;
 

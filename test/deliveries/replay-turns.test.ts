@@ -32,7 +32,7 @@ describe("createReplayStore", () => {
       [id, userId],
     );
   };
-  it("has users take turns, however many replays each has", async () => {
+  it("gives users turns, however many replays each has", async () => {
     const { sql } = scene.core;
     const store = createStore();
     for (const [index, userId] of [7, 7, 7, 7, 8].entries())
@@ -55,7 +55,7 @@ describe("createReplayStore", () => {
     expect(taken.flatMap(([user, id]) => (user === 7 ? [id] : []))).to.deep.equal([1, 2, 3]);
   });
 
-  it("gives a replay to one process, until that one leaves it", async () => {
+  it("gives a replay to one process until that one releases it", async () => {
     await addReplay();
     const store = createStore();
     const [one, other] = [randomUUID(), randomUUID()];
@@ -70,7 +70,7 @@ describe("createReplayStore", () => {
     expect([...before, between, await claim(other)]).to.deep.equal([true, false, true, false, true]);
   });
 
-  it("takes one over whose lease ends far ahead: the database's clock was", async () => {
+  it("takes over a replay whose lease ends far ahead: the database's clock was ahead", async () => {
     await addReplay();
     const store = createStore();
     const claim = async (): Promise<boolean> =>
@@ -87,7 +87,7 @@ describe("createReplayStore", () => {
     expect(claimed).to.deep.equal([false, true]);
   });
 
-  it("takes one whose webhook has 200 retries scheduled for later, and none that has 200 without a slot", async () => {
+  it("takes one whose webhook has 200 retries scheduled for later, but not one with 200 without a slot", async () => {
     await addReplay();
     const store = createStore();
     await scene.core.sql(
@@ -127,7 +127,7 @@ describe("createReplayStore", () => {
     expect(await find(replay)).to.include({ reason: "The webhook is gone." });
   });
 
-  it("cancels with a replay what waits of it, and nothing else that is held for its webhook", async () => {
+  it("cancels a replay's waiting deliveries with it, and no other held ones of its webhook", async () => {
     const { core, work } = scene;
     const subscription = await work.addSubscription();
     const [replay] = await core.sql<{ readonly id: string }>(
@@ -152,7 +152,7 @@ describe("createReplayStore", () => {
     ]);
   });
 
-  it("waits for an erasure under way, and makes nothing of the event", async () => {
+  it("waits for a running erasure, and makes nothing of the event", async () => {
     const { core, work } = scene;
     await addReplay();
     const store = createStore();

@@ -102,7 +102,7 @@ describe("POST /webhooks/{id}/replay", () => {
     expect((await replay(id, { ...never, dry_run: true })).body.count).to.equal(0);
   });
 
-  it("sends failed deliveries again, as children of theirs, and delivered ones only when asked", async () => {
+  it("sends failed deliveries again, as their children, and delivered ones only on request", async () => {
     const { id } = await subscribe(ada, receiver);
     const [good] = await createNotes(1);
     await untilDelivery(ada, id, "delivered");
@@ -129,7 +129,7 @@ describe("POST /webhooks/{id}/replay", () => {
     expect((await ada.request("POST", `/webhook-deliveries/${failed.id}/retry`)).status).to.equal(201);
   });
 
-  it("counts what it would send, and the first events, without making any", async () => {
+  it("counts its events, and returns the first ones, without a delivery", async () => {
     await createNotes(12);
     const other = await service.createUser();
     await createNote(other, "of another");
@@ -147,7 +147,7 @@ describe("POST /webhooks/{id}/replay", () => {
     expect(before.body.count).to.equal(0);
   });
 
-  it("sends nothing of what the user may not read now, and what passes the webhook's filter alone", async () => {
+  it("sends only events that the user may read now and that pass the webhook's filter", async () => {
     const other = await service.createUser();
     await createNote(other, "of another");
     await createNotes(3);
@@ -294,7 +294,7 @@ describe("POST /webhooks/{id}/replay", () => {
     expect(await untilState(ofOther, "done")).to.include({ done: 1, failed: 1, total: 1 });
   });
 
-  it("refuses what it does not know, by field", async () => {
+  it("refuses unknown values, by field", async () => {
     const { id } = await subscribe(ada, receiver, { events: ["on_create"] });
     for (const [asked, field] of [
       [{}, "since"],
@@ -314,7 +314,7 @@ describe("POST /webhooks/{id}/replay", () => {
     }
   });
 
-  it("leaves a row of the audit trail for what its owner does, and none for what changes nothing", async () => {
+  it("leaves a row of the audit trail for each action of its owner, and none for a no-op", async () => {
     const { id } = await subscribe(ada, receiver);
     const asked = { since, status: ["failed"] };
     // In the past: it ends at once. Paused again by hand, as a long one would be.

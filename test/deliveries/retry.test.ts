@@ -37,7 +37,7 @@ describe("retryDelivery", () => {
   const countOf = async (table: string): Promise<number> =>
     (await core.sql(`SELECT FROM svc.${table}`)).length;
 
-  it("makes a delivery of its own of the same event, due now, to the URL of today", async () => {
+  it("makes a new delivery of the same event, due now, to the current URL", async () => {
     const failed = await add({ status: "failed" });
     await core.sql("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/corrected'");
 
@@ -88,7 +88,7 @@ describe("retryDelivery", () => {
       expect(made.hasPrevious).to.equal(expected);
     });
 
-  it("counts the retries of the whole chain, whichever of its deliveries is retried", async () => {
+  it("counts the retries of the whole chain, for a retry of any of its deliveries", async () => {
     const root = await add({ status: "failed" });
     const second = getCreated(await retry(root.id));
     await fail();
@@ -114,7 +114,7 @@ describe("retryDelivery", () => {
     expect(answers.map(({ kind }) => kind)).to.deep.equal(["created", "refused"]);
   });
 
-  it("lets no more in than the limit when many come at once, from anywhere in the chain", async () => {
+  it("admits no more than the limit for simultaneous retries of the chain", async () => {
     const root = await add({ status: "failed" });
     const second = getCreated(await retry(root.id));
     await fail();
@@ -131,7 +131,7 @@ describe("retryDelivery", () => {
     expect(await countOf("delivery_queue")).to.equal(2);
   });
 
-  it("waits for a retry of the same chain under way, and counts it", async () => {
+  it("waits for a running retry of the same chain, and counts it", async () => {
     const root = await add({ status: "failed" });
     let answer: Promise<RetryAnswer> | undefined;
 
@@ -158,7 +158,7 @@ describe("retryDelivery", () => {
       expect(getCreated(await retry(id))).to.include({ parentDeliveryId: id, status: "pending" });
     });
 
-  it("makes a retrying delivery due itself, however many retries there were", async () => {
+  it("makes a retrying delivery due itself, after any number of retries", async () => {
     const { id } = await add({ status: "retrying", dueAt: new Date("2040-01-01") });
 
     const answer = await retry(id, 0);
@@ -208,7 +208,7 @@ describe("retryDelivery", () => {
     expect(reasonOf(await retry((await add({ status: "failed" })).id, 0))).to.contain("limit of 0");
   });
 
-  it("refuses what was pruned meanwhile", async () => {
+  it("refuses a delivery that was pruned meanwhile", async () => {
     expect(reasonOf(await retry("9"))).to.equal("This delivery was deleted.");
   });
 });

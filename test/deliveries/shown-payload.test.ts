@@ -26,7 +26,7 @@ describe("a delivery with a large payload", () => {
     await receiver.close();
   });
 
-  it("is not read before there is memory for all that is made of it", async () => {
+  it("is not read before there is memory for all its forms", async () => {
     const { id: webhookId } = await subscribe(ada, receiver);
     await createNote(ada, "a".repeat(600_000));
     const { id } = await untilDelivery(ada, webhookId, "delivered");

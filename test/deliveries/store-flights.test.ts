@@ -25,7 +25,7 @@ describe("createDeliveryStore", () => {
 
   const takeDue = (): ReturnType<DeliveryStore["takeDue"]> =>
     scene.store.takeDue({ limit: 100, flightMs, sinceMs: undefined });
-  it("asks for no right to an old row that is not kept", async () => {
+  it("requires no right to an old row that is not kept", async () => {
     const { eventId } = await scene.work.addDelivery(scene.subscription, { hasPrevious: true });
     await scene.work.addDelivery(scene.subscription, { hasPrevious: true });
     await scene.core.sql("UPDATE svc.event_data SET previous = '{}' WHERE event_id = $1", [eventId]);
@@ -35,7 +35,7 @@ describe("createDeliveryStore", () => {
     expect(deliveries.map(({ hasPrevious }) => hasPrevious)).to.deep.equal([true, false]);
   });
 
-  it("keeps the error of the last attempt of one that is held after it", async () => {
+  it("keeps the error of the last attempt of a delivery that is held afterwards", async () => {
     const delivery = await scene.work.addDelivery(scene.subscription, { status: "retrying" });
     const { flightId } = await takeDue();
     const { uuid } = delivery;
@@ -47,7 +47,7 @@ describe("createDeliveryStore", () => {
     expect(stored).to.include({ status: "held", attempt: 1, lastError: "refused" });
   });
 
-  it("buries an old row only with a delivery that shows it", async () => {
+  it("dead-letters an old row only with a delivery that shows it", async () => {
     for (const hasPrevious of [true, false])
       await scene.work.addDelivery(scene.subscription, { status: "failed", hasPrevious });
     await scene.core.sql("UPDATE svc.event_data SET previous = '{}'");
@@ -57,7 +57,7 @@ describe("createDeliveryStore", () => {
     expect(dead.map(({ previous }) => previous)).to.deep.equal(["{}", null]);
   });
 
-  it("makes due at once what a commit took whose answer was lost", async () => {
+  it("makes the deliveries of a take without an answer due at once", async () => {
     const event = await scene.work.addEvent();
     await scene.work.addDelivery(scene.subscription);
     await scene.work.addDelivery(scene.subscription, { due: "parked" });
@@ -150,7 +150,7 @@ describe("createDeliveryStore", () => {
       expect(await scene.work.deliveryOf(later.id)).to.deep.equal(later);
     });
 
-    it("puts back none that is at its end, and leaves one that is in the queue as it is", async () => {
+    it("does not put back a finished delivery, and leaves a queued one unchanged", async () => {
       const dueAt = inSeconds(-5);
       const [done, queued] = [
         await scene.work.addDelivery(scene.subscription, { status: "cancelled" }),
@@ -165,7 +165,7 @@ describe("createDeliveryStore", () => {
       expect(await scene.work.queued(queued.id)).to.deep.include({ dueAt });
     });
 
-    it("puts back nothing of a flight that is over: another may have it", async () => {
+    it("puts nothing of an ended flight back: another process may have it", async () => {
       const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
       const other = await addFlight(delivery);
 
@@ -175,7 +175,7 @@ describe("createDeliveryStore", () => {
       expect((await scene.work.flights()).map(({ id }) => id)).to.deep.equal([other]);
     });
 
-    it("puts back once, when the answer to the first was lost and the delivery is taken again", async () => {
+    it("puts a delivery back once, when the answer to the first was lost and it is taken again", async () => {
       const [delivery, rest] = [
         await scene.work.addDelivery(scene.subscription),
         await scene.work.addDelivery(scene.subscription),
@@ -193,7 +193,7 @@ describe("createDeliveryStore", () => {
       ]);
     });
 
-    it("waits for the end of the flight that is under way, and leaves the delivery to whom it is given", async () => {
+    it("waits for the running end of the flight, and leaves the delivery to its new process", async () => {
       const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
       const flight = await addFlight(delivery);
 
@@ -209,7 +209,7 @@ describe("createDeliveryStore", () => {
   });
 
   describe("record, of a whole flight", () => {
-    it("leaves the flight until its time is up of which another process has written a part", async () => {
+    it("leaves a flight until its time is up when another process has written a part of it", async () => {
       const [own, others] = [
         await scene.work.addDelivery(scene.subscription, { due: "nowhere" }),
         await scene.work.addDelivery(scene.subscription, { due: "nowhere", status: "retrying", attempt: 1 }),
@@ -249,7 +249,7 @@ describe("createDeliveryStore", () => {
 
   for (const act of ["record", "putBack"] as const)
     describe(`${act}, which ends a flight`, () => {
-      it("makes due what the flight has left: a crash took back what was written of it", async () => {
+      it("makes the rest of the flight due, because a crash has undone writes", async () => {
         const [pending, retrying, done] = [
           await scene.work.addDelivery(scene.subscription, { due: "nowhere" }),
           await scene.work.addDelivery(scene.subscription, {
@@ -267,7 +267,7 @@ describe("createDeliveryStore", () => {
         expect(await scene.work.flights()).to.deep.equal([]);
       });
 
-      it("leaves a retry its time that is written at once", async () => {
+      it("keeps the time of a retry that is written simultaneously", async () => {
         const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
         const flight = await addFlight(delivery);
         const { uuid } = delivery;
@@ -284,7 +284,7 @@ describe("createDeliveryStore", () => {
         expectNear((await scene.work.queued(delivery.id))?.dueAt, 60);
       });
 
-      it("leaves what is in the queue, and what another flight has", async () => {
+      it("ignores deliveries in the queue, and in another flight", async () => {
         const dueAt = inSeconds(50);
         const [queued, parked, taken] = [
           await scene.work.addDelivery(scene.subscription, { due: dueAt }),

@@ -8,7 +8,7 @@ describe("createDeliveryStore, insert", () => {
   const scene = useStoreScene();
   const { newDelivery, insert } = scene;
 
-  it("writes a portion of an event's deliveries although another fan-out that was at it fails", async () => {
+  it("writes a portion of an event's deliveries after another fan-out of the event has failed", async () => {
     const event = await scene.work.addEvent();
     const [first, last] = [
       newDelivery(event),
@@ -32,7 +32,7 @@ describe("createDeliveryStore, insert", () => {
     expect(await scene.work.outbox()).to.deep.equal([]);
   });
 
-  it("makes nothing of an event that the database lost in a crash, and leaves the one that got its id", async () => {
+  it("makes nothing of an event that the database lost in a crash, and keeps the one that got its id", async () => {
     const event = await scene.work.addEvent();
     const lost = { ...event, uuid: randomUUID() };
 
@@ -40,7 +40,7 @@ describe("createDeliveryStore, insert", () => {
     expect(await scene.work.outbox()).to.deep.equal([event.id]);
   });
 
-  it("does not wait for a dispatcher that is at work on the event, and leaves it to that one", async () => {
+  it("does not wait for another dispatcher that handles the event, and leaves the event to it", async () => {
     const event = await scene.work.addEvent();
     const other = await scene.core.database.pool.connect();
     try {

@@ -44,7 +44,7 @@ describe("createDeliveryStore, insert for known subscribers", () => {
     }
   }
 
-  it("writes where nothing has changed since, and says so", async () => {
+  it("writes when nothing has changed since, and reports it", async () => {
     await change();
     const { isStale: isOld, ids, eventCount } = await insert(await knownNow(scene.core.sql));
 
@@ -53,7 +53,7 @@ describe("createDeliveryStore, insert for known subscribers", () => {
     expect(await scene.work.deliveries()).to.have.length(1);
   });
 
-  it("writes nothing at all after a change, and what is asked again is written whole", async () => {
+  it("writes nothing after a change, and everything after a new look-up", async () => {
     const knownAt = await knownNow(scene.core.sql);
     await change();
     const state = async (): Promise<unknown> => [
@@ -96,7 +96,7 @@ describe("createDeliveryStore, insert for known subscribers", () => {
       expect(await isStale(knownAt)).to.equal(true);
     });
 
-  it("sees a change by a role that has no rights on what notes it", async () => {
+  it("sees a change by a role without rights on the table of changes", async () => {
     const knownAt = await knownNow(scene.core.sql);
     await during(async (client) => {
       await client.query(`CREATE ROLE svc_test_changer; GRANT USAGE ON SCHEMA svc TO svc_test_changer;
@@ -108,7 +108,7 @@ describe("createDeliveryStore, insert for known subscribers", () => {
     expect(await isStale(knownAt)).to.equal(true);
   });
 
-  it("sees a change that was not committed when it was read, and that was made before others", async () => {
+  it("sees a change that was not committed at the look-up, and that began before others", async () => {
     let knownAt: KnownAt | undefined;
     await during(async (client) => {
       await client.query("SAVEPOINT a");
@@ -122,7 +122,7 @@ describe("createDeliveryStore, insert for known subscribers", () => {
     expect(await isStale(knownAt as KnownAt)).to.equal(true);
   });
 
-  it("does not wait for a change that is not committed, and does not count it", async () => {
+  it("does not wait for an uncommitted change, and does not count it", async () => {
     const knownAt = await knownNow(scene.core.sql);
     await during(async (client) => {
       await client.query("UPDATE svc.subscriptions SET url = url");
@@ -131,7 +131,7 @@ describe("createDeliveryStore, insert for known subscribers", () => {
     });
   });
 
-  it("counts no change that was taken back, and no statement that changes no row", async () => {
+  it("counts no change that was rolled back, and no statement that changes no row", async () => {
     const knownAt = await knownNow(scene.core.sql);
     await during((client) => client.query("UPDATE svc.subscriptions SET url = url"));
     await scene.core.sql("UPDATE svc.subscriptions SET url = url WHERE id < 0");
@@ -154,7 +154,7 @@ describe("createDeliveryStore, insert for known subscribers", () => {
     });
   });
 
-  it("is not misled by the numbers of another database's transactions, which a dump has brought", async () => {
+  it("ignores the transaction ids of another database, from a dump", async () => {
     const knownAt = await knownNow(scene.core.sql);
     const [row] = await scene.core.sql<{ next: string }>(
       "SELECT (pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 1000)::text AS next",
@@ -168,14 +168,14 @@ describe("createDeliveryStore, insert for known subscribers", () => {
     await scene.core.sql("TRUNCATE svc.subscription_changes");
   });
 
-  it("believes nothing that was read more than 5 s ago: a change since may be pruned", async () => {
+  it("uses no answer that is more than 5 s old: a change since may be pruned", async () => {
     const { snapshot, readAtMs } = await knownNow(scene.core.sql);
 
     expect(await isStale({ snapshot, readAtMs: readAtMs - 5_001 })).to.equal(true);
     expect(await isStale({ snapshot, readAtMs: readAtMs - 2_000 })).to.equal(false);
   });
 
-  it("believes in a session only what was read since it is there, so that a crash is no matter", async () => {
+  it("uses only answers that are younger than the session, because of crashes", async () => {
     const fresh = await openDatabase({ url: scene.core.url, poolSize: 1, isEmbedded: false });
     try {
       const sql = createSql({ pool: fresh.pool, isEmbedded: false });
@@ -190,7 +190,7 @@ describe("createDeliveryStore, insert for known subscribers", () => {
     }
   });
 
-  it("believes what was read although the clock has gone back behind the session's beginning", async () => {
+  it("uses an answer although the clock was set back to before the session's start", async () => {
     const fresh = await openDatabase({ url: scene.core.url, poolSize: 1, isEmbedded: false });
     try {
       const sql = createSql({ pool: fresh.pool, isEmbedded: false });

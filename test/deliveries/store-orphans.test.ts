@@ -12,7 +12,7 @@ describe("createDeliveryStore", () => {
     (await scene.store.findOrphaned({ after: 0, limit: 10 })).ids;
 
   describe("cancelOrphans and findOrphaned", () => {
-    it("cancel what waits and what is in hand of a subscription that is gone, and nothing else", async () => {
+    it("cancel waiting deliveries and those in flight of a deleted subscription, and no others", async () => {
       const inHand = await scene.work.addDelivery(scene.subscription);
       await takeDue();
       const waiting = [
@@ -45,7 +45,7 @@ describe("createDeliveryStore", () => {
       expect(await findOrphaned()).to.deep.equal([]);
     });
 
-    it("look through as many subscriptions as are asked for, and then the next", async () => {
+    it("look up the requested number of subscriptions, and then the next", async () => {
       const others = [await scene.work.addSubscription(), await scene.work.addSubscription()];
       for (const one of [scene.subscription, ...others]) await scene.work.addDelivery(one);
       const [kept, gone] = others.map(({ id }) => id);

@@ -30,7 +30,7 @@ describe("createDeliveryStore", () => {
   };
 
   describe("takeDue", () => {
-    it("gives a delivery as it is now, with its event, its subscription and its user", async () => {
+    it("returns a delivery with its current event, subscription and user", async () => {
       const delivery = await scene.work.addDelivery(scene.subscription, {
         attempt: 1,
         status: "retrying",
@@ -90,7 +90,7 @@ describe("createDeliveryStore", () => {
       expect(await scene.work.queued(delivery.id)).to.equal(null);
     });
 
-    it("takes what is due from both ends, each once, so that what has just become due passes a backlog", async () => {
+    it("takes due deliveries from both ends, each once, so that recent ones pass a backlog", async () => {
       const due = [];
       for (const seconds of [-60, -50, -40, -30])
         due.push(await scene.work.addDelivery(scene.subscription, { due: inSeconds(seconds) }));
@@ -103,7 +103,7 @@ describe("createDeliveryStore", () => {
       expect(await takeDue()).to.deep.equal({ flightId: undefined, deliveries: [], removed: 0 });
     });
 
-    it("looks no further back than it is told", async () => {
+    it("reads no further back than requested", async () => {
       const [old, young] = [
         await scene.work.addDelivery(scene.subscription, { due: inSeconds(-50) }),
         await scene.work.addDelivery(scene.subscription, { due: inSeconds(-5) }),
@@ -113,7 +113,7 @@ describe("createDeliveryStore", () => {
       expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(old.id)]);
     });
 
-    it("takes one at its end out of the queue, and gives it to nobody", async () => {
+    it("removes a finished delivery from the queue, and returns it to no process", async () => {
       const deliveries = [];
       for (const status of ["delivered", "failed", "cancelled"])
         deliveries.push(await scene.work.addDelivery(scene.subscription, { status, due: inSeconds(-1) }));
@@ -123,7 +123,7 @@ describe("createDeliveryStore", () => {
       expect(await scene.work.flights()).to.deep.equal([]);
     });
 
-    it("parts what is due among sweeps at once", async () => {
+    it("divides due deliveries among simultaneous sweeps", async () => {
       await addMany(12);
 
       const taken = (await Promise.all(Array.from({ length: 4 }, () => takeDue(3)))).flatMap(
@@ -139,7 +139,7 @@ describe("createDeliveryStore", () => {
       ["belongs to a disabled user", "UPDATE svc.users SET disabled_at = now()", false],
       ["was deleted", "DELETE FROM svc.subscriptions", undefined],
     ] as const) {
-      it(`says so of one whose scene.subscription ${what}`, async () => {
+      it(`reports one whose scene.subscription ${what}`, async () => {
         await scene.work.addDelivery(scene.subscription);
         await scene.core.sql(statement);
 
@@ -166,7 +166,7 @@ describe("createDeliveryStore", () => {
       ]);
     });
 
-    it("find each subscription of which something waits for a slot, with what it is now, a page at a time", async () => {
+    it("find each subscription with deliveries that wait for a slot, in its current state, a page at a time", async () => {
       const paused = await scene.work.addSubscription({ isActive: false });
       const deleted = await scene.work.addSubscription();
       const disabled = await scene.work.addSubscription();
@@ -236,7 +236,7 @@ describe("createDeliveryStore", () => {
   });
 
   describe("nextDueInMs", () => {
-    it("gives the time to the next that is not due yet", async () => {
+    it("returns the time to the next due delivery", async () => {
       expect(await scene.store.nextDueInMs()).to.equal(undefined);
       for (const due of [inSeconds(-5), inSeconds(60), inSeconds(90), "parked"] as const)
         await scene.work.addDelivery(scene.subscription, { due });
@@ -246,7 +246,7 @@ describe("createDeliveryStore", () => {
   });
 
   describe("endOverdueFlights and endAllFlights", () => {
-    it("make due what is not finished of flights whose time is up, and leave the others", async () => {
+    it("make unfinished deliveries of overdue flights due, and leave the others", async () => {
       const deliveries = await addMany(3);
       const { flightId = "" } = await takeDue();
       await scene.core.sql("UPDATE svc.flights SET ends_at = now() - interval '1 second'");
@@ -270,7 +270,7 @@ describe("createDeliveryStore", () => {
       expect(idsOf((await takeDue()).deliveries)).to.deep.equal([String(open.id)]);
     });
 
-    it("leave what another flight has", async () => {
+    it("leave deliveries of another flight", async () => {
       const [back] = (await addMany(2)) as [DeliveryModel];
       const { flightId = "" } = await takeDue();
       await scene.store.putBack({
@@ -286,7 +286,7 @@ describe("createDeliveryStore", () => {
       expect((await scene.work.flights()).map(({ id }) => id)).to.deep.equal([other]);
     });
 
-    it("make due what a process had that died while the database's clock was ahead", async () => {
+    it("make the deliveries of a process due that died while the database's clock was ahead", async () => {
       const [delivery] = (await addMany(1)) as [DeliveryModel];
       await takeDue();
       for (const [ahead, count] of [
@@ -300,7 +300,7 @@ describe("createDeliveryStore", () => {
       expect((await scene.work.queued(delivery.id))?.dueAt).to.be.instanceOf(Date);
     });
 
-    it("end so many at once, and each once of sweeps at once", async () => {
+    it("end that many at once, and each once for simultaneous sweeps", async () => {
       for (let count = 0; count < 6; count++) {
         await scene.work.addDelivery(scene.subscription);
         await takeDue();
@@ -329,7 +329,7 @@ describe("createDeliveryStore", () => {
   });
 
   describe("findUndeadLettered", () => {
-    it("finds failed deliveries of which no dead letter was confirmed in time, until one is", async () => {
+    it("finds failed deliveries without a confirmed dead letter in time, until it is confirmed", async () => {
       const failed = await scene.work.addDelivery(scene.subscription, {
         status: "failed",
         lastError: "spent",

@@ -35,7 +35,7 @@ describe("the queue", () => {
       endedFlights: [],
     });
 
-  it("takes a new delivery that waits for a slot as pending", async () => {
+  it("counts a new delivery that waits for a slot as pending", async () => {
     const event = await work.addEvent();
     const { ids } = await store.insert({
       events: [{ id: String(event.id), uuid: event.uuid, data: "{}" }],
@@ -59,7 +59,7 @@ describe("the queue", () => {
     expect(await Promise.all([...ids.values()].map((id) => isRetry(BigInt(id))))).to.deep.equal([false]);
   });
 
-  it("takes a manual retry as pending", async () => {
+  it("counts a manual retry as pending", async () => {
     const history = createDeliveryHistory({ sql: core.sql, listSql: core.sql, transact: core.transact });
     const failed = await work.addDelivery(subscription, { status: "failed" });
 
@@ -68,7 +68,7 @@ describe("the queue", () => {
     expect(answer.kind === "created" && (await isRetry(BigInt(answer.delivery.id)))).to.equal(false);
   });
 
-  it("takes a failed attempt as retrying, also where the delivery is in the queue as pending", async () => {
+  it("counts a failed attempt as retrying, also when the delivery is in the queue as pending", async () => {
     const flying = await work.addDelivery(subscription, { due: "nowhere" });
     const queued = await work.addDelivery(subscription, { due: "parked" });
     await core.sql("UPDATE svc.delivery_queue SET is_retry = false WHERE delivery_id = $1", [
@@ -81,7 +81,7 @@ describe("the queue", () => {
     expect([await isRetry(flying.id), await isRetry(queued.id)]).to.deep.equal([true, true]);
   });
 
-  it("takes what is put back by its status", async () => {
+  it("counts returned deliveries by their status", async () => {
     const pending = await work.addDelivery(subscription, { due: "nowhere" });
     const retrying = await work.addDelivery(subscription, { due: "nowhere", status: "retrying" });
 
@@ -100,7 +100,7 @@ describe("the queue", () => {
     expect([await isRetry(pending.id), await isRetry(retrying.id)]).to.deep.equal([false, true]);
   });
 
-  it("leaves open what an overdue flight had, whose outcome may yet come", async () => {
+  it("does not decide the deliveries of an overdue flight, whose outcome may yet come", async () => {
     const { id } = await work.addDelivery(subscription, { due: "nowhere" });
     await core.sql("INSERT INTO svc.flights (delivery_ids, ends_at) VALUES ($1, now() - interval '1 hour')", [
       [String(id)],

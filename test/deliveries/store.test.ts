@@ -29,7 +29,7 @@ describe("createDeliveryStore", () => {
 
   const record = (...outcomes: readonly Outcome[]): ReturnType<DeliveryStore["record"]> =>
     scene.store.record({ outcomes, endedFlights: [] });
-  it("has new deliveries wait for the disk, and what is found again after a crash not", async () => {
+  it("writes new deliveries to disk before the commit, but not those that a crash recovers", async () => {
     const seen: Record<string, unknown> = {};
     const client = await scene.core.database.pool.connect();
     /** The setting that the statement's own commit would go by. */
@@ -100,7 +100,7 @@ describe("createDeliveryStore", () => {
       expect(databaseTimeMs).to.be.closeTo(Date.now(), 5_000);
     });
 
-    it("puts one for which there is no slot into the queue instead, without a time", async () => {
+    it("puts a delivery without a slot into the queue instead, without a time", async () => {
       const event = await scene.work.addEvent();
 
       const { flightId, ids } = await insert([event], [newDelivery(event, { isTaken: false })]);
@@ -115,7 +115,7 @@ describe("createDeliveryStore", () => {
       expect(await scene.work.flights()).to.deep.equal([]);
     });
 
-    it("takes an event out of the outbox that nobody subscribes to, and keeps no record of it", async () => {
+    it("removes an event without subscribers from the outbox, and keeps no record of it", async () => {
       const event = await scene.work.addEvent();
 
       await scene.store.insert({
@@ -129,7 +129,7 @@ describe("createDeliveryStore", () => {
       expect((await scene.store.dataOf([String(event.id)])).size).to.equal(0);
     });
 
-    it("makes nothing of an event that is not in the outbox, and goes on with the others", async () => {
+    it("makes nothing of an event that is not in the outbox, and continues with the others", async () => {
       const [done, fresh] = [await scene.work.addEvent(), await scene.work.addEvent()];
       await insert([done], [newDelivery(done)]);
       const [again, other] = [newDelivery(done), newDelivery(fresh)];
@@ -146,7 +146,7 @@ describe("createDeliveryStore", () => {
       expect((await scene.store.dataOf(["9000000"])).size).to.equal(0);
     });
 
-    it("leaves events in the outbox of which more deliveries follow, and makes each delivery once", async () => {
+    it("leaves events in the outbox while more of their deliveries follow, and makes each delivery once", async () => {
       const event = await scene.work.addEvent();
       const other = await scene.work.addSubscription();
       const [first, second] = [newDelivery(event), newDelivery(event, { subscriptionId: other.id })];
@@ -161,7 +161,7 @@ describe("createDeliveryStore", () => {
       expect(await scene.work.outbox()).to.deep.equal([]);
     });
 
-    it("lets only one of several dispatchers make it, at once", async () => {
+    it("lets only one of several simultaneous dispatchers make it", async () => {
       const event = await scene.work.addEvent();
 
       const made = await Promise.all(Array.from({ length: 4 }, () => insert([event], [newDelivery(event)])));
@@ -207,7 +207,7 @@ describe("createDeliveryStore", () => {
       expect(Buffer.from(attempt?.responseBody ?? [])).to.deep.equal(result.responseBody);
     });
 
-    it("writes many outcomes at once, each its own, and takes an old error away with success", async () => {
+    it("writes many outcomes at once, and clears an old error on success", async () => {
       const deliveries = [];
       for (let count = 0; count < 3; count++)
         deliveries.push(
@@ -274,7 +274,7 @@ describe("createDeliveryStore", () => {
       { status: "retrying", delayMs: 0, lastError: "HTTP 500" },
       { status: "held", lastError: "HTTP 500" },
     ] as const) {
-      it(`leaves a delivery cancelled that was cancelled during its POST and were ${next.status}, and still keeps the attempt`, async () => {
+      it(`keeps a delivery cancelled that was cancelled during its POST and were ${next.status}, and still keeps the attempt`, async () => {
         const delivery = await scene.work.addDelivery(scene.subscription, { due: "nowhere" });
         await scene.core.sql("UPDATE svc.deliveries SET status = 'cancelled', last_error = 'gone'");
 
@@ -291,7 +291,7 @@ describe("createDeliveryStore", () => {
       });
     }
 
-    it("puts a retry off that the end of its flight had made due", async () => {
+    it("postpones a retry that the end of its flight had made due", async () => {
       const delivery = await scene.work.addDelivery(scene.subscription, { due: inSeconds(-1) });
 
       await record(outcomeOf(delivery, { status: "retrying", delayMs: 30_000, lastError: "x", result }));

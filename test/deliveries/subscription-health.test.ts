@@ -108,7 +108,7 @@ describe("createSubscriptionHealth", () => {
     expect((await state()).lastAttemptAt).to.be.greaterThan(lastAttemptAt ?? new Date());
   });
 
-  it("keeps a success and the failure right after it apart, as the columns do", async () => {
+  it("stores a success and the failure directly after it at different times", async () => {
     const health = open();
     health.note(subscription, {});
     nowMs += 0.001;
@@ -119,7 +119,7 @@ describe("createSubscriptionHealth", () => {
     expect(statements).to.equal(1);
   });
 
-  it("writes within a minute what no later result brings along", async () => {
+  it("writes within a minute a result that no later result includes", async () => {
     const health = open();
     health.note(subscription, failed);
     await untilWritten(1);
@@ -134,7 +134,7 @@ describe("createSubscriptionHealth", () => {
     expect(statements).to.equal(2);
   });
 
-  it("writes at once what a new URL answers", async () => {
+  it("writes the result of a new URL at once", async () => {
     const health = open();
     health.note(subscription, failed);
     await untilWritten(1);
@@ -145,7 +145,7 @@ describe("createSubscriptionHealth", () => {
     await until(async () => (await state()).failingSince !== null, { what: "the failure" });
   });
 
-  it("joins what two dispatchers see: the success of one ends the failing that the other began", async () => {
+  it("joins the results of two dispatchers: the success of one ends the failures that the other began", async () => {
     const [one, other] = [open(), open()];
     one.note(subscription, failed);
     await until(async () => (await state()).failingSince !== null, { what: "the failure" });
@@ -156,7 +156,7 @@ describe("createSubscriptionHealth", () => {
     await until(async () => (await state()).failingSince === null, { what: "the success" });
   });
 
-  it("switches off what has failed for too long, and what is gone, and begins anew when it is on again", async () => {
+  it("switches off subscriptions that failed for too long or are gone, and starts over when they are on again", async () => {
     const health = open();
     await failingFor(4.9);
     health.note(subscription, failed);
@@ -202,7 +202,7 @@ describe("createSubscriptionHealth", () => {
     expect(await current()).to.include({ isActive: true });
   });
 
-  it("begins anew with the subscriptions of a user who is enabled again, and of no other", async () => {
+  it("starts over with the subscriptions of a user who is enabled again, and of no other", async () => {
     const another = await scene.work.addSubscription();
     await scene.core.sql("UPDATE svc.users SET disabled_at = now()");
     await scene.core.sql(
@@ -221,7 +221,7 @@ describe("createSubscriptionHealth", () => {
     expect(await current()).to.include({ isActive: true });
   });
 
-  it("lets no state be half of another", async () => {
+  it("permits no inconsistent state", async () => {
     for (const broken of [
       "UPDATE svc.subscriptions SET is_active = false, disabled_reason = 'nonsense'",
       "UPDATE svc.subscription_state SET failing_told_at = now()",

@@ -11,7 +11,7 @@ describe("createSweep", () => {
   const scene = useSweepScene();
   const { start, startedIds, untilStarted } = scene;
 
-  it("buries the others where the records of some were erased, and keeps those no longer", async () => {
+  it("dead-letters the others when some records were erased, and those no longer", async () => {
     for (let count = 0; count < 5; count += 1)
       await scene.work.addDelivery(scene.subscription, { status: "failed" });
     await scene.core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '2 minutes'");
@@ -28,7 +28,7 @@ describe("createSweep", () => {
     expect(await scene.broker.depth(queues.dead)).to.equal(1);
   });
 
-  it("looks for deleted subscriptions behind those that it has looked through", async () => {
+  it("continues the search for deleted subscriptions after the scanned ones", async () => {
     const asked: number[] = [];
     start({
       store: {
@@ -44,7 +44,7 @@ describe("createSweep", () => {
     expect(asked.slice(0, 3)).to.deep.equal([0, 10, 20]);
   });
 
-  it("attempts what waits for longer than any schedule says, after a clock that was set back", async () => {
+  it("attempts deliveries that wait longer than any schedule, after a clock that was set back", async () => {
     const far = await scene.work.addDelivery(scene.subscription, { due: inSeconds(26 * 3_600) });
     const late = inSeconds(24.5 * 3_600);
     const other = await scene.work.addDelivery(scene.subscription, { due: late });
@@ -57,7 +57,7 @@ describe("createSweep", () => {
     expect(await scene.work.queued(other.id)).to.deep.include({ dueAt: late });
   });
 
-  it("puts all back for a moment when no reader can be judged, and says why", async () => {
+  it("puts all back for a moment when no reader can be judged, with the reason", async () => {
     const delivery = await scene.work.addDelivery(scene.subscription);
     const away = new Error("Connection terminated unexpectedly");
 
@@ -70,7 +70,7 @@ describe("createSweep", () => {
     });
   });
 
-  it("puts back for a moment what has a rate limit when none can be asked, and that alone", async () => {
+  it("puts only rate-limited deliveries back for a moment when the rates cannot be read", async () => {
     const limited = await scene.work.addDelivery(await scene.work.addSubscription({ rateLimit: 10 }));
     const other = await scene.work.addDelivery(scene.subscription);
 
@@ -85,7 +85,7 @@ describe("createSweep", () => {
     expect(scene.lines.map(({ msg }) => msg)).to.include("rate limits not asked; their deliveries wait");
   });
 
-  it("has the others attempted while the rate of a subscription is locked", async () => {
+  it("attempts the others while the rate of a subscription is locked", async () => {
     const limited = await scene.work.addDelivery(await scene.work.addSubscription({ rateLimit: 10 }));
     const other = await scene.work.addDelivery(scene.subscription);
     const client = await scene.core.database.pool.connect();

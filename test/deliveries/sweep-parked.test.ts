@@ -23,8 +23,8 @@ describe("createSweep", () => {
     return deliveries;
   };
 
-  describe("of what waits for a slot", () => {
-    it("has it attempted although more is due all the time", async () => {
+  describe("of deliveries that wait for a slot", () => {
+    it("attempts them although more are due all the time", async () => {
       const [parked] = await addParked(1);
 
       start({
@@ -41,7 +41,7 @@ describe("createSweep", () => {
       expect(startedIds()).to.deep.equal([String(parked?.id)]);
     });
 
-    it("has as much attempted as there are slots for, from both ends, and leaves no place reserved", async () => {
+    it("attempts as many as there are slots for, from both ends, and leaves no place reserved", async () => {
       const line = await addParked(6);
       let slots = 3;
       const isFree = (): boolean => scene.admission.held < slots;
@@ -60,7 +60,7 @@ describe("createSweep", () => {
       expect(new Set(startedIds()).size).to.equal(6);
     });
 
-    it("has its two ends take turns at a single slot", async () => {
+    it("takes the two ends in turn at a single slot", async () => {
       const line = await addParked(4);
       let slots = 1;
       scene.admission.refuses = () => (scene.admission.held < slots ? undefined : "busy");
@@ -74,7 +74,7 @@ describe("createSweep", () => {
       expect(startedIds()).to.deep.equal([0, 3, 1, 2].map((at) => String(line[at]?.id)));
     });
 
-    it("parts the slots among the subscriptions", async () => {
+    it("divides the slots among the subscriptions", async () => {
       const other = await scene.work.addSubscription();
       await addParked(10);
       await addParked(10, other);
@@ -88,7 +88,7 @@ describe("createSweep", () => {
       ).to.deep.equal([scene.subscription.id, scene.subscription.id, other.id, other.id]);
     });
 
-    it("has users take turns at a receiver of both, however many older ones of one wait", async () => {
+    it("gives users turns at a receiver of both, however many older ones of one wait", async () => {
       const other = await scene.work.addSubscription();
       await addParked(20);
       await addParked(1, other);
@@ -124,7 +124,7 @@ describe("createSweep", () => {
       expect(users).to.include(other.id);
     });
 
-    it("holds it when its subscription is off, whatever else waits", async () => {
+    it("holds them when their subscription is off, with any others waiting", async () => {
       const [delivery] = await addParked(1);
       await scene.core.sql("UPDATE svc.subscriptions SET is_active = false");
       start();
@@ -151,7 +151,7 @@ describe("createSweep", () => {
         },
       ],
     ] as const)
-      it(`makes no turn for a slot that falls free while only ${what}`, async () => {
+      it(`makes no turn for a free slot while only ${what}`, async () => {
         await addParked(1);
         await withdraw();
         let looks = 0;
@@ -174,7 +174,7 @@ describe("createSweep", () => {
         expect(looks).to.equal(1);
       });
 
-    it("looks for it when it is told that something waits and a slot falls free", async () => {
+    it("takes them after notice of a waiting delivery and a free slot", async () => {
       const turns = watchTurns();
       const sweep = start({ intervalMs: never, store: turns.store });
       await turns.next(0);
@@ -187,7 +187,7 @@ describe("createSweep", () => {
       await untilStarted(1);
     });
 
-    it("looks for it when the dispatchers have other shares of the slots", async () => {
+    it("takes them when the dispatchers have other shares of the slots", async () => {
       scene.admission.refuses = () => "busy";
       scene.admission.isForOthers = true;
       await addParked(1);
@@ -202,7 +202,7 @@ describe("createSweep", () => {
       await untilStarted(1);
     });
 
-    it("keeps in mind what it is told in the course of its look", async () => {
+    it("remembers notices that arrive during its turn", async () => {
       let isFirst = true;
       const sweep: Sweep = start({
         intervalMs: never,
@@ -223,7 +223,7 @@ describe("createSweep", () => {
       await until(() => scene.started.length > 0 || (sweep.onFree(), false), { what: "the attempt" });
     });
 
-    it("goes through all subscriptions, however many have something that waits", async () => {
+    it("walks through all subscriptions with waiting deliveries", async () => {
       await scene.core.sql(
         `INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint, is_active)
          SELECT user_id, url, resource, events, encrypted_secret, secret_hint, false FROM svc.subscriptions CROSS JOIN generate_series(1, 250)`,
@@ -243,7 +243,7 @@ describe("createSweep", () => {
   });
 
   describe("of messages", () => {
-    it("looks into the queue when another dispatcher tells of a delivery", async () => {
+    it("reads the queue when another dispatcher announces a delivery", async () => {
       const turns = watchTurns();
       start({ intervalMs: never, store: turns.store });
       await turns.next(0);
@@ -255,7 +255,7 @@ describe("createSweep", () => {
       expect(await scene.broker.depth(queues.retry)).to.equal(0);
     });
 
-    it("puts one that stands for no delivery on svc.dead, and gives it back while that is not confirmed", async () => {
+    it("moves a message without a delivery to svc.dead, and requeues it until that is confirmed", async () => {
       scene.broker.refuses = ({ exchange }) => exchange === exchanges.dead;
       const body = Buffer.from("what is this?");
       start({ intervalMs: never });

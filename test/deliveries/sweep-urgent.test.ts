@@ -9,7 +9,7 @@ describe("createSweep", () => {
   const scene = useSweepScene();
   const { start, untilStarted, watchTurns } = scene;
 
-  it("tries one that a person asked for again soon, one after the other, and never parks it", async () => {
+  it("retries a manual retry soon, one after the other, and never parks it", async () => {
     let refusal: "busy" | "silent" = "silent";
     scene.admission.refuses = () => refusal;
     for (let count = 0; count < 2; count += 1)
@@ -29,7 +29,7 @@ describe("createSweep", () => {
     expect(scene.outcomes).to.deep.equal([]);
   });
 
-  it("tries one that a person asked for when its rate lets it begin", async () => {
+  it("tries a manual retry when its rate permits it", async () => {
     await scene.core.sql("UPDATE svc.subscriptions SET rate_limit = 0.1");
     await scene.work.addDelivery(scene.subscription, { status: "retrying" });
     await scene.core.sql("UPDATE svc.delivery_queue SET is_hurried = true");
@@ -40,7 +40,7 @@ describe("createSweep", () => {
     expect(scene.returns[0]).to.include({ delayMs: 9_000, isHurried: true });
   });
 
-  it("leaves one due for which a person waits when only others have slots, and takes it no more", async () => {
+  it("leaves a manual retry due when only others have slots, and takes it no more", async () => {
     scene.admission.refuses = () => "silent";
     scene.admission.isForOthers = true;
     const { id, uuid } = await scene.work.addDelivery(scene.subscription, { status: "retrying" });
@@ -69,7 +69,7 @@ describe("createSweep", () => {
     expect(scene.started[0]?.trigger).to.equal("manual");
   });
 
-  it("gives it the next attempt of its rate, before those that wait for a slot", async () => {
+  it("gives a manual retry the next attempt of its rate, before those that wait for a slot", async () => {
     await scene.core.sql("UPDATE svc.subscriptions SET rate_limit = 1");
     for (let count = 0; count < 5; count += 1)
       await scene.work.addDelivery(scene.subscription, { due: "parked" });

@@ -29,8 +29,8 @@ describe("createSweep", () => {
     );
   }
 
-  describe("of what is due", () => {
-    it("has it attempted, all of a turn in one flight, fresh work apart from retries", async () => {
+  describe("of due deliveries", () => {
+    it("attempts them, all of a turn in one flight, first attempts apart from retries", async () => {
       const fresh = await scene.work.addDelivery(scene.subscription, { due: inSeconds(-9), data: '"é"' });
       const retry = await scene.work.addDelivery(scene.subscription, { status: "retrying", attempt: 1 });
       await scene.work.addDelivery(scene.subscription, { due: inSeconds(60) });
@@ -58,7 +58,7 @@ describe("createSweep", () => {
       ]);
     });
 
-    it("says that the first attempt of a manual one is urgent, and no other", async () => {
+    it("marks the first attempt of a manual retry as urgent, and no other", async () => {
       for (const status of ["pending", "retrying"])
         await scene.work.addDelivery(scene.subscription, { triggerKind: "manual", status });
 
@@ -68,7 +68,7 @@ describe("createSweep", () => {
       expect(scene.admission.asked.map(({ isUrgent }) => isUrgent)).to.deep.equal([true, false]);
     });
 
-    it("has a retry attempted when its time comes, however long the interval is", async () => {
+    it("attempts a retry at its due time, with any interval", async () => {
       const delivery = await scene.work.addDelivery(scene.subscription, { due: inSeconds(0.3) });
       const turns = watchTurns();
       start({ intervalMs: never, store: turns.store });
@@ -80,7 +80,7 @@ describe("createSweep", () => {
       expect(startedIds()).to.deep.equal(idsOf(delivery));
     });
 
-    it("has one attempted that falls due in the course of a turn", async () => {
+    it("attempts one that falls due during a turn", async () => {
       const dueAt = inSeconds(0.4);
       await scene.work.addDelivery(scene.subscription, { due: dueAt });
       start({
@@ -98,7 +98,7 @@ describe("createSweep", () => {
       await untilStarted(1);
     });
 
-    it("has one attempted that was queued since its last turn, when its time comes", async () => {
+    it("attempts one that was queued since its last turn, at its due time", async () => {
       const turns = watchTurns();
       const sweep = start({ intervalMs: never, store: turns.store });
       await turns.next(0);
@@ -118,7 +118,7 @@ describe("createSweep", () => {
       expect(new Set([...startedIds(), ...scene.outcomes.map((outcome) => outcome.id)]).size).to.equal(451);
     });
 
-    it("takes more than a batch without a wait of which most are at their end", async () => {
+    it("takes more than a batch without a wait when most are finished", async () => {
       await addMany();
       await scene.core.sql(`UPDATE svc.deliveries SET ${stateSql("'delivered'").set} WHERE id % 10 <> 0`);
 
@@ -130,7 +130,7 @@ describe("createSweep", () => {
       );
     });
 
-    it("puts one back for which there is no slot, to wait for one", async () => {
+    it("puts a delivery without a slot back, to wait for one", async () => {
       scene.admission.refuses = () => "busy";
       const delivery = await scene.work.addDelivery(scene.subscription);
 
@@ -141,7 +141,7 @@ describe("createSweep", () => {
       expect(scene.started).to.deep.equal([]);
     });
 
-    it("puts one back to be announced when only others have slots of its receiver", async () => {
+    it("puts a delivery back to be announced when only others have slots of its receiver", async () => {
       scene.admission.refuses = () => "busy";
       scene.admission.isForOthers = true;
       const { id, uuid } = await scene.work.addDelivery(scene.subscription);
@@ -152,7 +152,7 @@ describe("createSweep", () => {
       expect(scene.returns).to.deep.equal([{ id: String(id), delayMs: undefined, uuidForOthers: uuid }]);
     });
 
-    it("holds one whose subscription is off, and cancels one whose subscription is gone", async () => {
+    it("holds a delivery whose subscription is off, and cancels one whose subscription was deleted", async () => {
       const orphan = await scene.work.addDelivery(await scene.work.addSubscription());
       const paused = await scene.work.addDelivery(scene.subscription);
       await scene.core.sql("UPDATE svc.subscriptions SET is_active = false WHERE id = $1", [
@@ -199,7 +199,7 @@ describe("createSweep", () => {
       expect(scene.started).to.deep.equal([]);
     });
 
-    it("puts it back where another dispatcher may know who reads the resource", async () => {
+    it("puts it back when another dispatcher may know the readers of the resource", async () => {
       start({ isKnown: () => false, intervalMs: never });
       await until(() => scene.returns.length > 0, { what: "the return" });
 
@@ -211,7 +211,7 @@ describe("createSweep", () => {
       [0.5, 1_800_000],
       [100, 3_600_000],
     ] as const) {
-      it(`has it wait for such a dispatcher as long again, an hour at most, after ${hours} hours`, async () => {
+      it(`delays it for as long as it has waited, an hour at most, after ${hours} hours`, async () => {
         await age(hours);
 
         start({ isKnown: () => false, intervalMs: never });
@@ -221,7 +221,7 @@ describe("createSweep", () => {
       });
     }
 
-    it("has it attempted for an admin, as the user is now", async () => {
+    it("attempts it for a current admin", async () => {
       await scene.core.sql("UPDATE svc.users SET is_admin = true");
       start({ eligibility: notesEligibility({ kind: "flag" }) });
 
@@ -230,7 +230,7 @@ describe("createSweep", () => {
   });
 
   describe("when its receiver has not answered for as long as its attempts would have taken, and two days", () => {
-    it("gives the delivery up, with the reason", async () => {
+    it("fails the delivery, with the reason", async () => {
       await scene.work.addDelivery(scene.subscription, { status: "retrying" });
       await age(50.1);
       scene.admission.refuses = () => "silent";
@@ -263,7 +263,7 @@ describe("createSweep", () => {
     }
   });
 
-  it("has attempted what a process had in hand that died", async () => {
+  it("attempts the deliveries of a process that died", async () => {
     const delivery = await scene.work.addDelivery(scene.subscription);
     await scene.store.takeDue({ limit: 1, flightMs: -1_000, sinceMs: undefined });
 
@@ -274,7 +274,7 @@ describe("createSweep", () => {
     expect(scene.lines.find(({ event }) => event === "sweep.overdue")).to.include({ deliveries: 1 });
   });
 
-  it("cancels what waits of a subscription that was deleted, whatever it waits for", async () => {
+  it("cancels the waiting deliveries of a deleted subscription, in any wait", async () => {
     const waiting = [
       await scene.work.addDelivery(scene.subscription, { due: "parked" }),
       await scene.work.addDelivery(scene.subscription, { due: inSeconds(3_600) }),
@@ -310,7 +310,7 @@ describe("createSweep", () => {
     expect(startedIds()).to.deep.equal(idsOf(due));
   });
 
-  it("buries failed deliveries of which no dead letter was confirmed, until one is", async () => {
+  it("dead-letters failed deliveries without a confirmed dead letter, until it is confirmed", async () => {
     const failed = await scene.work.addDelivery(scene.subscription, {
       status: "failed",
       lastError: "spent",
@@ -336,7 +336,7 @@ describe("createSweep", () => {
     expect((await scene.work.deliveryOf(young.id)).deadLetteredAt).to.equal(null);
   });
 
-  it("buries the others where the broker refuses some dead letters, such as large ones", async () => {
+  it("dead-letters the others when the broker refuses some, such as large ones", async () => {
     const failed: string[] = [];
     for (let count = 0; count < 9; count += 1)
       failed.push((await scene.work.addDelivery(scene.subscription, { status: "failed" })).uuid);
@@ -352,7 +352,7 @@ describe("createSweep", () => {
     await until(async () => (await scene.broker.depth(queues.dead)) === 9, { what: "all of them" });
   });
 
-  it("has deliveries attempted while the broker says nothing of dead letters", async () => {
+  it("attempts deliveries while the broker does not confirm dead letters", async () => {
     await scene.work.addDelivery(scene.subscription, { status: "failed", lastError: "spent" });
     await scene.core.sql("UPDATE svc.deliveries SET updated_at = now() - interval '2 minutes'");
     const answering = new AbortController();
@@ -374,7 +374,7 @@ describe("createSweep", () => {
     answering.abort();
   });
 
-  it("has deliveries attempted while there is no broker", async () => {
+  it("attempts deliveries without a broker", async () => {
     scene.broker.connected = false;
     await scene.work.addDelivery(scene.subscription);
 
@@ -383,7 +383,7 @@ describe("createSweep", () => {
     await untilStarted(1);
   });
 
-  it("goes on after the database failed", async () => {
+  it("continues after the database failed", async () => {
     await scene.work.addDelivery(scene.subscription);
     await scene.core.sql("ALTER TABLE svc.delivery_queue RENAME TO queue_away");
     try {

@@ -56,7 +56,7 @@ describe("createTestWebhook", () => {
     expect(await kindOf(other(id))).to.equal("made");
   });
 
-  it("forgets tests of the future: the database's clock has gone back", async () => {
+  it("forgets tests in the future: the database's clock was set back", async () => {
     const [id = 0] = await webhooksOf(1);
     expect(await kindOf(processes[0](id))).to.equal("made");
     await scene.core.sql(
@@ -67,7 +67,7 @@ describe("createTestWebhook", () => {
     expect(await kindOf(processes[1](id))).to.equal("made");
   });
 
-  it("has two tests of a user at a time over all processes, and others beside them", async () => {
+  it("permits two tests of a user at a time over all processes, and tests of others beside them", async () => {
     doesHang = true;
     const ids = await webhooksOf(6);
     const [other = 0] = await webhooksOf(1);
@@ -107,7 +107,7 @@ describe("createTestWebhook", () => {
     for (const end of hanging) end();
   });
 
-  it("keeps no row of tests that are over for long", async () => {
+  it("keeps no row of tests that ended long ago", async () => {
     const ids = await webhooksOf(2);
     await processes[0](ids[0] ?? 0);
     await scene.core.sql(

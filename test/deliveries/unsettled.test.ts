@@ -36,7 +36,7 @@ describe("createUnsettled", () => {
       expect(settled).to.deep.equal([`${act} 1`]);
     });
 
-  it("does not take a message with another seal, or with none, for a repeat", () => {
+  it("does not treat a message with another seal, or with none, as a repeat", () => {
     const enter = createUnsettled();
     const taken = [message("1", "s"), message("1", "t"), message(""), message(""), message("2", "s")].map(
       (one) => enter(one) !== undefined,

@@ -67,7 +67,7 @@ describe("svc-admin webhooks", () => {
     });
   });
 
-  it("switches them off and on, and says when the user is disabled", async () => {
+  it("switches them off and on, and reports a disabled user", async () => {
     const id = String(webhook.id);
     expect((await run("disable", id)).stdout).to.equal(`Webhook ${id} is paused.\n`);
     expect(await json("show", id)).to.include({ is_active: false, disabled_reason: "owner" });
@@ -92,7 +92,7 @@ describe("svc-admin webhooks", () => {
     receiver.answer = {};
   });
 
-  it("rotates a secret, whose predecessor signs beside it for the grace", async () => {
+  it("rotates a secret; the previous one also signs for the grace period", async () => {
     const id = String(webhook.id);
     const first = (await json("rotate-secret", id, "--grace", "3600")) as { secret: string };
     const second = (await json("rotate-secret", id)) as { secret: string };

@@ -38,7 +38,7 @@ describe("listenEmbedded", function () {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("lets those wait who come before the database is there", async () => {
+  it("lets early connections wait for the database", async () => {
     const client = newClient();
     const answer = client.connect().then(() => client.query("SELECT 1"));
 
@@ -65,7 +65,7 @@ describe("listenEmbedded", function () {
     await other.end();
   });
 
-  it("understands messages that come byte by byte", async () => {
+  it("parses messages that arrive byte by byte", async () => {
     server.serve(db);
     const socket = connect(socketPath);
     let received = "";
@@ -78,7 +78,7 @@ describe("listenEmbedded", function () {
     socket.destroy();
   });
 
-  it("answers requests for TLS with a no, and closes on cancel requests and on what is not the protocol", async () => {
+  it("answers requests for TLS with a no, and closes on cancel requests and other protocols", async () => {
     server.serve(db);
     const tls = connect(socketPath);
     tls.write(Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]));

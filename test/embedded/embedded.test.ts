@@ -36,7 +36,7 @@ describe("openEmbedded", function () {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("warns a command in a folder without a database, which may be the wrong one, that it makes a new one", () => {
+  it("warns that it creates a database in a folder without one, which may be the wrong folder", () => {
     const warnings = first.lines.filter(({ level }) => level === 40);
 
     expect(warnings.map(({ dataDir }) => dataDir)).to.deep.equal([folder]);
@@ -80,7 +80,7 @@ describe("openEmbedded", function () {
     expect(await waiting).to.equal(true);
   });
 
-  it("rolls back and goes on when a connection is cut inside a transaction", async () => {
+  it("rolls back and continues when a connection is cut inside a transaction", async () => {
     await pool.query("CREATE TABLE cut_inside (n int)");
     const client = await connect();
     await client.query("BEGIN");
@@ -91,7 +91,7 @@ describe("openEmbedded", function () {
     expect(await valueOf(pool, "SELECT count(*)::int AS value FROM cut_inside")).to.equal(0);
   });
 
-  it("goes on when a connection is cut at any moment of its start of a transaction", async () => {
+  it("continues when a connection is cut at any moment of the start of a transaction", async () => {
     for (let delay = 0; delay < 10; delay += 1) {
       const client = await connect();
       client.query("BEGIN").catch(() => undefined);
@@ -102,7 +102,7 @@ describe("openEmbedded", function () {
     }
   });
 
-  it("goes on after a connection that sent Parse and Flush was cut before its Sync", async () => {
+  it("continues after a connection that sent Parse and Flush was cut before its Sync", async () => {
     const client = await connect();
     const answered = once(socketOf(client), "data");
     socketOf(client).write(Buffer.concat([message("P", "\0SELECT 1\0\0\0"), message("H", "")]));
@@ -244,7 +244,7 @@ describe("openEmbedded across processes", function () {
     await second.close();
   });
 
-  it("fills a data dir anew when the first start was killed half-way", async () => {
+  it("fills a data dir again when the first start was killed half-way", async () => {
     await mkdir(path.join(folder, "postgres/base"), { recursive: true });
     await writeFile(path.join(folder, "postgres/PG_VERSION"), "18\n");
     await writeFile(path.join(folder, "postgres.unfinished"), "");
@@ -301,7 +301,7 @@ describe("openEmbedded across processes", function () {
     });
   }
 
-  it("leaves the database alone of which its data dir is a copy", async () => {
+  it("does not use the database from which its data dir was copied", async () => {
     const [original, copy] = [path.join(folder, "original"), path.join(folder, "copy")];
     await fillDataDir(original);
     await startChild(original);
@@ -331,7 +331,7 @@ describe("openEmbedded across processes", function () {
     expect(await openEmbedded({ dataDir: link, log })).to.include({ url, isOwner: false });
   });
 
-  it("says which process holds the lock when that one does not answer", async () => {
+  it("names the process that holds the lock when it does not answer", async () => {
     await writeFile(
       path.join(folder, "postgres.lock"),
       JSON.stringify({ pid: process.ppid, startedAt: null, note: path.join(folder, "nowhere") }),

@@ -16,7 +16,7 @@ describe("acquireLock", () => {
 
   afterEach(() => rm(folder, { recursive: true, force: true }));
 
-  it("is held by one at a time, and named to the others", async () => {
+  it("is held by one at a time, and shown to the others", async () => {
     const first = await acquireLock(file, "here");
 
     expect(first.kind).to.equal("acquired");
@@ -31,7 +31,7 @@ describe("acquireLock", () => {
     expect((await acquireLock(file, "")).kind).to.equal("acquired");
   });
 
-  it("is taken over from a process that is gone, by one of many", async () => {
+  it("is taken over from a dead process, by one of many", async () => {
     const { pid } = spawnSync(process.execPath, ["-e", ""]);
     await writeFile(file, JSON.stringify({ pid, startedAt: "1", note: "" }));
 
@@ -48,7 +48,7 @@ describe("acquireLock", () => {
     expect((await acquireLock(file, "")).kind).to.equal("acquired");
   });
 
-  it("is held while its file is new and still empty, and free when it has been so for long", async () => {
+  it("is held while its file is new and still empty, and free after a while", async () => {
     await writeFile(file, "");
     expect(await acquireLock(file, "")).to.deep.equal({ kind: "held", holder: undefined });
 
@@ -57,7 +57,7 @@ describe("acquireLock", () => {
     expect((await acquireLock(file, "")).kind).to.equal("acquired");
   });
 
-  it("does not release what has become another's", async () => {
+  it("does not release another process's lock", async () => {
     const first = await acquireLock(file, "");
     await writeFile(file, "another's");
 

@@ -28,7 +28,7 @@ describe("captureOf, of rows that move", () => {
 
   const eventsOf = (sql: string): Promise<readonly string[]> => scene.eventsOf(sql);
 
-  it("keeps no old row where a part of the key changes: it is another record", async () => {
+  it("keeps no old row when a part of the key changes: it is another record", async () => {
     await client.query(`CREATE TABLE notes (${columns.replace(" PRIMARY KEY", "")})`);
     const [id, , owner] = notes.fields as readonly [Field, Field, Field];
     const kept = { ...notes, keys: [id, owner], keepsPrevious: true };
@@ -54,14 +54,14 @@ describe("captureOf, of rows that move", () => {
       await client.query("INSERT INTO notes VALUES (1, 'a', 7, 0), (2, 'b', 7, 0)");
     });
 
-    it("tells of a change, and of none where no mapped column has changed", async () => {
+    it("captures a change, and nothing when no mapped column has changed", async () => {
       expect(await eventsOf("UPDATE notes SET region = 100, text = 'c' WHERE id = 1")).to.deep.equal([
         "on_update 1 c",
       ]);
       expect(await eventsOf("UPDATE notes SET region = 100 WHERE id = 2")).to.deep.equal([]);
     });
 
-    it("does so within a trigger of another table", async () => {
+    it("does the same within a trigger of another table", async () => {
       await client.query(`
         CREATE TABLE moves (region int);
         CREATE FUNCTION move() RETURNS trigger LANGUAGE plpgsql AS
@@ -71,7 +71,7 @@ describe("captureOf, of rows that move", () => {
       expect(await eventsOf("INSERT INTO moves VALUES (100)")).to.deep.equal(["on_update 1 c"]);
     });
 
-    it("does so by a foreign key that cascades, and no longer than that", async () => {
+    it("does the same for a cascading foreign key, and only during it", async () => {
       await client.query(`
         CREATE TABLE regions (id int PRIMARY KEY);
         INSERT INTO regions VALUES (0);
@@ -85,7 +85,7 @@ describe("captureOf, of rows that move", () => {
       expect(events).to.deep.equal(["on_delete 1 a", "on_create 1 c"]);
     });
 
-    it("takes no other row that the statement deletes for the one that it inserts", async () => {
+    it("does not confuse the inserted row with other rows that the statement deletes", async () => {
       const events = await eventsOf(`
         WITH changed AS (UPDATE notes SET text = 'c' WHERE id = 1),
           gone AS (DELETE FROM notes WHERE id = 2 RETURNING text)
@@ -94,7 +94,7 @@ describe("captureOf, of rows that move", () => {
       expect(events).to.have.members(["on_update 1 c", "on_delete 2 b", "on_create 3 b"]);
     });
 
-    it("folds halves of a key of which one field has changed, in another partition only", async () => {
+    it("folds rows of a key of which one field has changed, only in another partition", async () => {
       const [id, , owner] = notes.fields as readonly [Field, Field, Field];
       const keyed = { ...notes, keys: [id, owner], isManaged: false };
       await client.query(captureOf(keyed).install.join(";"));
@@ -109,7 +109,7 @@ describe("captureOf, of rows that move", () => {
       expect(events).to.have.members(["on_update 1,8 c", "on_delete 2,7 b", "on_create 3,7 b"]);
     });
 
-    it("loses no event to a writer who forges what is under way", async () => {
+    it("loses no event to a writer who forges the running statement", async () => {
       await client.query("DELETE FROM notes WHERE id = 1");
       const deleted = "SELECT id FROM svc.events WHERE trigger = 'on_delete'";
       const newest = "SELECT max(id) FROM svc.events";

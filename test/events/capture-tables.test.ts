@@ -66,7 +66,7 @@ for (const [where, start] of [
     const eventsOf = (sql: string): Promise<readonly string[]> => scene.eventsOf(sql);
 
     describe("of a partitioned table", () => {
-      it("tells of rows that are written through a partition", async () => {
+      it("captures rows that are written through a partition", async () => {
         await installOn(partitioned);
 
         expect(
@@ -144,7 +144,7 @@ for (const [where, start] of [
         ]);
       });
 
-      it("tells of later partitions at once, and of their own TRUNCATE once captureBelow has run", async () => {
+      it("captures later partitions at once, and their own TRUNCATE once captureBelow has run", async () => {
         await installOn(partitioned);
         await client.query(
           "CREATE TABLE notes_200 PARTITION OF notes FOR VALUES FROM (200) TO (300); CREATE TABLE late (LIKE notes)",
@@ -167,7 +167,7 @@ for (const [where, start] of [
         expect(await eventsOf("TRUNCATE notes")).to.have.members(["on_delete 1 a", "on_delete 200 b"]);
       });
 
-      it("hears nothing of ATTACH, DETACH and DROP, nor of a table once it is detached", async () => {
+      it("captures nothing of ATTACH, DETACH and DROP, nor of a detached table", async () => {
         await installOn(partitioned);
         await client.query("INSERT INTO notes VALUES (1, 'a'), (50, 'b'), (100, 'c')");
         await client.query("CREATE TABLE late (LIKE notes); INSERT INTO late VALUES (300, 'd')");
@@ -181,7 +181,7 @@ for (const [where, start] of [
         expect(await eventsOf("TRUNCATE notes")).to.have.members(["on_delete 1 a", "on_delete 300 d"]);
       });
 
-      it("tells of a partition that is emptied by DELETE before it goes, and of rows that are put into an attached one", async () => {
+      it("captures the DELETE of a partition before its removal, and rows that are written to an attached one", async () => {
         await installOn(partitioned);
 
         expect(
@@ -194,7 +194,7 @@ for (const [where, start] of [
     });
 
     describe("of a table with INHERITS children", () => {
-      it("tells of rows that are written to a child of any depth", async () => {
+      it("captures rows that are written to a child of any depth", async () => {
         await installOn(inherited);
 
         expect(
@@ -232,7 +232,7 @@ for (const [where, start] of [
         }
       });
 
-      it("is silent about a child that is one no more", async () => {
+      it("captures nothing of a former child", async () => {
         await installOn(inherited);
         await client.query("ALTER TABLE child NO INHERIT notes");
 
@@ -244,8 +244,8 @@ for (const [where, start] of [
       });
     });
 
-    describe("of the ways to write", () => {
-      it("tells of MERGE, ON CONFLICT, cascades, views and rules", async () => {
+    describe("of all kinds of writes", () => {
+      it("captures MERGE, ON CONFLICT, cascades, views and rules", async () => {
         await installOn(`
           CREATE TABLE users (id int PRIMARY KEY, team int);
           CREATE TABLE notes (${columns}, FOREIGN KEY (user_id) REFERENCES users ON DELETE CASCADE ON UPDATE SET NULL);
@@ -336,7 +336,7 @@ for (const [where, start] of [
         }
       });
 
-      it("makes the events of TRUNCATE in every isolation level when nobody committed meanwhile", async () => {
+      it("makes the events of TRUNCATE in every isolation level when nothing was committed meanwhile", async () => {
         await installOn(`CREATE TABLE notes (${columns})`);
         for (const level of ["READ COMMITTED", "REPEATABLE READ", "SERIALIZABLE"]) {
           const events = await eventsOf(`

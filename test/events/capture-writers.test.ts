@@ -47,7 +47,7 @@ describe("captureOf beside other writers", () => {
     expect(await scene.events()).to.deep.equal(["on_create 1 a", "on_create 100 b"]);
   });
 
-  it("tells of a change before those that triggers of the table make of the same row", async () => {
+  it("captures a change before those that triggers of the table make of the same row", async () => {
     await scene.installOn(`
       CREATE TABLE notes (${columns});
       CREATE FUNCTION number_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
@@ -71,7 +71,7 @@ describe("captureOf beside other writers", () => {
     ]);
   });
 
-  it("tells of a deletion before those that foreign keys make of it", async () => {
+  it("captures a deletion before those that foreign keys make of it", async () => {
     await scene.installOn(`
       CREATE TABLE notes (${columns}, parent_id int REFERENCES notes ON DELETE CASCADE);
       INSERT INTO notes (id, text, parent_id) VALUES (1, 'a', NULL), (2, 'b', 1)`);
@@ -99,7 +99,7 @@ describe("captureOf beside other writers", () => {
     });
   }
 
-  it("refuses it in REPEATABLE READ when a writer that it waited for was under way at the snapshot", async () => {
+  it("refuses it in REPEATABLE READ when a writer that it waited for was running at the snapshot", async () => {
     await scene.installOn(`CREATE TABLE notes (${columns})`);
     await other.query("BEGIN; INSERT INTO notes VALUES (1, 'a')");
     // A later number that is done: only then the snapshot lists the writer's among those under way.
@@ -114,7 +114,7 @@ describe("captureOf beside other writers", () => {
     await client.query("ROLLBACK");
   });
 
-  it("takes the rows of writers that it waited for, in READ COMMITTED, and after LOCK TABLE in REPEATABLE READ", async () => {
+  it("captures the rows of writers that it waited for, in READ COMMITTED, and after LOCK TABLE in REPEATABLE READ", async () => {
     await scene.installOn(`CREATE TABLE notes (${columns})`);
     for (const begin of [
       "BEGIN",
@@ -131,7 +131,7 @@ describe("captureOf beside other writers", () => {
     }
   });
 
-  it("lets it pass in REPEATABLE READ when others only rolled back or are still under way", async () => {
+  it("permits it in REPEATABLE READ when others only rolled back or are still running", async () => {
     await scene.installOn(`CREATE TABLE notes (${columns}); CREATE TABLE others (id int)`);
     await client.query("INSERT INTO notes VALUES (1, 'a')");
     const truncate = async (): Promise<void> => {

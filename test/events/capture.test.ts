@@ -179,7 +179,7 @@ describe("captureOf", () => {
     }
   });
 
-  it("calls nothing that the writer put into the search path", async () => {
+  it("calls nothing from the writer's search path", async () => {
     await client.query(notesTable);
     await install(notes);
     await client.query(`
@@ -238,7 +238,7 @@ describe("captureOf", () => {
     ]);
   });
 
-  it("takes 120 columns, names that SQL would not, and resource names of more than 63 bytes", async () => {
+  it("accepts 120 columns, unusual names, and resource names of more than 63 bytes", async () => {
     const columns = Array.from({ length: 120 }, (_, index) => `c${index}`);
     const odd = definition({
       name: `weird-"name"-${"ä".repeat(40)}`,
@@ -275,7 +275,7 @@ describe("captureOf", () => {
     expect(await triggersSeen()).to.deep.equal(["on_create 1"]);
   });
 
-  it("moves to another table of the same resource, and goes with removeCapture, also from a table that was renamed", async () => {
+  it("moves to another table of the same resource, and is removed by removeCapture, also from a renamed table", async () => {
     await client.query(notesTable);
     await client.query("CREATE TABLE papers (LIKE notes INCLUDING ALL)");
     await install(notes);
@@ -302,7 +302,7 @@ describe("captureOf", () => {
   });
 
   describe("rowOfSnapshot", () => {
-    it("gives every type back as Prisma would, whatever the writer's session", async () => {
+    it("returns every type as Prisma would, for any session of the writer", async () => {
       await client.query(everythingTable);
       await install(everything);
       await client.query(
@@ -358,7 +358,7 @@ describe("captureOf", () => {
       expect(row["ratio"]).to.equal(-Infinity);
     });
 
-    it("gives null for a field that was mapped later, and leaves out one that is not mapped any more", () => {
+    it("returns null for a field that was mapped later, and omits one that is not mapped any more", () => {
       const row = rowOfSnapshot(
         { fields: [field("a", "Decimal"), field("b", "Int", { isList: true })] },
         { z: 1 },

@@ -92,7 +92,7 @@ describe("createEventFeed", () => {
   const readBack = (before: bigint | undefined, take: number, query = notes): Promise<FeedPage> =>
     feed.readBack({ query, caller: ada, before, take });
 
-  it("reads what is behind an id and not beyond the horizon, and says where to go on", async () => {
+  it("reads events after an id and up to the horizon, and returns where to continue", async () => {
     await write(5);
     horizon = 4n;
 
@@ -119,7 +119,7 @@ describe("createEventFeed", () => {
     expect(pages.some(({ hasMore }) => hasMore)).to.equal(false);
   });
 
-  it("reads as many of the newest at first as were not too large the last time", async () => {
+  it("first reads as many of the newest as fitted the last time", async () => {
     await write(20);
     mostAtOnce = 3;
 
@@ -139,7 +139,7 @@ describe("createEventFeed", () => {
     expect(presented).to.deep.equal([10, 3, 3, 10, 3]);
   });
 
-  it("gives each event once by pages, there and back, among those of others", async () => {
+  it("returns each event once by pages, forward and back, among those of others", async () => {
     for (const owner of [7, 8, 7, 7, 8, 8, 7, 7]) await write(1, { owner });
     await write(1, { resource: "pages" });
     horizon = 9n;
@@ -158,7 +158,7 @@ describe("createEventFeed", () => {
     expect(back).to.deep.equal([8, 7, 4, 3, 1]);
   });
 
-  it("looks at 5,000 events for a page, and goes on behind them", async () => {
+  it("scans 5,000 events for a page, and continues after them", async () => {
     await write(1);
     await write(5_500, { owner: 8 });
     await write(1);
@@ -172,7 +172,7 @@ describe("createEventFeed", () => {
     expect(idsOf(await readBack(last.next, 10))).to.deep.equal([1]);
   });
 
-  it("reads all of a record that has more than a portion, and of its triggers only those asked for", async () => {
+  it("reads all of a record that has more than a portion, and only its requested triggers", async () => {
     await write(1_001, { record: "r" });
     await write(1, { trigger: "on_delete", record: "r" });
     await write(1, { record: "other" });
@@ -190,7 +190,7 @@ describe("createEventFeed", () => {
     expect(idsOf(await readBack(undefined, 2, ofBoth))).to.deep.equal([1_005, 1_004]);
   });
 
-  it("finds an event by the whole of its UUID, of a resource that is asked for, for who may read it", async () => {
+  it("finds an event by its whole UUID, of a requested resource, for its readers", async () => {
     await write(1);
     await write(1, { owner: 8 });
     const rows = await core.sql<{ uuid: string }>("SELECT uuid FROM svc.events ORDER BY id");
@@ -206,7 +206,7 @@ describe("createEventFeed", () => {
       expect(await feed.find(uuid, ada, resources)).to.equal(undefined);
   });
 
-  it("shows the old row to who may read that too, whether or not the event had deliveries", async () => {
+  it("shows the old row to its readers, whether or not the event had deliveries", async () => {
     await write(2, { trigger: "on_update" });
     await core.sql(
       `INSERT INTO svc.event_data (event_id, data, previous) VALUES (2, '{"is":"new"}', '{"is":"old"}')`,
@@ -218,7 +218,7 @@ describe("createEventFeed", () => {
     expect(shownIn(await read(0n, 10))).to.deep.equal([less, less]);
   });
 
-  it("ends a page early where what its records refer to is too large, and shows one that is alone without it", async () => {
+  it("ends a page early when related records are too large, and shows a single one without them", async () => {
     await write(5);
     mostAtOnce = 2;
 
@@ -235,7 +235,7 @@ describe("createEventFeed", () => {
     });
   });
 
-  it("ends a page early where many events show one large record", async () => {
+  it("ends a page early when many events show one large record", async () => {
     await write(3);
     shared = { customer: "a".repeat(3_000_000) };
 
@@ -245,7 +245,7 @@ describe("createEventFeed", () => {
     expect(shownIn(page)).to.deep.equal([{ data: shared, previous: undefined }]);
   });
 
-  it("fails where nobody can say who reads, and passes over nothing", async () => {
+  it("fails when the readers cannot be decided, and skips nothing", async () => {
     await write(1);
     isKnown = false;
 

@@ -37,7 +37,7 @@ describe("createEventHorizon", () => {
     return writer;
   }
 
-  it("is the last event where no transaction is open", async () => {
+  it("is the last event without an open transaction", async () => {
     const horizon = createEventHorizon({ sql: core.sql });
     expect(await horizon()).to.equal(0n);
 
@@ -61,7 +61,7 @@ describe("createEventHorizon", () => {
     expect(await horizon()).to.equal(BigInt(early?.id ?? 0));
   });
 
-  it("is not known while a transaction of before is open, and a reader of what comes begins behind all ids", async () => {
+  it("is unknown while an earlier transaction is open, and a new reader begins after all ids", async () => {
     const [old] = await core.sql<{ id: string }>(insertText);
     await (await openWriter()).query("BEGIN; SELECT pg_current_xact_id()");
     const horizon = createEventHorizon({ sql: core.sql });
@@ -70,7 +70,7 @@ describe("createEventHorizon", () => {
     expect(await horizon()).to.equal(0n);
   });
 
-  it("is where a reader of what comes begins, once it is known", async () => {
+  it("is where a new reader begins, once it is known", async () => {
     const horizon = createEventHorizon({ sql: core.sql });
     await core.sql(insertText);
     const reached = await horizon();
@@ -79,7 +79,7 @@ describe("createEventHorizon", () => {
     expect(await horizon.start()).to.equal(reached);
   });
 
-  it("goes on while transactions overlap without end", async () => {
+  it("advances while transactions overlap without end", async () => {
     const horizon = createEventHorizon({ sql: core.sql });
     await horizon();
     let writer = await openWriter();
@@ -98,7 +98,7 @@ describe("createEventHorizon", () => {
     }
   });
 
-  it("begins again on a server that has fewer events, also while a transaction is open there", async () => {
+  it("starts over on a server that has fewer events, also while a transaction is open there", async () => {
     const horizon = createEventHorizon({ sql: core.sql });
     await core.sql(insertText);
     expect(await horizon()).to.equal(1n);
@@ -109,7 +109,7 @@ describe("createEventHorizon", () => {
     expect(await horizon()).to.equal(0n);
   });
 
-  it("is looked at again for a call that comes during a look", async () => {
+  it("is read again for a call during a read", async () => {
     const horizon = createEventHorizon({ sql: core.sql });
     for (const last of [1n, 2n, 3n]) {
       const first = horizon();
@@ -121,7 +121,7 @@ describe("createEventHorizon", () => {
     }
   });
 
-  it("is looked at again for a call that comes during a look that fails", async () => {
+  it("is read again for a call during a read that fails", async () => {
     const look: { fail?: () => void; hasFailed?: true } = {};
     const sql: Sql = async (...statement) => {
       if (look.hasFailed) return core.sql(...statement);
@@ -138,7 +138,7 @@ describe("createEventHorizon", () => {
     expect(await Promise.all([first, second])).to.deep.equal(["Error: away", 0n]);
   });
 
-  it("looks once at a time, also for a call in the moment between two looks", async () => {
+  it("reads once at a time, also for a call between two reads", async () => {
     let [atWork, most] = [0, 0];
     const sql: Sql = async (...statement) => {
       atWork += 1;

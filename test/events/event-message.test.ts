@@ -36,7 +36,7 @@ function holderFor(changes: Partial<Parameters<typeof eventMessage>[0]["event"]>
 }
 
 describe("eventMessage", () => {
-  it("is the envelope of the contract, with the record's bytes as they are", () => {
+  it("is the envelope of the contract, with the record's exact bytes", () => {
     expect(sealed).to.include({
       exchange: "svc.events",
       routingKey: "order-lines_2.on_create",
@@ -51,7 +51,7 @@ describe("eventMessage", () => {
 });
 
 describe("the owner in the headers", () => {
-  it("takes little of them, however long it is, and is whole in the body", () => {
+  it("has few of its characters, and the body all of them", () => {
     const ownerId = "é".repeat(70_000);
 
     const long = eventMessage({ event: { ...event, ownerId }, data, seal });
@@ -64,13 +64,13 @@ describe("the owner in the headers", () => {
 });
 
 describe("holderOfMessage", () => {
-  it("is the owner, whatever the resource", () => {
+  it("is the owner, for any resource", () => {
     expect(holderOfMessage(incoming())).to.equal("7");
     expect(holderFor({ resource: "orders" })).to.equal("7");
     expect(holderFor({ ownerId: "8" })).to.equal("8");
   });
 
-  it("is the resource where the event has no owner, whatever the trigger", () => {
+  it("is the resource when the event has no owner, for any trigger", () => {
     const holders = ["orders", "order-lines_2"].flatMap((resource) =>
       (["on_create", "on_update"] as const).map((trigger) => holderFor({ ownerId: null, resource, trigger })),
     );
@@ -82,7 +82,7 @@ describe("holderOfMessage", () => {
     expect(holders).not.to.include(holderFor({ ownerId: "orders" }));
   });
 
-  it("is the resource where the owner in the headers is not a string", () => {
+  it("is the resource when the owner in the headers is not a string", () => {
     const without = holderFor({ ownerId: null });
 
     for (const owner of [7, true, null, ["7"], { id: "7" }])
@@ -93,7 +93,7 @@ describe("holderOfMessage", () => {
 describe("eventOf", () => {
   const { id, uuid, trigger, recordId, ownerId, ...same } = event;
 
-  it("reads what eventMessage wrote, with the very bytes of the record", () => {
+  it("reads the result of eventMessage, with the exact bytes of the record", () => {
     const read = eventOf(incoming(), seal);
 
     expect(read?.data.toString()).to.equal(data);
@@ -108,7 +108,7 @@ describe("eventOf", () => {
     });
   });
 
-  it("reads an old row with its very bytes, and none where the record only looks like one", () => {
+  it("reads an old row with its exact bytes, and none when the record only looks like one", () => {
     const previous = '{"n":1.50,"text":"\\",\\"timestamp\\":","9":1}';
     const update = { ...event, trigger: "on_update" } as const;
     const both = eventMessage({ event: update, data, previous, seal });
@@ -162,12 +162,12 @@ describe("eventOf", () => {
     "with bytes behind it": { body: Buffer.concat([sealed.body, Buffer.from(" ")]) },
   };
   for (const [what, changes] of Object.entries(tampered)) {
-    it(`does not know a message ${what}`, () => {
+    it(`does not accept a message ${what}`, () => {
       expect(eventOf(incoming(changes), seal)).to.equal(undefined);
     });
   }
 
-  it("does not know sealed bytes that somebody has cut into other parts", () => {
+  it("does not accept sealed bytes that were divided differently", () => {
     const bytes = `${event.id} ${place} ${text}`;
     for (let at = bytes.indexOf(" "); at !== -1; at = bytes.indexOf(" ", at + 1))
       for (let next = bytes.indexOf(" ", at + 1); next !== -1; next = bytes.indexOf(" ", next + 1)) {

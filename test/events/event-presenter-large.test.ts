@@ -14,8 +14,8 @@ const sales = definition({
 });
 const definitions = definitionsOf(sales, definition({ name: "shops", fields: [field("name", "String")] }));
 
-describe("createEventPresenter, of what refers to large records", () => {
-  it("fails where they are larger than a connection may hold: fewer may fit", async () => {
+describe("createEventPresenter, of references to large records", () => {
+  it("fails when they are larger than a connection may hold: fewer may fit", async () => {
     const present = createEventPresenter({
       definitions,
       sql: () => Promise.reject(new ResultTooLargeError(2_000_000, 3)),

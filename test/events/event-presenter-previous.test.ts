@@ -14,7 +14,7 @@ const sales = definition({
 });
 
 describe("createEventPresenter, of old rows", () => {
-  it("leaves out those that cannot be presented, and logs once how many", async () => {
+  it("leaves out those that cannot be presented, and logs their number once", async () => {
     const warned: unknown[] = [];
     const present = createEventPresenter({
       definitions: definitionsOf(sales),

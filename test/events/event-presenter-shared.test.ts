@@ -43,7 +43,7 @@ const sales = definition({
 });
 
 describe("createEventPresenter, of events that refer to one record", () => {
-  it("shows each the record as it is, though code changes it", async () => {
+  it("shows each the unchanged record, although code changes it", async () => {
     const shop = {
       id: 1,
       name: "North",

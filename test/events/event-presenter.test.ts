@@ -253,7 +253,7 @@ describe("createEventPresenter", () => {
     }
   });
 
-  it("shows the record as it was, and its relations as they are now", async () => {
+  it("shows the record at that time, with its current relations", async () => {
     await addSale();
     await database.pool.query(
       "UPDATE sales SET state = 'open'; UPDATE shops SET name = 'Moved' WHERE id = 1",
@@ -272,7 +272,7 @@ describe("createEventPresenter", () => {
     ]);
   });
 
-  it("shows null for a relation that is gone, and the record that is gone itself", async () => {
+  it("shows null for a deleted relation, and a deleted record itself", async () => {
     await addSale();
     await database.pool.query("DELETE FROM shops WHERE id = 1");
     const definitions = withChange("sales", {
@@ -299,7 +299,7 @@ describe("createEventPresenter", () => {
     expect(dataOf(await present(definitions, "sales"))).to.deep.equal([1, 2, 2, 1].map((id) => ({ id })));
   });
 
-  it("asks the code module for its base query each time, as the API does", async () => {
+  it("calls the code module for its base query each time, like the API", async () => {
     let name = "South";
     const definitions = withChange("sales", {
       code: { ...asIs, baseQuery: () => ({ include: { shop: { where: { name } } } }) },
@@ -346,7 +346,7 @@ describe("createEventPresenter", () => {
         /nowhere/,
       ],
     ] as const) {
-      it(`is its own, and has a reason: ${what}`, async () => {
+      it(`is separate, and has a reason: ${what}`, async () => {
         await addSale();
         await database.pool.query("UPDATE shops SET name = 'a' WHERE id = 1");
         const definitions = withChange("sales", { code });
@@ -385,7 +385,7 @@ describe("createEventPresenter", () => {
     });
   });
 
-  it("says that it passes when the database is away: then no event is at fault", async () => {
+  it("reports a passing fault when the database is down: then no event is faulty", async () => {
     await addSale();
     const events = (await captured()).filter(({ resource }) => resource === "sales");
     const own = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });

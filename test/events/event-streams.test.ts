@@ -115,7 +115,7 @@ describe("createEventStreams", () => {
     expect(source.comments).to.include(": heartbeat");
   });
 
-  it("counts what it sends as memory of its user, and ends where there is none", async () => {
+  it("counts its data as memory of its user, and ends without any", async () => {
     // A page weighs 400 KB here, and a user has half of the budget.
     await serve(feedOf(10, 20_000), 10, { heartbeatMs: 60_000 }, 1_000_000);
     const first = await open();
@@ -130,7 +130,7 @@ describe("createEventStreams", () => {
     expect(first.isEnded()).to.equal(false);
   });
 
-  it("moves a client on behind events that it may not read, and never back", async () => {
+  it("moves a client past events that it may not read, and never back", async () => {
     let next = 5n;
     await serve(
       { read: ({ take }) => Promise.resolve({ events: [], size: take, next, hasMore: false }) },
@@ -168,7 +168,7 @@ describe("createEventStreams", () => {
     expect(feed.reads()).to.equal(reads);
   });
 
-  it("goes on behind the last event that a client has, and not where its first request began", async () => {
+  it("continues after the last event that a client has, not at the start of its first request", async () => {
     await serve(feedOf(3), 3, {});
 
     const source = await open("ada", "2");
@@ -177,7 +177,7 @@ describe("createEventStreams", () => {
     expect(source.messages.map(({ id }) => id)).to.deep.equal(["3"]);
   });
 
-  it("begins where a reader of what comes does, without a place to begin at", async () => {
+  it("begins where a new reader does, without a position", async () => {
     await serve(feedOf(3), 3, {}, undefined, "now");
 
     const source = await open();
@@ -198,7 +198,7 @@ describe("createEventStreams", () => {
     expect(feed.reads()).to.equal(reads);
   });
 
-  it("reads with the rights that its token has now, and not with those that it was opened with", async () => {
+  it("reads with the current rights of its token, not with those at its start", async () => {
     const rights: boolean[] = [];
     const none = feedOf(0);
     await serve(
@@ -266,7 +266,7 @@ describe("createEventStreams", () => {
     await until(() => source.isEnded(), { what: "the end" });
   });
 
-  it("ends at once when its request waited for longer than its configuration was in use", async () => {
+  it("ends at once when its request waited until its configuration had ended", async () => {
     await serve(feedOf(1), 1, {});
     for (const controller of stopping.splice(0)) controller.abort();
     await streamsEnded;
@@ -276,7 +276,7 @@ describe("createEventStreams", () => {
     await until(() => source.isEnded(), { what: "the end" });
   });
 
-  it("ends without an error when the database goes before its first part", async () => {
+  it("ends without an error when the database fails before its first part", async () => {
     await serve(feedOf(3), 3, {}, undefined, "now", () => Promise.reject(new Error("away")));
 
     const source = await open();
@@ -319,7 +319,7 @@ describe("createEventStreams", () => {
     socket.destroy();
   });
 
-  it("lets one stream of a user read at a time, so that another's never waits for all of them", async () => {
+  it("lets one stream of a user read at a time, so that another user's never waits for all of them", async () => {
     const reading: number[] = [];
     const ends: (() => void)[] = [];
     const feed: Pick<EventFeed, "read"> = {
@@ -352,7 +352,7 @@ describe("createEventStreams", () => {
     );
   });
 
-  it("refuses a position that is none, more streams than a user or all may have, and serves HEAD", async () => {
+  it("refuses an invalid position, and more streams than a user or all may have, and serves HEAD", async () => {
     await serve(feedOf(0), 0, { perUser: 1, streams: 2 });
     const path = "/events/stream";
 

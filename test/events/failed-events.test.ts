@@ -20,7 +20,7 @@ describe("createFailedEvents", () => {
     expect(fail("a", 100).at(-1)).to.equal(300_000);
   });
 
-  it("lets a lasting failure wait the longest, whatever came before", () => {
+  it("gives a lasting failure the longest wait, after any others", () => {
     fail("b");
     expect([room.add("a", { isLasting: true }), room.add("b", { isLasting: true })]).to.deep.equal([
       300_000, 300_000,
@@ -29,7 +29,7 @@ describe("createFailedEvents", () => {
     expect(room.take(10), "one at a time").to.have.length(1);
   });
 
-  it("gives one again that was given back, with the failures that it had", () => {
+  it("returns one again that was given back, with its failures", () => {
     fail("a", 2);
     nowMs += 2_000;
     expect(room.take(10)).to.deep.equal(["a"]);
@@ -42,7 +42,7 @@ describe("createFailedEvents", () => {
     expect(room.has("b")).to.equal(false);
   });
 
-  it("gives each when its time has come, and once", () => {
+  it("returns each when it is due, and once", () => {
     fail("a");
     nowMs += 999;
     expect(room.take(10)).to.deep.equal([]);
@@ -54,7 +54,7 @@ describe("createFailedEvents", () => {
     expect(room.has("a")).to.equal(true);
   });
 
-  it("counts on from the failures before when one that was taken fails again", () => {
+  it("continues the count of failures when one that was taken fails again", () => {
     fail("a");
     nowMs += 1_000;
     room.take(10);
@@ -66,7 +66,7 @@ describe("createFailedEvents", () => {
     expect(room.take(10)).to.deep.equal(["a"]);
   });
 
-  it("begins anew with one that was forgotten", () => {
+  it("starts over with a forgotten one", () => {
     fail("a", 5);
     room.forget("a");
 
@@ -74,7 +74,7 @@ describe("createFailedEvents", () => {
     expect(fail("a")).to.deep.equal([1_000]);
   });
 
-  it("has all that failed on their way due at once when one of them has arrived, and no other", () => {
+  it("makes all that failed on their way due at once when one of them has arrived, and no other", () => {
     room.add("at work", { isOnWay: true });
     nowMs += 1_000;
     expect(room.take(1)).to.deep.equal(["at work"]);
@@ -103,7 +103,7 @@ describe("createFailedEvents", () => {
     [4, 1],
     [40, 1],
   ] as const) {
-    it(`gives ${atOnce} of 200 at once of those that failed ${failures} times`, () => {
+    it(`returns ${atOnce} of 200 at once of those that failed ${failures} times`, () => {
       for (let id = 0; id < 300; id++) fail(String(id), failures);
       nowMs += 300_000;
 
@@ -111,7 +111,7 @@ describe("createFailedEvents", () => {
     });
   }
 
-  it("gives those that failed least before the others, and the others too", () => {
+  it("returns those with the fewest failures first, and the others too", () => {
     fail("often", 4);
     fail("once");
     nowMs += 8_000;
@@ -119,7 +119,7 @@ describe("createFailedEvents", () => {
     expect([room.take(200), room.take(200)]).to.deep.equal([["once"], ["often"]]);
   });
 
-  it("is full for a resource with half of what the others leave of 10,000", () => {
+  it("is full for a resource with half of the free places of 10,000", () => {
     for (let id = 0; id < 4_999; id++) room.add(String(id), { resource: "notes" });
     expect(room.isFull("notes")).to.equal(false);
     room.add("last", { resource: "notes" });

@@ -35,7 +35,7 @@ describe("createOutboxCursor", () => {
   const left = (): readonly string[] => cursor.leftOver("notes").map(({ range }) => textOf(range));
   const looksFar = (): readonly boolean[] => cursor.leftOver("notes").map((scan) => scan.looksFar);
 
-  it("looks far once, also where nothing is taken, and joins nothing to it", () => {
+  it("looks far once, also when nothing is taken, and joins nothing to it", () => {
     expect([left(), looksFar()]).to.deep.equal([["-1..999"], [true]]);
 
     read({ last: undefined, hasMore: false }, nothing);
@@ -48,7 +48,7 @@ describe("createOutboxCursor", () => {
     expect([left()[0], looksFar()[0]]).to.deep.equal(["-1..1009", true]);
   });
 
-  it("has a range read alone from its time on, not far, also when all is taken up again", () => {
+  it("reads a range alone from its time on, not far, also when all is read again", () => {
     read({ last: at(1_005n, 1n), hasMore: true }, nothing);
 
     cursor.setApart(cursor.leftOver("notes").slice(0, 1), 5);
@@ -67,7 +67,7 @@ describe("createOutboxCursor", () => {
     expect(cursor.hasLeftOver(["notes"])).to.equal(false);
   });
 
-  it("leaves a range alone of which a read took nothing, and takes what follows an event with others", () => {
+  it("keeps a range alone of which a read took nothing, and reads the events after one with others", () => {
     cursor.setApart(cursor.leftOver("notes"), 0);
     const take = (result: Result): void =>
       cursor.take(cursor.alone(["notes"], 0).map((scan) => ({ scan, ...result })));
@@ -79,7 +79,7 @@ describe("createOutboxCursor", () => {
     expect([left(), cursor.alone(["notes"], 0)]).to.deep.equal([["500..500", "500..999"], []]);
   });
 
-  it("gives first what is due first of what is read alone", () => {
+  it("returns the first due of the ranges that are read alone", () => {
     read({ last: at(1_005n, 1n), hasMore: true }, nothing);
     const [oldest, newest] = cursor.leftOver("notes");
     cursor.setApart([oldest!], 9);
@@ -89,7 +89,7 @@ describe("createOutboxCursor", () => {
     expect(alone).to.deep.equal(["1005..1009", "0..999"]);
   });
 
-  it("keeps what is newest the newest when a read of the whole outbox does not get to it", () => {
+  it("keeps the newest range the newest when a read of the whole outbox does not reach it", () => {
     read({ last: at(1_005n, 1n), hasMore: true }, { last: undefined, hasMore: false });
     expect(left()).to.deep.equal(["1005..1005", "1005..1009"]);
     cursor.leaveAllOver();

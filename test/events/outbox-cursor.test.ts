@@ -130,7 +130,7 @@ describe("createOutboxCursor", () => {
     cursor = createOutboxCursor(["notes", "papers"]);
   });
 
-  it("begins at the beginning, and does not pass again what it has passed", () => {
+  it("starts at the beginning, and does not read twice", () => {
     outbox.commit(3);
 
     expect(outbox.readAll(cursor)).to.deep.equal([1, 2, 3]);
@@ -140,7 +140,7 @@ describe("createOutboxCursor", () => {
     expect(isAfter(scan?.range.from ?? beginning, { transaction: 1_000n, event: 3n })).to.equal(true);
   });
 
-  it("finds what a transaction commits after one that began later", () => {
+  it("finds the events of a transaction that commits after a later one", () => {
     const early = outbox.begin();
     outbox.write(early, 1);
     outbox.commit(1);
@@ -151,7 +151,7 @@ describe("createOutboxCursor", () => {
     expect(outbox.readAll(cursor)).to.deep.equal([1]);
   });
 
-  it("finds what a transaction wrote after the read that saw it at work", () => {
+  it("finds the events that a transaction wrote after the read that saw it running", () => {
     const long = outbox.begin();
     outbox.read(cursor, ["notes"], 10);
     outbox.write(long, 2);
@@ -160,7 +160,7 @@ describe("createOutboxCursor", () => {
     expect(outbox.readAll(cursor)).to.deep.equal([1, 2]);
   });
 
-  it("leaves an old transaction behind, and finds what it wrote when it ends, of every resource", () => {
+  it("skips an old transaction, and finds its events when it ends, of every resource", () => {
     const long = outbox.begin();
     outbox.write(long, 2);
     outbox.write(long, 1, "papers");
@@ -176,7 +176,7 @@ describe("createOutboxCursor", () => {
     expect(outbox.readAll(cursor, 1, ["papers"])).to.deep.equal([3]);
   });
 
-  it("leaves behind what was at work at a first read without a scan, and finds what it wrote when it ends", () => {
+  it("skips transactions that ran at a first read without a scan, and finds their events when they end", () => {
     const long = outbox.begin();
     outbox.write(long, 2);
     outbox.read(cursor, [], 10);
@@ -187,7 +187,7 @@ describe("createOutboxCursor", () => {
     expect(outbox.readAll(cursor)).to.deep.equal([1, 2]);
   });
 
-  it("looks no further back than 5,000 transactions for one that goes on", () => {
+  it("looks no further back than 5,000 transactions for a long one", () => {
     const long = outbox.begin();
     outbox.read(cursor, ["notes"], 10);
     expect(cursor.firstNew()).to.equal(long);
@@ -197,7 +197,7 @@ describe("createOutboxCursor", () => {
     expect(cursor.firstNew()).to.equal(long + 5_001n);
   });
 
-  it("reads what was too much for one read before it takes from what is older only", () => {
+  it("reads the rest of a large read before it takes only older events", () => {
     outbox.commit(5);
     outbox.forget(outbox.read(cursor, ["notes"], 2));
     expect(cursor.hasLeftOver(["notes"])).to.equal(true);
@@ -211,7 +211,7 @@ describe("createOutboxCursor", () => {
     expect(cursor.hasLeftOver(["notes"])).to.equal(false);
   });
 
-  it("reads what was committed with a large transaction before the rest of that one", () => {
+  it("reads events that were committed with a large transaction before the rest of that one", () => {
     outbox.commit(1_000);
     outbox.commit(1_000);
     outbox.commit(1);
@@ -222,7 +222,7 @@ describe("createOutboxCursor", () => {
     expect(order.indexOf(2_001)).to.be.below(300);
   });
 
-  it("keeps what becomes visible of a resource while that is not asked for", () => {
+  it("keeps new events of a resource while that is not read", () => {
     outbox.read(cursor, ["notes", "papers"], 10);
     outbox.commit(2, "papers");
     for (let read = 0; read < 40; read++) {
@@ -234,7 +234,7 @@ describe("createOutboxCursor", () => {
     expect(outbox.readAll(cursor, 1, ["papers"])).to.have.members([1, 2, 43]);
   });
 
-  it("reads again what is given back, and nothing of a resource that it does not know", () => {
+  it("reads returned events again, and nothing of an unknown resource", () => {
     outbox.commit(5);
     outbox.read(cursor, ["notes"], 10);
 
@@ -248,7 +248,7 @@ describe("createOutboxCursor", () => {
     ["in order", numbers(1, 40)],
     ["the other way round", numbers(1, 40).toReversed()],
   ] as const) {
-    it(`loses none of many that are given back one by one, ${how}, of one transaction`, () => {
+    it(`loses none of many that are returned one by one, ${how}, of one transaction`, () => {
       outbox.commit(40);
       outbox.read(cursor, ["notes"], 100);
 
@@ -258,7 +258,7 @@ describe("createOutboxCursor", () => {
     });
   }
 
-  it("keeps how far a range left over was read while new events are left over, too", () => {
+  it("keeps the progress in a range left over while new events are left over too", () => {
     cursor.giveBack("notes", { from: beginning, to: { transaction: 900n, event: 1n } });
     let furthest = 0n;
 
@@ -278,14 +278,14 @@ describe("createOutboxCursor", () => {
     expect(furthest >= 200n, `read up to ${furthest}`).to.equal(true);
   });
 
-  it("names the oldest and the newest of what is left over", () => {
+  it("returns the oldest and the newest range left over", () => {
     for (const transaction of [5n, 7n, 9n]) cursor.giveBack("notes", range(transaction, 0n, 1n));
 
     expect(cursor.leftOver("notes").map(({ range: { to } }) => to.transaction)).to.deep.equal([5n, 9n]);
     expect(cursor.leftOver("papers")).to.deep.equal([]);
   });
 
-  it("takes all up again as the oldest range, once, and goes on with what was left over", () => {
+  it("reads all again as the oldest range, once, and continues with the other ranges", () => {
     outbox.commit(3);
     outbox.forget(outbox.read(cursor, ["notes"], 1));
     cursor.leaveAllOver();
@@ -300,7 +300,7 @@ describe("createOutboxCursor", () => {
     expect(cursor.leftOver("notes")).to.deep.equal([oldest]);
   });
 
-  it("keeps what is given back during a read of the whole outbox", () => {
+  it("keeps events that are returned during a read of the whole outbox", () => {
     outbox.commit(20);
     outbox.read(cursor, ["notes"], 30);
     cursor.leaveAllOver();
@@ -314,7 +314,7 @@ describe("createOutboxCursor", () => {
     expect(outbox.readAll(cursor)).to.have.members(numbers(1, 20));
   });
 
-  it("leaves all over once where nothing was read yet", () => {
+  it("leaves everything over once when nothing was read yet", () => {
     cursor.leaveAllOver();
     outbox.commit(3);
     cursor.advance({ xmax: 1_001n, running: new Set() }, []);
@@ -323,7 +323,7 @@ describe("createOutboxCursor", () => {
   });
 
   for (const seed of numbers(1, 40)) {
-    it(`reads every event at least once, whatever happens in whatever order (seed ${seed})`, () => {
+    it(`reads every event at least once, for any sequence of operations (seed ${seed})`, () => {
       const random = createRandom(seed);
       const pick = (below: number): number => Math.floor(random() * below);
       const resources = ["notes", "papers"];

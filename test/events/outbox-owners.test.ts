@@ -72,7 +72,7 @@ describe("createOutbox, of several owners", () => {
     return records;
   }
 
-  it("takes the events of all owners in turn, and gives later what it has passed over", async () => {
+  it("takes the events of all owners in turn, and returns skipped ones later", async () => {
     await addOwned("1", 400);
     await addOwned("2", 2);
     await addOwned("1", 600, "papers");
@@ -93,7 +93,7 @@ describe("createOutbox, of several owners", () => {
     expect(ownedBy(await read({ limit: 10 }), "2")).to.equal(1);
   });
 
-  it("gives an owner as much as it leaves free, with what it has in flight, and the others theirs", async () => {
+  it("gives an owner as much as it leaves free, including its events in flight, and the others theirs", async () => {
     await addOwned("1", 50);
     await addOwned("2", 50);
 
@@ -111,7 +111,7 @@ describe("createOutbox, of several owners", () => {
     expect(new Set([...recordsOf(first), ...recordsOf(second), ...rest])).to.have.length(100);
   });
 
-  it("counts the bytes of an owner likewise, and takes its first event however large", async () => {
+  it("counts the bytes of an owner in the same way, and takes its first event of any size", async () => {
     await addOwned("1", 3, "notes", 1_000);
     await addOwned("2", 3);
     const bytes = { used: new Map(), catchUpBelow: { events: 100, bytes: 100_000 } };
@@ -122,7 +122,7 @@ describe("createOutbox, of several owners", () => {
     expect(ownedBy(two, "1")).to.equal(2);
   });
 
-  it("takes what is new before what was left over, also where it is larger", async () => {
+  it("takes new events before those left over, also when they are larger", async () => {
     for (let owner = 1; owner <= 10; owner += 1) await addOwned(String(owner), 1);
     await read({ limit: 5 });
     for (let owner = 11; owner <= 15; owner += 1) await addOwned(String(owner), 1, "notes", 500);

@@ -38,7 +38,7 @@ describe("createOutbox, for several relays", () => {
     return events;
   }
 
-  it("gives each relay what it wrote, and shares what nobody of them wrote", async () => {
+  it("gives each relay its own events, and divides those that none of them wrote", async () => {
     await addEvents(10, "notes", "one");
     await addEvents(10, "papers", "two");
     await addEvents(10, "notes", "psql");
@@ -73,7 +73,7 @@ describe("createOutbox, for several relays", () => {
     expect(new Set(all.map(({ id }) => id)).size).to.equal(24);
   });
 
-  it("goes through some entries of another relay at a time, and finds its own behind them", async () => {
+  it("examines some entries of another relay at a time, and finds its own after them", async () => {
     await core.sql(
       `INSERT INTO svc.outbox (event_id, transaction_id, resource, writer, bytes)
        SELECT -n, n / 100, 'notes', 'one', 1 FROM generate_series(1, 45000) AS n`,

@@ -108,7 +108,7 @@ describe("createOutbox", () => {
   }
 
   describe("read", () => {
-    it("reads each event by its key, also with a plan that was made while there was none", async () => {
+    it("reads each event by its key, also with a plan from when the table was empty", async () => {
       const database = await openDatabase({ url: core.url, poolSize: 1, relays: true, isEmbedded: false });
       try {
         const sql = createSql({ pool: database.relay, isEmbedded: false });
@@ -146,7 +146,7 @@ describe("createOutbox", () => {
       }
     });
 
-    it("says which session answered, by more than a number that comes again after a restart", async () => {
+    it("returns the session that answered, by more than a number that is repeated after a restart", async () => {
       const sql = sqlOver(await begin());
       const [own] = await sql<{ readonly pid: number; readonly since: string }>(
         "SELECT pg_backend_pid() AS pid, pg_postmaster_start_time()::text AS since",
@@ -158,7 +158,7 @@ describe("createOutbox", () => {
       expect(session).to.equal(`${own?.pid} ${own?.since}`);
     });
 
-    it("gives an event as it was captured", async () => {
+    it("returns an event as it was captured", async () => {
       await work.addEvent({
         trigger: "on_update",
         recordId: "a/b",
@@ -186,7 +186,7 @@ describe("createOutbox", () => {
       expect(await read()).to.deep.equal([]);
     });
 
-    it("leaves out a record that no message may hold, but not for its old row", async () => {
+    it("omits a record that is too large for any message, but not because of its old row", async () => {
       const large = { text: "a".repeat(17_000_000) };
       await work.addEvent({ snapshot: large });
       await work.addEvent({ trigger: "on_update", snapshot: { text: "new" }, previous: large });
@@ -207,7 +207,7 @@ describe("createOutbox", () => {
       expect((await read())[0]?.bytes).to.be.within(100_000, 101_000);
     });
 
-    it("goes through what is there in its order, in portions, in turns over the resources", async () => {
+    it("reads all events in their order, in portions, in turns over the resources", async () => {
       await addEvents(5);
       await addEvents(2, "papers");
 
@@ -224,7 +224,7 @@ describe("createOutbox", () => {
       ]);
     });
 
-    it("ends a read after so many bytes, and one of them at least", async () => {
+    it("ends a read after that many bytes, and at least one event", async () => {
       await addEvents(3);
       const [first] = await read({ limit: 1, from: createOutboxCursor(resources) });
       const bytes = first?.bytes ?? 0;
@@ -233,14 +233,14 @@ describe("createOutbox", () => {
       expect(recordsOf(await read({ maxBytes: 1 }))).to.deep.equal(["3"]);
     });
 
-    it("does not give what is known, and gives what comes behind it", async () => {
+    it("omits known events, and returns those after them", async () => {
       await addEvents(6);
       const known = (await read({ limit: 4, from: createOutboxCursor(resources) })).map(({ id }) => id);
 
       expect(recordsOf(await read({ known, limit: 2 }))).to.deep.equal(["5", "6"]);
     });
 
-    it("gives nothing of resources that it is not asked for, and gives it later", async () => {
+    it("returns nothing of resources that are not requested, and returns it later", async () => {
       await addEvents(2);
       await addEvents(2, "papers");
 
@@ -249,7 +249,7 @@ describe("createOutbox", () => {
       expect(await readAll()).to.deep.equal(["1", "1", "2"].toSorted());
     });
 
-    it("gives an event again that was given back, which is the last of its range", async () => {
+    it("returns an event again that was given back, as the last of its range", async () => {
       await addEvents(2);
       const [event] = await read();
       const at = positionOf(event!);
@@ -258,14 +258,14 @@ describe("createOutbox", () => {
       expect(recordsOf(await read({ known: [] }))).to.deep.equal(["1"]);
     });
 
-    it("passes an event whose row somebody deleted by hand", async () => {
+    it("skips an event whose row was deleted by hand", async () => {
       await addEvents(3);
       await core.sql("DELETE FROM svc.events WHERE record_id = '2'");
 
       expect(await readAll({ limit: 1 })).to.deep.equal(["1", "3"]);
     });
 
-    it("gives a relay that is alone what others wrote too", async () => {
+    it("gives a single relay the events of other writers too", async () => {
       await addEvents(2, "notes", "gone");
 
       expect(recordsOf(await read())).to.deep.equal(["1", "2"]);
@@ -273,7 +273,7 @@ describe("createOutbox", () => {
   });
 
   describe("with writers at once", () => {
-    it("gives what a transaction commits after one that began, wrote and got its ids later", async () => {
+    it("returns the events of a transaction that commits after one that began, wrote and got its ids later", async () => {
       const early = await begin();
       await early.query(insertText, ["early"]);
       await core.sql(insertText, ["late"]);
@@ -284,7 +284,7 @@ describe("createOutbox", () => {
       expect(recordsOf(await read())).to.deep.equal(["early"]);
     });
 
-    it("gives what is kept of a transaction with savepoints, and nothing of one that was rolled back", async () => {
+    it("returns the kept events of a transaction with savepoints, and nothing of one that was rolled back", async () => {
       const [kept, gone] = [await begin(), await begin()];
       await gone.query(insertText, ["rolled back"]);
       await kept.query("SAVEPOINT a");
@@ -304,7 +304,7 @@ describe("createOutbox", () => {
       expect(await readAll()).to.deep.equal(["in a", "after b"]);
     });
 
-    it("gives what a long transaction wrote, many reads and writes later, and each of the others once", async () => {
+    it("returns the events of a long transaction, many reads and writes later, and each of the others once", async () => {
       const long = await begin();
       await long.query(insertText, ["long"]);
       const found: string[] = [];
@@ -322,7 +322,7 @@ describe("createOutbox", () => {
       expect(cursor.firstNew() >= transaction).to.equal(true);
     });
 
-    it("skips none of 20,000 rows of one statement, while others write and what was read is fanned out", async () => {
+    it("skips none of 20,000 rows of one statement, while others write and read events are fanned out", async () => {
       const bulk = addEvents(20_000);
       let isWriting = true;
       let committed = 0;
@@ -359,7 +359,7 @@ describe("createOutbox", () => {
   });
 
   describe("find and waiting", () => {
-    it("give those that are not fanned out", async () => {
+    it("return those that are not fanned out", async () => {
       await addEvents(3);
       const events = await read();
       const ids = events.map(({ id }) => id);
@@ -377,7 +377,7 @@ describe("createOutbox", () => {
   });
 
   describe("resources", () => {
-    it("gives each once of which something waits", async () => {
+    it("returns each resource with events once", async () => {
       await addEvents(2, "papers");
       await addEvents(2);
       await addEvents(1, "a");

@@ -51,7 +51,7 @@ describe("createPublishWindow", () => {
     expect(window.shares().free).to.deep.equal({ events: 1_000, bytes: 4 * mib });
   });
 
-  it("counts what each holder has in flight, and no more of what has left", () => {
+  it("counts the events in flight of each holder, without those that have left", () => {
     enter("1", { bytes: 300 });
     enter("2", { bytes: 20 });
     enter("3", { ownerId: null });
@@ -81,7 +81,7 @@ describe("createPublishWindow", () => {
     expect([note("1", false), window.has("1")]).to.deep.equal([["1"], false]);
   });
 
-  it("gives a costly resource room of its own, also for what was left over", () => {
+  it("gives a costly resource separate room, also for events left over", () => {
     enterMany(100, { resource: "papers", isLeftOver: true });
     expect([window.roomOf("papers"), window.roomOf("notes")]).to.deep.equal([100, Infinity]);
     expect([window.hasRoomToCatchUp(), window.shares().free.events]).to.deep.equal([true, 1_000]);
@@ -90,7 +90,7 @@ describe("createPublishWindow", () => {
     expect(window.roomOf("papers")).to.equal(0);
   });
 
-  it("does not count costly events in flight as what their holder has of the room of others", () => {
+  it("does not count costly events in flight for their holder's share of the common room", () => {
     enterMany(100, { resource: "papers" });
     enter("101");
 
@@ -101,7 +101,7 @@ describe("createPublishWindow", () => {
     expect(window.shares().used.size).to.equal(0);
   });
 
-  it("leaves most of the room to what is new", () => {
+  it("reserves most of the room for new events", () => {
     enterMany(49, { isLeftOver: true });
     expect(window.hasRoomToCatchUp()).to.equal(true);
     enter("50");
@@ -110,7 +110,7 @@ describe("createPublishWindow", () => {
     expect(window.hasRoomToCatchUp()).to.equal(false);
   });
 
-  it("tells those that take too long, of which a costly resource's may take longer", () => {
+  it("returns those that take too long; a costly resource's may take longer", () => {
     enter("1");
     enter("2", { resource: "papers" });
     nowMs += 100_000;
@@ -143,7 +143,7 @@ describe("createPublishWindow", () => {
     expect([window.shares().free.bytes, window.shares().used.size]).to.deep.equal([4 * mib, 0]);
   });
 
-  it("tells those that a later one has overtaken, which says nothing of a costly resource", () => {
+  it("returns those that a later one has overtaken, except those of a costly resource", () => {
     for (const id of ["1", "3", "4"]) enter(id);
     enter("2", { resource: "papers" });
     window.sent(["1", "2", "3"]);

@@ -7,7 +7,7 @@ describe("createRelay, of large events that failed", () => {
   const scene = useRelayScene();
   const { start, fanOut, untilPublished } = scene;
 
-  it("reads a megabyte at a time of what it publishes again, and loses none", async () => {
+  it("reads a megabyte at a time for repeated publishes, and loses none", async () => {
     scene.stoppedAtMs = performance.now();
     scene.broker.refuses = () => true;
     for (let n = 0; n < 20; n += 1) await scene.work.addEvent({ snapshot: { text: "a".repeat(300_000) } });
@@ -64,7 +64,7 @@ describe("createRelay, of large events that failed", () => {
     expect(new Set(scene.published()).size).to.equal(21);
   });
 
-  it("leaves out an event whose rows are larger as text than a connection may read, and publishes the others", async () => {
+  it("omits an event whose rows are larger as text than a connection may read, and publishes the others", async () => {
     // PostgreSQL keeps such a number in 16 bytes, and writes it as 309 digits.
     await scene.work.addEvent({ recordId: "long", snapshot: { list: Array<number>(115_000).fill(1e308) } });
     await scene.work.addEvent({ recordId: "short" });
@@ -75,7 +75,7 @@ describe("createRelay, of large events that failed", () => {
     expect(scene.published()).to.deep.equal(["short"]);
   });
 
-  it("presents each alone where they are too large together, and refuses only what is too large alone", async () => {
+  it("presents each alone when they are too large together, and refuses only a single one that is too large", async () => {
     for (const recordId of ["1", "large", "2"]) await scene.work.addEvent({ recordId });
     scene.stoppedAtMs = performance.now();
     start({

@@ -35,12 +35,12 @@ describe("createRelay", () => {
     expect(published()).to.deep.equal(["2"]);
   });
 
-  describe("a resource of which nothing can be shown", () => {
+  describe("a resource whose records cannot be presented", () => {
     for (const [what, answer] of [
       ["for a fault of its own", { kind: "none", reason: "no scope", isPassing: false }],
       ["since the database is away", { kind: "none", reason: "cut", isPassing: true }],
     ] as const) {
-      it(`rests, ${what}, holds back no other, and loses none of a bulk`, async () => {
+      it(`rests, ${what}, delays no other, and loses none of a bulk`, async () => {
         await addEvents(40);
         await addEvents(3, "papers");
         let isBroken = true;
@@ -75,7 +75,7 @@ describe("createRelay", () => {
     }
   });
 
-  it("goes on after the database failed, and after a present that rejects", async () => {
+  it("continues after the database failed, and after a present that rejects", async () => {
     // What is in flight for five seconds would count as lost, and go out again for that.
     scene.stoppedAtMs = performance.now();
     await scene.core.sql("ALTER TABLE svc.outbox RENAME TO outbox_away");
@@ -102,7 +102,7 @@ describe("createRelay", () => {
     await until(() => (relay.wake(), scene.broker.published.length > 0), { what: "the event" });
   });
 
-  it("has a thousand in flight at most, of one owner as many as are left free, and goes on as they are fanned out", async () => {
+  it("has a thousand in flight at most, of one owner as many as are left free, and continues as they are fanned out", async () => {
     start({ batchSize: 400 });
     for (const [ownerId, expected] of [
       ["1", 390],
@@ -122,7 +122,7 @@ describe("createRelay", () => {
     await untilPublished(4 * 390);
   });
 
-  it("finds the event of an owner behind many of another, before these are through", async () => {
+  it("finds the event of an owner after many of another, before these are published", async () => {
     await addEvents(450, "notes", "1");
     await scene.work.addEvent({ ownerId: "2", recordId: "theirs" });
     start({ batchSize: 100 });
@@ -136,7 +136,7 @@ describe("createRelay", () => {
     ["without owners", 120, "NULL"],
     ["of 1,300 owners", 220, "event.n::text"],
   ] as const) {
-    it(`has a twentieth of that for a backlog ${whose}, which what is new passes`, async () => {
+    it(`has a twentieth of that for a backlog ${whose}, which new events pass`, async () => {
       await scene.core.sql(
         `INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot)
          SELECT 'notes', 'on_create', event.n, ${owner}, jsonb_build_object('n', event.n) FROM generate_series(1, 1300) AS event (n) ORDER BY event.n`,
@@ -158,7 +158,7 @@ describe("createRelay", () => {
     });
   }
 
-  it("looks for room more rarely when nothing leaves the outbox, and often again from the first that does", async () => {
+  it("checks the room more rarely when nothing leaves the outbox, and often again after the first that does", async () => {
     scene.stoppedAtMs = performance.now();
     start({ batchSize: 100 });
     await addEvents(500);
@@ -181,7 +181,7 @@ describe("createRelay", () => {
     expect(await checksIn(10)).to.be.within(9, 11);
   });
 
-  it("looks for room soon after it has none, however lately it looked before", async () => {
+  it("checks the room soon after it has none, however recent the last check", async () => {
     scene.stoppedAtMs = performance.now();
     start({ batchSize: 100 });
     await addEvents(1);
@@ -201,7 +201,7 @@ describe("createRelay", () => {
     await untilPublished(before + 50);
   });
 
-  it("publishes all that a broker refused for long, within seconds of the first that gets through", async () => {
+  it("publishes all that a broker refused for long, within seconds of the first confirm", async () => {
     scene.stoppedAtMs = performance.now();
     scene.broker.refuses = () => true;
     await addEvents(300);
@@ -247,7 +247,7 @@ describe("createRelay", () => {
       expect(new Set(published())).to.deep.equal(new Set(numbers(3)));
     });
 
-    it("are told of at once, and then once a minute with their number", async () => {
+    it("are logged at once, and then once a minute with their number", async () => {
       scene.stoppedAtMs = performance.now();
       await scene.broker.consume({
         queue: queues.fanout,
@@ -273,7 +273,7 @@ describe("createRelay", () => {
       expect(rest).to.be.within(6, 15);
     });
 
-    it("stay while the queue holds messages, for as long as that is believed", async () => {
+    it("stay while the queue holds messages, up to the limit", async () => {
       await addEvents(3);
       start();
       await untilPublished(3);
@@ -313,7 +313,7 @@ describe("createRelay", () => {
   });
 
   describe("beside another relay", () => {
-    it("leaves it its events, until it says nothing any more; then it publishes them, and its own once", async () => {
+    it("leaves it its events, until it is silent; then it publishes them, and its own once", async () => {
       await addOther();
       await addOf("other", 2);
       await addOf("svc", 2);
@@ -331,7 +331,7 @@ describe("createRelay", () => {
       expect(published()).to.have.members(["svc1", "svc2", "other1", "other2"]);
     });
 
-    it("publishes half of what nobody of them wrote", async () => {
+    it("publishes half of the events that none of them wrote", async () => {
       await addOther();
       await addOf("psql", 20);
 
@@ -371,7 +371,7 @@ describe("createRelay", () => {
     });
   });
 
-  it("publishes on stop what it is presenting", async () => {
+  it("publishes on stop the events that it is presenting", async () => {
     let go: (() => void) | undefined;
     await addEvents(2);
     start({

@@ -40,7 +40,7 @@ describe("createRelayPace", () => {
     expect(pace.waitMs()).to.equal(7);
   });
 
-  it("reads at once again after 100 ms without much", () => {
+  it("reads at once again after 100 ms with few events", () => {
     expect(waitAfter(500, 2).wait(100)).to.equal(0);
   });
 });

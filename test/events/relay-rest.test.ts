@@ -3,7 +3,7 @@ import { numbers, present, presented, useRelayScene } from "../support/relay-sce
 import { until } from "../support/wait.ts";
 
 // Resources that rest after events of them have failed by themselves; relay.test.ts has the rest.
-describe("createRelay, of a resource that fails as a whole after events of it have failed", () => {
+describe("createRelay, of a resource that fails as a whole after some of its events have failed", () => {
   const scene = useRelayScene();
   const { start, addEvents, published, untilPublished, untilTurns } = scene;
   const refused = { kind: "refused", reason: "no price for this one" } as const;
@@ -33,7 +33,7 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
     [state, tries] = ["refusing", 0];
   });
 
-  it("does not rest for these, which wait by themselves, and publishes them when it is well again", async () => {
+  it("does not rest for these, which wait separately, and publishes them when it succeeds again", async () => {
     await addEvents(40);
     start({ present: presentAs });
     await until(() => tries === 40, { what: "the first tries" });
@@ -49,7 +49,7 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
     expect(published().toSorted()).to.deep.equal(numbers(40).toSorted());
   });
 
-  it("rests ever longer, though the oldest are known to have failed by themselves", async () => {
+  it("rests ever longer, although the oldest are known to have failed separately", async () => {
     await addEvents(2);
     start({ present: presentAs });
     for (const [waitMs, tried] of [0, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 64_000, 128_000].map(
@@ -73,7 +73,7 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
     expect(pauses()).to.deep.equal([1_000, 2_000, 4_000, 8_000, 16_000]);
   });
 
-  it("goes on with what is well behind many that are refused", async () => {
+  it("continues with presentable events after many refused ones", async () => {
     await addEvents(12);
     start({
       batchSize: 70,
@@ -112,7 +112,7 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
       ["the oldest", ["1"]],
       ["the two at each end", ["1", "2", "9", "10"]],
     ] as const)
-      it(`goes on with what is well, where these are ${which}`, async () => {
+      it(`continues with presentable ones, where these are ${which}`, async () => {
         slow = new Set(ids);
         await addEvents(10);
         start({ batchSize: 70, present: presentSlowly });
@@ -145,7 +145,7 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
       expect(pauses()).to.deep.equal([1_000]);
     });
 
-    it("goes on with what comes meanwhile, however many came before", async () => {
+    it("continues with new events after any number of earlier ones", async () => {
       slow = new Set(numbers(60));
       await addEvents(60);
       start({ batchSize: 70, present: presentSlowly });
@@ -163,7 +163,7 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
       expect(alone).to.have.length.below(20);
     });
 
-    it("goes on with what is new while one of these is tried again", async () => {
+    it("continues with new events while one of these is retried", async () => {
       slow = new Set(["1"]);
       await addEvents(4);
       let isTrying = false;
@@ -190,7 +190,7 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
       await untilPublished(4);
     });
 
-    it("rests no more once these have failed alone, and tries them ever more rarely", async () => {
+    it("rests no more once these have failed alone, and retries them ever more rarely", async () => {
       slow = new Set(["1"]);
       await addEvents(4);
       start({ batchSize: 70, present: presentSlowly });
@@ -207,7 +207,7 @@ describe("createRelay, of a resource that fails as a whole after events of it ha
       expect(alone).to.have.length.within(5, 8);
     });
 
-    it("tries one of these at a time, and rests four times as long as it took", async () => {
+    it("retries one of these at a time, and rests four times as long as it took", async () => {
       slow = new Set(["1", "2", "3"]);
       await addEvents(6);
       let running = 0;

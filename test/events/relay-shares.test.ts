@@ -17,11 +17,11 @@ describe("createRelayShares", () => {
       seconds,
     ]);
 
-  it("gives a relay that is alone everything", async () => {
+  it("gives a single relay everything", async () => {
     expect(await sharesOf("a").beat()).to.deep.equal({ name: "a", others: [] });
   });
 
-  it("tells each of the others by name, with the resources of their last beat", async () => {
+  it("returns each of the others by name, with the resources of their last beat", async () => {
     await sharesOf("b", ["notes"]).beat();
     await sharesOf("c", ["notes", "papers"]).beat();
     await sharesOf("b", ["papers"]).beat();
@@ -35,7 +35,7 @@ describe("createRelayShares", () => {
     });
   });
 
-  it("takes one of the version before, which names no resources, as knowing all", async () => {
+  it("treats a relay of the previous version, which names no resources, as knowing all", async () => {
     await core.sql("INSERT INTO svc.relays (name) VALUES ('before')");
 
     expect(await sharesOf("a").beat()).to.have.deep.property("others", [
@@ -53,7 +53,7 @@ describe("createRelayShares", () => {
     expect(await sharesOf("a").beat()).not.to.deep.equal(before);
   });
 
-  it("leaves out one that has left, and one that says nothing for four seconds, until it does", async () => {
+  it("omits a relay that has left, and one that is silent for four seconds, until it beats again", async () => {
     for (const name of ["a", "b", "c"]) await sharesOf(name).beat();
     await sharesOf("c").leave();
     await age("b", 3);
@@ -66,7 +66,7 @@ describe("createRelayShares", () => {
     expect(await othersOf("a")).to.deep.equal(["b"]);
   });
 
-  it("leaves out one that died before the database's clock went back", async () => {
+  it("omits one that died before the database's clock was set back", async () => {
     for (const name of ["a", "b"]) await sharesOf(name).beat();
     await age("b", -60);
 

@@ -19,7 +19,7 @@ describe("createRelay", () => {
   const scene = useRelayScene();
   const { start, addEvents, published, untilPublished } = scene;
 
-  it("goes on with what is new while the rest of the outbox takes longer than a statement may", async () => {
+  it("continues with new events while the rest of the outbox takes longer than a statement may", async () => {
     await addEvents(1, "papers");
     let isSlow = true;
     start({
@@ -44,7 +44,7 @@ describe("createRelay", () => {
     await until(() => published().includes("1"), { what: "the rest" });
   });
 
-  it("goes on with what is new beside events whose read is larger than a result may be", async () => {
+  it("continues with new events beside events whose read is larger than a result may be", async () => {
     await addEvents(1, "papers");
     start({
       outbox: {
@@ -64,7 +64,7 @@ describe("createRelay", () => {
     expect(published()).to.deep.equal(["new"]);
   });
 
-  it("publishes a lost event again once another is fanned out that came much later, however full the queue is", async () => {
+  it("publishes a lost event again once a much later one is fanned out, however full the queue is", async () => {
     await scene.broker.consume({
       queue: queues.fanout,
       prefetch: 100,
@@ -91,7 +91,7 @@ describe("createRelay", () => {
     expect(published()).to.deep.equal(["lost", "later", "lost"]);
   });
 
-  it("takes no event for lost while it is being presented, which may take minutes", async () => {
+  it("does not consider an event lost while it is being presented, which may take minutes", async () => {
     let [tries, end] = [0, (): void => undefined];
     const ended = new Promise<void>((resolve) => (end = resolve));
     start({
@@ -114,7 +114,7 @@ describe("createRelay", () => {
     expect([tries, scene.lines.filter(({ event }) => event === "relay.stranded")]).to.deep.equal([1, []]);
   });
 
-  it("goes on with what its reads leave over while a later read of the whole outbox takes too long", async () => {
+  it("continues with events left over while a later read of the whole outbox takes too long", async () => {
     let [reads, slow] = [0, 0];
     start({
       outbox: {
@@ -144,7 +144,7 @@ describe("createRelay", () => {
     expect(slow).to.equal(3);
   });
 
-  it("goes on with what waited at its start when only reads that look far take too long", async () => {
+  it("continues with events from before its start when only reads that look far take too long", async () => {
     await addEvents(20);
     await scene.fanOut();
     start({
@@ -160,7 +160,7 @@ describe("createRelay", () => {
     await untilPublished(20);
   });
 
-  it("goes on with what came while it read nothing, when new events take too long", async () => {
+  it("continues with events from a time without reads, when new events take too long", async () => {
     let [reads, cutoff] = [0, 0n];
     start({
       outbox: {
@@ -183,7 +183,7 @@ describe("createRelay", () => {
     await untilPublished(20);
   });
 
-  it("goes on with what waited of other resources while all of one takes too long", async () => {
+  it("continues with waiting events of other resources while all of one take too long", async () => {
     await addEvents(20, "papers");
     await scene.fanOut();
     start({
@@ -199,7 +199,7 @@ describe("createRelay", () => {
     await untilPublished(20);
   });
 
-  it("goes on with what waited at once after a time in which no read ended", async () => {
+  it("continues with waiting events at once after a time in which no read ended", async () => {
     await addEvents(20);
     await scene.fanOut();
     let reads = 0;
@@ -214,7 +214,7 @@ describe("createRelay", () => {
     await untilPublished(20);
   });
 
-  it("tries a resource that rests beside a read of all of it that takes too long", async () => {
+  it("tries a resting resource beside a read of all of it that takes too long", async () => {
     let [isBroken, isSlow, slow] = [true, false, 0];
     await addEvents(3);
     await scene.fanOut();
@@ -243,7 +243,7 @@ describe("createRelay", () => {
     expect(published().toSorted()).to.deep.equal(numbers(3));
   });
 
-  it("goes on with what waited of a resource of which each read finds something new", async () => {
+  it("continues with waiting events of a resource of which each read finds new events", async () => {
     await addEvents(20);
     await scene.fanOut();
     start({
@@ -265,7 +265,7 @@ describe("createRelay", () => {
     expect(published()).to.include("new");
   });
 
-  it("goes on with what waited of one resource beside the backlog of another", async () => {
+  it("continues with waiting events of one resource beside the backlog of another", async () => {
     await addEvents(600);
     await addEvents(1, "papers");
     await scene.fanOut();
@@ -283,7 +283,7 @@ describe("createRelay", () => {
     expect(keys.indexOf("papers.on_create")).to.be.within(0, 300);
   });
 
-  it("reads ranges alone for a fifth of the time at most, and what is new between them", async () => {
+  it("reads ranges alone for a fifth of the time at most, and new events between them", async () => {
     const alone: number[] = [];
     start({
       outbox: {
@@ -301,7 +301,7 @@ describe("createRelay", () => {
     expect(alone[1]! - alone[0]!).to.be.at.least(5_000);
   });
 
-  it("goes on with what waited of one resource while it can take nothing of another", async () => {
+  it("continues with waiting events of one resource while it can take nothing of another", async () => {
     await addEvents(1);
     await addEvents(1, "papers");
     start({

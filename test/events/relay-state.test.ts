@@ -36,7 +36,7 @@ describe("retryLater and restResource", () => {
     state = createRelayState({ resources: ["notes"], log } as unknown as RelayOptions);
   });
 
-  it("leave an event to the next reads that failed by itself before its resource did", () => {
+  it("leave an event that failed separately before its resource did to the next reads", () => {
     const event = eventOf("5");
     state.window.enter(event);
     retryLater(state, "5");
@@ -80,7 +80,7 @@ describe("retryLater and restResource", () => {
     expect([state.failed.has("10001"), state.resting.has("papers")]).to.deep.equal([true, false]);
   });
 
-  it("pause twice as long each time, up to five minutes, and a second while the database is away", () => {
+  it("pause twice as long each time, up to five minutes, and a second while the database is down", () => {
     const { resting } = state;
     const rest = (isPassing: boolean): number => resting.rest("notes", { isPassing });
 
@@ -92,7 +92,7 @@ describe("retryLater and restResource", () => {
 });
 
 describe("fitting", () => {
-  it("gives owners of large messages turns, who have as much as a read, and has small ones go beside them", () => {
+  it("gives owners of large messages turns, each with as much as a read, and small ones pass them", () => {
     const state = createRelayState({ resources: ["notes"] } as unknown as RelayOptions);
     const [small, ...large] = ["4", "1", "2", "3"].map((ownerId) => {
       return { ...eventOf(ownerId), ownerId, bytes: ownerId === "4" ? 100 : 600_000 };
@@ -116,7 +116,7 @@ describe("fitting", () => {
 });
 
 describe("readWhole", () => {
-  it("has the next read take all, and no other until five minutes later", () => {
+  it("makes the next read take everything, and no other until five minutes later", () => {
     const state = createRelayState({ resources: ["notes"] } as unknown as RelayOptions);
     state.cursor.advance({ xmax: 100n, running: new Set() }, []);
     state.nextWholeMs = 0;

@@ -50,7 +50,7 @@ describe("createRelay", () => {
     expect(eventOf(incoming, seal)).to.include({ id: String(event.id) });
   });
 
-  it("writes one line for each turn, with what it read and how long that was", async () => {
+  it("writes one log line for each turn, with the events read and the duration", async () => {
     const events = [
       await scene.work.addEvent({ recordId: "1" }),
       await scene.work.addEvent({ recordId: "refused" }),
@@ -87,7 +87,7 @@ describe("createRelay", () => {
     expect(published()).to.deep.equal(numbers(12));
   });
 
-  it("does not forget a wake that comes in the middle of a turn", async () => {
+  it("does not forget a wake during a turn", async () => {
     await scene.work.addEvent({ recordId: "first" });
     const relay: Relay = start({
       pollIntervalMs: never,
@@ -105,7 +105,7 @@ describe("createRelay", () => {
     expect(published()).to.deep.equal(["first", "second"]);
   });
 
-  it("reads nothing while there is no broker, leaves its share to others, and goes on when there is one", async () => {
+  it("reads nothing without a broker, leaves its share to others, and continues when there is one", async () => {
     await scene.work.addEvent();
     scene.broker.connected = false;
     let turns = 0;
@@ -122,8 +122,8 @@ describe("createRelay", () => {
     await untilPublished(1);
   });
 
-  describe("an event that cannot be shown", () => {
-    it("holds back no other, and goes out once the transform is mended, after waits that double", async () => {
+  describe("an event that cannot be presented", () => {
+    it("delays no other, and goes out once the transform is repaired, after waits that double", async () => {
       let isBroken = true;
       let asked = 0;
       await addEvents(3);
@@ -156,8 +156,8 @@ describe("createRelay", () => {
       expect(published()).to.deep.equal(["1", "3", "2"]);
     });
 
-    describe("since no message may hold it", () => {
-      it("is not read where it is shown as it was captured, and tried again after five minutes", async () => {
+    describe("because it is too large for any message", () => {
+      it("is not read when it is shown as captured, and tried again after five minutes", async () => {
         const shown: string[] = [];
         await addLarge("papers");
         await addEvents(2, "papers");
@@ -182,7 +182,7 @@ describe("createRelay", () => {
         expect(await scene.work.outbox()).to.have.length(3);
       });
 
-      it("is read where a transform may make less of it, and published when it does", async () => {
+      it("is read when a transform may make it smaller, and published when it does", async () => {
         scene.stoppedAtMs = performance.now();
         let most = 20_000_000;
         await addLarge("notes");
@@ -207,7 +207,7 @@ describe("createRelay", () => {
         expect(published()).to.deep.equal(["large"]);
       });
 
-      it("is not read above 32 MiB, whatever its transform, so that the others go out", async () => {
+      it("is not read above 32 MiB, with any transform, so that the others go out", async () => {
         await scene.work.addEvent({ recordId: "huge" });
         await scene.core.sql("UPDATE svc.outbox SET bytes = $1", [32 * 1024 ** 2 + 1]);
         await addEvents(2);
@@ -226,7 +226,7 @@ describe("createRelay", () => {
       });
     });
 
-    it("waits when its resource is not in the mapping files, which the log says", async () => {
+    it("waits when its resource is not in the mapping files, which the log reports", async () => {
       await scene.work.addEvent({ recordId: "9", resource: "strangers" });
       await addEvents(1);
 
@@ -285,7 +285,7 @@ describe("createRelay", () => {
     });
   });
 
-  it("publishes at most 200 events of a costly resource that are not fanned out, and leaves all room to others", async () => {
+  it("publishes at most 200 events of a costly resource that are not fanned out, and leaves the other room free", async () => {
     await addEvents(1_500, "papers");
     start({ costly: ["papers"], batchSize: 500 });
     await untilPublished(200);
@@ -299,7 +299,7 @@ describe("createRelay", () => {
     expect(new Set(scene.broker.published.map(({ messageId }) => messageId)).size).to.equal(1_503);
   });
 
-  it("goes on with what an owner has left over while many costly events of it are not fanned out", async () => {
+  it("continues with an owner's events left over while many of its costly events are not fanned out", async () => {
     await addEvents(100, "papers", "1");
     await addEvents(150, "notes", "1");
     const text = "DELETE FROM svc.outbox WHERE event_id = $1 AND resource = 'notes'";
@@ -317,7 +317,7 @@ describe("createRelay", () => {
     expect(await scene.core.sql("SELECT FROM svc.outbox WHERE resource = 'papers'")).to.have.length(100);
   });
 
-  it("publishes again what the broker does not confirm", async () => {
+  it("publishes events again that the broker does not confirm", async () => {
     const first = await scene.work.addEvent({ recordId: "1" });
     await scene.work.addEvent({ recordId: "2" });
     scene.broker.refuses = ({ messageId }) => messageId === first.uuid;

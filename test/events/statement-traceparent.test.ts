@@ -114,7 +114,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
       expect(new Set(all)).to.deep.equal(new Set([traceparent]));
     });
 
-    it("takes the statement's own within one transaction, and none where it has none", async () => {
+    it("uses the statement's own within one transaction, and none where it has none", async () => {
       const other = traceparent.replace("0af7", "1bf8");
 
       // PGlite's clock separates the statements of a transaction, and ticks in milliseconds.

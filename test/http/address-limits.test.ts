@@ -48,7 +48,7 @@ describe("limitConnections", () => {
     expect(areClosed(...own, other)).to.deep.equal([false, false, true, false]);
   });
 
-  it("counts the open ones, and no more of those that were closed", () => {
+  it("counts the open ones, without those that were closed", () => {
     const [first, second] = [connect("203.0.113.9"), connect("203.0.113.9")];
     first.destroy();
     const third = connect("203.0.113.9");
@@ -64,7 +64,7 @@ describe("limitConnections", () => {
     ]);
   });
 
-  it("shuts out the whole /64 of an IPv6 client that does harm, and no other", () => {
+  it("blocks the whole /64 of a harmful IPv6 client, and no other", () => {
     const [harmful, beside] = [connect("2001:db8::1"), connect("2001:db8::2")];
     const other = connect("2001:db8:0:1::1");
     limit.shutOut(harmful as unknown as Socket, "it did harm");
@@ -75,7 +75,7 @@ describe("limitConnections", () => {
     expect(connect("2001:db8:0:1::2").isClosed).to.equal(false);
   });
 
-  it("never shuts out a trusted proxy, of which it closes the one connection", () => {
+  it("never blocks a trusted proxy, but closes its one connection", () => {
     const [harmful, beside] = [connect("10.0.0.1"), connect("10.0.0.1")];
 
     limit.shutOut(harmful as unknown as Socket, "it did harm");

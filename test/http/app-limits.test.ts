@@ -83,7 +83,7 @@ describe("createApp, with limits", () => {
   }
 
   describe("security headers", () => {
-    it("are on every answer, whatever its status, and tell nothing of the software", async () => {
+    it("are on every answer with any status, and reveal nothing of the software", async () => {
       const publicUrl = "https://api.example.com";
       const { get } = await serve({ publicUrl, rateLimit: { count: 6, windowMs: 60_000 } });
       const expected = Object.fromEntries(
@@ -111,7 +111,7 @@ describe("createApp, with limits", () => {
   });
 
   describe("a rate limit", () => {
-    it("says how many requests a user has left", async () => {
+    it("returns the remaining requests of a user", async () => {
       const { get } = await serve({ rateLimit: { count: 3, windowMs: 60_000 } });
 
       const first = await get("/api/things");
@@ -128,7 +128,7 @@ describe("createApp, with limits", () => {
       expect(first.headers).not.to.have.property("retry-after");
     });
 
-    it("answers 429 beyond it and says when to come back, before anything else is looked at", async () => {
+    it("answers 429 beyond it with the wait, before any other check", async () => {
       const { get } = await serve({ rateLimit: { count: 1, windowMs: 30_000 } });
       await get("/api/things");
 
@@ -144,7 +144,7 @@ describe("createApp, with limits", () => {
       expect(answers[0]?.headers).to.include({ ratelimit: `"user";r=0;t=${seconds}` });
     });
 
-    it("counts each user by itself, and nothing without a token", async () => {
+    it("counts each user separately, and nothing without a token", async () => {
       const { get } = await serve({ rateLimit: { count: 1, windowMs: 60_000 } });
 
       const answers = [
@@ -179,7 +179,7 @@ describe("createApp, with limits", () => {
       expect(statusesOf(answers)).to.deep.equal([200, 200, 429, 429, 200, 200, 429]);
     });
 
-    it("holds for requests that come at the same time", async () => {
+    it("holds for simultaneous requests", async () => {
       const { get } = await serve({ rateLimit: { count: 5, windowMs: 60_000 } });
 
       const answers = await Promise.all(Array.from({ length: 20 }, () => get("/api/things")));
@@ -187,7 +187,7 @@ describe("createApp, with limits", () => {
       expect(statusesOf(answers).filter((status) => status === 200)).to.have.length(5);
     });
 
-    it("begins anew when its window is over", async () => {
+    it("starts over when its window is over", async () => {
       const { get } = await serve({ rateLimit: { count: 1, windowMs: 1000 } });
       await get("/api/things");
       const refused = await get("/api/things");
@@ -226,7 +226,7 @@ describe("createApp, with limits", () => {
       await atWork[1];
     });
 
-    it("counts requests that fail, or whose client goes away, no longer than they are at work", async () => {
+    it("counts requests that fail, or whose client has left, only while they are at work", async () => {
       const { get, port } = await serve({ concurrency: createConcurrency()(1) });
       await get("/api/broken");
       await get("/api/things", 0);
@@ -253,7 +253,7 @@ describe("createApp, with limits", () => {
       clearInterval(release);
     });
 
-    it("counts none whose body is still on its way", async () => {
+    it("counts none whose body is still arriving", async () => {
       const { get, port } = await serve({ concurrency: createConcurrency()(1) });
       const slow = await openRaw(port);
       slow.send(
@@ -313,7 +313,7 @@ describe("createApp, with limits", () => {
     expect((await get("/api/things", 2, from("2001:db8::2"))).status).to.equal(200);
   });
 
-  it("counts the other requests of a forwarded address on when one of them is answered", async () => {
+  it("continues to count the other requests of a forwarded address when one of them is answered", async () => {
     const { get } = await serve({ trustedProxies: ["127.0.0.0/8"], maxConnectionsPerAddress: 2 });
     const ask = (path: string): Promise<Answer> => get(path, 1, from("203.0.113.9"));
     const atWork = [ask("/api/held"), ask("/api/held")];

@@ -182,7 +182,7 @@ describe("createApp", () => {
     expect(line?.["err"]).to.have.property("message", "the password is hunter2");
   });
 
-  it("logs that a client left a stream in the request's line only", async () => {
+  it("logs that a client left a stream only in the request's line", async () => {
     for (const leave of ["destroy", "resetAndDestroy"] as const) {
       const id = `left-${leave}`;
       const client = await openRaw(server.port);
@@ -212,7 +212,7 @@ describe("createApp", () => {
     expect(line?.["err"]).to.have.property("message", "no more");
   });
 
-  it("takes a sane request id and makes one otherwise", async () => {
+  it("accepts a valid request id and makes one otherwise", async () => {
     const kept = await get("/svc-api/things", { Authorization: "Bearer x", "X-Request-Id": "abc.DEF-1_2" });
     const made = await get("/svc-api/things", { Authorization: "Bearer x", "X-Request-Id": 'a"b {}' });
     const long = await get("/svc-api/things", { Authorization: "Bearer x", "X-Request-Id": "a".repeat(129) });

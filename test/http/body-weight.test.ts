@@ -27,7 +27,7 @@ describe("createBodyWeight", () => {
   const json = JSON.stringify([...texts, ...texts.map((text) => ({ [text]: [text, 1, null] }))]);
 
   for (const size of [1, 2, 3, 7, 31, 32, 33, 34, 64, 100_000])
-    it(`weighs what is outside of texts, in chunks of ${size} bytes`, () => {
+    it(`weighs the bytes outside of texts, in chunks of ${size} bytes`, () => {
       const body = createBodyWeight();
       const bytes = Buffer.from(json);
       let weight = 0;
@@ -39,14 +39,14 @@ describe("createBodyWeight", () => {
       expect(weight - chunks * perChunk).to.equal(weightOf(json));
     });
 
-  it("counts the levels outside of texts, and not those that ended", () => {
+  it("counts the levels outside of texts, without ended ones", () => {
     const body = createBodyWeight();
     const text = JSON.stringify([{ a: [{}] }, "[[[[[[", [[]], { "{{{{{{": "\\" }]);
     for (const byte of Buffer.from(text)) body.add(Buffer.from([byte]));
     expect(body.depth()).to.equal(4);
   });
 
-  it("keeps an escape over an empty chunk", () => {
+  it("keeps an escape across an empty chunk", () => {
     const body = createBodyWeight();
     for (const part of ['"\\', "", '",', '{"']) body.add(Buffer.from(part));
     expect(body.add(Buffer.from(",")) - 5 * perChunk).to.equal(12 * 7 + 160);

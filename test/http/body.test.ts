@@ -234,7 +234,7 @@ describe("readJsonBody", () => {
       expect(sent).to.be.within(15, 40);
     });
 
-    it("does not wait for a body that its client sends only when asked to", async () => {
+    it("does not wait for a body that its client sends only on request", async () => {
       const connection = await openRaw(server.port);
       connection.send(`${head}Content-Length: 300000\r\nExpect: 100-continue\r\n\r\n`);
 
@@ -356,7 +356,7 @@ describe("readJsonBody", () => {
       });
     }
 
-    it("refuses one over the limit for its size, whatever it holds", async () => {
+    it("refuses one over the limit for its size, with any content", async () => {
       const body = "[".repeat(100_000);
       const headers = { ...json, "Transfer-Encoding": "chunked" };
       const answer = await call(bounded.port, "/short", { method: "POST", headers, body });
@@ -366,7 +366,7 @@ describe("readJsonBody", () => {
         .that.matches(/larger than 1000 bytes/);
     });
 
-    it("refuses one that came while the answers to writes took what the user may have", async () => {
+    it("refuses one that arrived while the answers to writes used the user's memory", async () => {
       const late = await openRaw(bounded.port);
       late.send(`${head}Content-Length: 7\r\n\r\n{`);
       const write = call(bounded.port, "/answered", { method: "POST" });
@@ -378,14 +378,14 @@ describe("readJsonBody", () => {
       expect((await write).status).to.equal(200);
     });
 
-    it("takes what stands in texts for text", async () => {
+    it("treats brackets in texts as text", async () => {
       const body = JSON.stringify({ a: '{},[]"\\'.repeat(40_000) });
       const answer = await call(bounded.port, "/echo", { method: "POST", headers: json, body });
 
       expect(answer.json).to.deep.equal({ length: body.length });
     });
 
-    it("reads a body in chunks, of which it does not know the length, as far as there is room", async () => {
+    it("reads a body in chunks, of unknown length, as far as there is room", async () => {
       const body = JSON.stringify({ a: "a".repeat(900_000) });
       const answer = await call(bounded.port, "/echo", {
         method: "POST",

@@ -74,7 +74,7 @@ describe("createSender, with failures", () => {
       }
     });
 
-    it("ends the wait for a connection too, which is no attempt", async () => {
+    it("also ends the wait for a connection, which is no attempt", async () => {
       receiver.answer = hang;
       const { post, postFor } = senders.open({ timeoutMs: 300, maxSockets: 1 });
 
@@ -96,7 +96,7 @@ describe("createSender, with failures", () => {
   });
 
   describe("connection", () => {
-    it("to a port where nobody listens is refused", async () => {
+    it("to a port without a listener is refused", async () => {
       const { port } = receiver;
       await receiver.close();
 
@@ -132,7 +132,7 @@ describe("createSender, with failures", () => {
       }
     });
 
-    it("that was kept and is closed by now is replaced, within the same attempt", async () => {
+    it("that was kept and is now closed is replaced, within the same attempt", async () => {
       const { post } = senders.open();
       await post(receiver.url);
       // What a receiver that gave up an idle connection answers with: nothing but a reset.
@@ -149,7 +149,7 @@ describe("createSender, with failures", () => {
       expect(receiver.received[2]?.rawBody.equals(deliveryBytes)).to.equal(true);
     });
 
-    it("that was kept is replaced by a new one, since the other kept ones may be closed as well", async () => {
+    it("that was kept is replaced by a new one, because the other kept ones may be closed too", async () => {
       receiver.answer = { delayMs: 20 };
       const { post } = senders.open();
       await Promise.all([post(receiver.url), post(receiver.url), post(receiver.url)]);
@@ -164,7 +164,7 @@ describe("createSender, with failures", () => {
       expect(result.statusCode).to.equal(204);
     });
 
-    it("that was kept and is closed by now is replaced once only", async () => {
+    it("that was kept and is now closed is replaced only once", async () => {
       const { post } = senders.open();
       await post(receiver.url);
       receiver.answer = reset;

@@ -55,7 +55,7 @@ describe("createSender, with names", () => {
     );
   });
 
-  it("makes no attempt of what waits too long for its user's other names", async () => {
+  it("makes no attempt of a delivery that waits too long for its user's other names", async () => {
     const lookup = lookupWith({ limitMs: 300, patienceMs: 50, perUser: 1 });
     const { postFor } = senders.open({ lookup });
 
@@ -74,7 +74,7 @@ describe("createSender, with names", () => {
     expect(receiver.received).to.deep.equal([]);
   });
 
-  it("makes no attempt of what waits until its own time is over either", async () => {
+  it("makes no attempt of a delivery whose time limit passes during the wait", async () => {
     const lookup = lookupWith({ limitMs: 1_000, patienceMs: 60_000, perUser: 1 });
     const { postFor } = senders.open({ lookup, timeoutMs: 100 });
 

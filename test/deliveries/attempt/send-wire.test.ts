@@ -33,7 +33,7 @@ describe("createSender, byte by byte", () => {
   });
 
   describe("request", () => {
-    it("goes out in one packet when it is small, in however many parts, on a new connection and on a kept one", async () => {
+    it("goes out in one packet when it is small, in any number of parts, on a new connection and on a kept one", async () => {
       const { postFor } = senders.open();
       const chunks: string[] = [];
       onBytes = (socket, bytes) => {
@@ -53,7 +53,7 @@ describe("createSender, byte by byte", () => {
       expect(chunks[0]).to.include("\r\nContent-Length: 4002\r\n").and.not.include("Transfer-Encoding");
     });
 
-    it("of a megabyte arrives as it is", async () => {
+    it("of a megabyte arrives unchanged", async () => {
       const receiver = await startReceiver();
       const parts = [
         deliveryBytes,
@@ -117,7 +117,7 @@ describe("createSender, byte by byte", () => {
       await until(() => isClosed, { what: "the end of the connection" });
     });
 
-    it("may be announced by others, which do not count", async () => {
+    it("may be preceded by interim answers, which do not count", async () => {
       onBytes = answerWith(
         "HTTP/1.1 100 Continue\r\n\r\n",
         "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\nHTTP/1.1 102 Processing\r\n\r\n",
@@ -134,7 +134,7 @@ describe("createSender, byte by byte", () => {
       expect(result.responseHeaders).to.deep.equal({ "content-length": "2" });
     });
 
-    it("that is announced without end is a protocol error", async () => {
+    it("that is preceded by endless interim answers is a protocol error", async () => {
       onBytes = (socket) => {
         const pump = (): void => {
           while (!socket.destroyed && socket.write("HTTP/1.1 100 Continue\r\n\r\n".repeat(100)));
@@ -233,7 +233,7 @@ describe("createSender, byte by byte", () => {
     }
   });
 
-  it("leaves no timer, no socket and no listener behind, however an exchange ends", async () => {
+  it("leaves no timer, no socket and no listener behind after any end of an exchange", async () => {
     const receiver = await startReceiver();
     const warnings: Error[] = [];
     const note = (warning: Error): void => void warnings.push(warning);

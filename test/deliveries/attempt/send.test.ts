@@ -30,7 +30,7 @@ describe("createSender", () => {
   });
 
   describe("request", () => {
-    it("is one POST of the very bytes, with the given headers and those that HTTP needs", async () => {
+    it("is one POST of the exact bytes, with the given headers and those that HTTP needs", async () => {
       await senders.send(`${receiver.url}/hook?a=b#c`);
 
       expect(receiver.received).to.have.length(1);
@@ -48,7 +48,7 @@ describe("createSender", () => {
       });
     });
 
-    it("goes directly to the receiver, whatever the environment says of proxies", async () => {
+    it("goes directly to the receiver, regardless of proxies in the environment", async () => {
       const names = ["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"];
       for (const name of names) process.env[name] = "http://127.0.0.1:1";
       try {
@@ -58,7 +58,7 @@ describe("createSender", () => {
       }
     });
 
-    it("takes the kept connection again", async () => {
+    it("uses the kept connection again", async () => {
       const { post } = senders.open();
       for (let count = 0; count < 3; count++) await post(receiver.url);
 
@@ -136,7 +136,7 @@ describe("createSender", () => {
       }
     });
 
-    it("is kept as it was sent when it is compressed", async () => {
+    it("is kept as received when it is compressed", async () => {
       receiver.answer = { headers: { "Content-Encoding": "gzip" }, body: "not gzip" };
 
       const result = await senders.send(receiver.url);
@@ -205,7 +205,7 @@ describe("createSender", () => {
       );
     });
 
-    it("that breaks off in its body is a reset, with what came of it", async () => {
+    it("that breaks off in its body is a reset, with the part that arrived", async () => {
       receiver.answer = (_request, response) => {
         response.writeHead(200, { "Content-Length": "100" });
         response.write("half", () => response.socket?.destroy());
@@ -233,7 +233,7 @@ describe("createSender", () => {
       });
     }
 
-    it("that names a socket of this machine, as some clients can, is not connected to", async () => {
+    it("that names a socket of this machine, which some clients accept, is not connected to", async () => {
       const folder = await mkdtemp(join(tmpdir(), "svc-send-"));
       const path = join(folder, "socket");
       let connections = 0;
@@ -258,7 +258,7 @@ describe("createSender", () => {
       expect((await senders.send("not a url")).error).to.equal("blocked");
     });
 
-    it("localhost is reached at the loopback address that is allowed", async () => {
+    it("localhost is reached at the allowed loopback address", async () => {
       const result = await senders.send(`http://localhost:${receiver.port}/`, {
         allowedNetworks: ["127.0.0.0/8"],
       });
@@ -281,7 +281,7 @@ describe("createSender", () => {
       expect(receiver.received).to.have.length(2);
     });
 
-    it("localhost is not reached at the loopback address that is not", async () => {
+    it("localhost is not reached at the other loopback address", async () => {
       const result = await senders.send(`http://localhost:${receiver.port}/`, {
         allowedNetworks: ["::1/128"],
       });
@@ -300,7 +300,7 @@ describe("createSender", () => {
     });
     afterEach(() => secure.close());
 
-    it("refuses a certificate that nobody trusts", async () => {
+    it("refuses an untrusted certificate", async () => {
       const result = await senders.send(secure.url);
 
       expect(result.error).to.equal("tls");
@@ -317,7 +317,7 @@ describe("createSender", () => {
       expect(secure.received).to.have.length(0);
     });
 
-    it("says so when the receiver does not speak it", async () => {
+    it("reports a receiver without TLS", async () => {
       const result = await senders.send(receiver.url.replace("http:", "https:"));
 
       expect(result.error).to.equal("tls");

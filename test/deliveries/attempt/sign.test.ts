@@ -78,7 +78,7 @@ describe("signedHeaders", () => {
     });
   });
 
-  it("signs the bytes as they are, text or not", () => {
+  it("signs any bytes, text or not", () => {
     const [one, other] = [Uint8Array.of(0xff, 0xfe), Uint8Array.of(0xff, 0xfd)].map(
       (bytes) => signedHeaders({ ...post, body: [bytes] })["X-Service-Signature"],
     );
@@ -86,7 +86,7 @@ describe("signedHeaders", () => {
     expect(one).to.not.equal(other);
   });
 
-  it("signs parts as the whole that they make", () => {
+  it("signs parts like their whole", () => {
     const parts = [body.subarray(0, 7), Buffer.alloc(0), body.subarray(7, 8), body.subarray(8)];
 
     expect(signedHeaders({ ...post, body: parts })).to.deep.equal(signedHeaders(post));
