@@ -249,7 +249,7 @@ describe("the code", () => {
       .map((name) => join(folder, name)),
   );
 
-  it("cites pages and headings that are there", () => {
+  it("cites existing pages and headings", () => {
     const cited = files.flatMap((file) =>
       [...read(file).matchAll(/\b(docs\/[\w/-]+\.md)(?:, "([^"\n]+)")?/g)].map(
         ([text, page = "", heading]) => ({
@@ -309,7 +309,7 @@ describe("links between the pages", () => {
       .map((target) => ({ page, target })),
   );
 
-  it("lead to files, and to headings that are there", () => {
+  it("lead to existing files and headings", () => {
     const broken = links.filter(({ page, target }) => {
       const [file = "", anchor] = target.split("#", 2);
       const path = file === "" ? page : join(dirname(page), file);

@@ -36,7 +36,7 @@ describe("parseEntityTags", () => {
 });
 
 describe("hasEntityTag", () => {
-  it("compares strongly: a weak tag is not the strong one of the same name", () => {
+  it("uses strong comparison: a weak tag differs from the strong one of the same name", () => {
     expect(hasEntityTag(['"a"', '"b"'], '"b"')).to.equal(true);
     expect(hasEntityTag(['W/"b"'], '"b"')).to.equal(false);
     expect(hasEntityTag("*", '"b"')).to.equal(true);

@@ -47,7 +47,7 @@ describe("the pages of the console", () => {
   const get = (path: string, headers = {}, method = "GET"): ReturnType<typeof call> =>
     call(server.port, path, { headers, method });
 
-  it("say how to build them when they are not built, and are there as soon as they are", async () => {
+  it("explain how to build them when they are missing, and appear as soon as they are built", async () => {
     const { status, json } = await get("/desk");
     mkdirSync(join(folder, "assets"), { recursive: true });
     writeFileSync(join(folder, "index.html"), page);
@@ -64,7 +64,7 @@ describe("the pages of the console", () => {
     expect((await get("/desk")).status).to.equal(200);
   });
 
-  it("are one page for every path that is no file, which knows where it is", async () => {
+  it("are one page for every path that is not a file, and know their base path", async () => {
     for (const path of ["/desk", "/desk/", "/desk/admin/users", "/desk/index.html", "/desk/resources/a.b"]) {
       const { status, headers, text } = await get(path);
 
@@ -84,7 +84,7 @@ describe("the pages of the console", () => {
     }
   });
 
-  it("may load their own files, and call their own origin and the issuer's", async () => {
+  it("may load their own files, and call their own origin and the issuer", async () => {
     const { headers } = await get("/desk");
 
     expect(headers["content-security-policy"]).to.equal(
@@ -93,7 +93,7 @@ describe("the pages of the console", () => {
     expect(headers).to.include({ "x-frame-options": "DENY", "x-content-type-options": "nosniff" });
   });
 
-  it("are asked for again each time, and kept for ever where the name has the hash", async () => {
+  it("are revalidated each time, and cached forever where the name has the hash", async () => {
     const [index, asset] = [await get("/desk"), await get("/desk/assets/main-1a2b.js")];
     const again = await get("/desk", { "If-None-Match": index.headers["etag"] as string });
 
@@ -102,7 +102,7 @@ describe("the pages of the console", () => {
     expect(again).to.include({ status: 304, text: "" });
   });
 
-  it("are compressed for who takes it", async () => {
+  it("are compressed for clients that accept it", async () => {
     const path = "/desk/assets/main-1a2b.js";
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`);
     const [plain, zipped] = [await get(path), await get(path, { "Accept-Encoding": "gzip" })];

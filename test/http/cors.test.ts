@@ -42,7 +42,7 @@ describe("createApp, with CORS", () => {
     "Access-Control-Request-Headers": "authorization, x-evil",
   };
 
-  it("answers a preflight without a token, for paths that are there and for others", async () => {
+  it("answers a preflight without a token, for known and unknown paths", async () => {
     const send = await serve([page]);
 
     for (const path of ["/api/things", "/api/none"]) {
@@ -61,7 +61,7 @@ describe("createApp, with CORS", () => {
     }
   });
 
-  it("lets pages of an allowed origin read answers, errors too, and the headers that matter", async () => {
+  it("lets pages of an allowed origin read answers, errors included, and the headers that matter", async () => {
     const send = await serve([page]);
 
     const answers = [
@@ -90,7 +90,7 @@ describe("createApp, with CORS", () => {
   });
 
   for (const origin of ["https://evil.example", "null", `${page}.evil.example`, `${page}:8443`, ""]) {
-    it(`tells pages of ${origin || "no origin"} nothing`, async () => {
+    it(`gives pages of ${origin || "no origin"} no CORS headers`, async () => {
       const send = await serve([page]);
 
       const answer = await send("GET", "/api/things", { ...authorized, Origin: origin });
@@ -104,7 +104,7 @@ describe("createApp, with CORS", () => {
     });
   }
 
-  it("knows several origins, and all of them by *", async () => {
+  it("allows several origins, and all of them with *", async () => {
     const ofTwo = await serve(["https://one.example", page]);
     const ofAll = await serve(["*"]);
 
@@ -116,7 +116,7 @@ describe("createApp, with CORS", () => {
     expect(all.headers).not.to.have.property("access-control-allow-credentials");
   });
 
-  it("asks a token of an OPTIONS that is no preflight", async () => {
+  it("requires a token for an OPTIONS that is not a preflight", async () => {
     const send = await serve([page]);
 
     expect((await send("OPTIONS", "/api/things", { Origin: page })).status).to.equal(401);

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { createFailureLimit } from "../../src/http/failure-limit.ts";
 
 describe("createFailureLimit", () => {
-  it("lets an address fail as often as it may, then says when it may again", () => {
+  it("refuses an address after its allowed failures, and says when it may try again", () => {
     let now = 1000;
     const limit = createFailureLimit({ count: 2, windowMs: 10_000 }, () => now);
     for (const expected of [undefined, undefined, 10]) {
@@ -16,7 +16,7 @@ describe("createFailureLimit", () => {
     expect(limit.waitSeconds("203.0.113.9")).to.equal(undefined);
   });
 
-  it("counts in the next window as in the first", () => {
+  it("counts the next window like the first", () => {
     let now = 0;
     const limit = createFailureLimit({ count: 2, windowMs: 10_000 }, () => now);
     limit.note("203.0.113.9");
@@ -37,7 +37,7 @@ describe("createFailureLimit", () => {
     expect(limit.waitSeconds("2001:db8:0:1::2")).to.equal(undefined);
   });
 
-  it("tells 50,000 addresses apart, and counts the others together", () => {
+  it("counts 50,000 addresses apart, and the others together", () => {
     const limit = createFailureLimit({ count: 2, windowMs: 10_000 }, () => 0);
     for (let i = 0; i < 50_002; i++) limit.note(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
 

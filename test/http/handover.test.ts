@@ -21,11 +21,11 @@ describe("createHandover", () => {
   afterEach(() => server.close({ limitMs: 100 }));
 
   const hold = (_request: IncomingMessage, response: ServerResponse): void => void held.push(response);
-  it("answers 503 until there is somebody to answer", async () => {
+  it("answers 503 until a listener is there", async () => {
     expect((await call(server.port, "/")).status).to.equal(503);
   });
 
-  it("gives every request to the listener passed last", async () => {
+  it("passes every request to the listener set last", async () => {
     await handover.pass(answering("one"));
     const one = await call(server.port, "/");
     await handover.pass(answering("two"));
@@ -34,7 +34,7 @@ describe("createHandover", () => {
     expect([one.text, two.text]).to.deep.equal(["one", "two"]);
   });
 
-  it("lets a request at work end where it began, and resolves then", async () => {
+  it("lets a request end in the listener that began it, and resolves then", async () => {
     await handover.pass(hold);
     const old = call(server.port, "/");
     await until(() => held.length === 1, { what: "the request" });
@@ -62,7 +62,7 @@ describe("createHandover", () => {
     await done;
   });
 
-  it("asks clients to leave while it drains, those at work too", async () => {
+  it("asks clients to leave while it drains, those with open requests too", async () => {
     await handover.pass(hold);
     const agent = new Agent({ keepAlive: true });
     const early = send({ host: "127.0.0.1", port: server.port, agent }).end();

@@ -24,7 +24,7 @@ describe("createHealthListener", () => {
 
   after(() => server.close());
 
-  it("answers /livez whatever the checks say", async () => {
+  it("answers /livez independently of the checks", async () => {
     database = () => Promise.reject(new Error("refused"));
 
     const answer = await call(server.port, "/livez");
@@ -49,7 +49,7 @@ describe("createHealthListener", () => {
     expect(verbose.text).to.equal("[-] database failed: refused\n[+] broker ok\nnot ready\n");
   });
 
-  it("leaves out what is excluded, and nothing else", async () => {
+  it("leaves out only the excluded checks", async () => {
     database = () => Promise.reject(new Error("refused"));
 
     const excluded = await call(server.port, "/readyz?verbose&exclude=database");
@@ -59,7 +59,7 @@ describe("createHealthListener", () => {
     expect([other.status, other.text]).to.deep.equal([503, "[-] database failed: refused\nnot ready\n"]);
   });
 
-  it("runs one check for all who ask while it is under way, and a new one afterwards", async () => {
+  it("runs one check for all requests during it, and a new one afterwards", async () => {
     let [runs, asked] = [0, 0];
     let pass: (() => void) | undefined;
     const check = (): Promise<void> => {
@@ -91,7 +91,7 @@ describe("createHealthListener", () => {
     await counting.close();
   });
 
-  it("takes a check that does not answer in time, or throws at once, as failed", async () => {
+  it("counts a check as failed when it times out or throws at once", async () => {
     database = () => new Promise(() => undefined);
     const late = await call(server.port, "/readyz?verbose");
     database = () => {
@@ -116,7 +116,7 @@ describe("createHealthListener", () => {
     expect([path.status, method.status, method.headers["allow"]]).to.deep.equal([404, 405, "GET, HEAD"]);
   });
 
-  it("answers /metrics with what the scrape gives, in its content type", async () => {
+  it("answers /metrics with the scrape, in its content type", async () => {
     scrape = () => Promise.resolve("# HELP one One.\none 1\n");
 
     const answer = await call(server.port, "/metrics");

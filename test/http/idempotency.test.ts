@@ -66,7 +66,7 @@ describe("Idempotency-Key", () => {
   describe("of what waits for others", () => {
     const waits = { path: "/waits" };
 
-    it("holds no transaction meanwhile, has others with the key wait, and gives its answer again", async () => {
+    it("holds no transaction meanwhile, lets others with the key wait, and repeats its answer", async () => {
       const gate = scene.hold();
       const first = post(scene, { text: "a" }, waits);
       await gate.entered;
@@ -97,7 +97,7 @@ describe("Idempotency-Key", () => {
     });
   });
 
-  it("takes a path with a slash at its end for the same one", async () => {
+  it("treats a path with a trailing slash as the same path", async () => {
     const first = await post(scene, { text: "a" });
     const again = await post(scene, { text: "a" }, { path: "/notes/" });
 
@@ -127,7 +127,7 @@ describe("Idempotency-Key", () => {
     expect(await countOf(scene, "notes")).to.equal(1);
   });
 
-  it("gives a token without the scope admin no answer to one with it, nor the other way round", async () => {
+  it("keeps answers of tokens with and without the scope admin apart", async () => {
     const [all, limited] = [{ key: "all" }, { key: "limited", isLimited: true }];
     await post(scene, { text: "a" }, all);
     await post(scene, { text: "b" }, limited);
@@ -140,7 +140,7 @@ describe("Idempotency-Key", () => {
     expect((await post(scene, { text: "b" }, limited)).headers["idempotent-replayed"]).to.equal("true");
   });
 
-  it("refuses an answer given again that has no memory, but no answer to a write", async () => {
+  it("refuses to repeat an answer without memory, but refuses no answer to a write", async () => {
     const readers: SlowReader[] = [];
     const open = async (text: string, key: string): Promise<void> => {
       const headers = { Authorization: "Bearer 7", "Idempotency-Key": key };
@@ -158,7 +158,7 @@ describe("Idempotency-Key", () => {
     }
   });
 
-  it("keeps the keys of two users apart, also while the request of one is at work", async () => {
+  it("keeps the keys of two users apart, also while a request of one is running", async () => {
     const gate = scene.hold();
     const asked = post(scene, { text: "a" });
     await gate.entered;
@@ -170,7 +170,7 @@ describe("Idempotency-Key", () => {
     expect(bob.headers).not.to.have.property("idempotent-replayed");
   });
 
-  it("answers 409 with Retry-After at once while the first is at work, and then its answer", async () => {
+  it("answers 409 with Retry-After at once while the first request runs, and its answer afterwards", async () => {
     const gate = scene.hold();
     const first = post(scene, { text: "a" });
     await gate.entered;
@@ -191,7 +191,7 @@ describe("Idempotency-Key", () => {
     expect(await countOf(scene, "notes")).to.equal(2);
   });
 
-  it("writes once, whoever of 20 at once comes first", async () => {
+  it("writes once, whichever of 20 concurrent requests is first", async () => {
     const answers = await Promise.all(Array.from({ length: 20 }, () => post(scene, { text: "a" })));
 
     const firsts = answers.filter(
@@ -222,7 +222,7 @@ describe("Idempotency-Key", () => {
     await until(async () => (await post(scene, { text: "a" })).status === 201, { what: "the key" });
   });
 
-  it("keeps no refusal, so that the request may be corrected under its key", async () => {
+  it("keeps no refusal: the request can be corrected under its key", async () => {
     const refused = await post(scene, { text: "bad" });
     const corrected = await post(scene, { text: "good" });
 
@@ -251,11 +251,11 @@ describe("Idempotency-Key", () => {
     });
   }
 
-  it("takes a key of 255 visible characters", async () => {
+  it("accepts a key of 255 visible characters", async () => {
     expect((await post(scene, { text: "a" }, { key: "~".repeat(255) })).status).to.equal(201);
   });
 
-  it("keeps a secret encrypted only", async () => {
+  it("stores a secret only encrypted", async () => {
     const first = await post(scene, { text: "sec_of_ada" }, { path: "/secrets" });
     const second = await post(scene, { text: "sec_of_ada" }, { path: "/secrets" });
     const [kept] = await core.sql<{ body: Buffer; rest: string }>(
@@ -277,7 +277,7 @@ describe("Idempotency-Key", () => {
     expect(kept?.text).not.to.contain(Buffer.from("visible-key").toString("hex"));
   });
 
-  it("forgets an answer after 24 h, and takes the key for a new request", async () => {
+  it("deletes an answer after 24 h, and treats the key as new", async () => {
     await post(scene, { text: "a" });
     const [kept] = await core.sql<{ hours: number }>(
       "SELECT extract(epoch FROM expires_at - created_at)::int / 3600 AS hours FROM svc.idempotency_keys",
@@ -292,7 +292,7 @@ describe("Idempotency-Key", () => {
     expect(await countOf(scene, "svc.idempotency_keys")).to.equal(1);
   });
 
-  it("refuses an answer that is too large to be kept, and undoes its write", async () => {
+  it("refuses an answer that is too large to keep, and rolls its write back", async () => {
     const kept = await post(scene, { text: "long" });
     const unkept = await post(scene, { text: "long" }, { key: "" });
 
@@ -307,7 +307,7 @@ describe("Idempotency-Key", () => {
     ],
     ["256 MiB", `SELECT 7, 'x', '', 201, '{}', '', ${keyLimits.bytes - 1}, false, now()`],
   ] as const) {
-    it(`refuses the keys of a user who has ${what} a moment after the last one, and of nobody else`, async () => {
+    it(`refuses the keys of a user who has ${what} a moment after the last one, and of no other user`, async () => {
       await core.sql(
         `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at) ${fill}`,
       );
@@ -323,7 +323,7 @@ describe("Idempotency-Key", () => {
     });
   }
 
-  it("counts what a user has again every minute, however often the user sends one", async () => {
+  it("counts a user's kept answers again each minute, however often the user sends keys", async () => {
     await core.sql(
       `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
        SELECT 7, sha256(n::text::bytea), '', 201, '{}', '', 0, false, now() FROM generate_series(3, ${keyLimits.keys}) AS n`,
@@ -340,7 +340,7 @@ describe("Idempotency-Key", () => {
   });
 
   describe("expired answers", () => {
-    it("go in portions of 100; others stay", async () => {
+    it("are deleted in batches of 100; others stay", async () => {
       await keep(core, 150, "-1 second");
       await keep(core, 10, "1 hour");
 
@@ -384,7 +384,7 @@ describe("Idempotency-Key on the embedded database", function () {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it("writes once of five at once: the others wait for its answer", async () => {
+  it("writes once for five concurrent requests: the others wait for its answer", async () => {
     const answers = await Promise.all(Array.from({ length: 5 }, () => post(scene, { text: "a" })));
 
     expect(answers.map(({ status }) => status)).to.deep.equal([201, 201, 201, 201, 201]);

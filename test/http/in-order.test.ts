@@ -32,7 +32,7 @@ describe("requests that are sent behind each other on one connection", () => {
     response.writeHead(200, { ...headers, "Content-Length": path.length + 2 }).end(`"${path}"`);
   };
 
-  it("begin when the one before is answered, and are answered in order", async () => {
+  it("begin after the previous answer, and are answered in order", async () => {
     const connection = await openRaw(server.port);
     connection.send(get("/a") + get("/quick") + get("/b"));
     await until(() => open.has("/a"), { what: "the first request" });
@@ -46,7 +46,7 @@ describe("requests that are sent behind each other on one connection", () => {
     connection.socket.destroy();
   });
 
-  it("are done with when the client leaves", async () => {
+  it("end when the client leaves", async () => {
     const connection = await openRaw(server.port);
     connection.send(get("/a") + get("/b"));
     const response = await until(() => open.get("/a"), { what: "the first request" });
@@ -57,7 +57,7 @@ describe("requests that are sent behind each other on one connection", () => {
     expect(seen).to.deep.equal(["/a", "/quick"]);
   });
 
-  it("are left alone behind an answer that closes the connection", async () => {
+  it("are ignored behind an answer that closes the connection", async () => {
     const connection = await openRaw(server.port);
     connection.send(get("/a") + get("/b"));
     await answer("/a", { Connection: "close" });
@@ -67,7 +67,7 @@ describe("requests that are sent behind each other on one connection", () => {
     expect(seen).to.deep.equal(["/a"]);
   });
 
-  it("end their connection, and no other, when more than 16 wait", async () => {
+  it("end only their own connection when more than 16 wait", async () => {
     const [modest, greedy] = [await openRaw(server.port), await openRaw(server.port)];
     modest.send(get("/a") + get("/quick").repeat(16));
     greedy.send(get("/b") + get("/quick").repeat(3000));
@@ -79,7 +79,7 @@ describe("requests that are sent behind each other on one connection", () => {
     modest.socket.destroy();
   });
 
-  it("count no longer once they are answered", async () => {
+  it("do not count once they are answered", async () => {
     const connection = await openRaw(server.port);
     for (let round = 1; round <= 65; round += 1) {
       connection.send(get("/quick").repeat(17));
@@ -90,7 +90,7 @@ describe("requests that are sent behind each other on one connection", () => {
     connection.socket.destroy();
   });
 
-  it("end a connection when 1,000 wait on all, until these are done with", async () => {
+  it("end a connection when 1,000 wait in total, until these have ended", async () => {
     const line = get("/a") + get("/quick").repeat(16);
     const many = await Promise.all(Array.from({ length: 63 }, () => openRaw(server.port)));
     for (const connection of many) connection.send(line);

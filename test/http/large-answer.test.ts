@@ -40,7 +40,7 @@ describe("LargeAnswer", () => {
   });
   after(() => server.close());
 
-  it("is written in several turns of the event loop, and arrives as a whole", async () => {
+  it("is written in several turns of the event loop, and arrives whole", async () => {
     const response = await fetch(`http://127.0.0.1:${server.port}/turns`);
 
     expect(response.headers.get("content-length")).to.equal(String(32 * 64 * 1024));
@@ -49,7 +49,7 @@ describe("LargeAnswer", () => {
     for (const one of new Set(turnOf)) expect(turnOf.filter((at) => at === one)).to.have.length(4);
   });
 
-  it("is nothing to a client that has left", async () => {
+  it("is not written to a client that has left", async () => {
     const errors: unknown[] = [];
     const note = (error: unknown): void => void errors.push(error);
     process.on("uncaughtExceptionMonitor", note);

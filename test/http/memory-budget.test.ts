@@ -33,7 +33,7 @@ async function resultOf(reservation: Promise<void>): Promise<unknown> {
 }
 
 describe("createMemoryBudget", () => {
-  it("lets a request wait until another gives back what it needs", async () => {
+  it("lets a request wait until another releases enough memory", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
     const first = budget.open(ada);
     await first.reserve(50);
@@ -46,7 +46,7 @@ describe("createMemoryBudget", () => {
     expect(await isGranted(waiting)).to.equal(true);
   });
 
-  it("refuses after the wait with 503 and Retry-After, and gives the place in the queue to the next", async () => {
+  it("refuses after the wait with 503 and Retry-After, and serves the next in the queue", async () => {
     const budget = createMemoryBudget({ limitBytes: 100, waitMs: 20 });
     await budget.open(ada).reserve(50);
     await budget.open(bob).reserve(30);
@@ -60,7 +60,7 @@ describe("createMemoryBudget", () => {
     expect(await isGranted(small)).to.equal(true);
   });
 
-  it("keeps a user at half, and lets others pass those of it that wait", async () => {
+  it("limits a user to half, and lets other users pass that user's waiting requests", async () => {
     const budget = createMemoryBudget({ limitBytes: 100, waitMs: 20 });
     await budget.open(ada).reserve(30);
 
@@ -70,7 +70,7 @@ describe("createMemoryBudget", () => {
     expect(await second).to.be.instanceOf(AppError);
   });
 
-  it("takes a request that is larger than a share for one of the share", async () => {
+  it("counts a request that is larger than a share as one share", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
     const huge = budget.open(ada);
     await huge.reserve(1_000_000);
@@ -84,7 +84,7 @@ describe("createMemoryBudget", () => {
     ["a user", [ada, ada, ada, ada], 200, ["granted", "waits", "waits", 503]],
     ["everybody", [ada, bob, ada, bob], 100, ["granted", "granted", 503, 503]],
   ] as const)
-    it(`refuses the last of the requests of ${whose} that would all wait for one another`, async () => {
+    it(`refuses the last request of ${whose} when all would wait for one another`, async () => {
       const budget = createMemoryBudget({ limitBytes, waitMs: 60_000 });
       const requests = users.map((user) => budget.open(user));
       await Promise.all(requests.map((request) => request.reserve(25)));
@@ -95,7 +95,7 @@ describe("createMemoryBudget", () => {
       for (const request of requests) request.release();
     });
 
-  it("refuses nothing of a user that has room in its half, and waits for what others give back", async () => {
+  it("refuses no request of a user below its half, and waits for releases", async () => {
     const budget = createMemoryBudget({ limitBytes: 200, waitMs: 60_000 });
     const busy = budget.open(bob);
     await busy.reserve(100);
@@ -115,7 +115,7 @@ describe("createMemoryBudget", () => {
     ["its user", [ada, ada, ada, ada], 200, ["granted", "waits", 503]],
     ["another user", [ada, bob, eve, 4], 100, ["granted", "granted", 503]],
   ] as const)
-    it(`refuses the last of those that wait for one another when a request of ${whose} has ended`, async () => {
+    it(`refuses the last request of a mutual wait when a request of ${whose} has ended`, async () => {
       const budget = createMemoryBudget({ limitBytes, waitMs: 60_000 });
       const requests = users.map((user) => budget.open(user));
       await Promise.all(requests.map((request, index) => request.reserve(index < 3 ? 30 : 10)));
@@ -128,7 +128,7 @@ describe("createMemoryBudget", () => {
       for (const request of requests) request.release();
     });
 
-  it("does not let small requests pass a large one for ever", async () => {
+  it("does not let small requests pass a large one forever", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
     const small = budget.open(ada);
     await small.reserve(50);
@@ -141,7 +141,7 @@ describe("createMemoryBudget", () => {
     expect([await isGranted(large), await isGranted(later)]).to.deep.equal([true, true]);
   });
 
-  it("settles for less at once, for more only where there is room", async () => {
+  it("grants less at once, and more only where memory is free", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
     const request = budget.open(ada);
     await request.reserve(50);
@@ -154,7 +154,7 @@ describe("createMemoryBudget", () => {
       .with.property("status", 503);
   });
 
-  it("counts what a committed write holds beyond the room, and lets the others wait for it", async () => {
+  it("counts what a committed write holds beyond the limit, and lets the others wait for it", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
     const write = budget.open(ada);
     await write.reserve(10);
@@ -207,7 +207,7 @@ describe("createMemoryBudget", () => {
       return request;
     }
 
-    it("takes their memory for a user who has none: from the user with most, the longest first", async () => {
+    it("takes memory for a user who has none: from the user with most, the oldest request first", async () => {
       await lend(bob, 20);
       await lend(ada, 10);
       await lend(ada, 40);
@@ -217,7 +217,7 @@ describe("createMemoryBudget", () => {
       expect(lost).to.deep.equal(["1: 10", "2: 20"]);
     });
 
-    it("takes it at once for an answer, too, and lets those behind have the rest", async () => {
+    it("also takes it at once for an answer, and gives the rest to those behind", async () => {
       await lend(ada, 50);
       await lend(bob, 50);
       const waiting = budget.open(4).reserve(30);
@@ -232,7 +232,7 @@ describe("createMemoryBudget", () => {
       expect(lost).to.deep.equal(["1: 50", "2: 50"]);
     });
 
-    it("takes none for a user who would have as much, nor from a request that waits itself", async () => {
+    it("takes none for a user who would have as much, and none from a waiting request", async () => {
       await lend(ada, 30);
       const waiting = await lend(bob, 40);
       await lend(eve, 30);
@@ -255,7 +255,7 @@ describe("createMemoryBudget", () => {
       expect(lost).to.deep.equal(["1: 10"]);
     });
 
-    it("takes none before its patience ends, and looks again when a wait does", async () => {
+    it("takes none before its patience ends, and checks again when a wait ends", async () => {
       budget = createMemoryBudget({ limitBytes: 100, waitMs: 100, patienceMs: 50 });
       await lend(ada, 50);
       await lend(bob, 50);
@@ -267,7 +267,7 @@ describe("createMemoryBudget", () => {
       expect(lost).to.deep.equal(["1: 50"]);
     });
 
-    it("takes none of a request that has ended, or whose client has sent all", async () => {
+    it("takes none from a request that has ended, or whose client has sent its whole body", async () => {
       (await lend(ada, 50)).release();
       const sent = budget.open(ada);
       await sent.reserve(50);
@@ -279,7 +279,7 @@ describe("createMemoryBudget", () => {
     });
   });
 
-  it("has everything again after all were released, however often", async () => {
+  it("has its full size again after all releases, however often", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
     for (let round = 0; round < 50; round++) {
       const request = budget.open(round % 3);
@@ -314,7 +314,7 @@ describe("createRequestMemory", () => {
     return isThere;
   };
 
-  it("has it given back when the answer is out", async () => {
+  it("is released when the answer is sent", async () => {
     await ctx.state.memory.reserve(50);
     end();
     await served;
@@ -325,7 +325,7 @@ describe("createRequestMemory", () => {
     expect(await hasRoom()).to.equal(true);
   });
 
-  it("keeps it for what is still at work when the client has left", async () => {
+  it("is held for work that continues after the client has left", async () => {
     await ctx.state.memory.reserve(50);
     ctx.res.emit("close");
     expect(await hasRoom()).to.equal(false);
@@ -336,7 +336,7 @@ describe("createRequestMemory", () => {
     expect(await hasRoom()).to.equal(true);
   });
 
-  it("has a request not wait for more whose client has left", async () => {
+  it("ends the wait of a request whose client has left", async () => {
     const other = budget.open(ada);
     await other.reserve(40);
     const waiting = refusalOf(ctx.state.memory.reserve(20));

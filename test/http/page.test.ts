@@ -40,14 +40,14 @@ describe("smallerPage", () => {
     [30, 7, 6, 6],
     [13, 5, 1, 14],
   ] as const) {
-    it(`begins where ${skip} records are before it with ${perPage} of at most ${most}`, () => {
+    it(`begins after ${skip} records with ${perPage} of at most ${most}`, () => {
       expect(smallerPage({ page: 2, perPage: 100, skip }, most)).to.deep.equal({ page, perPage, skip });
     });
   }
 });
 
 describe("searchFault", () => {
-  it("takes 100 characters, as people count them", () => {
+  it("takes 100 characters, a surrogate pair counted once", () => {
     expect(searchFault("😀".repeat(100))).to.equal(undefined);
   });
 
@@ -125,7 +125,7 @@ describe("envelope", () => {
     expect(envelope(uncounted).next_page_url).to.equal(null);
   });
 
-  it("leaves the other parameters as they were written, which are no longer then", () => {
+  it("leaves the other parameters as they were written, without the old ones", () => {
     const search = "?filter[a,b]=%66,2&p%61ge=1&page=2&&?page=4&x";
     const asked = new URL(`https://api.example.com/orders${search}`);
 

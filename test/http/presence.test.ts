@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { createPresence, createTurnsOfUsers } from "../../src/http/presence.ts";
 
 describe("createPresence", () => {
-  it("has a user alone who sends requests as the only one, and again a second after another's last", () => {
+  it("treats a user as alone who is the only sender, and again a second after another's last request", () => {
     let nowMs = 0;
     const presence = createPresence(() => nowMs);
     const aloneAt = (ms: number, ...users: readonly number[]): readonly boolean[] => {
@@ -20,7 +20,7 @@ describe("createPresence", () => {
 });
 
 describe("createTurnsOfUsers", () => {
-  it("gives a user alone several places, and one at a time when another one comes", async () => {
+  it("gives a lone user several slots, and one at a time when another user comes", async () => {
     let nowMs = 0;
     const presence = createPresence(() => nowMs);
     const turns = createTurnsOfUsers(3, presence);
@@ -43,7 +43,7 @@ describe("createTurnsOfUsers", () => {
     expect(begun).to.deep.equal(["fourth"]);
   });
 
-  it("gives a user one place while another one has some, however long", async () => {
+  it("gives a user one slot while another user has some, however long", async () => {
     let nowMs = 0;
     const presence = createPresence(() => nowMs);
     const turns = createTurnsOfUsers(3, presence);

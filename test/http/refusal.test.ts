@@ -145,7 +145,7 @@ describe("startServer, to what is not quite HTTP", () => {
     });
   }
 
-  it("logs a refusal by its reason, and nothing of the request", async () => {
+  it("logs the reason of a refusal, and nothing of the request", async () => {
     const [answer] = await exchange(
       server.port,
       "GET /here?token=hunter2 HTTP/1.1\r\nBad header: hunter2\r\n\r\n",
@@ -157,7 +157,7 @@ describe("startServer, to what is not quite HTTP", () => {
     expect(JSON.stringify(line)).not.to.include("hunter2");
   });
 
-  it("counts a refusal, but not that of a request that the application has begun", async () => {
+  it("counts a refusal, unless the application has begun the request", async () => {
     counted.length = 0;
 
     await exchange(server.port, "rubbish\r\n\r\n");
@@ -191,7 +191,7 @@ describe("startServer, to what is not quite HTTP", () => {
     expect(lines.slice(before).filter(({ msg }) => msg === "request refused")).to.have.length(1);
   });
 
-  it("cuts one that reads the refusal and does not close", async () => {
+  it("cuts a connection whose client reads the refusal and does not close", async () => {
     const connection = await openRaw(server.port, { allowHalfOpen: true });
     connection.send("rubbish\r\n\r\n");
     await connection.untilAnswers(1);
@@ -200,7 +200,7 @@ describe("startServer, to what is not quite HTTP", () => {
     await until(() => connection.send("x") ?? connection.isClosed(), { what: "the end of the connection" });
   });
 
-  it("does not answer what follows a request before that request", async () => {
+  it("answers a request before those behind it", async () => {
     const connection = await openRaw(server.port);
     connection.send("GET /held HTTP/1.1\r\nHost: x\r\n\r\n");
     await until(() => release, { what: "the request" });
@@ -210,7 +210,7 @@ describe("startServer, to what is not quite HTTP", () => {
     release?.();
   });
 
-  it("survives clients that go away at any point", async () => {
+  it("survives clients that leave at any point", async () => {
     const whole = `POST /echo HTTP/1.1\r\n${head}Content-Length: 9\r\n\r\n{"a":"b"}`;
     for (const length of [0, 1, 10, 40, whole.length - 9, whole.length - 1, whole.length]) {
       for (const leave of ["end", "resetAndDestroy"] as const) {
@@ -276,7 +276,7 @@ describe("startServer, to what is not quite HTTP", () => {
   });
 
   describe("Expect: 100-continue", () => {
-    it("is answered when the body is wanted, and the connection is kept", async () => {
+    it("is answered when the body is needed, and the connection is kept", async () => {
       const connection = await openRaw(server.port);
       connection.send(expecting("/echo", 7));
       await connection.untilAnswers(1);
@@ -295,7 +295,7 @@ describe("startServer, to what is not quite HTTP", () => {
       ["refused before it is read", "/refused", 7, 403],
       ["sent to nowhere", "/none", 7, 404],
     ] as const) {
-      it(`is not asked for when it is ${what}`, async () => {
+      it(`is not requested when it is ${what}`, async () => {
         const answers = await exchange(server.port, expecting(path, length));
 
         expect(answers.map((answer) => answer.status)).to.deep.equal([status]);

@@ -44,7 +44,7 @@ describe("createRequestLog", () => {
 
   after(() => server.close());
 
-  it("says what was asked for, by whom, and what came of it", async () => {
+  it("logs the request, its sender and its outcome", async () => {
     await call(port, "/notes/41?key=canary", {
       method: "PUT",
       headers: { "X-Request-Id": "line-1", "User-Agent": "canary", "Content-Type": "text/canary" },
@@ -71,7 +71,7 @@ describe("createRequestLog", () => {
     expect(JSON.stringify(line)).not.to.include("canary");
   });
 
-  it("counts what it writes a line of", async () => {
+  it("counts the requests that it logs", async () => {
     ended.length = 0;
 
     await call(port, "/notes", {});
@@ -82,7 +82,7 @@ describe("createRequestLog", () => {
     expect(inFlight).to.equal(0);
   });
 
-  it("shows no token that was sent for the id of a record, and no more than the begin of a long id", async () => {
+  it("shows no token that was sent as the id of a record, and only the beginning of a long id", async () => {
     const ids = [`svc_${"aB3".repeat(15)}`, "x".repeat(2_000)];
     for (const id of ids) await call(port, `/notes/${id}`, { headers: { "X-Request-Id": "line-3" } });
     const shown = await until(
@@ -93,7 +93,7 @@ describe("createRequestLog", () => {
     expect(shown.map(({ recordId }) => recordId)).to.deep.equal(["svc_…", "x".repeat(512)]);
   });
 
-  it("tells of a client that left before the answer, with the status of the count", async () => {
+  it("logs a client that left before the answer, with the status of the metric", async () => {
     const socket = connect({ port, host: "127.0.0.1" });
     socket.write("GET /hang HTTP/1.1\r\nHost: localhost\r\nX-Request-Id: line-2\r\n\r\n");
     await until(() => inFlight === 1, { what: "the request" });
@@ -119,7 +119,7 @@ describe("pathForLog", () => {
     [`/tokens/svc_${"aB3".repeat(15)}/x`, "/tokens/svc_…/x"],
     ["/svc_notes", "/svc_notes"],
   ] as const)
-    it(`makes ${path.slice(0, 20)} of ${target.slice(0, 40)}`, () => {
+    it(`makes ${path.slice(0, 20)} from ${target.slice(0, 40)}`, () => {
       expect(pathForLog(target)).to.equal(path);
     });
 });

@@ -98,13 +98,13 @@ describe("createRequestTrace", () => {
     });
   });
 
-  it("begins a trace for a caller who has none, or none that can be read", async () => {
+  it("begins a trace for a caller who sends none, or an invalid one", async () => {
     expect((await spanOf("/svc-api/things/7")).parent).to.equal(undefined);
     ended.length = 0;
     expect((await spanOf("/svc-api/things/7", { traceparent: "00-1-2-3" })).parent).to.equal(undefined);
   });
 
-  it("calls a 5xx an error, a 4xx not, and a path without a route by its method alone", async () => {
+  it("marks a 5xx as an error, a 4xx not, and names a path without a route by its method alone", async () => {
     expect(await spanOf("/svc-api/broken")).to.include({ name: "GET /svc-api/broken", error: "500" });
     ended.length = 0;
     expect(await spanOf("/svc-api/unknown")).to.deep.include({

@@ -40,7 +40,7 @@ describe("scopeTable", () => {
 });
 
 describe("apiSections", () => {
-  it("are the first parts of all paths, which the console must not cover", () => {
+  it("are the first parts of all paths, which the console must not use", () => {
     const parts = Object.keys(scopeTable).map((key) => key.split("/")[1]);
 
     expect(apiSections).to.have.members([...new Set([...parts, "docs"])]);

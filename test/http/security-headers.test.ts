@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { securityHeaders } from "../../src/http/security-headers.ts";
 
 describe("securityHeaders", () => {
-  it("keep answers out of caches, frames and pages, and from being taken for anything but what they are", () => {
+  it("forbid caches, frames and content sniffing", () => {
     expect(securityHeaders()).to.deep.equal({
       "Cache-Control": "no-store",
       "X-Content-Type-Options": "nosniff",
@@ -13,7 +13,7 @@ describe("securityHeaders", () => {
     });
   });
 
-  it("demand TLS only of clients that came by it", () => {
+  it("require TLS only of clients that came over TLS", () => {
     expect(securityHeaders("https://api.example.com")).to.include({
       "Strict-Transport-Security": "max-age=31536000",
     });

@@ -39,7 +39,7 @@ for (const acceptors of [1, 8])
       await server.close();
     });
 
-    it("refuses a port that is taken with a message for the operator", async () => {
+    it("refuses a port that is in use with a message for the operator", async () => {
       const first = await startServer((_request, response) => void response.end(), local);
 
       let refusal: unknown;
@@ -82,7 +82,7 @@ for (const acceptors of [1, 8])
       await server.close();
     });
 
-    it("closes connections of one address beyond its limit, says so once, and serves other addresses", async () => {
+    it("closes connections of one address beyond its limit, logs that once, and serves other addresses", async () => {
       const { log, lines } = createMemoryLog();
       const server = await startServer((_request, response) => void response.end("served"), {
         ...local,
@@ -113,7 +113,7 @@ for (const acceptors of [1, 8])
       await server.close();
     });
 
-    it("shuts an address out whose body comes in tiny chunks, says so, and serves other addresses", async () => {
+    it("refuses an address whose body comes in tiny chunks, logs that, and serves other addresses", async () => {
       const { log, lines } = createMemoryLog();
       const server = await startServer(
         (_request, response) => void setTimeout(() => response.end(), 60_000),
@@ -138,7 +138,7 @@ for (const acceptors of [1, 8])
       await server.close();
     });
 
-    it("closes of a trusted proxy only the connection on which a body comes in tiny chunks", async () => {
+    it("closes for a trusted proxy only the connection on which a body comes in tiny chunks", async () => {
       const server = await startServer(
         ({ method }, response) =>
           method === "GET" ? void response.end("served") : void setTimeout(() => response.end(), 60_000),
@@ -156,7 +156,7 @@ for (const acceptors of [1, 8])
       await server.close();
     });
 
-    it("closes the connection of an answered request whose chunked body goes on", async () => {
+    it("closes the connection of an answered request whose chunked body continues", async () => {
       const server = await startServer((_request, response) => void response.end("served"), local);
       const connection = await openRaw(server.port);
       connection.send("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n");
@@ -178,7 +178,7 @@ for (const acceptors of [1, 8])
       await server.close();
     });
 
-    it("finishes the request at work before it closes, on a connection that would be kept", async () => {
+    it("finishes the running request before it closes a keep-alive connection", async () => {
       let held: ServerResponse | undefined;
       let arrived: () => void;
       const isHere = new Promise<void>((resolve) => (arrived = resolve));
@@ -227,7 +227,7 @@ for (const acceptors of [1, 8])
       expect(performance.now() - startedAt).to.be.below(4000);
     });
 
-    it("closes connections beyond the limit at once, says so, and takes new ones when others are gone", async () => {
+    it("closes connections beyond the limit at once, logs that, and accepts new ones when others end", async () => {
       const { log, lines } = createMemoryLog();
       const server = await startServer((_request, response) => void response.end(), {
         ...local,
@@ -259,7 +259,7 @@ describe("startServer, where no process can be started", () => {
     process.execPath = execPath;
   });
 
-  it("serves with one acceptor, and says what that means", async () => {
+  it("serves with one acceptor, and logs the consequence", async () => {
     const { log, lines } = createMemoryLog();
     process.execPath = "/nowhere/node";
 

@@ -51,7 +51,7 @@ describe("startServer, to slow clients", () => {
 
   after(() => Promise.all(servers.map((server) => server.close())));
 
-  it("cuts one that connects and says nothing", async () => {
+  it("cuts a client that connects and sends nothing", async () => {
     const connection = await open();
 
     expect(answersIn(await connection.untilClosed()).map(({ status }) => status)).to.deep.equal([408]);
@@ -70,7 +70,7 @@ describe("startServer, to slow clients", () => {
       "1\r\nx\r\n",
     ],
   ] as const) {
-    it(`answers 408 to one that sends ${what} a bit at a time, and cuts it`, async () => {
+    it(`answers 408 to a client that sends ${what} slowly, and cuts it`, async () => {
       const connection = await open();
       connection.send(begin);
       const drip = setInterval(() => connection.send(more), 40);
@@ -97,7 +97,7 @@ describe("startServer, to slow clients", () => {
     });
   }
 
-  it("closes a connection that is kept and not used", async () => {
+  it("closes an idle keep-alive connection", async () => {
     const connection = await open();
     connection.send("GET /none HTTP/1.1\r\nHost: x\r\n\r\n");
     await connection.untilAnswers(1);
@@ -105,7 +105,7 @@ describe("startServer, to slow clients", () => {
     expect(answersIn(await connection.untilClosed()).map(({ status }) => status)).to.deep.equal([404]);
   });
 
-  it("cuts one that never reads its answer", async () => {
+  it("cuts a client that never reads its answer", async () => {
     const before = finished;
     const { port } = await start({ stallTimeout: 500 });
     const connection = await openRaw(port);
@@ -117,7 +117,7 @@ describe("startServer, to slow clients", () => {
     connection.socket.destroy();
   });
 
-  it("cuts one that reads its answer a bit at a time, as long as that may take", async () => {
+  it("cuts a client that reads its answer slowly, at the limit of an exchange", async () => {
     const before = finished;
     const { port } = await start({ exchangeTimeout: 1500 });
     const one = { buffer: Buffer.alloc(1024), callback: () => false };
@@ -132,7 +132,7 @@ describe("startServer, to slow clients", () => {
     socket.destroy();
   });
 
-  it("cuts one whose answer is never made", async () => {
+  it("cuts a client whose answer is never written", async () => {
     let held: ServerResponse | undefined;
     const server = await startServer((_request, response) => (held = response), {
       host: "127.0.0.1",

@@ -54,7 +54,7 @@ describe("createUrlOf", () => {
     });
   }
 
-  it("encodes the brackets of a filter, which no URI has in its query", () => {
+  it("encodes the brackets of a filter, which are invalid in the query of a URI", () => {
     const { href } = createUrlOf({ publicUrl: undefined, hosts: [] })(
       context("a", "/orders", "filter[or][0][status]=open&filter%5Bid%5D=1"),
     );
@@ -62,7 +62,7 @@ describe("createUrlOf", () => {
     expect(href).to.equal("http://a/orders?filter%5Bor%5D%5B0%5D%5Bstatus%5D=open&filter%5Bid%5D=1");
   });
 
-  it("encodes other characters that clients write as they are, and no URI has", () => {
+  it("encodes other characters that clients send raw and that are invalid in a URI", () => {
     const { href } = createUrlOf({ publicUrl: undefined, hosts: [] })(
       context("a", "/orders", "search={a|b\\^`"),
     );
@@ -70,7 +70,7 @@ describe("createUrlOf", () => {
     expect(href).to.equal("http://a/orders?search=%7Ba%7Cb%5C%5E%60");
   });
 
-  it("keeps the brackets of a query that would become longer than a server takes", () => {
+  it("keeps the brackets of a query that would exceed the server's limit when encoded", () => {
     const query = `filter[note]=${"[".repeat(5_000)}`;
     const { search } = createUrlOf({ publicUrl: undefined, hosts: [] })(context("a", "/orders", query));
 
@@ -130,7 +130,7 @@ describe("createUrlOf", () => {
 describe("openHostsWarning", () => {
   const open = { host: "0.0.0.0", publicUrl: undefined, hosts: [] };
 
-  it("names both settings and what may happen, when others can ask and any host is taken", () => {
+  it("names both settings and the risk, when others can connect and any host is accepted", () => {
     expect(openHostsWarning(open))
       .to.include("http.publicUrl (SVC_PUBLIC_URL)")
       .and.include("http.hosts")

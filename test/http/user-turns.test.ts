@@ -84,7 +84,7 @@ describe("createUserTurns", () => {
   const get = (user: number): Promise<Answer> =>
     call(server.port, "/held", { headers: { Authorization: String(user) } });
 
-  it("lets two requests of a user work, the next wait, and those of another work meanwhile", async () => {
+  it("runs two requests of a user, lets the next wait, and runs those of another user meanwhile", async () => {
     const asked = [get(1), get(1), get(1)];
     await until(() => held.length === 2, { what: "two requests at work" });
     asked.push(get(2));
@@ -96,7 +96,7 @@ describe("createUserTurns", () => {
     expect((await Promise.all(asked)).map(({ status }) => status)).to.deep.equal([200, 200, 200, 200]);
   });
 
-  it("lets three of a user work who is alone, and two when another one is about", async () => {
+  it("runs three requests of a lone user, and two when another user is active", async () => {
     await server.close();
     await start(3);
     const asked = [get(1), get(1), get(1), get(1)];
@@ -114,7 +114,7 @@ describe("createUserTurns", () => {
     expect((await Promise.all(asked)).map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200]);
   });
 
-  it("refuses a request whose token was revoked while it waited, and frees its place", async () => {
+  it("refuses a request whose token was revoked while it waited, and frees its slot", async () => {
     const asked = [get(1), get(1)];
     await until(() => held.length === 2, { what: "two requests at work" });
     const waiting = get(1);
@@ -131,7 +131,7 @@ describe("createUserTurns", () => {
     for (const { status } of await Promise.all([...asked, next])) expect(status).to.equal(200);
   });
 
-  it("answers 503 with Retry-After at once to a fifth open request, and to none of another user", async () => {
+  it("answers 503 with Retry-After at once to a fifth open request, and not to another user", async () => {
     const asked = [get(1), get(1), get(1), get(1)];
     await until(() => held.length === 2, { what: "two requests at work" });
     const refused = await get(1);
@@ -150,7 +150,7 @@ describe("createUserTurns", () => {
     clearInterval(release);
   });
 
-  it("takes no place for a body that is still on its way", async () => {
+  it("takes no slot for a body that is still arriving", async () => {
     const head =
       "POST /echo HTTP/1.1\r\nHost: a\r\nAuthorization: 1\r\nContent-Type: application/json\r\nContent-Length: 7\r\n\r\n";
     const slow = [await openRaw(server.port), await openRaw(server.port)];
@@ -177,7 +177,7 @@ describe("createUserTurns", () => {
     expect([(await waiting).status, (await other).status]).to.deep.equal([200, 200]);
   };
 
-  it("holds the places of large requests for a while when other users are about, and lets these pass", async () => {
+  it("holds the slots of large requests for a while when other users are active, and runs theirs", async () => {
     const large = (user: number): Promise<Answer> =>
       call(server.port, "/large", { headers: { Authorization: String(user) } });
     await call(server.port, "/large", { headers: { Authorization: "2" } });
@@ -186,7 +186,7 @@ describe("createUserTurns", () => {
     await expectHeld();
   });
 
-  it("holds those of refusals with many errors, too", async () => {
+  it("also holds those of refusals with many errors", async () => {
     const refused = (user: number): Promise<Answer> =>
       call(server.port, "/refused", { headers: { Authorization: String(user) } });
     await call(server.port, "/large", { headers: { Authorization: "2" } });
@@ -196,7 +196,7 @@ describe("createUserTurns", () => {
     await expectHeld();
   });
 
-  it("holds them by what has come of a body, whose length nobody gave", async () => {
+  it("holds them by the bytes that arrived of a body without a length", async () => {
     await call(server.port, "/large", { headers: { Authorization: "2" } });
     const size = 500_000;
     const sent = await Promise.all([1, 2].map(() => openRaw(server.port)));
@@ -209,7 +209,7 @@ describe("createUserTurns", () => {
     await expectHeld();
   });
 
-  it("holds the place of one whose large answer has no memory, too", async () => {
+  it("also holds the slot of a request whose large answer has no memory", async () => {
     await server.close();
     await start(undefined, 1_000_000);
     const other = get(2);
@@ -236,7 +236,7 @@ describe("createUserTurns", () => {
     return connection;
   };
 
-  it("reads what is left of four refused bodies of a user at one time, and of another's meanwhile", async () => {
+  it("reads the rest of four refused bodies of a user at a time, and another user's meanwhile", async () => {
     await server.close();
     await start(undefined, undefined, 10);
     const stuck = await Promise.all([1, 2, 3, 4].map(() => sendLarge(1, 1000)));
@@ -249,7 +249,7 @@ describe("createUserTurns", () => {
     expect(answer?.status).to.equal(413);
   });
 
-  it("holds no place for a body of which little has come, whatever its length", async () => {
+  it("holds no slot for a body of which little has arrived, at any declared length", async () => {
     await server.close();
     await start(undefined, undefined, 60);
     const other = get(2);
@@ -313,7 +313,7 @@ describe("createUserTurns, of two users over time", () => {
     while ((await usersAtWork()).length > 0) for (const { end } of atWork.splice(0)) end();
   }
 
-  it("gives a user the places of one who is alone a second after the last request of another", async () => {
+  it("gives a user the slots of a lone user a second after the last request of another", async () => {
     send(2);
     await endAll();
     nowMs = 500;
@@ -327,7 +327,7 @@ describe("createUserTurns, of two users over time", () => {
     expect(await usersAtWork()).to.deep.equal([1, 1, 1]);
   });
 
-  it("counts another as being about for as long as a request of theirs has no answer", async () => {
+  it("counts a user as active while a request of theirs has no answer", async () => {
     send(2);
     nowMs = 500;
     send(1);
@@ -337,7 +337,7 @@ describe("createUserTurns, of two users over time", () => {
     expect(await usersAtWork()).to.deep.equal([2, 1, 1]);
   });
 
-  it("does not begin what its client did not wait for, and goes on with the next", async () => {
+  it("does not begin a request whose client has left, and begins the next", async () => {
     send(2);
     send(1);
     send(1);
@@ -351,7 +351,7 @@ describe("createUserTurns, of two users over time", () => {
     expect(await usersAtWork()).to.deep.equal([2, 1]);
   });
 
-  it("does not begin what its client left while its sender was looked up again", async () => {
+  it("does not begin a request whose client left while its user was read again", async () => {
     let find: (() => void) | undefined;
     const leave = send(1, undefined, {
       identifiedAt: performance.now() - 2_000,
@@ -365,7 +365,7 @@ describe("createUserTurns, of two users over time", () => {
     expect(await usersAtWork()).to.deep.equal([]);
   });
 
-  it("begins one request that has waited in each turn, while others are about", async () => {
+  it("begins one waiting request in each turn, while other users are active", async () => {
     send(2);
     for (let count = 0; count < 4; count += 1) send(1);
     expect(await usersAtWork()).to.deep.equal([2, 1, 1]);
@@ -380,7 +380,7 @@ describe("createUserTurns, of two users over time", () => {
     expect(begun).to.deep.equal([0, 0, 1, 2, 2]);
   });
 
-  it("has a request whose body has come wait for a place again", async () => {
+  it("lets a request whose body has arrived wait for a slot again", async () => {
     send(2);
     let arrive: (() => void) | undefined;
     send(1, ({ state }) => state.turn.pause(() => new Promise<void>((resolve) => (arrive = resolve))));

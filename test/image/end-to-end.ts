@@ -105,14 +105,14 @@ describe("the image", function () {
     expect(succeeded(await enter("echo", "api")).stdout).to.equal("api\n");
   });
 
-  it("keeps little memory for what is young, and one arena for all threads", async () => {
+  it("keeps the young generation small, and one arena for all threads", async () => {
     const read = "cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ | tr '\\0' '\\n'";
     const lines = succeeded(await service.container.exec("sh", "-c", read)).stdout.split("\n");
 
     expect(lines).to.include.members(["--max-semi-space-size=4", "MALLOC_ARENA_MAX=1"]);
   });
 
-  it("says what is wrong when a program is unknown or cannot start", async () => {
+  it("explains the error when a program is unknown or cannot start", async () => {
     const [unknown, api, dispatcher] = await Promise.all([enter("apy"), enter("api"), enter("dispatcher")]);
 
     expect(unknown).to.include({ code: 2 });
@@ -123,7 +123,7 @@ describe("the image", function () {
     }
   });
 
-  it("runs without root, capabilities and a root that can be written to", async () => {
+  it("runs without root, without capabilities and with a read-only root file system", async () => {
     const { stdout } = succeeded(
       await service.container.exec("sh", "-c", "id -u; grep -E 'CapEff|NoNewPrivs' /proc/1/status"),
     );
@@ -155,7 +155,7 @@ describe("the image", function () {
       expect(await service.ask("GET", "/whoami", adminToken)).to.deep.include({ status: 200 });
     });
 
-    it("serves the console, whose files are all there", async () => {
+    it("serves the console with all its files", async () => {
       const page = await fetch(`${service.origin}/console`);
       const files = [...(await page.text()).matchAll(/(?:src|href)="\.?\/?(assets\/[^"]+)"/g)];
       const answers = await Promise.all(files.map(([, file]) => fetch(`${service.origin}/console/${file}`)));
@@ -165,7 +165,7 @@ describe("the image", function () {
       expect(answers.map(({ status }) => status)).to.deep.equal(answers.map(() => 200));
     });
 
-    it("passes its HEALTHCHECK, which fails and says why when nothing answers", async () => {
+    it("passes its HEALTHCHECK, which fails with the reason when nothing answers", async () => {
       const command = healthcheck();
 
       const healthy = await service.container.exec(...command);
@@ -238,7 +238,7 @@ describe("the image", function () {
       for (const made of [folder, empty]) removeFolder(made);
     });
 
-    it("migrates, then delivers from the dispatcher what the API took in, and ends both by SIGTERM with 0", async () => {
+    it("migrates, delivers from the dispatcher the writes of the API, and ends both by SIGTERM with 0", async () => {
       const mounts = { "/etc/svc:ro": folder, "/data:ro": empty };
       const migrated = await engine.run({ image, args: ["svc-admin", "migrate"], env, mounts });
       [api, dispatcher] = await Promise.all([

@@ -109,7 +109,7 @@ for (const mode of modes) {
       );
     });
 
-    it("tells what an operator did with svc-admin, on which host, and under which name", async () => {
+    it("records an operator's svc-admin commands, with the host and the name", async () => {
       const rows = await added(async () => {
         const made = await admin(["tokens", "create", "--user", String(user.id), "--name", "laptop"]);
         await admin(["tokens", "revoke", String(made["id"])]);
@@ -126,7 +126,7 @@ for (const mode of modes) {
       for (const row of rows) expect(row).to.include(operator);
     });
 
-    it("tells which user changed a webhook, with which token, from where, in which request", async () => {
+    it("records who changed a webhook: user, token, address and request", async () => {
       const rows = await added(async () => {
         const made = await ask("POST", "/webhooks", {
           url: "http://127.0.0.1:9/secret?key=secret",
@@ -163,7 +163,7 @@ for (const mode of modes) {
       expect(JSON.stringify(rows)).not.to.include("secret?").and.not.to.include("key=");
     });
 
-    it("tells of a reload: who asked, what changed by name, and nothing when nothing did", async () => {
+    it("records a reload: who requested it, the names that changed, and nothing when none did", async () => {
       configuration.write("service.yaml", `${service}  timeout: 7\nhttp:\n  maxPerPage: 10\n`);
       configuration.write(
         "resources/notes.yaml",
@@ -187,7 +187,7 @@ for (const mode of modes) {
       expect(again.map(({ action }) => action)).to.deep.equal(["reload.requested"]);
     });
 
-    it("tells of a refused reload how many faults there were, once for all processes", async () => {
+    it("records the number of faults of a refused reload, once for all processes", async () => {
       const [before] = await list("--action", "configuration");
       configuration.write(
         "resources/notes.yaml",
@@ -214,7 +214,7 @@ for (const mode of modes) {
       ]);
     });
 
-    it("is for admins only over the API, and no resource", async () => {
+    it("is for admins only over the API, and not a resource", async () => {
       expect((await ask("GET", "/audit")).status).to.equal(403);
       for (const path of ["/resources/audit", "/resources/svc.audit"])
         expect((await ask("GET", path)).status, path).to.equal(404);

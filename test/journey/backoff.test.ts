@@ -22,7 +22,7 @@ for (const mode of modes) {
       await receiver.close();
     });
 
-    it("are those of the backoff, the last one repeating, whatever the sweep's interval", async () => {
+    it("are those of the backoff, the last one repeating, at any interval of the sweep", async () => {
       receiver.answer = { status: 500 };
       const ada = await service.createUser();
       const { id } = await subscribe(ada, receiver);

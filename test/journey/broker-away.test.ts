@@ -38,7 +38,7 @@ describe("the API while RabbitMQ is away", function () {
     expect(await readiness("?exclude=broker")).to.equal(200);
   });
 
-  it("takes records, whose events wait", async () => {
+  it("accepts records, whose events wait", async () => {
     const { status } = await request({
       url: `${api.origin}/svc-api/resources/notes`,
       method: "POST",

@@ -28,7 +28,7 @@ describe("the whole service under faults of all kinds", function () {
     for (const release of releases.toReversed()) await release();
   });
 
-  it("loses nothing, invents nothing and keeps what it acknowledged", () => {
+  it("loses nothing, invents nothing and keeps all acknowledged writes", () => {
     const { lost, phantom, broken, doubled, altered } = result.ledger;
 
     expect({ lost, phantom, broken, doubled, altered }).to.deep.equal({
@@ -66,7 +66,7 @@ describe("the whole service under faults of all kinds", function () {
     expect(removed).to.be.above(0);
   });
 
-  it("has had faults of every part, no process that ended by itself, and no answer that they do not account for", () => {
+  it("has had faults of every part, no process that ended by itself, and no unexpected answer", () => {
     const kinds = new Set<string>(result.recoveries.map(({ kind }) => kind));
     const spared = Object.entries(faultKinds).filter(([, ofPart]) => !ofPart.some((kind) => kinds.has(kind)));
 

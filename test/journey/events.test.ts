@@ -72,7 +72,7 @@ for (const mode of modes) {
       sources.push(source);
       return source;
     }
-    it("lists what happened to whoever may read it, oldest first, with the record as it was", async () => {
+    it("lists the events that the caller may read, oldest first, with the record as it was", async () => {
       const after = await last();
       const note = await createNote(ada, "one");
       await ada.request("PUT", `/resources/notes/${note.id}`, { text: "two" });
@@ -96,7 +96,7 @@ for (const mode of modes) {
       expect((await list(ada, `?after=${body.next_cursor}`)).body).to.deep.include(nothing);
     });
 
-    it("goes on behind an event that is larger than a page, and behind one that no answer may hold", async () => {
+    it("continues behind an event that is larger than a page, and behind one that exceeds any answer", async () => {
       const after = await last();
       const { pool } = service.infrastructure.database;
       for (const size of [1, 4_000_000, 18_000_000, 1])
@@ -114,7 +114,7 @@ for (const mode of modes) {
       expect(shown).to.deep.equal([1, 4_000_000, "The record is larger than an answer may be.", 1]);
     });
 
-    it("shows one by its UUID, and none of others", async () => {
+    it("shows one by its UUID, and none of other users", async () => {
       const after = await last();
       await createNote(ada, "shown");
       const [event] = (await list(ada, `?after=${after}`)).body.data;
@@ -132,7 +132,7 @@ for (const mode of modes) {
       }
     });
 
-    it("shows that a record was erased, and sends nothing of it any more", async () => {
+    it("shows that a record was erased, and sends no more of its data", async () => {
       const receiver = await startReceiver();
       try {
         receiver.answer = { status: 500, body: "hush" };
@@ -198,7 +198,7 @@ for (const mode of modes) {
       }
     });
 
-    it("narrows by resource, event and record, and pages by what was seen", async () => {
+    it("filters by resource, event and record, and pages by cursor", async () => {
       const after = await last();
       const notes = [await createNote(ada, "a"), await createNote(ada, "b"), await createNote(ada, "c")];
       await ada.request("PUT", `/resources/notes/${notes[1].id}`, { text: "bb" });
@@ -216,7 +216,7 @@ for (const mode of modes) {
       expect((await list(ada, `?after=${first.data[1].uuid}`)).body.data[0].data.text).to.equal("c");
     });
 
-    it("refuses what it does not know", async () => {
+    it("refuses unknown parameters", async () => {
       for (const [query, field, message] of [
         ["resorce=notes", "resorce", "There is no parameter resorce; did you mean resource?"],
         ["resource=note", "resource", "The selected resource is invalid; did you mean notes?"],
@@ -253,7 +253,7 @@ for (const mode of modes) {
       }
     });
 
-    it("refuses to go on behind a UUID of no event, such as a delivery's, and says what to send", async () => {
+    it("refuses a UUID of no event as cursor, such as a delivery's, and says which to send", async () => {
       await createNote(ada, "one");
       const uuid = "a0eebc99-9c0b-5ef8-bb6d-6bb9bd380a11";
       const advice =
@@ -270,7 +270,7 @@ for (const mode of modes) {
       }
     });
 
-    it("streams events as they happen, and goes on behind the last one", async () => {
+    it("streams events as they happen, and continues behind the last one", async () => {
       const source = await stream(ada);
       expect([source.status, source.contentType]).to.deep.equal([200, "text/event-stream; charset=utf-8"]);
       await until(() => source.lastId() !== undefined, { what: "the stream to begin" });
@@ -324,7 +324,7 @@ for (const mode of modes) {
       await until(async () => (await stream(eve)).status === 200, { what: "a place" });
     });
 
-    it("asks for the scope of each resource", async () => {
+    it("requires the scope of each resource", async () => {
       const after = await last();
       await createNote(ada, "scoped");
       const use = async (scopes: readonly string[], query: string): Promise<Answer> => {
@@ -343,7 +343,7 @@ for (const mode of modes) {
     });
 
     if (mode === "servers")
-      it("passes no event of a transaction that commits late, by list and by stream", async () => {
+      it("skips no event of a transaction that commits late, by list and by stream", async () => {
         const after = await last();
         const source = await stream(ada);
         await until(() => source.lastId() !== undefined, { what: "the stream to begin" });

@@ -50,7 +50,7 @@ describe("svc-admin migrate on existing tables", () => {
     }
   }
 
-  it("refuses one column of a key of two, since it tells no record from another", async () => {
+  it("refuses one column of a key of two, since it does not identify a record", async () => {
     const one = playlistTracks("  playlist_id: { type: Int, id: true }\n  track_id: { type: Int }");
 
     const { status, stderr } = await migrate({ ...mappings, "playlist-tracks.yaml": one });
@@ -63,7 +63,7 @@ describe("svc-admin migrate on existing tables", () => {
     expect(await triggersOf(database.url)).to.deep.equal([]);
   });
 
-  it("refuses tables, columns and types that are not there, all at once, and changes nothing", async () => {
+  it("refuses missing tables, columns and types, all at once, and changes nothing", async () => {
     const invoices = mappings["invoices.yaml"] ?? "";
     const wrong = invoices
       .replace(
@@ -90,7 +90,7 @@ describe("svc-admin migrate on existing tables", () => {
     expect(await psql(database.url, { sql: "SELECT to_regnamespace('svc') IS NULL" })).to.equal("t");
   });
 
-  it("takes away the trigger of a resource that is removed, and nothing else", async () => {
+  it("removes the trigger of a resource that is removed, and nothing else", async () => {
     const before = await structureOf(database.url);
     expect(await migrate(mappings)).to.include({ status: 0, stderr: "" });
     const installed = await triggersOf(database.url);
@@ -118,7 +118,7 @@ describe("svc-admin migrate on existing tables", () => {
     expect(after).to.deep.equal(before);
   });
 
-  it("plans triggers and nothing but them", async () => {
+  it("plans only triggers", async () => {
     await migrate({
       "customers.yaml": mappings["customers.yaml"] ?? "",
       "employees.yaml": mappings["employees.yaml"] ?? "",

@@ -171,7 +171,7 @@ for (const mode of modes) {
         ]);
       });
 
-      it("send every row of one statement, and none of columns that are not mapped", async () => {
+      it("send every row of one statement, and no unmapped column", async () => {
         const ids = await idsBySql(
           `UPDATE invoice SET billing_address = 'not mapped' WHERE invoice_id <= 3;
           UPDATE invoice SET billing_city = upper(billing_city) WHERE invoice_id <= 3 RETURNING invoice_id`,
@@ -187,7 +187,7 @@ for (const mode of modes) {
         ]);
       });
 
-      it("take records through the API: the table's own sequence gives the key, and psql sees the row", async () => {
+      it("create records through the API: the table's own sequence gives the key, and psql sees the row", async () => {
         const invoice = { customer_id: 23, invoice_date: "2026-03-28T14:30:00+02:00", total: 5 };
         const created = await admin.request("POST", "/resources/invoices", invoice);
         const path = `/resources/invoices/${created.body.invoice_id}`;

@@ -62,7 +62,7 @@ for (const mode of modes) {
       return () => count;
     };
 
-    it("hold up nobody else: 2,000 deliveries to one that never answers, and 100 to one that does", async () => {
+    it("delay no other receiver: 2,000 deliveries to one that never answers, and 100 to one that does", async () => {
       await start({ timeoutMs: 60_000 });
       const statements = watchStatements();
       await addNotes(ada, 2_000);
@@ -87,7 +87,7 @@ for (const mode of modes) {
       // The start of the service included, on a busy machine.
     }).timeout(120_000);
 
-    it("are left alone after ten attempts, and get everything once they answer", async () => {
+    it("are switched off after ten attempts, and get everything once they answer", async () => {
       await start({ timeoutMs: 1_000 });
       await addNotes(ada, 200);
       await until(async () => (await shown()).includes('svc_receiver_breakers{state="open"} 1'), {

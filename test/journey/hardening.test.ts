@@ -91,7 +91,7 @@ describe("a hardened svc", function () {
     await reloaded;
   }
 
-  it("sends the security headers on both ports, and demands TLS by its public URL", async () => {
+  it("sends the security headers on both ports, and requires TLS when its public URL has it", async () => {
     const api = await call(port, "/svc-api/whoami");
     const health = await call(healthPort, "/livez");
 
@@ -99,7 +99,7 @@ describe("a hardened svc", function () {
     expect(health.headers).to.include(lowered(securityHeaders()));
   });
 
-  it("answers the sixth request of a user with 429, others not", async () => {
+  it("answers the sixth request of a user with 429, and other users normally", async () => {
     const statuses: number[] = [];
     for (let i = 0; i < 6; i += 1) statuses.push((await ask(0)).status);
     const refused = await ask(0);
@@ -110,7 +110,7 @@ describe("a hardened svc", function () {
     expect((await ask(1)).status).to.equal(200);
   });
 
-  it("lifts the rate limit and lets a page in, on a reload", async () => {
+  it("lifts the rate limit and allows an origin, on a reload", async () => {
     const before = await ask(1, "GET", undefined, { Origin: page });
     await reload(`corsOrigins: [${page}]`);
 
@@ -127,7 +127,7 @@ describe("a hardened svc", function () {
     expect(preflight.status).to.equal(204);
   });
 
-  it("answers what is no HTTP, too large or too long with JSON, on both ports", async () => {
+  it("answers invalid, oversized and overlong HTTP with JSON, on both ports", async () => {
     for (const to of [port, healthPort]) {
       for (const [bytes, status] of [
         ["rubbish\r\n\r\n", 400],
@@ -144,7 +144,7 @@ describe("a hardened svc", function () {
     expect(large.status).to.equal(413);
   });
 
-  it("answers 503 to most of a crowd beyond http.concurrency, at once, and 200 to the others", async () => {
+  it("answers 503 at once to most requests beyond http.concurrency, and 200 to the others", async () => {
     await reload("concurrency: 2");
 
     const answers = await Promise.all(Array.from({ length: 30 }, () => ask(0)));
@@ -172,7 +172,7 @@ describe("a hardened svc", function () {
     await until(async () => (await ask(0)).status === 200, { what: "new connections to be taken" });
   });
 
-  it("cuts a client that says nothing, within 20 s", async () => {
+  it("cuts a silent client within 20 s", async () => {
     const silent = await openRaw(port);
     const startedAt = performance.now();
     await until(() => silent.isClosed(), { what: "the end of the connection", timeoutMs: 30_000 });

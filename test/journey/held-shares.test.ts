@@ -28,7 +28,7 @@ describe("held deliveries of several users", function () {
     await one.close();
   });
 
-  it("take turns: many of one user hold up another's for a bounded number of attempts", async () => {
+  it("take turns: many of one user delay another's by a bounded number of attempts", async () => {
     const total = 80;
     const [first, second] = [await pausedBy(ada, many, total), await pausedBy(eve, one, 1)];
     let before: number | undefined;

@@ -263,11 +263,11 @@ describe("what Bob may not read", () => {
     expect(await differencesOf(asked)).to.deep.equal([]);
   });
 
-  it("changes no answer to a write, wherever it points", async () => {
+  it("changes no answer to a write with references", async () => {
     expect(await differencesOf(writes)).to.deep.equal([]);
   });
 
-  it("is said to be hidden to who asks for it by its id, and nothing else is said", async () => {
+  it("answers 403 to a request by its id, and reveals nothing else", async () => {
     await seed(true);
 
     for (const name of Object.keys(shown)) {

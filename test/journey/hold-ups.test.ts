@@ -72,7 +72,7 @@ describe("what one party holds up", function () {
     }
   };
 
-  it("by 2,000 events that cannot be presented, is not the events of another resource", async () => {
+  it("by 2,000 events that cannot be presented does not stop events of another resource", async () => {
     await openFor({ resource: "poisons" });
     await sql("INSERT INTO poisons (user_id) SELECT $1 FROM generate_series(1, 2000)", [ada.id]);
 
@@ -82,7 +82,7 @@ describe("what one party holds up", function () {
     await sql("DELETE FROM svc.outbox WHERE resource = 'poisons'");
   });
 
-  it("by a lock on a table that a resource includes, is not the events of another", async () => {
+  it("by a lock on a table that a resource includes does not stop events of another", async () => {
     const receiver = await openFor({ resource: "visits" });
     await sql("INSERT INTO places (id, name) VALUES (1, 'Here')");
     const client = await service.infrastructure.database.pool.connect();
@@ -103,7 +103,7 @@ describe("what one party holds up", function () {
     await receiver.waitFor(50, { timeoutMs: 20_000 });
   });
 
-  it("by four receivers of one user that hang, is not the deliveries of another", async () => {
+  it("by four receivers of one user that hang does not stop deliveries of another", async () => {
     const receivers = await Promise.all([1, 2, 3, 4].map(() => openFor({ resource: "notes", answer: hang })));
     const hanging = (): number => receivers.reduce((sum, { received }) => sum + received.length, 0);
     await addNotes(ada, 100);
@@ -115,7 +115,7 @@ describe("what one party holds up", function () {
     expect(hanging(), "POSTs that hang").to.be.below(100);
   });
 
-  it("by one statement of 20,000 rows, is not the changes that come later", async () => {
+  it("by one statement of 20,000 rows does not stop later changes", async () => {
     const receiver = await openFor({ resource: "notes" });
     const before = quick.received.length;
     await addNotes(ada, 20_000);
@@ -127,7 +127,7 @@ describe("what one party holds up", function () {
     expect(await left("notes"), "rows that wait").to.be.above(0);
   });
 
-  it("by 1,000 changes a second for 50 webhooks of their user, is not the changes of another", async () => {
+  it("by 1,000 changes a second for 50 webhooks of their user does not stop those of another", async () => {
     const eve = await service.createUser();
     const receiver = await startReceiver();
     releases.push(() => receiver.close());

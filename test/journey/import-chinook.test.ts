@@ -50,7 +50,7 @@ describe("svc-admin import of Chinook", function () {
     expect(others).to.deep.equal([]);
   });
 
-  it("is served whole, with nothing changed but triggers", async () => {
+  it("is served whole, with only triggers added", async () => {
     service = await startService({
       mode: "servers",
       resources: await mappingFiles(folder.configDir),

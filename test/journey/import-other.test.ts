@@ -91,7 +91,7 @@ describe("svc-admin import of the tables of others", function () {
     expect(Object.keys(after)).to.deep.equal(Object.keys(before));
   });
 
-  it("says what is special of a table", () => {
+  it("reports the special cases of a table", () => {
     expect(remarksOf("ruled")).to.contain("replaces DELETE");
     expect(remarksOf("searched")).to.contain("a trigger of the table has to fill it");
     expect(remarksOf("graded")).to.contain("grade: an enum with an empty value");
@@ -122,7 +122,7 @@ describe("svc-admin import of the tables of others", function () {
     expect(created).to.have.members(writable.map(({ name }) => name));
   });
 
-  it("refuses with a reason what a trigger, a check, a type or a rule of the table refuses", async () => {
+  it("refuses with a reason a write that a trigger, a check, a type or a rule of the table refuses", async () => {
     const refusals: readonly (readonly [string, object, string])[] = [
       ["raising", { v: "bad" }, "The database refused the record: no bad values, please"],
       ["skipping", { v: "bad" }, leftOut("keep")],
@@ -146,7 +146,7 @@ describe("svc-admin import of the tables of others", function () {
     expect(await user.request("DELETE", "/resources/ruled/1")).to.include({ status: 405 });
   });
 
-  it("gives the message of a RAISE, whatever its code, unless that says to try again", async () => {
+  it("gives the message of a RAISE of any code, unless the code asks for a retry", async () => {
     const answers = await Promise.all(
       ["P9001", "23514", "55000", "22023", "0A000", "23505", "40001"].map(async (code) => {
         const { status, body } = await user.request("POST", "/resources/raising", { v: `code ${code}` });
@@ -166,7 +166,7 @@ describe("svc-admin import of the tables of others", function () {
     ]);
   });
 
-  it("refuses a change and a delete that a trigger leaves out: the record is there", async () => {
+  it("refuses a change and a delete that a trigger suppresses: the record exists", async () => {
     const { body } = await user.request("POST", "/resources/skipping", { v: "kept" });
     const path = `/resources/skipping/${String(body.id)}`;
     const { headers } = await user.request("GET", path);
@@ -184,7 +184,7 @@ describe("svc-admin import of the tables of others", function () {
     expect(await user.request("GET", path)).to.include({ status: 200 });
   });
 
-  it("refuses what a deferred constraint finds at the commit, in each kind of transaction", async () => {
+  it("refuses a write that breaks a deferred constraint at the commit, in each kind of transaction", async () => {
     const data = { v: "bad" };
     const batch = { operations: [{ method: "create", data }] };
     const answers = [

@@ -71,14 +71,14 @@ describe("svc-admin import of tables of every kind", function () {
     folder.remove();
   });
 
-  it("ends with 0, and says which tables it left out, and why", () => {
+  it("ends with 0, and names the tables that it left out, with reasons", () => {
     expect(first.status, first.stderr).to.equal(0);
     const tables = report.leftOut.filter(({ column }) => column === undefined);
     expect(tables.map(({ table }) => table)).to.have.members(Object.keys(leftOut));
     for (const { table, reason } of tables) expect(reason).to.contain(leftOut[table]);
   });
 
-  it("says which column of the owner's name can hold no owner", () => {
+  it("names the column for the owner that cannot hold an owner", () => {
     const remarks = report.tables.filter(({ remarks: all }) => all.some((one) => one.includes("no owner")));
 
     expect(remarks).to.have.length(1);
@@ -97,7 +97,7 @@ describe("svc-admin import of tables of every kind", function () {
     expect(plan.steps).to.deep.equal([]);
   });
 
-  it("has every resource answer, take a record with what its rules require, and tell of it", async () => {
+  it("has every resource answer, create a record by its required rules, and send its event", async () => {
     const { rows } = await service.infrastructure.database.pool.query<{ resource: string }>(
       "SELECT DISTINCT resource FROM svc.events WHERE trigger = 'on_create'",
     );
@@ -113,7 +113,7 @@ describe("svc-admin import of tables of every kind", function () {
     expect(captured.map(({ name }) => name)).not.to.include("partly");
   });
 
-  it("shows, takes and refuses values of every type", async () => {
+  it("shows, accepts and refuses values of every type", async () => {
     const values = {
       small: -32768,
       whole: 10,

@@ -197,7 +197,7 @@ describe("the table of isolation in docs/access.md", () => {
   });
 
   for (const row of rows)
-    it(`${row.method} ${row.path} answers as it says`, async () => {
+    it(`${row.method} ${row.path} answers as documented`, async () => {
       const actual: string[] = [];
       for (const column of columns) actual.push(await cellOf(row, column));
 

@@ -281,7 +281,7 @@ for (const mode of modes) {
     }
 
     for (const row of rows) {
-      it(`${row.method} ${row.path} answers each by what they may see`, async () => {
+      it(`${row.method} ${row.path} answers each user by their access`, async () => {
         const actual: Record<string, string> = {};
         for (const relation of relations) actual[relation] = await cellOf(row, relation);
 
@@ -289,7 +289,7 @@ for (const mode of modes) {
       });
     }
 
-    it("never tells a webhook's secret but in the answer to its creation", () => {
+    it("never shows a webhook's secret except in the answer to its creation", () => {
       expect(secrets.length).to.be.greaterThan(2);
       for (const secret of secrets) {
         expect(secret).to.match(/^sec_[0-9A-Za-z]{48}$/);

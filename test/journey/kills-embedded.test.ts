@@ -40,7 +40,7 @@ describe("contract, section 7, on the embedded database and broker", function ()
     configuration?.dispose();
   });
 
-  it("loses nothing when the process is killed under load, twice", async () => {
+  it("loses nothing when the process is killed twice under load", async () => {
     const { pool, audiences, arrivals, token, ownerIds, databaseUrl } = scene;
     const baseUrl = `${all.origin}/svc-api`;
     const writers = startWriters({ baseUrl, token, databaseUrl, ownerIds, label: "all-killed" });

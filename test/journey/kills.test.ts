@@ -110,7 +110,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     );
   }
 
-  it("takes up what a killed API had read and not published", async () => {
+  it("publishes what a killed API had read and not published", async () => {
     begin("api-killed");
     await untilWritten(30);
     const late = new Client({ connectionString: servers.postgres.url });
@@ -133,7 +133,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     await untilWritten(30);
   });
 
-  it("makes a POST again that its dispatcher was killed in", async () => {
+  it("repeats a POST during which its dispatcher was killed", async () => {
     begin("dispatcher-killed");
     await untilWritten(30);
     interrupted = await scene.arrivals.hold(({ path }) => path === "/ada");
@@ -146,7 +146,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   });
 
   for (const harm of ["stop", "kill"] as const) {
-    it(`answers 503 while PostgreSQL is away after a ${harm}, and goes on by itself`, async () => {
+    it(`answers 503 while PostgreSQL is away after a ${harm}, and recovers`, async () => {
       begin(`postgresql-${harm}`);
       await untilWritten(30);
       // Its answer comes when the database is gone, and is kept until it is back.
@@ -172,7 +172,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     });
   }
 
-  it("finishes what is in hand at SIGTERM, and exits with 0", async () => {
+  it("finishes running work at SIGTERM, and exits with 0", async () => {
     begin("terminated");
     await untilWritten(30);
     // Requests that are certainly in flight: they wait for a row that the test holds.
@@ -218,7 +218,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     await untilWritten(30);
   });
 
-  it("goes on by itself when RabbitMQ is stopped, and waits for one that is not there yet", async () => {
+  it("recovers when RabbitMQ is stopped, and waits for one that is not there yet", async () => {
     begin("rabbitmq-stopped");
     await untilWritten(30);
     await servers.rabbitMq.stop();
@@ -240,7 +240,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     expect(api.isRunning()).to.equal(true);
   });
 
-  it("goes on by itself when RabbitMQ is killed", async () => {
+  it("recovers when RabbitMQ is killed", async () => {
     begin("rabbitmq-killed");
     await untilWritten(30);
     await servers.rabbitMq.kill();
@@ -251,7 +251,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     expect(dispatcher.isRunning()).to.equal(true);
   });
 
-  it("brings back what RabbitMQ lost", async () => {
+  it("restores what RabbitMQ lost", async () => {
     begin("rabbitmq-purged");
     for (let time = 0; time < 5; time += 1) {
       await untilWritten(20);
@@ -266,7 +266,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
       await until(() => isQuiet(scene.pool), { what: "every delivery to settle", timeoutMs: 60_000 });
     });
 
-    it("has neither lost nor invented anything", async () => {
+    it("has neither lost nor invented events", async () => {
       const { pool, audiences, arrivals } = scene;
       for (const label of labels) {
         const { tried } = writers;
@@ -277,7 +277,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
       expect(writers.faults).to.deep.equal([]);
     });
 
-    it("has made the interrupted POST again, with the same delivery id and bytes", () => {
+    it("has repeated the interrupted POST, with the same delivery id and bytes", () => {
       const { delivery, body } = interrupted;
       const { all } = scene.arrivals;
       // The held one may itself repeat a POST, that was answered with 503.
@@ -288,7 +288,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
       for (const other of others) expect(other.body.equals(body)).to.equal(true);
     });
 
-    it("has made no POST again whose answer came while PostgreSQL was away or its dispatcher was stopping", () => {
+    it("has repeated no POST whose answer came while PostgreSQL was away or its dispatcher was stopping", () => {
       const { all } = scene.arrivals;
       for (const held of answered) {
         // The held one may itself repeat a POST that an earlier test cut off.

@@ -58,7 +58,7 @@ describe("a table that says who reads a record and cannot be read", function () 
     return receiver;
   };
 
-  it("ends no manual retry that was asked for meanwhile", async () => {
+  it("ends no manual retry that was requested meanwhile", async () => {
     const receiver = await startReceiver();
     receivers.push(receiver);
     const hook = await subscribe(ada, receiver, { resource: "keys", events: ["on_create"] });
@@ -75,7 +75,7 @@ describe("a table that says who reads a record and cannot be read", function () 
     await receiver.waitFor(2);
   });
 
-  it("holds up the retries of no other resource, and ends none of its own", async () => {
+  it("delays the retries of no other resource, and ends none of its own", async () => {
     const [adas, bobs] = [await openFor(ada, "keys"), await openFor(bob, "notes")];
     await sql("INSERT INTO keys (room_id) SELECT id FROM rooms");
     await adas.waitFor(2);
@@ -96,7 +96,7 @@ describe("a table that says who reads a record and cannot be read", function () 
     expect(waiting).to.deep.equal([{ status: "retrying" }]);
   });
 
-  it("holds up no event from when it can be read again, although a webhook is off", async () => {
+  it("delays no event once it can be read again, although a webhook is off", async () => {
     const [failing, fine, off] = [
       await openFor(ada, "keys"),
       await openFor(ada, "keys"),

@@ -118,7 +118,7 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     expect(one("svc_http_requests_in_flight")).to.equal(0);
   });
 
-  it("counts what the Prisma client has to answer", () => {
+  it("counts the requests that the Prisma client answers", () => {
     expect(one("svc_prisma_operations_total", { resource: "papers" })).to.equal(1);
     expect(one("svc_prisma_operations_total", { resource: "notes" })).to.equal(undefined);
   });
@@ -134,7 +134,7 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     expect(one("svc_outbox_oldest_age_seconds")).to.equal(0);
   });
 
-  it("counts attempts by outcome and error, and what became of the deliveries", () => {
+  it("counts attempts by outcome and error, and the final states of the deliveries", () => {
     const attempts = "svc_delivery_attempts_total";
 
     expect(one(attempts, { outcome: "delivered", error: "none" })).to.equal(4);
@@ -190,7 +190,7 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     );
   });
 
-  it("has everything that the dashboard and the alerts of the chart ask for", () => {
+  it("has every metric that the dashboard and the alerts of the chart use", () => {
     const dashboard: unknown = JSON.parse(readFileSync("helm/dashboards/svc.json", "utf8"));
     const rules = readFileSync("helm/templates/prometheus-rule.yaml", "utf8").replaceAll(
       /\{\{-?.*?-?\}\}/g,

@@ -57,7 +57,7 @@ describe("a new resource, which the API knows before the dispatcher does", funct
     expect((await request({ url, method: "POST", token, body })).status, path).to.equal(201);
   }
 
-  it("delivers its first events once the dispatcher knows it too", async () => {
+  it("delivers its first events once the dispatcher has loaded it too", async () => {
     await post("webhooks", { url: `${receiver.url}/all`, resource: "*", events: ["on_create"] });
     own.configuration.write("resources/gadgets.yaml", gadgetsYaml);
     await admin(["migrate"], own.env);
@@ -76,7 +76,7 @@ describe("a new resource, which the API knows before the dispatcher does", funct
     });
   });
 
-  it("delivers what another program writes of it, beside an API on the older files", async () => {
+  it("delivers its changes by another program, beside an API with the older files", async () => {
     await psql(own.url, {
       sql: "INSERT INTO gadgets (text) SELECT 'imported' FROM generate_series(1, 6)",
     });

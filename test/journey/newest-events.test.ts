@@ -68,7 +68,7 @@ for (const mode of modes) {
       expect(seen.toReversed()).to.deep.equal(forward);
     });
 
-    it("passes by thousands that are not the caller's, newest first too", async () => {
+    it("skips thousands of events of other users, newest first too", async () => {
       await createNote(ada, "before them");
       await service.infrastructure.sql(
         "INSERT INTO notes (text, user_id) SELECT 'hers', $1::int FROM generate_series(1, 6000)",

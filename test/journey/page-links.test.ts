@@ -23,7 +23,7 @@ describe("page links of an API with http.hosts", () => {
   }
 
   for (const path of ["resources/notes", "webhook-deliveries"])
-    it(`lead to the host that was asked when it is one of them, else to the first: ${path}`, async () => {
+    it(`lead to the host of the request when it is one of them, else to the first: ${path}`, async () => {
       const links = [];
       for (const host of ["api.example.org:8443", "evil.example.net"])
         links.push(await prevPageUrl(path, host));

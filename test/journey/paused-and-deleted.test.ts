@@ -103,7 +103,7 @@ for (const mode of modes) {
       expect((await ada.request("GET", `/webhook-deliveries?${query}`)).body.total).to.equal(1);
     });
 
-    it("keeps the events of a subscription that is off, and sends them in their order beside fresh ones", async () => {
+    it("keeps the events of a subscription that is off, and sends them in order beside fresh ones", async () => {
       const { id } = await subscribe(ada, receiver, { is_active: false });
       const notes = ["1", "2", "3", "4", "5", "6"];
       for (const text of notes) await createNote(ada, text);
@@ -125,7 +125,7 @@ for (const mode of modes) {
       expect(receiver.received).to.have.length(notes.length + 1);
     });
 
-    it("drops what is held when its owner asks for it, and nothing else", async () => {
+    it("drops only the held events when its owner requests it", async () => {
       const { id } = await subscribe(ada, receiver, { is_active: false });
       const stranger = await service.createUser();
       await createNote(ada, "dropped");
@@ -155,7 +155,7 @@ for (const mode of modes) {
       expect(texts()).to.deep.equal(["kept"]);
     });
 
-    it("cancels what was held for too long, and holds nothing more", async () => {
+    it("cancels events that were held for too long, and holds no more", async () => {
       const { id } = await subscribe(ada, receiver, { is_active: false });
       await createNote(ada);
       await untilHeld(id, 1);
@@ -178,7 +178,7 @@ for (const mode of modes) {
       );
     });
 
-    it("makes the next attempt of a retrying delivery at once when asked, on its own schedule", async () => {
+    it("makes the next attempt of a retrying delivery at once on request, on its own schedule", async () => {
       receiver.answer = { status: 500 };
       const { id } = await subscribe(ada, receiver);
       await createNote(ada);

@@ -151,7 +151,7 @@ for (const limit of [1, 3])
       expect(Math.max(...waits)).to.be.below(4_000);
     });
 
-    it("goes on when a dispatcher stops, and when it is back", async () => {
+    it("continues when a dispatcher stops, and when it is back", async () => {
       counting.refuses = (number) => number % 7 === 0;
       const stopped = await busiest(50);
       await addNotes(150);
@@ -169,7 +169,7 @@ for (const limit of [1, 3])
       expect(counting.most).to.equal(limit);
     });
 
-    it("goes on when a dispatcher is killed", async () => {
+    it("continues when a dispatcher is killed", async () => {
       const killed = await busiest(50);
       await addNotes(150);
       await killed.end("SIGKILL");

@@ -368,7 +368,7 @@ describe("secrets in what the service says", function () {
     expect(canaries.leaks()).to.deep.equal([]);
   }
 
-  it("are not in what a start that fails says", async () => {
+  it("are not in the output of a start that fails", async () => {
     const good = { AMQP_URL: "amqp://127.0.0.1:1", SVC_SECRET_KEY: randomBytes(32).toString("base64") };
     const key = canaries.make("SVC_SECRET_KEY");
     for (const env of [

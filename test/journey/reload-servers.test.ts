@@ -75,7 +75,7 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
     expect(rows[0]?.["configuration"]).to.equal(rows[1]?.["configuration"]);
   });
 
-  it("refuses a change that a migration is due for, and takes it once that is made", async () => {
+  it("refuses a change that needs a migration, and applies it after the migration", async () => {
     own.configuration.write(
       "resources/notes.yaml",
       notesYaml.replace("user_id:", "colour: { type: String, optional: true }\n  user_id:"),
@@ -105,7 +105,7 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
     expect([status, body.colour]).to.deep.equal([201, "red"]);
   });
 
-  it("says which process gave no answer, and that one reloads when it comes to itself", async () => {
+  it("names a process that gave no answer, and that one reloads when it recovers", async () => {
     dispatcher.signal("SIGSTOP");
     const { code, rows, stderr } = await reload("--timeout", "4");
     const reloaded = dispatcher.untilLogged("the configuration was reloaded");
@@ -120,7 +120,7 @@ describe("reload of API and dispatcher as two processes, on PostgreSQL and Rabbi
   it("loses and doubles nothing and fails no request under load, one reload after the other", () =>
     reloadUnderLoad({ programs: [api, dispatcher], configuration: own.configuration, scene }));
 
-  it("finds no process any more after both were stopped", async () => {
+  it("finds no process after both were stopped", async () => {
     const endings = await Promise.all([api.end("SIGTERM"), dispatcher.end("SIGTERM")]);
     expect(endings.map(({ code }) => code)).to.deep.equal([0, 0]);
 

@@ -55,7 +55,7 @@ describe("columns that get another type, and a reload", function () {
     return answers.map(({ status }) => status);
   }
 
-  it("writes what the columns take now, over the connections from before", async () => {
+  it("writes the values that the columns accept after the change, over connections from before", async () => {
     const created = Array.from({ length: 16 }, () => 201);
     expect(await create(1)).to.deep.equal(created);
 

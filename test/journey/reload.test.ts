@@ -131,7 +131,7 @@ describe("SIGHUP and svc-admin reload, on the embedded database and broker", fun
     expect(arrived.slice(seen).map(({ path }) => path)).to.deep.equal(["/retried", "/retried"]);
   });
 
-  it("keeps the one before when anything is wrong, says all that is, and stays ready", async () => {
+  it("keeps the previous one when anything is wrong, reports all faults, and stays ready", async () => {
     const [before = ""] = (await readiness()).text.split("\n");
     configuration.write("service.yaml", "webhooks:\n  timeout: never\n");
     configuration.write(
@@ -160,7 +160,7 @@ describe("SIGHUP and svc-admin reload, on the embedded database and broker", fun
     expect((await readiness()).text).not.to.include("refused");
   });
 
-  it("refuses a change that takes a restart, as a whole", async () => {
+  it("refuses as a whole a change that needs a restart", async () => {
     configuration.write("service.yaml", `${service}database: { poolSize: 3 }\n`);
     configuration.write("resources/things.yaml", `${things}transform: { id: id }\n`);
 
@@ -174,7 +174,7 @@ describe("SIGHUP and svc-admin reload, on the embedded database and broker", fun
     configuration.write("service.yaml", service);
   });
 
-  it("loads changed code anew, and refuses code that fails", async () => {
+  it("loads changed code again, and refuses code that fails", async () => {
     const withCode = `${things}module: ./things.mjs\n`;
     configuration.write("resources/things.yaml", withCode);
     for (const label of ["one", "two"]) {
@@ -197,7 +197,7 @@ describe("SIGHUP and svc-admin reload, on the embedded database and broker", fun
     configuration.write("resources/things.yaml", things);
   });
 
-  it("is made by svc-admin reload, which gives the outcome", async () => {
+  it("is made by svc-admin reload, which prints the outcome", async () => {
     const { code, stdout } = await tryAdmin(["reload"], configuration.env);
 
     expect(code, stdout).to.equal(0);
@@ -207,7 +207,7 @@ describe("SIGHUP and svc-admin reload, on the embedded database and broker", fun
     expect((await readiness()).text).to.include(`hash ${String(rows[0]?.["configuration"])}`);
   });
 
-  it("ends svc-admin reload with 1 and the faults that it sees itself, before any process is asked", async () => {
+  it("ends svc-admin reload with 1 and the faults that it finds itself, without asking a process", async () => {
     const [before = ""] = (await readiness()).text.split("\n");
     configuration.write("resources/things.yaml", `${things}ownerColumm: user_id\n`);
 

@@ -67,7 +67,7 @@ describe("a change of SVC_SECRET_KEY", function () {
     expect(String(error)).to.match(/1 of 1: key id [0-9a-f]{8}, subscriptions 1\n/);
   });
 
-  it("goes on with both keys, while the secrets are encrypted anew beside the deliveries", async () => {
+  it("continues with both keys, while the secrets are encrypted again beside the deliveries", async () => {
     await restart({ SVC_SECRET_KEY: newKey, SVC_PREVIOUS_SECRET_KEYS: oldKey });
     const { secret: newSecret } = await subscribe(user, receiver, { url: `${receiver.url}/new` });
     const env = { DATABASE_URL: database.url, SVC_SECRET_KEY: newKey, SVC_PREVIOUS_SECRET_KEYS: oldKey };
@@ -85,7 +85,7 @@ describe("a change of SVC_SECRET_KEY", function () {
     expect(verified(requests, "/new", newSecret)).to.equal(20);
   });
 
-  it("is done then: the new key alone will do", async () => {
+  it("is complete then: the new key alone is enough", async () => {
     await restart({ SVC_SECRET_KEY: newKey });
     await createNote(user);
 

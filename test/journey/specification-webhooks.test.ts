@@ -115,7 +115,7 @@ for (const mode of modes) {
     });
 
     describe("/webhooks", () => {
-      it("POST answers 201 with every field, and the secret in the place of the masked one", async () => {
+      it("POST answers 201 with every field, and the secret unmasked", async () => {
         const { status, body } = await subscribe({ description: " for tests " });
 
         expect(status).to.equal(201);

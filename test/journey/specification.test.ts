@@ -44,7 +44,7 @@ for (const mode of modes) {
     });
 
     describe("2.3 and 4.2, GET /whoami", () => {
-      it("tells id, name and email of the token's user, and no more", async () => {
+      it("shows only id, name and email of the token's user", async () => {
         const answer = await ada.request("GET", "/whoami");
 
         expect(answer.status).to.equal(200);
@@ -103,7 +103,7 @@ for (const mode of modes) {
         expect((await list("?per_page=1000")).per_page).to.equal(100);
       });
 
-      it("shows each record once over all pages, whatever the order leaves open", async () => {
+      it("shows each record once over all pages, also where the order is not total", async () => {
         const user = await fresh();
         const made: number[] = [];
         for (let i = 0; i < 7; i += 1) made.push((await order(user)).id);
@@ -118,7 +118,7 @@ for (const mode of modes) {
         expect(seen).to.deep.equal(made);
       });
 
-      it("searches the searchable columns, any of them, in any case and any part", async () => {
+      it("searches the searchable columns, any of them, in any case and at any position", async () => {
         const user = await fresh();
         const byReference = await order(user, { reference: `Alpha-${count}` });
         const byNotes = await order(user, { notes: "an ALPHABET" });
@@ -131,7 +131,7 @@ for (const mode of modes) {
         expect(await search("")).to.have.length(3);
       });
 
-      it("goes by applySearch instead of the searchable columns", async () => {
+      it("uses applySearch instead of the searchable columns", async () => {
         const user = await fresh();
         await create(user, "pages", { slug: `a-${user.id}`, title: "b" });
         const searched = async (term: string): Promise<number> =>
@@ -140,7 +140,7 @@ for (const mode of modes) {
         expect([await searched(`a-${user.id}`), await searched("b")]).to.deep.equal([1, 0]);
       });
 
-      it("takes no notice of search without searchable columns", async () => {
+      it("ignores search without searchable columns", async () => {
         const user = await fresh();
         await create(user, "kinds", { text: "a" });
 
@@ -194,7 +194,7 @@ for (const mode of modes) {
         expect(updated_at).to.match(dateTime);
       });
 
-      it("goes by the module's transform, and by any name and type of the key", async () => {
+      it("uses the module's transform, and any name and type of the key", async () => {
         await create(ada, "pages", { slug: "über/uns", title: "about" });
 
         const { body } = await ada.request("GET", `/resources/pages/${encodeURIComponent("über/uns")}`);
@@ -216,7 +216,7 @@ for (const mode of modes) {
         );
       });
 
-      it("validates by createRules, and tells every fault by field", async () => {
+      it("validates by createRules, and reports every fault by field", async () => {
         const { reference } = await order(ada);
         const body = { reference, amount: "-1", notes: "x".repeat(21), customer_id: 999_999 };
         const answer = await ada.request("POST", "/resources/orders", body);
@@ -240,7 +240,7 @@ for (const mode of modes) {
     });
 
     describe("4.7, PUT /resources/{name}/{id}", () => {
-      it("changes what is sent and leaves the rest", async () => {
+      it("changes the fields that are sent and leaves the rest", async () => {
         const before = await order(ada, { notes: "kept" });
 
         const answer = await ada.request("PUT", `/resources/orders/${before.id}`, { status: "paid" });
@@ -366,7 +366,7 @@ for (const mode of modes) {
         expect(answer.headers.get("www-authenticate")).to.match(/^Bearer\b.*\berror="invalid_token"/);
       });
 
-      it("return the request's id, or one that was made", async () => {
+      it("return the request's id, or a generated one", async () => {
         const headers = { Authorization: `Bearer ${ada.token}`, "X-Request-Id": "abc-1" };
         for (const path of ["/whoami", "/nothing"]) {
           expect(

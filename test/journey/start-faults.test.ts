@@ -41,7 +41,7 @@ describe("a start on the embedded database that cannot be", function () {
     });
   }
 
-  it("ends at once with 1 and a line that names SVC_DATA_DIR, when the data folder cannot be written to", async () => {
+  it("ends at once with 1 and a line that names SVC_DATA_DIR, when the data folder is not writable", async () => {
     const file = join(folder, "file");
     writeFileSync(file, "");
 
@@ -56,7 +56,7 @@ describe("a start on the embedded database that cannot be", function () {
     }
   });
 
-  it("says before that where it has looked for a service.yaml that is not there", async () => {
+  it("says before that where it looked for a missing service.yaml", async () => {
     const configDir = join(folder, "without");
     mkdirSync(join(configDir, "resources"), { recursive: true });
 
@@ -65,7 +65,7 @@ describe("a start on the embedded database that cannot be", function () {
     expect(stdout).to.include(`"path":"${join(configDir, "service.yaml")}","msg":"there is no such file`);
   });
 
-  it("does so with a secret key that is given, and for svc-admin", async () => {
+  it("does the same with a given secret key, and for svc-admin", async () => {
     const given = { SVC_DATA_DIR: "/proc/svc-data", SVC_SECRET_KEY: Buffer.alloc(32, 7).toString("base64") };
     const { code, stderr } = await start(given);
     const admin = await tryAdmin(["users", "list"], { ...env, ...given });
@@ -75,7 +75,7 @@ describe("a start on the embedded database that cannot be", function () {
       expect(text).to.include("The data folder /proc/svc-data (dataDir, SVC_DATA_DIR) cannot be written to");
   });
 
-  it("warns once before that when page links could lead anywhere, and not on loopback", async () => {
+  it("warns once before that when page links could lead to any host, and not on loopback", async () => {
     const { stdout } = await start({ SVC_HOST: "0.0.0.0", SVC_DATA_DIR: "/proc/svc-data" });
     const quiet = await start({ SVC_DATA_DIR: "/proc/svc-data" });
 

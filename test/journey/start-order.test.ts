@@ -46,7 +46,7 @@ describe("the start of API and dispatcher", function () {
     await admin(["migrate"], servers.env);
   });
 
-  it("ends with a message that names a migration by hand while it is pending", async () => {
+  it("ends with a message that names a pending migration by hand", async () => {
     mkdirSync(join(servers.env["SVC_CONFIG_DIR"] ?? "", "migrations"));
     servers.configuration.write("migrations/0001_more.sql", "CREATE TABLE more (id int PRIMARY KEY);\n");
     const { code, output } = await failureOf(await create("api"));
@@ -56,7 +56,7 @@ describe("the start of API and dispatcher", function () {
     await admin(["migrate"], servers.env);
   });
 
-  it("does not depend on the order: both wait for the servers, say so, and are not ready meanwhile", async () => {
+  it("waits for both servers in any order, says so, and is not ready meanwhile", async () => {
     await Promise.all([servers.postgres.stop(), servers.rabbitMq.stop()]);
     const both = [await create("api"), await create("dispatcher")];
     const lines = both.map((program) =>
@@ -97,7 +97,7 @@ describe("the start of API and dispatcher", function () {
     for (const program of both) expect((await program.end("SIGTERM", 10_000)).code).to.equal(0);
   });
 
-  it("stops at once when it is told to while it waits", async () => {
+  it("stops at once on a signal while it waits", async () => {
     const nowhere = `postgresql://svc@127.0.0.1:${await freePort()}/svc`;
     const program = await create("api", { DATABASE_URL: nowhere });
     const waits = program.untilLogged("the database does not answer yet");
@@ -107,7 +107,7 @@ describe("the start of API and dispatcher", function () {
     expect((await program.end("SIGTERM", 10_000)).code).to.equal(0);
   });
 
-  it("ends with a message for what waiting does not mend", async () => {
+  it("ends with a message for a fault that waiting cannot fix", async () => {
     const cases: readonly (readonly [ProgramName, Readonly<Record<string, string>>, RegExp])[] = [
       [
         "api",
@@ -133,7 +133,7 @@ describe("the start of API and dispatcher", function () {
     }
   });
 
-  it("ends for a wrong password of RabbitMQ while the database only lets read, which waiting may mend", async () => {
+  it("ends for a wrong password of RabbitMQ, and waits while the database is read-only", async () => {
     const url = new URL(servers.postgres.url);
     url.searchParams.set("options", "-c default_transaction_read_only=on");
     const program = await create("api", {
@@ -153,7 +153,7 @@ describe("the start of API and dispatcher", function () {
     ["healthOrigin", "SVC_METRICS_PORT"],
     ["origin", "SVC_PORT"],
   ] as const) {
-    it(`ends with a message when the port of ${setting} is taken`, async () => {
+    it(`ends with a message when the port of ${setting} is in use`, async () => {
       const program = await create("api");
       const other = createServer().listen(Number(new URL(program[what]).port), "127.0.0.1");
       await once(other, "listening");

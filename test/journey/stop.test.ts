@@ -71,14 +71,14 @@ describe("SIGTERM", function () {
     );
   }
 
-  it("comes after a start of which every line on stdout is JSON", async () => {
+  it("follows a start of which every line on stdout is JSON", async () => {
     const lines = api.written().trim().split("\n");
 
     expect(lines.filter((line) => !line.startsWith('{"level":'))).to.deep.equal([]);
     expect(lines.join()).to.include('"msg":"started"');
   });
 
-  it("makes the API unready at once, serves on for the drain delay, and tells clients to leave", async () => {
+  it("makes the API unready at once, serves for the drain delay, and asks clients to leave", async () => {
     const agent = new Agent({ keepAlive: true });
     const first = await get(api, { token, agent });
     expect(first.headers.connection).to.equal("keep-alive");
@@ -99,7 +99,7 @@ describe("SIGTERM", function () {
     agent.destroy();
   });
 
-  it("waits for an attempt until its time is up, and writes its outcome down", async () => {
+  it("waits for an attempt until its time limit, and records its outcome", async () => {
     receiver.answer = () => undefined;
     const seen = receiver.received.length;
     await createNote();
@@ -125,7 +125,7 @@ describe("SIGTERM", function () {
     half.destroy();
   });
 
-  it("cuts a request that does not come to its end, and says so", async () => {
+  it("cuts a request that does not end, and logs that", async () => {
     const stalled = await stall(api, token);
     const lines = Promise.all([
       api.untilLogged("requests did not end in time; closing their connections"),
@@ -150,7 +150,7 @@ describe("SIGTERM", function () {
     stalled.destroy();
   });
 
-  it("ends within its limit when the database does not answer, and says what it cut", async () => {
+  it("ends within its limit when the database does not answer, and logs what it cut", async () => {
     const lock = new Client({ connectionString: own.url });
     await lock.connect();
     let cut: ReturnType<Program["untilLogged"]>;

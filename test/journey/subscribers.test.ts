@@ -165,7 +165,7 @@ for (const mode of modes) {
       });
     }
 
-    it("goes by the owner at the time of each event when a record changes hands", async () => {
+    it("uses the owner at the time of each event when a record changes hands", async () => {
       for (const person of ["owner", "stranger"] as const)
         await subscribe(person, "notes", ["on_create", "on_update", "on_delete"]);
       const client = await service.infrastructure.database.pool.connect();
@@ -275,7 +275,7 @@ for (const mode of modes) {
       expect((await deliveriesOf(webhook))[0]).to.include({ status: "delivered", attempt: 2 });
     });
 
-    it("holds the events of a user who is disabled, and sends them once the user is enabled again", async () => {
+    it("holds the events of a disabled user, and sends them once the user is enabled again", async () => {
       const webhook = await subscribe("admin", "notes");
       await sql("UPDATE svc.users SET disabled_at = now() WHERE id = $1", [users.admin.id]);
       await subscribe("owner", "notes");
@@ -292,7 +292,7 @@ for (const mode of modes) {
       expect((await deliveriesOf(webhook))[0]).to.include({ status: "delivered", attempt: 1 });
     });
 
-    it("lets an admin retry a delivery, which goes to its subscriber, and nobody else", async () => {
+    it("lets an admin retry a delivery, which goes only to its subscriber", async () => {
       const webhook = await subscribe("owner", "diaries");
       receiver.answer = { status: 500 };
       await create("diaries");

@@ -42,7 +42,7 @@ for (const mode of modes) {
     };
 
     describe("keys of several fields", () => {
-      it("lead through every route, and stand in events as they do in addresses", async () => {
+      it("lead through every route, and are the same in events and addresses", async () => {
         await subscribe(admin, receiver, { resource: "prices" });
         const price = { sku: "A,1/ö", day: "2026-03-28", amount: "9.50", note: "first" };
 
@@ -81,7 +81,7 @@ for (const mode of modes) {
         expect(ids.trim()).to.equal(id);
       });
 
-      it("tell ids apart that no record can have", async () => {
+      it("exclude ids that no record can have", async () => {
         const ids = [
           "A",
           "A,2026-03-28,x",
@@ -95,7 +95,7 @@ for (const mode of modes) {
         expect(answers.map(({ status }) => status)).to.deep.equal(ids.map(() => 404));
       });
 
-      it("take conditions, and batches by their ids", async () => {
+      it("accept conditions, and batches by their ids", async () => {
         const { headers } = await admin.request("POST", "/resources/prices", {
           sku: "B",
           day: "2026-01-01",
@@ -130,7 +130,7 @@ for (const mode of modes) {
         expect((await admin.request("DELETE", "/resources/prices/B,2026-01-01")).status).to.equal(204);
       });
 
-      it("leave the record itself aside where a rule asks for a unique value", async () => {
+      it("exclude the record itself where a rule requires a unique value", async () => {
         const one = await admin.request("POST", "/resources/prices", {
           sku: "U",
           day: "2026-01-01",
@@ -171,7 +171,7 @@ for (const mode of modes) {
         await psql(url, { sql: "DELETE FROM prices" });
       });
 
-      it("hold a join table between two resources, with relations from both sides", async () => {
+      it("support a join table between two resources, with relations from both sides", async () => {
         const [order, product] = await Promise.all([
           admin.request("POST", "/resources/carts", { name: "one" }),
           admin.request("POST", "/resources/goods", { name: "two" }),
@@ -196,7 +196,7 @@ for (const mode of modes) {
     describe("days, times, durations and native types", () => {
       const shift = { place: "hall", day: "2026-03-28", starts: "08:30:00.25", lasts: "P1DT-2H" };
 
-      it("go in and out as texts, in answers and in events", async () => {
+      it("are texts in requests, answers and events", async () => {
         await subscribe(admin, receiver, { resource: "shifts" });
         const before = receiver.received.length;
         const extra = { host: "10.0.0.1", hosts: ["10.0.0.1", "::1"], spot: "(1,2)", days: ["2026-01-01"] };
@@ -220,7 +220,7 @@ for (const mode of modes) {
         expect(data).to.deep.include(shown).and.deep.include(least.body).and.deep.include(changed.body);
       });
 
-      it("are refused by field where they are none", async () => {
+      it("are refused by field where they are invalid", async () => {
         const wrong = { place: "x", day: "2026-02-30", starts: "24:01", lasts: "1 day", days: ["today"] };
 
         const { status, body } = await admin.request("POST", "/resources/shifts", wrong);
@@ -249,7 +249,7 @@ for (const mode of modes) {
         expect(natives.map((answer) => answer.status)).to.deep.equal([422, 422, 422]);
       });
 
-      it("are filtered and sorted by what they mean", async () => {
+      it("are filtered and sorted by their values", async () => {
         await psql(url, {
           sql: `TRUNCATE staff.shifts CASCADE;
             INSERT INTO staff.shifts (place, day, starts, lasts, host, spot, hosts) VALUES
@@ -288,7 +288,7 @@ for (const mode of modes) {
         expect(next.body.data[0]).to.include({ place: "c", day: "infinity", lasts: "PT0S" });
       });
 
-      it("decide on access, and stand in the events of records that refer to them", async () => {
+      it("decide on access, and are in the events of records that refer to them", async () => {
         const user = await service.createUser();
         const mine = await startReceiver();
         await subscribe(user, mine, { resource: "shifts" });
@@ -316,7 +316,7 @@ for (const mode of modes) {
         await mine.close();
       });
 
-      it("are told of by TRUNCATE of a table in a schema of its own, and a unique list by all its fields", async () => {
+      it("are reported for TRUNCATE of a table in a schema of its own, and a unique list by all its fields", async () => {
         const again = { place: "twice", day: "2026-07-01" };
         await admin.request("POST", "/resources/shifts", again);
         const refused = await admin.request("POST", "/resources/shifts", again);
@@ -374,7 +374,7 @@ for (const mode of modes) {
           expect(await totalsByPage(admin, sort)).to.deep.equal(["Big One", null, "Big One"]);
       });
 
-      it("tell of a row that moves between partitions as a change of it", async () => {
+      it("report a row that moves between partitions as a change", async () => {
         const made = await eventsOf("INSERT INTO readings VALUES (1, 'north', 5), (2, 'north', 6)");
         const moved = await eventsOf("UPDATE readings SET region = 'south', value = value + 1");
         const within = await eventsOf("UPDATE readings SET value = 0 WHERE sensor = 1");

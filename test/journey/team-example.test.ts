@@ -25,7 +25,7 @@ describe("config/example-team", () => {
     ];
   });
 
-  it("shows a project to its members and nobody else, and lets its lead alone change it and them", async () => {
+  it("shows a project only to its members, and lets only its lead change it and them", async () => {
     const { body: project } = await lead.request("POST", "/resources/projects", { name: "Apollo" });
     const path = `/resources/projects/${project.id}`;
     const invite = (by: TestUser, user: TestUser): Promise<number> =>

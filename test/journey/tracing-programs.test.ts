@@ -103,7 +103,7 @@ describe("tracing of svc api and svc dispatcher", function () {
     expect(received?.headers["traceparent"]).to.equal(`00-${traceId}-${chain[3]?.spanId}-01`);
   });
 
-  it("costs neither work nor a clean stop when the collector is away", async () => {
+  it("needs no work and does not delay a stop when the collector is away", async () => {
     await collector.close();
     await Promise.all([api.start(), dispatcher.start()]);
 

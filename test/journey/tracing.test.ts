@@ -90,7 +90,7 @@ for (const mode of modes) {
       expect(attempted.resource).to.include({ "service.name": "svc", "telemetry.sdk.language": "nodejs" });
     });
 
-    it("joins updates and deletes likewise", async () => {
+    it("does the same for updates and deletes", async () => {
       const id = await write("POST", "/resources/notes", newTrace().traceparent);
       await subscribe(ada, receiver);
       const [updating, deleting] = [newTrace(), newTrace()];
@@ -104,7 +104,7 @@ for (const mode of modes) {
       expect(deleted.parentSpanId).to.equal(deleting.spanId);
     });
 
-    it("makes retries, manual ones too, further spans of the same trace, with what went wrong", async () => {
+    it("makes retries, manual ones too, further spans of the same trace, with their errors", async () => {
       const { id } = await subscribe(ada, receiver);
       receiver.answer = (_request, response) => {
         response.statusCode = receiver.received.length === 1 ? 503 : 404;
@@ -138,7 +138,7 @@ for (const mode of modes) {
       expect(manual?.attributes["svc.delivery.attempt"]).to.equal(1);
     });
 
-    it("begins a trace for a write of a program that has none, and joins the trace of one that names it", async () => {
+    it("begins a trace for a write of a program that has none, and joins the trace of one that sends it", async () => {
       await subscribe(ada, receiver);
       const writer = newTrace();
       const { sql } = service.infrastructure;
@@ -159,7 +159,7 @@ for (const mode of modes) {
       expect(joined?.parentSpanId).to.equal(writer.spanId);
     });
 
-    it("records nothing of a request whose caller records nothing, nor of what follows, and tells the receiver so", async () => {
+    it("records nothing of a request whose caller records nothing, nor of later steps, and passes that on", async () => {
       await subscribe(ada, receiver);
       const caller = newTrace();
 
@@ -178,7 +178,7 @@ for (const mode of modes) {
       expect(ofBoth).to.deep.equal([]);
     });
 
-    it("says nothing in a span that is nobody's business", async () => {
+    it("has no private data in a span", async () => {
       const canary = `canary-${randomBytes(6).toString("hex")}`;
       const { secret } = await subscribe(ada, receiver, { url: `${receiver.url}/${canary}?key=${canary}` });
       const caller = newTrace();

@@ -27,13 +27,13 @@ for (const mode of modes) {
     });
     after(() => world?.stop());
 
-    it("agree on every transition that there is", async () => {
+    it("agree on every transition", async () => {
       await asyncModelRun(() => startRun(world), everyTransition());
 
       expect(await seenTransitions(world.sql)).to.deep.equal(documentedTransitions());
     });
 
-    it(`agree whatever happens, with seed ${seed}`, async () => {
+    it(`agree on random inputs, with seed ${seed}`, async () => {
       const { numRuns, maxCommands } = sizes[mode];
       const anyCommands = commands([...commandsOf({ canCrash: mode === "servers" })], {
         maxCommands,

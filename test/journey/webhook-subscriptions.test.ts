@@ -93,7 +93,7 @@ for (const mode of modes) {
       await verifyAll(secret, webhook.standard_secret, await next());
     });
 
-    it("sign with both secrets while a rotation's grace lasts, and with the new one alone after it", async () => {
+    it("sign with both secrets during a rotation's grace, and with the new one alone after it", async () => {
       const old = await subscribeWith({});
       const path = `/webhooks/${old.id}`;
 
@@ -154,7 +154,7 @@ for (const mode of modes) {
       expect(refused.body.errors).to.have.all.keys("headers.Host", "rate_limit");
     });
 
-    it("get no more attempts than their rate limit lets begin, and all of them in the end", async () => {
+    it("get no more attempts than their rate limit allows, and all of them in the end", async () => {
       const { id } = await subscribeWith({ rate_limit: 10 });
       const count = 8;
       for (let made = 0; made < count; made++) await createNote(ada, `note ${made}`);
@@ -167,7 +167,7 @@ for (const mode of modes) {
       expect((await ada.request("GET", `/webhooks/${id}`)).body.rate_limit).to.equal(10);
     });
 
-    it("show how the receiver does, and are switched off by a 410, without losing what waits", async () => {
+    it("show the health of the receiver, and are switched off by a 410, without losing waiting events", async () => {
       const { id } = await subscribeWith({});
       const path = `/webhooks/${id}`;
       const shown = async (): Promise<Shown> => (await ada.request("GET", path)).body as Shown;
@@ -249,7 +249,7 @@ for (const mode of modes) {
       );
     });
 
-    it("are tested by a ping that goes out now, signed, with own headers, and counts nowhere", async () => {
+    it("are tested by a ping that is sent at once, signed, with own headers, and counts nowhere", async () => {
       const body = { headers: { "X-Api-Key": "canary" }, is_active: false };
       const { id, secret, standard_secret: standard } = await subscribeWith(body);
       const path = `/webhooks/${id}/test`;
@@ -297,7 +297,7 @@ for (const mode of modes) {
       expect(receiver.received).to.have.length(1);
     });
 
-    it("are listed for admins by user, and for nobody else", async () => {
+    it("are listed for admins by user, and for no other user", async () => {
       const { id } = await subscribeWith({});
       const admin = await service.createUser({ isAdmin: true });
       const idsOf = async (query: string): Promise<readonly number[]> => {
@@ -322,7 +322,7 @@ for (const mode of modes) {
       expect((await admin.request("GET", "/webhooks?user_id=x")).body.errors).to.have.all.keys("user_id");
     });
 
-    it("tell admins by operational events when they are switched off, and when a delivery has failed", async () => {
+    it("report to admins by operational events when they are switched off, and when a delivery has failed", async () => {
       const admin = await service.createUser({ isAdmin: true });
       const body = {
         url: `${receiver.url}/admin`,

@@ -41,7 +41,7 @@ for (const mode of modes) {
     describe("POST /webhooks with an Idempotency-Key", () => {
       const hook = { url: "http://127.0.0.1:1/hook", resource: "notes", events: ["on_create"] };
 
-      it("makes one for each user, answers its secret again, and keeps that encrypted", async () => {
+      it("creates one for each user, shows its secret again, and keeps that encrypted", async () => {
         const key = randomUUID();
 
         const first = await post("/webhooks", hook, key);
@@ -134,7 +134,7 @@ for (const mode of modes) {
         expect([refused.status, corrected.status, isReplayed(corrected)]).to.deep.equal([422, 201, false]);
       });
 
-      it("is the user's own: another one's request with it is another request", async () => {
+      it("is the user's own: the same key of another user is another request", async () => {
         const key = randomUUID();
 
         const mine = await post("/resources/notes", { text: randomUUID() }, key);
@@ -227,7 +227,7 @@ for (const mode of modes) {
         );
       });
 
-      it("refuses a field that it does not know, with 422", async () => {
+      it("refuses an unknown field with 422", async () => {
         const answer = await ada.request("POST", `/webhook-deliveries/${failed}/retry`, { delay: 5 });
 
         expect([answer.status, answer.body.errors]).to.deep.equal([

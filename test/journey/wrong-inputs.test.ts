@@ -251,7 +251,7 @@ describe("wrong inputs", () => {
       });
     }
 
-    it("may have 100,000 keys, of which only the known are looked at", async () => {
+    it("may have 100,000 keys, of which only the known are read", async () => {
       const keys = Array.from({ length: 100_000 }, (_, index) => [`_${index.toString(36)}`, 1]);
       const body = JSON.stringify(Object.fromEntries(keys));
       for (const [method, path] of bodyPlaces()) {

@@ -111,7 +111,7 @@ for (const mode of modes) {
 
     describe("lists", () => {
       for (const value of junkPages) {
-        it(`take page=${value} for 1 and per_page=${value} for 15`, async () => {
+        it(`treat page=${value} as 1 and per_page=${value} as 15`, async () => {
           for (const path of ["/resources/things", "/webhook-deliveries"]) {
             const answer = await send("GET", `${path}?page=${value}&per_page=${value}`);
             expect(answer.status, answer.text).to.equal(200);
@@ -172,7 +172,7 @@ for (const mode of modes) {
         `x=${"y".repeat(8_000)}`,
         Array.from({ length: 1_500 }, (_, index) => `k${index}=1`).join("&"),
       ]) {
-        it(`refuse ?${query.slice(0, 50)}, and what is no list takes no notice`, async () => {
+        it(`refuse ?${query.slice(0, 50)}, and what is not a list ignores it`, async () => {
           for (const path of ["/resources/things", "/webhook-deliveries", "/webhooks"])
             expectRefusal(await send("GET", `${path}?${query}`), 422);
           for (const path of ["/whoami", "/resources"])
@@ -180,7 +180,7 @@ for (const mode of modes) {
         });
       }
 
-      it("take no notice of a page without a number", async () => {
+      it("ignore a page without a number", async () => {
         for (const path of ["/resources/things", "/webhook-deliveries", "/webhooks"])
           expect((await send("GET", `${path}?page`)).json).to.include({ current_page: 1 });
       });
@@ -293,7 +293,7 @@ for (const mode of modes) {
         Expect: "100-continue",
       };
 
-      it("that make no sense are taken no notice of", async () => {
+      it("without meaning are ignored", async () => {
         const answer = await send("GET", "/resources/things?per_page=1", { headers: anyHeaders });
 
         expect(answer.status, answer.text).to.equal(200);

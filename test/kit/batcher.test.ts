@@ -49,7 +49,7 @@ describe("createBatcher", () => {
     expect(batches).to.deep.equal([[1, 2, 3]]);
   });
 
-  it("gathers while a batch is at work, in order, and never runs two at once", async () => {
+  it("collects items while a batch runs, in order, and never runs two at once", async () => {
     const { batcher, batches, release } = createGated();
     const first = batcher.add(1);
     const others = new Promise((resolve) => setImmediate(resolve)).then(() =>
@@ -65,7 +65,7 @@ describe("createBatcher", () => {
     expect(batches).to.deep.equal([[1], [2, 3]]);
   });
 
-  it("runs as many batches at one time as it may, and gathers beyond", async () => {
+  it("runs its maximum of batches at one time, and collects beyond", async () => {
     const { batcher, batches, release } = createGated(2, 2);
     const results = Promise.all([1, 2, 3, 4, 5, 6].map((item) => batcher.add(item)));
     await new Promise((resolve) => setImmediate(() => setImmediate(resolve)));
@@ -80,7 +80,7 @@ describe("createBatcher", () => {
     expect(batches.at(-1)).to.deep.equal([5, 6]);
   });
 
-  it("splits what is more than a batch takes", async () => {
+  it("splits items beyond the size of a batch", async () => {
     const { batcher, batches, release } = createGated(2);
     const results = Promise.all([1, 2, 3, 4, 5].map((item) => batcher.add(item)));
 
@@ -90,7 +90,7 @@ describe("createBatcher", () => {
     expect(batches).to.deep.equal([[1, 2], [3, 4], [5]]);
   });
 
-  it("rejects every item of a batch that failed, and goes on with the next", async () => {
+  it("rejects every item of a batch that failed, and continues with the next", async () => {
     const { batcher, release } = createGated(2);
     const results = Promise.allSettled([1, 2, 3].map((item) => batcher.add(item)));
 
@@ -102,7 +102,7 @@ describe("createBatcher", () => {
       .deep.equal(["Error: away", "Error: away", 6]);
   });
 
-  it("takes items again after it has been idle", async () => {
+  it("accepts items again after it has been idle", async () => {
     const { batcher, batches, release } = createGated();
     await Promise.all([batcher.add(1), release()]);
 

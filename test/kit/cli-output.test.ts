@@ -44,7 +44,7 @@ describe("printRows", () => {
     );
   });
 
-  it("breaks what is longer than its column, the head too, and cuts nothing off", () => {
+  it("wraps text that is longer than its column, the head too, and cuts nothing", () => {
     const terminal = createMemoryTerminal();
     const given = [{ "dns/connect ms": "unreachable" }];
     printRows(terminal, given, { json: false, empty: "none", widths: [7] });
@@ -70,7 +70,7 @@ describe("printRows", () => {
     expect(JSON.parse(terminal.read().stdout)).to.deep.equal(rows);
   });
 
-  it("escapes in JSON what could steer a terminal, and nothing else", () => {
+  it("escapes in JSON only characters that could control a terminal", () => {
     const terminal = createMemoryTerminal();
     const given = [{ body: "\u001b[2J\u009b2J\u202egnp.\u{e0041} é 🐎\n" }];
     printRows(terminal, given, { json: true, empty: "none" });
@@ -80,7 +80,7 @@ describe("printRows", () => {
     expect(stdout).to.contain(String.raw`\u001b[2J\u009b2J\u202egnp.\udb40\udc41 é 🐎\n`);
   });
 
-  it("says that there is nothing, and prints an empty list as JSON", () => {
+  it("says that the list is empty, and prints an empty list as JSON", () => {
     const terminal = createMemoryTerminal();
     printRows(terminal, [], { json: false, empty: "none" });
     printRows(terminal, [], { json: true, empty: "none" });
@@ -88,7 +88,7 @@ describe("printRows", () => {
     expect(terminal.read().stdout).to.equal("none\n[]\n");
   });
 
-  it("shows control characters instead of obeying them", () => {
+  it("shows control characters escaped", () => {
     const terminal = createMemoryTerminal();
     printRows(terminal, [{ name: "\u001b[2Jx\u202E" }], { json: false, empty: "none" });
 
@@ -124,7 +124,7 @@ describe("describeFailure", () => {
     );
   });
 
-  it("gives what went wrong of Prisma's message, without the source lines", () => {
+  it("gives the error of Prisma's message, without the source lines", () => {
     const error = new Error(
       "\nInvalid `prisma.user.create()` invocation in\n/app/x.js:1:2\n\n  1 code\n\nCan't reach the server",
     );
@@ -144,7 +144,7 @@ describe("describeFailure", () => {
 });
 
 describe("withOpened", () => {
-  it("closes after the work, and answers what it gave", async () => {
+  it("closes after the work, and returns its result", async () => {
     const log: string[] = [];
     const open = async () => ({ close: async () => void log.push("closed") });
 
@@ -194,7 +194,7 @@ describe("createTerminal", () => {
     expect(await terminal.ask?.("E-mail: ")).to.equal("ada@example.com");
   });
 
-  it("fails when the person goes away without an answer", async () => {
+  it("fails when the person leaves without an answer", async () => {
     const { stdin, stdout, stderr } = streams(true);
 
     const answer = createTerminal({ stdin, stdout, stderr }).ask?.("Name: ");
@@ -206,7 +206,7 @@ describe("createTerminal", () => {
       .with.property("message", "No answer was given; nothing was done.");
   });
 
-  it("has nobody to ask when the streams are no terminal", () => {
+  it("asks no questions when the streams are not a terminal", () => {
     expect(createTerminal(streams(false)).ask).to.equal(undefined);
   });
 });

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { inParts, type Steps } from "../../src/kit/parts.ts";
 
 describe("inParts", () => {
-  it("has a part of another user wait for one part of a user, however many long works that one has", async () => {
+  it("lets a part of another user wait for one part of a user, however many long works that one has", async () => {
     const parts: string[] = [];
     function* workOf(user: string, count: number): Steps<void> {
       for (let part = 0; part < count; part += 1) {

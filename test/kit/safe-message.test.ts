@@ -65,7 +65,7 @@ describe("messageOf", () => {
     expect(messageOf(error)).to.equal('duplicate key value violates unique constraint "notes_text_once"');
   });
 
-  it("leaves what this service words itself", () => {
+  it("leaves this service's own messages", () => {
     const message = 'expected a URL such as https://api.example.com/x, not "x"';
 
     expect(messageOf(new OperatorError(message))).to.equal(message);
@@ -80,7 +80,7 @@ describe("messageOf", () => {
     );
   });
 
-  it("takes anything that was thrown", () => {
+  it("accepts any thrown value", () => {
     expect(messageOf("text")).to.equal("text");
   });
 });

@@ -15,31 +15,31 @@ describe("includesScope", () => {
     ["webhooks", ["webhooks"]],
     ["admin", ["admin"]],
   ] as const) {
-    it(`takes ${held} for ${included.join(", ")}`, () => {
+    it(`treats ${held} as ${included.join(", ")}`, () => {
       expect(needed.filter((one) => includesScope([held], one))).to.deep.equal(included);
     });
   }
 
-  it("takes nothing for everything but *", () => {
+  it("includes * only in * itself", () => {
     const all = ["read", "write", "webhooks", "admin", "orders:write"];
 
     expect(includesScope(all, "*")).to.equal(false);
     expect(includesScope([], "orders:read")).to.equal(false);
   });
 
-  it("knows no resource by a part of its name", () => {
+  it("finds no resource by a part of its name", () => {
     expect(includesScope(["orders:read"], "order:read")).to.equal(false);
     expect(includesScope(["order:read"], "orders:read")).to.equal(false);
   });
 });
 
 describe("scopeFault", () => {
-  it("takes plain scopes and those of resources that are there", () => {
+  it("accepts plain scopes and those of existing resources", () => {
     for (const scope of ["*", "read", "write", "webhooks", "admin", "orders:read", "customers:write"])
       expect(scopeFault(scope, resources), scope).to.equal(undefined);
   });
 
-  it("names the resource that was probably meant", () => {
+  it("suggests the resource that was probably meant", () => {
     expect(scopeFault("order:read", resources)).to.equal("There is no resource order; did you mean orders?");
   });
 

@@ -4,7 +4,7 @@ import { createTurns } from "../../src/kit/turns.ts";
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("createTurns", () => {
-  it("passes a place on to those who wait, in order, and lets no other holder wait for it", async () => {
+  it("passes a slot on to waiting callers, in order, and lets no other holder wait for it", async () => {
     const turns = createTurns(1);
     const begun: string[] = [];
     const begin = (name: string): number => begun.push(name);
@@ -25,7 +25,7 @@ describe("createTurns", () => {
     expect(turns.isFree(1)).to.equal(true);
   });
 
-  it("gives no place to one that has waited long enough, but to the next", async () => {
+  it("gives a slot to the next caller where one has stopped waiting", async () => {
     const turns = createTurns(1);
     await turns.take(1);
     const impatient = turns.takeWithin(1, 1);
@@ -41,7 +41,7 @@ describe("createTurns", () => {
     expect(turns.isFree(1)).to.equal(true);
   });
 
-  it("has all that fit begin with the next place that is left, where places have become more", async () => {
+  it("starts all that fit with the next free slot, after the number of slots has grown", async () => {
     let places = 1;
     const turns = createTurns(() => places);
     await turns.take(1);
@@ -55,7 +55,7 @@ describe("createTurns", () => {
     expect(begun).to.equal(3);
   });
 
-  it("gives a holder places by how many others have some, and does not count it among them", async () => {
+  it("gives a holder slots by the number of other holders, and does not count it among them", async () => {
     const turns = createTurns((_holder, others) => (others === 0 ? 2 : 1));
     await turns.take(1);
     expect(turns.isFree(1)).to.equal(true);
@@ -66,7 +66,7 @@ describe("createTurns", () => {
     expect(turns.isFree(1)).to.equal(true);
   });
 
-  it("has the place back of an act that fails", async () => {
+  it("gets the slot back from an act that fails", async () => {
     const turns = createTurns(1);
     const fails = turns.run(1, () => Promise.reject(new Error("away")));
 

@@ -69,7 +69,7 @@ describe("createAlarm", () => {
     await waiting;
   });
 
-  it("remembers a wake for the next wait, and for that one only", async () => {
+  it("remembers a wake for the next wait only", async () => {
     const alarm = createAlarm();
     const { signal } = new AbortController();
     alarm.wake();
@@ -82,7 +82,7 @@ describe("createAlarm", () => {
     expect(performance.now() - startedAt).to.be.at.least(19);
   });
 
-  it("does not wake the next wait with what ended this one", async () => {
+  it("does not wake the next wait with the wake that ended this one", async () => {
     const alarm = createAlarm();
     const { signal } = new AbortController();
     const first = alarm.wait(never, signal);
@@ -95,7 +95,7 @@ describe("createAlarm", () => {
     expect(performance.now() - startedAt).to.be.at.least(19);
   });
 
-  it("leaves nothing on the signal, which lives as long as the process", async () => {
+  it("leaves no listener on the signal, which lives as long as the process", async () => {
     const alarm = createAlarm();
     const { signal } = new AbortController();
 
@@ -123,12 +123,12 @@ describe("aborted", () => {
 });
 
 describe("endsWithin", () => {
-  it("says whether the work ends in time", async () => {
+  it("returns whether the work ends in time", async () => {
     expect(await endsWithin(1_000, Promise.resolve())).to.equal(true);
     expect(await endsWithin(10, new Promise(() => undefined))).to.equal(false);
   });
 
-  it("throws what the work throws in time, and keeps a later rejection to itself", async () => {
+  it("throws the error of the work in time, and ignores a later rejection", async () => {
     const late = new AbortController();
     const failing = new Promise((_, reject) =>
       late.signal.addEventListener("abort", () => reject(new Error("late"))),

@@ -71,7 +71,7 @@ const cases: readonly Case[] = [
 describe("filterable, sortable, includes, count", () => {
   itRefuses(cases);
 
-  it("take paths of the JSON, within Json fields too, and relations in both directions", async () => {
+  it("accept paths of the JSON, within Json fields too, and relations in both directions", async () => {
     const files = {
       "orders.yaml": `name: orders
 model: Order
@@ -103,7 +103,7 @@ baseQuery: { include: { customer: true } }
     expect(customers.includes).to.deep.equal(["orders"]);
   });
 
-  it("take field names beside a transform in code", async () => {
+  it("accept field names beside a transform in code", async () => {
     const head =
       "name: notes\nmodel: Note\ntriggers: []\nfields: { id: { type: Int, id: true }, text: { type: String } }\nmodule: ./notes.mjs\n";
     const code = { "notes.mjs": "export const transform = (row) => ({ shown: row.text });" };
@@ -114,14 +114,14 @@ baseQuery: { include: { customer: true } }
     ]);
   });
 
-  it("are not held against fields with a fault", async () => {
+  it("are not checked against fields with a fault", async () => {
     const text =
       "name: notes\nmodel: Note\ntriggers: []\nfields: { id: { type: Int, id: true }, text: { type: Text } }\nfilterable: [text]\n";
 
     expect(await faultsOf({ "notes.yaml": text })).to.have.lengthOf(1);
   });
 
-  it("are not held against what another fault hides", async () => {
+  it("are not checked where another fault hides the target", async () => {
     const faults = await faultsOf({
       "orders.yaml":
         "name: orders\nmodel: Order\ntriggers: []\nfields: { id: { type: Int, id: true }, customer_id: { type: Int, references: customers.id } }\ntransform: { customer: { name: customer.name } }\nfilterable: [customer.name, customer.nam]\nbaseQuery: { include: { customer: true } }\n",

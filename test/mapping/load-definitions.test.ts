@@ -27,7 +27,7 @@ describe("loadDefinitions", () => {
     folder.remove();
   });
 
-  it("says why a folder that is there cannot be read", async () => {
+  it("gives the reason why an existing folder cannot be read", async () => {
     const folder = createMappingFolder({ "a.yaml": "" });
     const { faults } = await checkDefinitions(join(folder.configDir, "resources"), { folder: "a.yaml" });
 
@@ -37,7 +37,7 @@ describe("loadDefinitions", () => {
     folder.remove();
   });
 
-  it("takes a code module from a folder that Kubernetes mounts, and whose name begins with two dots", async () => {
+  it("loads a code module from a folder that Kubernetes mounts, and whose name begins with two dots", async () => {
     const folder = createMappingFolder({
       "n.yaml":
         "name: notes\nmodel: Note\ntriggers: []\nfields: { id: { type: Int, id: true } }\nmodule: ./n.mjs\n",
@@ -53,7 +53,7 @@ describe("loadDefinitions", () => {
     folder.remove();
   });
 
-  it("loads a code module that could not be loaded again, when what it imports is there", async () => {
+  it("loads a failed code module again, when its imports are there", async () => {
     const folder = createMappingFolder({
       "n.yaml":
         "name: notes\nmodel: Note\ntriggers: []\nfields: { id: { type: Int, id: true } }\nmodule: ./notes.mjs\n",
@@ -73,7 +73,7 @@ describe("loadDefinitions", () => {
     }
   });
 
-  it("gives up a code module that waits for something that never comes, and loads it again later", async () => {
+  it("gives up a code module that waits forever, and loads it again later", async () => {
     const folder = createMappingFolder({ "notes.mjs": "await globalThis.testOfLoading;" });
     const given = globalThis as { testOfLoading?: Promise<void> | undefined };
     const faultsNow = async (): Promise<readonly string[]> => {

@@ -383,7 +383,7 @@ describe("checkDefinitions, of a file that names what is not there", () => {
       });
     }
 
-    it("whichever of two references is the broken one", async () => {
+    it("when either of two references is broken", async () => {
       const reference = `buyer_id: { type: Int, references: customers.idd }
   customer_id: { type: Int, references: customers.id }`;
 

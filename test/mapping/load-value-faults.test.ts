@@ -105,7 +105,7 @@ const values: readonly Case[] = [
 describe("checkDefinitions, of a filter with a value that its field cannot have", () => {
   itRefuses(values);
 
-  it("takes values that fit their fields", async () => {
+  it("accepts values that fit their fields", async () => {
     const orders = `name: orders
 model: Order
 triggers: []
@@ -162,7 +162,7 @@ describe("checkDefinitions, of native types", () => {
     ]);
   });
 
-  it("refuses an index of what PostgreSQL does not compare", async () => {
+  it("refuses an index of values that PostgreSQL does not compare", async () => {
     const xml = hosts(true)
       .replaceAll("macaddr", "xml")
       .replace(/references.*$/m, "index: true }");

@@ -233,7 +233,7 @@ webhookBackoff: [0.5, 10]
     ]);
   });
 
-  it("follows relations through `include`, and asks none of a module with a base query", async () => {
+  it("follows relations through `include`, and requires none of a module with a base query", async () => {
     const b = named("b", "  c_id: { type: Int, references: c.id }\n");
     const a = named("a", "  b_id: { type: Int, references: b.id }\ntransform: { deep: b.c.id }\n");
     const c = named("c");
@@ -250,7 +250,7 @@ webhookBackoff: [0.5, 10]
     ).to.deep.equal([]);
   });
 
-  it("loads the exports of a code module, anew when it has changed", async () => {
+  it("loads the exports of a code module, and again when it has changed", async () => {
     const folder = createMappingFolder({ "n.yaml": `${least}module: code/n.mjs\n` });
     const path = join(folder.configDir, "resources/code/n.mjs");
     mkdirSync(join(folder.configDir, "resources/code"));
@@ -372,7 +372,7 @@ webhookBackoff: [0.5, 10]
     });
   }
 
-  it("reports the faults of all files together, and none that is only the consequence of another", async () => {
+  it("reports the faults of all files together, without those that only follow from another", async () => {
     const found = await faultsOf({
       "a.yaml": named(
         "a",

@@ -79,7 +79,7 @@ model Customer {
     expect(lines).to.include.members(["s String", "n Decimal", "d DateTime", "u String @db.Uuid"]);
   });
 
-  it("indexes what asks for it and every foreign key, but not twice", () => {
+  it("indexes each requested column and every foreign key, but not twice", () => {
     const lines = linesOf(
       definition({
         name: "things",
@@ -129,7 +129,7 @@ model Customer {
     });
   });
 
-  it("takes a key of any name and type", () => {
+  it("accepts a key of any name and type", () => {
     const key = keyField("invoice_id", { type: "Uuid", default: { kind: "uuid" } });
 
     expect(linesOf(definition({ name: "things", fields: [key] }))[0]).to.equal(

@@ -16,7 +16,7 @@ describe("applyMigration in a database of the version before svc.made", () => {
     await scene.client.query(await readFile("test/fixtures/before-made.sql", "utf8"));
   });
 
-  it("takes over what is as the file has it, and leaves the rest alone", async () => {
+  it("adopts parts that are as the file has them, and leaves the rest unchanged", async () => {
     await scene.client.query(`
         CREATE UNIQUE INDEX hand_made ON orders (amount); ALTER TABLE orders ADD extra text;
         ALTER TABLE orders ALTER notes SET NOT NULL, ADD CONSTRAINT positive CHECK (amount > 0);
@@ -55,7 +55,7 @@ describe("applyMigration in a database of the version before svc.made", () => {
       .and.not.match(/orders_customer_id_idx/);
   });
 
-  it("does what the file changed meanwhile, and drops nothing that it no longer has", async () => {
+  it("makes changes of the file since then, and drops nothing that it has lost", async () => {
     const next = definitionsOf(
       customers,
       ordersWith(
@@ -87,7 +87,7 @@ describe("applyMigration in a database of the version before svc.made", () => {
     expect((await scene.plan(next)).steps).to.deep.equal([]);
   });
 
-  it("refuses to undo an index that somebody made again under the name of its own", async () => {
+  it("refuses to undo an index that was made again by hand under the name of its own", async () => {
     await scene.client.query(
       "DROP INDEX orders_customer_id_idx; CREATE UNIQUE INDEX orders_customer_id_idx ON orders (customer_id)",
     );

@@ -32,7 +32,7 @@ describe("applyMigration over partitions and INHERITS children", () => {
     return rows.map(({ event }) => event);
   };
 
-  it("gives new partitions the trigger of TRUNCATE, and lets programs start before", async () => {
+  it("gives new partitions the trigger of TRUNCATE, and lets programs start before it", async () => {
     await pool.query(`
       CREATE TABLE notes (id int PRIMARY KEY, text text NOT NULL) PARTITION BY RANGE (id);
       CREATE TABLE notes_0 PARTITION OF notes FOR VALUES FROM (0) TO (100)`);
@@ -75,7 +75,7 @@ describe("applyMigration over partitions and INHERITS children", () => {
     }
   });
 
-  it("lets other owners of partitioned partitions add partitions, also of one that came later", async () => {
+  it("lets other owners of partitioned partitions add partitions, also of a later one", async () => {
     const { client } = scene;
     await client.query(`
       CREATE ROLE svc_test_partitioner; GRANT CREATE, USAGE ON SCHEMA public TO svc_test_partitioner;
@@ -98,7 +98,7 @@ describe("applyMigration over partitions and INHERITS children", () => {
     }
   });
 
-  it("asks for a migration when a child came, whose rows are not captured yet", async () => {
+  it("requires a migration for a new child whose rows are not captured yet", async () => {
     await pool.query("CREATE TABLE notes (id int PRIMARY KEY, text text NOT NULL)");
     expect(await scene.apply(mapped)).to.equal("done");
 
@@ -116,7 +116,7 @@ describe("applyMigration over partitions and INHERITS children", () => {
     ]);
   });
 
-  it("notices triggers that are disabled on a part, or dropped, and puts them back", async () => {
+  it("detects triggers that are disabled on a part, or dropped, and restores them", async () => {
     await pool.query(`
       CREATE TABLE notes (id int PRIMARY KEY, text text NOT NULL) PARTITION BY RANGE (id);
       CREATE TABLE notes_0 PARTITION OF notes FOR VALUES FROM (0) TO (100)`);

@@ -112,7 +112,7 @@ describe("planMigration, where something depends on a column that is dropped or 
   });
 
   for (const { sql, object, undo, refuses = [dropped, retyped] } of blocking) {
-    it(`names the ${object} as what stands in the way, and only while it is there: ${sql}`, async () => {
+    it(`names the ${object} as the obstacle, and only while it exists: ${sql}`, async () => {
       await scene.client.query(`${sql}; INSERT INTO customers (name) VALUES ('Ann')`);
       try {
         for (const wanted of refuses) {
@@ -130,7 +130,7 @@ describe("planMigration, where something depends on a column that is dropped or 
     });
   }
 
-  it("is silent on what follows the change, and on what looks at other columns", async () => {
+  it("names nothing that follows the change, and nothing on other columns", async () => {
     await scene.client.query(`
       CREATE VIEW other AS SELECT user_id FROM orders;
       CREATE STATISTICS counted ON amount, user_id FROM orders;
@@ -144,7 +144,7 @@ describe("planMigration, where something depends on a column that is dropped or 
     expect(await scene.apply(dropped, true)).to.equal("done");
   });
 
-  it("is silent on a column that a child keeps, since it has it by itself", async () => {
+  it("names no column that a child keeps as its own", async () => {
     await scene.migrate(market);
     await scene.client.query(
       "CREATE TABLE own (amount numeric(12,2) NOT NULL) INHERITS (orders); CREATE VIEW kept AS SELECT amount FROM own",
@@ -156,7 +156,7 @@ describe("planMigration, where something depends on a column that is dropped or 
     await scene.client.query("DROP TABLE own CASCADE");
   });
 
-  it("names the partition key of a table of somebody else", async () => {
+  it("names the partition key of a foreign table", async () => {
     await scene.client.query("CREATE TABLE letters (id int PRIMARY KEY) PARTITION BY RANGE (id)");
     expect(await scene.apply(lettersOf("Int"))).to.equal("done");
 
@@ -165,7 +165,7 @@ describe("planMigration, where something depends on a column that is dropped or 
     );
   });
 
-  it("agrees to the whole change by hand", async () => {
+  it("accepts the whole change made by hand", async () => {
     await scene.migrate(market);
     await scene.client.query("CREATE VIEW seen AS SELECT amount FROM orders");
     await scene.client.query(
@@ -193,7 +193,7 @@ describe("planMigration, where something depends on a key that is dropped", () =
 
   afterEach(() => scene.close());
 
-  it("names a foreign key of somebody else on a unique index", async () => {
+  it("names a foreign key made by others on a unique index", async () => {
     await scene.client.query(
       "CREATE TABLE letters (reference text CONSTRAINT mine REFERENCES orders (reference))",
     );
@@ -205,7 +205,7 @@ describe("planMigration, where something depends on a key that is dropped", () =
     );
   });
 
-  it("names a foreign key and a counter of somebody else once each where the key is made anew", async () => {
+  it("names a foreign key and a counter made by others once each where the key is made again", async () => {
     await scene.migrate(notes("Int"));
     await scene.client.query(
       "CREATE TABLE letters (id int DEFAULT nextval('sales.notes_id_seq'), note int CONSTRAINT mine REFERENCES sales.notes)",
@@ -219,7 +219,7 @@ describe("planMigration, where something depends on a key that is dropped", () =
     ]);
   });
 
-  it("drops a foreign key of its own before the column that it leads to", async () => {
+  it("drops a foreign key of its own before its target column", async () => {
     const code = field("code", "String", { isUnique: true, length: 8 });
     const goods = { resource: "goods", field: "code", as: "goods", onDelete: "restrict" } as const;
     const sold = field("code", "String", { length: 8, references: goods });

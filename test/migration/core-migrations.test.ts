@@ -35,7 +35,7 @@ describe("loadCoreMigrations", () => {
 });
 
 describe("pendingMigrations", () => {
-  it("gives those that were not applied", () => {
+  it("returns those that were not applied", () => {
     expect(pendingMigrations(known, {})).to.deep.equal(known);
     expect(pendingMigrations(known, { "0001_core": "of 0001_core" })).to.deep.equal([second]);
   });
@@ -94,7 +94,7 @@ describe("the core migrations", () => {
 
     after(() => client.end());
 
-    it("hold the words of the contract, and one automatic delivery an event and subscription", async () => {
+    it("have the words of the contract, and one automatic delivery per event and subscription", async () => {
       const event =
         "INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', $1, '1', '{}')";
       const delivery = `
@@ -114,7 +114,7 @@ describe("the core migrations", () => {
       expect(rows.map(({ problem }) => problem as unknown)).to.deep.equal([null, "failed", "cancelled"]);
     });
 
-    it("hold one attempt for each number, and one place in each queue", async () => {
+    it("allow one attempt for each number, and one place in each queue", async () => {
       for (const [text, constraint] of [
         [
           "INSERT INTO svc.attempts (delivery_id, number, started_at, duration_ms) VALUES (1, 1, now(), 1)",
@@ -154,7 +154,7 @@ describe("the core migrations", () => {
       expect(bytes).to.be.above(8);
     });
 
-    it("compress what events and answers hold with LZ4", async () => {
+    it("compress the texts of events and answers with LZ4", async () => {
       const { rows: columns } = await client.query<{ name: string; compression: string }>(
         `SELECT attrelid::regclass || '.' || attname AS name, attcompression AS compression FROM pg_attribute
          WHERE (attrelid, attname) IN (('svc.events'::regclass, 'snapshot'), ('svc.events'::regclass, 'previous'), ('svc.event_data'::regclass, 'data'),
@@ -179,7 +179,7 @@ describe("the core migrations", () => {
     });
   });
 
-  it("take what waited in a database of the version before over into the queues", async () => {
+  it("move waiting rows of the previous version into the queues", async () => {
     const old = await createTestDatabase();
     const client = new Client({ connectionString: old.url });
     await client.connect();
@@ -261,7 +261,7 @@ describe("inMigrationTransaction", () => {
     expect(most).to.equal(1);
   });
 
-  it("runs without the limits that the role carries for requests", async () => {
+  it("runs without the limits of the role for requests", async () => {
     const client = new Client({ connectionString: database.url });
     await client.connect();
     await client.query(
@@ -286,7 +286,7 @@ describe("inMigrationTransaction", () => {
     }
   });
 
-  it("has the server end it when its machine is gone", async () => {
+  it("has the server end it when its machine is lost", async () => {
     const limits = await inMigrationTransaction({
       url: database.url,
       isReadOnly: false,

@@ -94,7 +94,7 @@ async function expectRest(url: string): Promise<void> {
 }
 
 describe("applyMigration, with every default of every type", () => {
-  it("has nothing to do the second time on PostgreSQL", async () => {
+  it("makes no change the second time on PostgreSQL", async () => {
     const database = await createTestDatabase();
     try {
       await expectRest(database.url);
@@ -103,7 +103,7 @@ describe("applyMigration, with every default of every type", () => {
     }
   });
 
-  it("has nothing to do the second time on a database with settings of its own", async () => {
+  it("makes no change the second time on a database with its own settings", async () => {
     const database = await createTestDatabase();
     try {
       await changeValueSettings(database.url);
@@ -114,7 +114,7 @@ describe("applyMigration, with every default of every type", () => {
     }
   });
 
-  it("gives a new row what the mapping file says", async () => {
+  it("gives a new row the defaults of the mapping file", async () => {
     const database = await createTestDatabase();
     const client = new Client({ connectionString: database.url });
     await client.connect();
@@ -151,7 +151,7 @@ describe("applyMigration, with every default of every type", () => {
     }
   });
 
-  it("has nothing to do the second time on the embedded database", async () => {
+  it("makes no change the second time on the embedded database", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "svc-defaults-"));
     const embedded = await openNewEmbedded(dataDir);
     try {

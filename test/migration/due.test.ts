@@ -53,7 +53,7 @@ describe("migrationDue", () => {
     expect(await due(definitionsOf(customers, orders, existing))).to.include("cards: not installed yet");
   });
 
-  it("notices a capture trigger that is gone or disabled, and the migration puts it back", async () => {
+  it("detects a capture trigger that is missing or disabled, and the migration restores it", async () => {
     await applyMigration({ url: database.url, definitions: shop, allowDestructive: false, log });
 
     await pool.query(

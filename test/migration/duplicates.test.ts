@@ -54,7 +54,7 @@ describe("findDuplicates", function () {
     ]);
   });
 
-  it("lets the migration refuse before it changes anything, whatever may be lost", async () => {
+  it("lets the migration refuse before it changes anything, also when losses are allowed", async () => {
     const message = await scene.apply(seats({ badge: true, desk: true }), true);
 
     expect(message).to.match(
@@ -63,7 +63,7 @@ describe("findDuplicates", function () {
     expect(message).to.not.include("secret");
   });
 
-  it("says nothing once all values differ; several NULLs are no duplicates", async () => {
+  it("reports nothing once all values differ; several NULLs are no duplicates", async () => {
     await scene.client.query(
       `UPDATE hall.seats SET badge = concat("row", '-', number) WHERE badge IS NOT NULL`,
     );
@@ -110,7 +110,7 @@ describe("findDuplicates, of values that the same migration changes", function (
     ["new", {}],
     ["there already", { isUnique: true }],
   ] as const) {
-    it(`counts what is equal in its new type, where the index is ${what}`, async () => {
+    it(`counts values that are equal in their new type, where the index is ${what}`, async () => {
       await scene.migrate(prices(unique, unique));
       await scene.client.query(insert);
       const next = prices({ isUnique: true, scale: 0 }, { isUnique: true, type: "Date" });

@@ -27,7 +27,7 @@ describe("applyMigration beside tables that exist", () => {
 
   afterEach(() => scene.close());
 
-  it("touches no table and no type but the managed ones, and leads foreign keys to the others", async () => {
+  it("changes only managed tables and types, and leads foreign keys to the others", async () => {
     await client.query(`
       CREATE TYPE mood AS ENUM ('good');
       CREATE TABLE customers (id serial PRIMARY KEY, name varchar(9) NOT NULL, extra mood, CHECK (name <> ''));
@@ -75,7 +75,7 @@ describe("applyMigration beside tables that exist", () => {
     expect(await scene.columns("customers")).to.have.keys(["id", "extra", "name"]);
   });
 
-  it("changes a table of others only when that is allowed, also once it is used", async () => {
+  it("changes a table of others only when that is allowed, also once it is in use", async () => {
     await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name varchar(20))");
     expect(await scene.apply(named(20))).to.equal("done");
     const was = await scene.columns("customers");
@@ -101,7 +101,7 @@ describe("applyMigration beside tables that exist", () => {
       },
     ],
   ] as const) {
-    it(`gives a table of others ${what}, only when that is allowed, and says so once`, async () => {
+    it(`gives a table of others ${what}, only when that is allowed, and reports it once`, async () => {
       await client.query("CREATE TABLE customers (id serial PRIMARY KEY, status text NOT NULL)");
       const definitions = definitionsOf(file);
       const was = await scene.shape();
@@ -118,7 +118,7 @@ describe("applyMigration beside tables that exist", () => {
     });
   }
 
-  it("never makes a column of others anew, whose values would go", async () => {
+  it("never makes a column of others again, whose values would be lost", async () => {
     await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
     expect(await scene.apply(definitionsOf(customers))).to.equal("done");
     await client.query("INSERT INTO customers (name) VALUES ('12')");
@@ -130,7 +130,7 @@ describe("applyMigration beside tables that exist", () => {
     expect(await scene.rows("SELECT name FROM customers")).to.deep.equal([{ name: "12" }]);
   });
 
-  it("keeps the counter of a table of others when its key counts no longer", async () => {
+  it("keeps the counter of a table of others when its key no longer counts", async () => {
     await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
     expect(await scene.apply(definitionsOf(customers))).to.equal("done");
     const { default: _, ...key } = customers.key;
@@ -145,7 +145,7 @@ describe("applyMigration beside tables that exist", () => {
     expect((await scene.plan(uncounted)).steps).to.deep.equal([]);
   });
 
-  it("takes over a table that is as the mapping file says", async () => {
+  it("adopts a table that matches the mapping file", async () => {
     await client.query("CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL)");
 
     const { steps, notes } = await scene.migrate(definitionsOf(customers));
@@ -178,7 +178,7 @@ describe("applyMigration beside tables that exist", () => {
     ).to.deep.equal([{ conname: "chosen" }]);
   });
 
-  it("lists everything in which existing tables do not fit", async () => {
+  it("lists every difference to existing tables", async () => {
     await client.query(`
       CREATE TABLE customer (id int PRIMARY KEY, name text);
       CREATE TABLE lines (order_id int, line int, amount numeric, tags text[], PRIMARY KEY (order_id, line));
@@ -215,7 +215,7 @@ describe("applyMigration beside tables that exist", () => {
     ]);
   });
 
-  it("tells tables apart whose key is not the one of the mapping file", async () => {
+  it("reports tables whose key is not the one of the mapping file", async () => {
     await client.query(`
       CREATE TABLE pairs (a int, b int, PRIMARY KEY (a, b));
       CREATE TABLE keyless (id int);
@@ -233,7 +233,7 @@ describe("applyMigration beside tables that exist", () => {
     ]);
   });
 
-  it("lists rules that look into tables and columns that are not there", async () => {
+  it("lists rules that read missing tables and columns", async () => {
     await client.query(
       "CREATE TABLE countries (code text); CREATE VIEW cities AS SELECT code AS name FROM countries",
     );
@@ -260,7 +260,7 @@ describe("applyMigration beside tables that exist", () => {
     await pool.end();
   });
 
-  it("notes what single requests on an existing table will stumble over", async () => {
+  it("notes causes of failure for single requests on an existing table", async () => {
     await client.query(
       "CREATE TABLE customers (id serial PRIMARY KEY, name text, city text NOT NULL, at date NOT NULL DEFAULT now())",
     );
@@ -272,7 +272,7 @@ describe("applyMigration beside tables that exist", () => {
     expect(notes[1]).to.match(/"city" must have a value/);
   });
 
-  it("notes values that an enum of somebody else no longer has", async () => {
+  it("notes values that an enum of others no longer has", async () => {
     await client.query(`
       CREATE TYPE mood AS ENUM ('good', 'bad');
       CREATE TABLE customers (id serial PRIMARY KEY, mood mood NOT NULL, moods mood[] NOT NULL)`);
@@ -292,7 +292,7 @@ describe("applyMigration beside tables that exist", () => {
     expect(notes[0]).to.match(/fields\.mood\.values: the enum of the column has no bad: /);
   });
 
-  it("looks beneath domains for what must have a value", async () => {
+  it("finds required values beneath domains", async () => {
     await client.query(`
       CREATE DOMAIN filled AS text NOT NULL; CREATE DOMAIN town AS filled;
       CREATE TABLE customers (id serial PRIMARY KEY, name town, city town)`);
@@ -303,7 +303,7 @@ describe("applyMigration beside tables that exist", () => {
     expect(notes[0]).to.match(/"city" must have a value/);
   });
 
-  it("notes a key that neither the table nor, without a rule for it, the API gives", async () => {
+  it("notes a key that neither the table gives nor, without a rule for it, the API", async () => {
     await client.query("CREATE TABLE customers (id int PRIMARY KEY, name text NOT NULL)");
     const existing = { ...customers, isManaged: false };
 

@@ -68,7 +68,7 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     return planMigration({ ...(await given()), byHand });
   }
 
-  it("counts columns, indexes, checks and references as its own still, and loses nothing", async () => {
+  it("still counts columns, indexes, checks and references as its own, and loses nothing", async () => {
     const plan = await rename(
       "ALTER TABLE pets RENAME nick TO nickname; ALTER TABLE pets RENAME size TO build; " +
         "ALTER TABLE pets RENAME paws TO feet; ALTER TABLE pets RENAME owner_id TO keeper_id;",
@@ -82,7 +82,7 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     );
   });
 
-  it("keeps the capture at work, also for the next file, and while the mapping files are refused", async () => {
+  it("keeps the capture running, also for the next file, and while the mapping files are refused", async () => {
     await rename("SELECT 1", updated(before));
     const migrations = join(folder.configDir, "migrations");
     writeFileSync(
@@ -120,7 +120,7 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     ["renamed a column of it", "RENAME nick TO nickname", 'record "new" has no field "nick"'],
     ["given a column of it another type", "ALTER paws TYPE bigint", "type of parameter .* does not match"],
   ] as const)
-    it(`says what to do when a file writes to a table after it has ${what}`, async () => {
+    it(`reports the remedy when a file writes to a table after it has ${what}`, async () => {
       const changed = rename(
         `INSERT INTO pets VALUES (2, 'Tom', 'm', 3, 1); ALTER TABLE pets ${change}; INSERT INTO pets VALUES (3, 'Kit', 'm', 3, 1)`,
         before,
@@ -143,7 +143,7 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     expect(await psql(database.url, { sql: "SELECT owner_id, paws FROM animals" })).to.match(/4\|1/);
   });
 
-  it("follows a column that takes the name of one that is dropped", async () => {
+  it("follows a column that takes the name of a dropped one", async () => {
     const fields = "id: { type: Int, id: true }, size: { type: String, length: 40, unique: true }";
 
     const plan = await rename(
@@ -155,7 +155,7 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     expect(await psql(database.url, { sql: "SELECT size, paws FROM pets" })).to.match(/Rex\|4/);
   });
 
-  it("counts an index that somebody made again in another way as theirs still", async () => {
+  it("still counts an index that was made again in another way as theirs", async () => {
     await psql(database.url, {
       sql: "DROP INDEX pets_paws_idx; CREATE INDEX pets_paws_idx ON pets (paws DESC)",
     });
@@ -172,7 +172,7 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     expect(plan).to.deep.include({ steps: [], losses: [] });
   });
 
-  it("counts references as its own still where the role has another search path", async () => {
+  it("still counts references as its own where the role has another search path", async () => {
     await psql(database.url, {
       sql: `CREATE SCHEMA other; DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET search_path = other', current_database()); END $$`,
     });
@@ -182,7 +182,7 @@ describe("migrate, after a migration by hand that renames what svc made", () => 
     expect(plan).to.deep.include({ steps: [], losses: [], impossible: [], leftAlone: [] });
   });
 
-  it("counts a column of somebody else as that under its new name, too", async () => {
+  it("still counts a column made by others as theirs under its new name", async () => {
     await psql(database.url, { sql: "ALTER TABLE pets ADD theirs text" });
 
     const plan = await rename("ALTER TABLE pets RENAME theirs TO hers", before);

@@ -57,7 +57,7 @@ describe("applyMigration, with what somebody else made on a managed table", () =
   });
 
   for (const { title, sql, shows, says } of handMade) {
-    it(`names ${title} in the plan, and leaves it alone, whatever is allowed`, async () => {
+    it(`names ${title} in the plan, and never changes it`, async () => {
       const copy = await createTestDatabase({ template: new URL(template.url).pathname.slice(1) });
       const { url } = copy;
       const plan = (definitions: Definitions): Promise<MigrationPlan> => planMigration({ url, definitions });
@@ -99,7 +99,7 @@ describe("applyMigration, with what somebody else made on a managed table", () =
 });
 
 describe("applyMigration, with what somebody else made, on the embedded database", () => {
-  it("names an index, a column and a default in the plan, and leaves them alone", async () => {
+  it("names an index, a column and a default in the plan, and does not change them", async () => {
     const dataDir = await mkdtemp(join(tmpdir(), "svc-hand-made-"));
     const embedded = await openNewEmbedded(dataDir);
     const client = new Client({ connectionString: embedded.url });

@@ -172,7 +172,7 @@ describe("migrations by hand", () => {
     expect(await migrate(byHand)).to.deep.equal(["migration by hand 1_check"]);
   });
 
-  it("are named as applied when the changes of the mapping files are refused", async () => {
+  it("are reported as applied when the changes of the mapping files are refused", async () => {
     const byHand = await write({ "1_places.sql": first });
     const logged: string[] = [];
     const missing = definition({ ...places, name: "missing", table: "missing" });
@@ -197,7 +197,7 @@ describe("migrations by hand", () => {
     expect(await recorded()).to.deep.equal(["1_places"]);
   });
 
-  it("tell of files that were changed, come too late, or end their transaction", async () => {
+  it("report files that were changed, come too late, or end their transaction", async () => {
     await apply(await write({ "1_places.sql": first, "5_more.sql": "SELECT 1" }));
 
     const changed = await apply(
@@ -224,7 +224,7 @@ describe("migrations by hand", () => {
     expect(await recorded()).to.deep.equal(["1_places", "5_more"]);
   });
 
-  it("are refused under other names, with one number twice, another directive, or nothing in them", async () => {
+  it("are refused under other names, with a repeated number, another directive, or no content", async () => {
     const refusal = await write({
       "backfill.sql": "SELECT 1",
       "1_a.sql": "SELECT 1",
@@ -266,7 +266,7 @@ describe("migrations by hand", () => {
     expect(await recorded()).to.deep.equal(["1_places"]);
   });
 
-  it("may make possible what the plan of the mapping files cannot know yet", async () => {
+  it("may enable a step that the plan of the mapping files cannot know yet", async () => {
     const file = join(folder.configDir, "resources", "notes.yaml");
     const admin = async (...args: readonly string[]): Promise<readonly [number, string]> => {
       const terminal = createMemoryTerminal();
@@ -290,7 +290,7 @@ describe("migrations by hand", () => {
     expect((await admin("migrate"))[0]).to.equal(0);
   });
 
-  it("end their settings in the script of a plan, too", async () => {
+  it("also end their settings in the script of a plan", async () => {
     await write({
       "1_places.sql": `${first} SET session_replication_role = replica; SET ROLE pg_monitor`,
       "2_seen.sql":
@@ -310,7 +310,7 @@ describe("migrations by hand", () => {
     ]);
   });
 
-  it("are not on record where the script of a plan fails at them", async () => {
+  it("are not recorded where the script of a plan fails at them", async () => {
     const commented = "CREATE TABLE places (id int PRIMARY KEY) -- without a semicolon";
     await write({ "1_places.sql": commented, "2_index.sql": "-- svc: no transaction\nVACUUM absent" });
     const terminal = createMemoryTerminal();

@@ -34,7 +34,7 @@ describe("planMigration, where policies hide rows from the role that migrates", 
     await scene.close();
   });
 
-  it("takes no column for empty whose values it cannot see", async () => {
+  it("treats no column as empty whose values it cannot see", async () => {
     const error: unknown = await planMigration({ url, definitions: without("notes") }).catch(
       (thrown: unknown) => thrown,
     );
@@ -49,7 +49,7 @@ describe("planMigration, where policies hide rows from the role that migrates", 
     expect(String(error)).to.include('row-level security policy for table "orders"');
   });
 
-  it("plans what needs no look at the rows", async () => {
+  it("plans the steps that need no read of the rows", async () => {
     expect((await planMigration({ url, definitions: market })).impossible).to.deep.equal([]);
   });
 });

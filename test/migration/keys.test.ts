@@ -67,7 +67,7 @@ describe("applyMigration, with keys that count", () => {
     expect((await scene.plan(keyedBy({ type: "Int" }))).steps).to.deep.equal([]);
   });
 
-  it("lets a key count itself that did not, and no longer, whatever the names", async () => {
+  it("adds and removes the counter of a key, under any names", async () => {
     await done(withoutCounter);
 
     await done(keyedBy({}));

@@ -55,7 +55,7 @@ describe("a migration beside transactions of the version before", () => {
   const untilWaiting = (): Promise<unknown> =>
     until(isWaiting, { what: "the migration to wait for a table", timeoutMs: 20_000 });
 
-  it("is in no deadlock with one that goes from a table to another of the core migrations", async () => {
+  it("does not deadlock with one that goes from a table to another of the core migrations", async () => {
     const migrations = await loadCoreMigrations();
     const at = migrations.findIndex(({ name }) => name === "0023_subscription_changes");
     await runSteps(scene.client, coreSteps(migrations.slice(0, at)));
@@ -75,7 +75,7 @@ describe("a migration beside transactions of the version before", () => {
     ["a table of a resource", notes],
     ["a table that a resource leaves", definition({ ...notes, table: "papers" })],
   ] as const)
-    it(`is in no deadlock with one that goes from ${what} to those of the service`, async () => {
+    it(`does not deadlock with one that goes from ${what} to those of the service`, async () => {
       await scene.migrate(definitionsOf(notes));
       // As after a migration whose captures have changed, and with a core migration to come.
       await scene.client.query("UPDATE svc.installed_resources SET hash = 'another'");
@@ -98,7 +98,7 @@ describe("a migration beside transactions of the version before", () => {
     ["dropped with its column", withoutReference],
     ["made again for another type of its column", shopBy(40)],
   ] as const) {
-    it(`waits for the table at the other end before it has any, for a foreign key that is ${what}`, async () => {
+    it(`waits for the table at the other end before it locks any, for a foreign key that is ${what}`, async () => {
       await scene.migrate(shopBy(20));
       await writer.query("BEGIN");
       await writer.query("SELECT FROM customers");
@@ -132,7 +132,7 @@ describe("a migration beside transactions of the version before", () => {
     expect(await migrated).to.equal("done");
   });
 
-  it("looks at the rows again once it has the tables, so that none is lost that came in between", async () => {
+  it("reads the rows again once it has locked the tables, so that none is lost in between", async () => {
     await scene.migrate(shop);
     await writer.query("BEGIN");
     await writer.query("INSERT INTO customers (name) VALUES ('Ada')");
@@ -157,7 +157,7 @@ describe("a migration beside transactions of the version before", () => {
       /pid PID, application "client backend", .*: notes\n/,
     ],
   ] as const) {
-    it(`gives up after its tries, names ${what} that has a table, and has locked none`, async () => {
+    it(`gives up after its tries, names ${what} that locks a table, and has locked none`, async () => {
       await scene.migrate(definitionsOf(notes));
       await writer.query(sql);
       const { rows } = await writer.query<{ pid: string }>("SELECT pg_backend_pid()::text AS pid");
@@ -220,7 +220,7 @@ describe("a migration beside transactions of the version before", () => {
       expect([inserted, done]).to.deep.equal(["INSERT", "done"]);
     };
 
-    it("lets others write to it while a long transaction has it", async () => {
+    it("lets others write to it while a long transaction has locked it", async () => {
       await writer.query("BEGIN");
       await writer.query(insert);
 
@@ -240,7 +240,7 @@ describe("a migration beside transactions of the version before", () => {
     });
   });
 
-  it("says for which other one it waits", async () => {
+  it("names the transaction for which it waits", async () => {
     const { url } = scene;
     const lines: string[] = [];
     const log = pino({ level: "warn" }, { write: (line: string) => void lines.push(line) });
@@ -266,7 +266,7 @@ describe("a migration beside transactions of the version before", () => {
     );
   });
 
-  it("has the server end a statement when its process is gone", async () => {
+  it("has the server end a statement when its process is lost", async () => {
     const statement = "SELECT pg_sleep(60)";
     const isRunning = async (): Promise<boolean> =>
       (await scene.rows(`SELECT FROM pg_stat_activity WHERE query = '${statement}'`)).length > 0;
@@ -285,7 +285,7 @@ describe("a migration beside transactions of the version before", () => {
     await until(async () => !(await isRunning()), { what: "the statement to end", timeoutMs: 15_000 });
   });
 
-  it("has the server finish an index that is made without a transaction, when its process is gone", async () => {
+  it("has the server finish an index that is made without a transaction, when its process is lost", async () => {
     await scene.client.query("CREATE TABLE papers (id int)");
     await writer.query("BEGIN");
     await writer.query("INSERT INTO papers VALUES (1)");
@@ -313,7 +313,7 @@ describe("a migration beside transactions of the version before", () => {
     ).to.deep.equal([{ indisvalid: true }]);
   });
 
-  it("waits as long as it takes until autovacuum gives way", async () => {
+  it("waits without a limit until autovacuum yields", async () => {
     await scene.migrate(definitionsOf(notes));
     await writer.query("BEGIN; LOCK TABLE notes IN SHARE UPDATE EXCLUSIVE MODE");
     await scene.client.query("BEGIN");

@@ -44,7 +44,7 @@ describe("applyMigration", () => {
     ]);
   });
 
-  it("has nothing to do the second time, whatever the fields", async () => {
+  it("makes no change the second time, with any fields", async () => {
     const types = ["BigInt", "Float", "Boolean", "DateTime", "Json", "Bytes", "Uuid"] as const;
     const things = definition({
       name: "things",
@@ -90,7 +90,7 @@ describe("applyMigration", () => {
     expect(counts[1]).to.be.greaterThan(5);
   });
 
-  it("adds, widens and drops what loses nothing, also a column that is empty", async () => {
+  it("adds, widens and drops without a loss, also a column that is empty", async () => {
     await scene.migrate(shop);
     await client.query(insertOrder);
     const changed = withFields(orders, [
@@ -138,7 +138,7 @@ describe("applyMigration", () => {
     expect(await scene.columns("orders")).to.not.have.property("notes");
   });
 
-  it("refuses a narrower type, allowed or not, while values do not fit; then nothing is lost", async () => {
+  it("refuses a narrower type, allowed or not, while values do not fit, and loses nothing", async () => {
     const wide = definition({
       name: "things",
       fields: [
@@ -189,7 +189,7 @@ describe("applyMigration", () => {
     expect(await scene.columns("things")).to.include({ amount: "numeric(5,2)", count: "integer" });
   });
 
-  it("says what the rows do not allow, and changes nothing, allowed or not", async () => {
+  it("reports changes that the rows do not allow, and changes nothing, allowed or not", async () => {
     await scene.migrate(shop);
     await client.query(insertOrder);
     const more = withFields(orders, [...orders.fields.slice(1), field("weight", "Int")]);
@@ -263,7 +263,7 @@ describe("applyMigration", () => {
     ]);
   });
 
-  it("makes the tables in the schema public, whatever the search path of the role", async () => {
+  it("makes the tables in the schema public, with any search path of the role", async () => {
     const name = new URL(scene.url).pathname.slice(1);
     await client.query(`CREATE SCHEMA elsewhere; ALTER DATABASE ${name} SET search_path = elsewhere`);
 
@@ -288,7 +288,7 @@ describe("applyMigration", () => {
     expect((await scene.plan(shop)).notes).to.deep.equal([]);
   });
 
-  it("keeps the table of a resource that left the mapping, says so, and removes its capture", async () => {
+  it("keeps the table of a resource that left the mapping, reports it, and removes its capture", async () => {
     await scene.migrate(shop);
 
     const { notes } = await scene.migrate(definitionsOf(customers));
@@ -303,7 +303,7 @@ describe("applyMigration", () => {
     ]);
   });
 
-  it("keeps the table that a resource moves away from, and says so", async () => {
+  it("keeps the table that a resource moves away from, and reports it", async () => {
     await scene.migrate(shop);
 
     const { notes } = await scene.migrate(definitionsOf(customers, { ...orders, table: "purchases" }));
@@ -343,7 +343,7 @@ describe("applyMigration", () => {
 });
 
 describe("planMigration", () => {
-  it("gives the SQL of everything and changes nothing", async () => {
+  it("prints the SQL of everything and changes nothing", async () => {
     const scene = await openScene();
     try {
       const first = await scene.plan(shop);

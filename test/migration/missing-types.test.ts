@@ -25,7 +25,7 @@ describe("findMissingTypes", function () {
       definitionsOf(withFields(customers, [{ ...nick, name: "name", column: "name" }])),
     ],
   ] as const) {
-    it(`says for ${what} that citext is not in the schema public, and what helps`, async () => {
+    it(`reports for ${what} that citext is not in the schema public, with the remedy`, async () => {
       const start = `The type citext, which ${table} would get, is`;
       const end = "and a migration takes types from the schema public only. First run";
 

@@ -96,7 +96,7 @@ describe("the CHECKs of the tables", () => {
   }
 
   for (const [state, columns] of Object.entries(states))
-    it(`take a delivery that is ${state}`, async () => {
+    it(`accept a delivery that is ${state}`, async () => {
       expect(await refusalOf("deliveries", { ...delivery, ...columns })).to.equal(undefined);
     });
 
@@ -135,7 +135,7 @@ describe("the CHECKs of the tables", () => {
       );
     });
 
-  it("refuse a state of a subscription that fails since before its last success, or told of no failing", async () => {
+  it("refuse a state of a subscription that fails since before its last success, or has a notice without a failure", async () => {
     const user = await scene.work.addUser();
     const { id } = await scene.work.addSubscription({ userId: user.id });
     for (const change of [
@@ -156,7 +156,7 @@ describe("the CHECKs of the tables", () => {
 });
 
 describe("0022_states", () => {
-  it("completes what would go on of old rows, and leaves the others as they are", async () => {
+  it("completes the unfinished parts of old rows, and leaves the others unchanged", async () => {
     const old = await createTestDatabase();
     const client = new Client({ connectionString: old.url });
     await client.connect();

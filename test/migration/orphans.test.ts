@@ -37,7 +37,7 @@ describe("findOrphans", function () {
       INSERT INTO seats (number, hall_id, code) VALUES (1, 1, 'a'), (2, NULL, NULL), (3, 7, 'secret'), (4, 8, 'a')`);
   });
 
-  it("counts the rows that lead nowhere, and names one by its key", async () => {
+  it("counts the rows without a target, and names one by its key", async () => {
     const byId = definitionsOf(halls, seatsWith({ hall_id: to("halls") }));
     const byCode = definitionsOf(halls, seatsWith({ code: to("halls", "code") }));
 
@@ -50,7 +50,7 @@ describe("findOrphans", function () {
     expect(await scene.apply(byId, true)).to.match(/do not allow the migration; nothing was changed/);
   });
 
-  it("counts neither the rows of a table that inherits, nor finds a value in one", async () => {
+  it("counts no rows of a table that inherits, and finds no value in one", async () => {
     await scene.client.query(`
       CREATE TABLE hall.annexes () INHERITS (hall.halls); INSERT INTO hall.annexes (id) VALUES (8);
       CREATE TABLE folding () INHERITS (seats); INSERT INTO folding (number, hall_id) VALUES (9, 9), (10, 9)`);
@@ -84,7 +84,7 @@ describe("findOrphans", function () {
     expect(found).to.deep.equal([]);
   });
 
-  it("says that what the column is to refer to is unique only at the end of a transaction", async () => {
+  it("reports a target column that is unique only at the end of a transaction", async () => {
     const racks = { name: "racks", fields: [field("code", "Int", { isUnique: true })], isManaged: false };
     await scene.client.query("CREATE TABLE racks (id int PRIMARY KEY, code int UNIQUE DEFERRABLE)");
     const planned = await scene.plan(
@@ -106,7 +106,7 @@ describe("findOrphans", function () {
     expect(impossible[0]).to.match(/of the table rooms, and 3 rows have .* with number 1\./);
   });
 
-  it("is silent on a column that is new or made anew, and once all rows lead somewhere", async () => {
+  it("reports no column that is new or made again, and none once all rows have a target", async () => {
     const rooms = definition({ name: "rooms", fields: [field("id", "Uuid", { isKey: true })] });
     const renamed = definitionsOf(halls, seatsWith({ hall_id: { column: "other_id", ...to("halls") } }));
     const retyped = definitionsOf(halls, rooms, seatsWith({ hall_id: { type: "Uuid", ...to("rooms") } }));

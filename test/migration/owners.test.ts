@@ -31,7 +31,7 @@ describe("planMigration, where a managed table belongs to another role", functio
 
   const plan = (): ReturnType<typeof planMigration> => planMigration({ url, definitions: market });
 
-  it("says whose the table is, and what helps: either statement does", async () => {
+  it("names the owner of the table, and two statements that each fix it", async () => {
     const error: unknown = await plan().catch((thrown: unknown) => thrown);
 
     const [, grant = ""] = /, (GRANT ALL ON .*)$/m.exec(String(error)) ?? [];

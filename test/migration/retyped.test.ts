@@ -40,7 +40,7 @@ describe("a change of a column's type, beside sessions that have written to the 
     });
 
   for (const change of ["ALTER text TYPE varchar(40)", "DROP text, ADD text varchar(40)"])
-    it(`lets a capture learn of a migration by hand: ${change}`, async () => {
+    it(`updates a capture after a migration by hand: ${change}`, async () => {
       await applyMigration({
         url: scene.url,
         definitions: definitionsOf(notes("String")),

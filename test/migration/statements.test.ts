@@ -7,7 +7,7 @@ import {
 } from "../../src/migration/statements.ts";
 
 describe("readStatement", () => {
-  it("tells what each clause does to which part of the table", () => {
+  it("reports the effect of each clause on each part of the table", () => {
     const { table, clauses } = readStatement(
       `ALTER TABLE "a, b" DROP CONSTRAINT "k",\nDROP COLUMN "x, y",\nALTER COLUMN "z" SET DATA TYPE DECIMAL(5,2),\n` +
         `ALTER COLUMN "z" DROP NOT NULL,\nALTER COLUMN "z" SET DEFAULT 'a, "b''',\nADD COLUMN     "w" TEXT DEFAULT E'it\\'s, ok',\n` +
@@ -45,14 +45,14 @@ describe("readStatement", () => {
     ['ALTER SEQUENCE "a_id_seq" OWNED BY "a"."id"', "other sequence a_id_seq"],
     ['DROP SEQUENCE "a_id_seq"', "drop sequence a_id_seq"],
   ] as const)
-    it(`tells what goes and comes with ${sql}`, () => {
+    it(`reports the objects that ${sql} drops and creates`, () => {
       const { clauses, schema } = readStatement(sql);
 
       expect(clauses.map(({ action, kind, name }) => `${action} ${kind} ${name}`)).to.deep.equal(expected);
       expect(schema).to.equal(sql.includes('"s".') ? "s" : "public");
     });
 
-  it("refuses a form that it does not know, since that could be about anything", () => {
+  it("refuses an unknown form, since it could change anything", () => {
     for (const sql of [
       'DROP TABLE "a"',
       'ALTER TABLE "a" DISABLE TRIGGER ALL',
@@ -77,7 +77,7 @@ describe("withClauses", () => {
 });
 
 describe("topLevelParts", () => {
-  it("splits at no separator in names, texts and brackets", () => {
+  it("ignores separators in names, texts and brackets", () => {
     expect(topLevelParts(`a(1, 2), "b,c", 'd,''e', E'f\\',g', h[1,2]`)).to.deep.equal([
       "a(1, 2)",
       '"b,c"',
@@ -90,7 +90,7 @@ describe("topLevelParts", () => {
 });
 
 describe("withQuotedSequences", () => {
-  it("quotes a sequence wherever the engine names it", () => {
+  it("quotes a sequence in all output of the engine", () => {
     const scripts = [
       "CREATE SEQUENCE it's; a_id_seq",
       `ALTER TABLE "it's; a" ALTER COLUMN "id" SET DEFAULT nextval('it's; a_id_seq')`,

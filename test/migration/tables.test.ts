@@ -64,7 +64,7 @@ describe("applyMigration of tables in schemas of their own", () => {
     return rows.map(({ indexdef }) => indexdef);
   };
 
-  it("tells its index of a column `svc` from those that the key `indexes` requires", async () => {
+  it("distinguishes its index of a column `svc` from those that the key `indexes` requires", async () => {
     const fields = [field("svc", "String", { isIndexed: true })];
     const indexes: readonly TableIndex[] = [{ fields: ["svc"], where: "svc <> ''", type: "btree" }];
     const hosts = definitionsOf(definition({ name: "hosts", table: "sales.hosts", fields, indexes }));
@@ -78,7 +78,7 @@ describe("applyMigration of tables in schemas of their own", () => {
     await scene.client.query("DROP TABLE sales.hosts");
   });
 
-  it("gives a column a counter, and takes one away, beside a sequence of that name in public", async () => {
+  it("adds and removes a counter of a column, beside a sequence of that name in public", async () => {
     const sequences = (): Promise<readonly unknown[]> =>
       scene.rows(
         "SELECT oid::regclass::text AS name FROM pg_class WHERE relkind = 'S' AND relname LIKE 'tickets%'",
@@ -115,7 +115,7 @@ describe("applyMigration of tables in schemas of their own", () => {
     await scene.client.query("DROP TABLE tickets, sales.tickets");
   });
 
-  it("makes them whole, with keys, uniques, indexes, references over schemas, and finds nothing to do then", async () => {
+  it("makes them complete, with keys, uniques, indexes, references over schemas, and then makes no change", async () => {
     expect(await scene.apply(definitionsOf(customers, lines()))).to.equal("done");
 
     const { steps, leftAlone } = await scene.plan(definitionsOf(customers, lines()));
@@ -141,7 +141,7 @@ describe("applyMigration of tables in schemas of their own", () => {
     expect(rows).to.have.length(1);
   });
 
-  it("changes, replaces and drops only what it made", async () => {
+  it("changes, replaces and drops only its own objects", async () => {
     await scene.client.query(
       "CREATE INDEX mine ON sales.lines (state); CREATE TABLE sales.theirs (id int); CREATE INDEX lines_done_idx ON sales.theirs (id)",
     );
@@ -166,7 +166,7 @@ describe("applyMigration of tables in schemas of their own", () => {
     expect(plan.leftAlone).to.have.length(1);
   });
 
-  it("makes an index again that goes together with a column that is made anew", async () => {
+  it("makes an index again that is dropped together with a column that is made again", async () => {
     await scene.migrate(items("String"));
     await scene.client.query("INSERT INTO sales.items (at, area) VALUES ('12', 'a')");
 
@@ -184,7 +184,7 @@ describe("applyMigration of tables in schemas of their own", () => {
     expect(titlesOf(await scene.plan(items("Int")))).to.deep.equal([]);
   });
 
-  it("names an index of somebody else that goes together with a column that is made anew, also of an empty table", async () => {
+  it("names an index of others that is dropped together with a column that is made again, also of an empty table", async () => {
     await scene.migrate(items("String"), true);
     await scene.client.query(`DELETE FROM sales.items; DROP INDEX sales.items_area_svc_idx;
       CREATE INDEX items_area_svc_idx ON sales.items (area) WHERE at <> ''`);
@@ -194,7 +194,7 @@ describe("applyMigration of tables in schemas of their own", () => {
     );
   });
 
-  it("refuses an index of somebody else under the name that it would give", async () => {
+  it("refuses an index of others under the name that it would use", async () => {
     await scene.client.query("CREATE INDEX lines_done_svc_idx ON sales.lines (done)");
     const wanted = lines({ indexes: [{ fields: ["done"], type: "btree" }] });
 
@@ -207,7 +207,7 @@ describe("applyMigration of tables in schemas of their own", () => {
 describe("applyMigration beside tables that no mapping file can name", () => {
   const scene = sceneOfSuite();
 
-  it("leaves them as they are, in the schema public and in another one", async () => {
+  it("leaves them unchanged, in the schema public and in another one", async () => {
     await scene.client.query(
       'CREATE TABLE "dotted.name" (id int); CREATE SCHEMA sales; CREATE TABLE sales."dotted.name" (id int)',
     );
@@ -245,7 +245,7 @@ describe("applyMigration beside foreign keys into a schema without a managed tab
     await scene.migrate(definitionsOf(customers, lines()));
   });
 
-  it("leaves its own alone, of a table that the mapping files no longer have", async () => {
+  it("does not change its own, of a table that the mapping files no longer have", async () => {
     await scene.migrate(items("String"));
 
     expect(await scene.record()).to.include("sales.items table sales.items");
@@ -280,7 +280,7 @@ describe("applyMigration of tables of one name in two schemas", () => {
   const amounts = async (): Promise<readonly unknown[]> =>
     Promise.all(["orders", "sales.orders"].map(async (table) => (await scene.columns(table))["amount"]));
 
-  it("names the loss in the one, also where a change by hand of the other is left alone", async () => {
+  it("names the loss in the one, also where a change by hand of the other stays", async () => {
     await scene.migrate(both(price(12, 4), price(12, 4)));
     await insert("orders", "1.2345");
     await insert("sales.orders", "1.2345");
@@ -304,7 +304,7 @@ describe("applyMigration of tables of one name in two schemas", () => {
     expect(await scene.apply(times("Date", 3))).to.match(/would lose data.*`at` on the `orders` table/s);
   });
 
-  it("ignores NULLs in the one where NOT NULL was taken away by hand", async () => {
+  it("ignores NULLs in the one where NOT NULL was removed by hand", async () => {
     const required = [field("note", "String")];
     await scene.migrate(both([field("note", "String", { isOptional: true })], required));
     await scene.client.query(

@@ -121,7 +121,7 @@ describe("planMigration of columns whose type changes", () => {
     expect(impossible).to.have.length(broken.length);
   });
 
-  it("names every value that becomes another one, and changes none without the flag", async () => {
+  it("names every value that the cast changes, and changes none without the flag", async () => {
     await fill(lost);
     const wanted = itemsWith(lost, "to");
 
@@ -137,7 +137,7 @@ describe("planMigration of columns whose type changes", () => {
     expect(await scene.apply(wanted, true)).to.equal("done");
   });
 
-  it("is silent on values that stay what they are", async () => {
+  it("names no value that stays the same", async () => {
     await fill(fitting);
 
     const { losses, impossible } = await scene.plan(itemsWith(fitting, "to"));
@@ -146,7 +146,7 @@ describe("planMigration of columns whose type changes", () => {
     expect(await scene.apply(itemsWith(fitting, "to"))).to.equal("done");
   });
 
-  it("makes what is no list any more NOT NULL", async () => {
+  it("makes a column that is no longer a list NOT NULL", async () => {
     await scene.apply(notesWith(true));
 
     const { leftAlone } = await scene.migrate(notesWith(false));
@@ -164,7 +164,7 @@ describe("planMigration of columns whose type changes", () => {
     expect(await scene.apply(itemsWith(warned, "to"), true)).to.equal("done");
   });
 
-  it("keeps a type that Prisma does not know when its column becomes unique", async () => {
+  it("keeps a type that Prisma lacks when its column becomes unique", async () => {
     await scene.migrate(thingsWith(false));
     await scene.client.query("INSERT INTO things (mac, lasts) VALUES ('08:00:2b:01:02:03', 'PT1H')");
 
@@ -175,7 +175,7 @@ describe("planMigration of columns whose type changes", () => {
     expect((await scene.plan(thingsWith(true))).steps).to.deep.equal([]);
   });
 
-  it("names a type to which PostgreSQL casts nothing by itself, also in an empty table", async () => {
+  it("names a type to which PostgreSQL has no automatic cast, also in an empty table", async () => {
     const spans = noteWith(field("tag", "Interval"));
     await scene.apply(noteWith(field("tag", "String")));
 
@@ -186,7 +186,7 @@ describe("planMigration of columns whose type changes", () => {
     expect(await scene.apply(noteWith(field("tag", "String", { native: "bpchar" })))).to.equal("done");
   });
 
-  it("casts a list of a domain to a list of what its type casts to", async () => {
+  it("casts a list of a domain to a list of any target of its type", async () => {
     await scene.client.query("CREATE DOMAIN posint AS int CHECK (VALUE > 0)");
     await scene.apply(noteWith(field("tag", "String", { native: "posint", isList: true })));
 

@@ -14,7 +14,7 @@ describe("checkExistingTables of generated columns that are not stored", () => {
   });
   after(() => database.close());
 
-  it("refuses them where events would show null for them", async () => {
+  it("refuses them where events would show null in their place", async () => {
     await database.exec(`
       CREATE TABLE cards (id serial PRIMARY KEY, price int,
         gross int GENERATED ALWAYS AS (price + 19), net int GENERATED ALWAYS AS (price) STORED)`);

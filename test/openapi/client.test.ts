@@ -118,7 +118,7 @@ describe("a client made of the document by openapi-typescript and openapi-fetch"
     if (folder !== undefined) await rm(folder, { recursive: true, force: true });
   });
 
-  it("compiles, but for what the document does not have", async () => {
+  it("compiles, without the parts that the document lacks", async () => {
     const { body } = await admin.request("GET", "/openapi.json");
     await writeFile(join(folder, "openapi.json"), JSON.stringify(body));
     await writeFile(join(folder, "program.ts"), program);

@@ -115,7 +115,7 @@ describe("createDocument", () => {
     expect(wrong).to.deep.equal([]);
   });
 
-  it("takes a webhook back as it was read: what does not change is readOnly", () => {
+  it("accepts a webhook as it was read: unchangeable fields are readOnly", () => {
     const changed = "url events filter headers rate_limit is_active description".split(" ");
 
     expect(keysIn(sample, "Webhook.create")).to.have.members([...keysIn(sample, "Webhook"), "secret"]);
@@ -138,7 +138,7 @@ describe("createDocument", () => {
     expect(Object.keys(errorStatus).filter((code) => !text.includes(code))).to.deep.equal([]);
   });
 
-  it("has the request of each resource and trigger, with the headers that are sent", () => {
+  it("has the request of each resource and trigger, with its headers", () => {
     const sent = Object.keys(
       signedHeaders({
         signing: { secrets: ["new", "old"], headers: {} },
@@ -167,7 +167,7 @@ describe("createDocument", () => {
     expect(sent.filter((name) => name !== "Content-Type" && !text.includes(`"${name}"`))).to.deep.equal([]);
   });
 
-  it("has the old row in the requests of updates, where a mapping file keeps it, and there alone", () => {
+  it("has the old row only in the requests of updates where a mapping file keeps it", () => {
     const definitions = definitionsOf(
       definition({ name: "kept", fields: [], keepsPrevious: true }),
       definition({ name: "plain", fields: [] }),
@@ -180,11 +180,11 @@ describe("createDocument", () => {
     expect(JSON.stringify(showing)).not.to.match(/"required":\[[^\]]*"previous"/);
   });
 
-  it("says nothing of base queries, filters of access, defaults, tables and look-ups", () => {
+  it("reveals nothing of base queries, filters of access, defaults, tables and look-ups", () => {
     expect(JSON.stringify(things)).not.to.match(/secret[-_](of|tag|default|table|lookup|column)/);
   });
 
-  it("says where a record has its key, and what a reference points at", () => {
+  it("documents the place of a record's key, and the target of a reference", () => {
     const orders = sample.components.schemas["orders.create"]?.["properties"] as Readonly<
       Record<string, object>
     >;
@@ -198,12 +198,12 @@ describe("createDocument", () => {
     expect(orders["notes"]).not.to.have.any.keys("x-resource", "x-shown");
   });
 
-  it("offers a search where there is something to search in", () => {
+  it("offers a search only where there are searchable columns", () => {
     expect(JSON.stringify(sample.paths["/resources/orders"])).to.include('"name":"search"');
     expect(JSON.stringify(things.paths["/resources/things"])).not.to.include('"name":"search"');
   });
 
-  it("describes bodies as objects where the rules of a code module fail, and all else as ever", async () => {
+  it("describes bodies as objects where the rules of a code module fail, and the rest as usual", async () => {
     const module = `
       export const createRules = () => { throw new Error("no"); };
       export const updateRules = () => ({ big: "nosuch" });`;
@@ -219,7 +219,7 @@ describe("createDocument", () => {
     expect(Object.keys(paths)).to.deep.equal(Object.keys(things.paths));
   });
 
-  it("makes bodies of the rules, with nested keys", () => {
+  it("derives bodies from the rules, with nested keys", () => {
     const body = things.components.schemas["things.create"];
 
     expect(body).to.deep.include({ type: "object", required: ["big"] });
@@ -253,7 +253,7 @@ describe("createDocument", () => {
     });
   });
 
-  it("takes no blank text where the rules refuse null, which it becomes", async () => {
+  it("refuses a blank text where the rules refuse null, which it becomes", async () => {
     const { components } = await documentOf({
       "notes.yaml": `
 name: notes

@@ -81,7 +81,7 @@ describe("the examples of the document", () => {
     });
   }
 
-  it("are answered as the document says, without a fault", async () => {
+  it("are answered as documented, without a fault", async () => {
     const faults: string[] = [];
     for (const step of steps()) {
       if (step.path === "/webhook-deliveries/{id}/retry")
@@ -106,7 +106,7 @@ describe("the examples of the document", () => {
     expect(faults).to.deep.equal([]);
   });
 
-  it("of every parameter of every list are taken", async () => {
+  it("of every parameter of every list are accepted", async () => {
     const faults: string[] = [];
     for (const step of steps().filter(({ method }) => method === "get"))
       await Promise.all(
@@ -121,7 +121,7 @@ describe("the examples of the document", () => {
     expect(faults).to.deep.equal([]);
   });
 
-  it("cover refusals: without a token, of a stranger's record, of a bad body and an unknown parameter", async () => {
+  it("include refusals: no token, another user's record, an invalid body, an unknown parameter", async () => {
     const stranger = await service.createUser();
     const customer = (
       await admin.request("POST", "/resources/customers", { name: "Ada", email: "a@example.com" })
@@ -148,7 +148,7 @@ describe("the examples of the document", () => {
     }
   });
 
-  it("cover what a token is answered that may only do something else", async () => {
+  it("include the answer to a token with other scopes", async () => {
     const faults: string[] = [];
     for (const scope of ["webhooks", "tasks:read"]) {
       const { body } = await admin.request("POST", "/tokens", { name: scope, scopes: [scope] });
@@ -166,7 +166,7 @@ describe("the examples of the document", () => {
     expect(faults).to.deep.equal([]);
   });
 
-  it("name every parameter that a list takes: all others are refused, and these by other reads", async () => {
+  it("name every parameter that a list accepts: all others are refused, also by other reads", async () => {
     const faults: string[] = [];
     for (const step of steps().filter(({ method, path }) => method === "get" && path !== "/openapi.json"))
       for (const query of queriesOf(step).length === 0 ? ["sort=id&filter[id]=1"] : ["colour=red"]) {
@@ -179,7 +179,7 @@ describe("the examples of the document", () => {
     expect(faults).to.deep.equal([]);
   });
 
-  it("are those of the deliveries that receivers get", async () => {
+  it("are those of real deliveries", async () => {
     const [delivery] = await receiver.waitFor(1);
 
     const body = JSON.parse(delivery?.rawBody.toString() ?? "") as Json;

@@ -26,7 +26,7 @@ describe("idSchema", () => {
     expect(fits(",2026-03-28")).to.equal(true);
   });
 
-  it("takes a large id as answers give it, a text", () => {
+  it("accepts a large id as answers have it, a text", () => {
     const events = definition({ name: "events", fields: [field("id", "BigInt", { isKey: true })] });
 
     expect(idSchema(events)).to.deep.equal({ type: ["integer", "string"], pattern: "^-?[0-9]+$" });

@@ -64,7 +64,7 @@ describe("GET /docs, in a browser", () => {
     expectNoFaults(watched);
   });
 
-  it("lists every resource, and what the service has besides", async () => {
+  it("lists every resource, and the other parts of the service", async () => {
     const watched = await openWith(admin.token);
     const { page } = watched;
 
@@ -110,7 +110,7 @@ describe("GET /docs, in a browser", () => {
     expectNoFaults(watched);
   });
 
-  it("keeps no token: a reload asks for it again", async () => {
+  it("stores no token: a reload asks for it again", async () => {
     const { page } = await openWith(admin.token);
     await page.locator(".opblock-tag").first().waitFor();
 
@@ -167,7 +167,7 @@ describe("GET /docs", () => {
     ]);
   });
 
-  it("serves each file with an entity tag, and 304 to who has it", async () => {
+  it("serves each file with an entity tag, and 304 to clients that have it", async () => {
     for (const file of ["", "/page.js", "/page.css", "/swagger-ui.css", "/swagger-ui-bundle.js"]) {
       const { status, headers } = await get(file, {}, "HEAD");
       const again = await get(file, { "If-None-Match": headers["etag"] as string });
@@ -192,7 +192,7 @@ describe("GET /docs", () => {
     expect((await get("/page.html")).status).to.equal(401);
   });
 
-  it("leads from a slash at the end to the page", async () => {
+  it("redirects a trailing slash to the page", async () => {
     const { status, headers } = await get("/");
 
     expect({ status, location: headers["location"] }).to.deep.equal({ status: 302, location: "../docs" });

@@ -17,7 +17,7 @@ describe("GET /openapi.json", () => {
     await Promise.all(servers.splice(0).map((server) => server.close({ limitMs: 0 })));
   });
 
-  it("answers the document, made once, to a token only", async () => {
+  it("answers the document, built once, only with a token", async () => {
     let made = 0;
     const port = await serve("token", () => ({ openapi: "3.1.0", made: ++made }));
 
@@ -40,7 +40,7 @@ describe("GET /openapi.json", () => {
     expect(again).to.include({ status: 304, text: "" });
   });
 
-  it("answers everybody with public, and still asks for a token elsewhere", async () => {
+  it("is public when set, and other paths still need a token", async () => {
     const port = await serve("public");
 
     expect((await call(port, path)).status).to.equal(200);

@@ -12,7 +12,7 @@ describe("shownSchema", () => {
     ["DateTime", ["infinity", "0044-03-15 00:00:00+00 BC", "12026-01-01T00:00:00.000+00:00"]],
     ["Date", ["-infinity", "0044-03-15 BC", "12026-01-01"]],
   ] as const) {
-    it(`takes a ${type} of another program's table that is beyond ISO 8601, and of the service's own none`, () => {
+    it(`accepts a ${type} of another program's table that is beyond ISO 8601, and none of the service's own`, () => {
       const [foreign, own] = [false, true].map((isManaged) =>
         ajv.compile(shownSchema(field("at", type), { isManaged })),
       );
@@ -23,7 +23,7 @@ describe("shownSchema", () => {
     });
   }
 
-  it("takes null for the key of a view, whose row may have none", () => {
+  it("accepts null as the key of a view, whose row may have none", () => {
     const key = field("total", "Int", { isKey: true, isNullable: true });
 
     expect(ajv.validate(shownSchema(key, { isManaged: false }), null)).to.equal(true);

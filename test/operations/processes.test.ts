@@ -52,7 +52,7 @@ describe("createRegistration", () => {
     return (await findProcesses(core.sql, [String(row?.["id"])]))[0] as ProcessRow;
   }
 
-  it("enters the process, and takes it off the list", async () => {
+  it("registers the process, and removes it from the list", async () => {
     expect((await rows())[0]).to.include({ program: "api", pid: process.pid, configuration: "one" });
 
     await running.stop();
@@ -61,7 +61,7 @@ describe("createRegistration", () => {
     expect(await rows()).to.deep.equal([]);
   });
 
-  it("says that it lives, though not with every look", async () => {
+  it("renews the time of its row, though not with every poll", async () => {
     await core.sql("UPDATE svc.processes SET seen_at = now() - interval '1 minute'");
     const isFresh = "SELECT 1 FROM svc.processes WHERE seen_at > now() - interval '1 second'";
     await until(async () => (await core.sql(isFresh)).length === 1, { what: "a sign of life" });
@@ -74,13 +74,13 @@ describe("createRegistration", () => {
     expect((await rows())[0]?.["seen_at"]).to.deep.equal(before?.["seen_at"]);
   });
 
-  it("enters the process again when its row was forgotten", async () => {
+  it("registers the process again when its row was deleted", async () => {
     await core.sql("DELETE FROM svc.processes");
 
     await until(async () => (await rows()).length === 1, { what: "the row" });
   });
 
-  it("reloads once for each request, and writes down what came of it", async () => {
+  it("reloads once for each request, and stores the outcome", async () => {
     const [asked] = await askForReload(core.sql, testOperator);
     await until(() => reloads.length === 1, { what: "the reload" });
     expect(asked).to.include({ reloadsAsked: 1, reloadsAnswered: 0 });
@@ -98,7 +98,7 @@ describe("createRegistration", () => {
     expect(reloads).to.have.length(2);
   });
 
-  it("writes down a fault that quotes what no text of PostgreSQL holds, and reloads once", async () => {
+  it("stores a fault that quotes text which PostgreSQL cannot store, and reloads once", async () => {
     await askForReload(core.sql, testOperator);
     await until(() => reloads.length === 1, { what: "the reload" });
 
@@ -109,7 +109,7 @@ describe("createRegistration", () => {
     expect(reloads).to.have.length(1);
   });
 
-  it("answers all requests that came during a reload after one more", async () => {
+  it("answers all requests during a reload after one further reload", async () => {
     await askForReload(core.sql, testOperator);
     await until(() => reloads.length === 1, { what: "the reload" });
     // Both at once, or a look between them would see but one.
@@ -124,7 +124,7 @@ describe("createRegistration", () => {
     expect(reloads).to.have.length(2);
   });
 
-  it("writes down a reload that was asked for by a signal", async () => {
+  it("stores the outcome of a reload that a signal requested", async () => {
     await registration.note({ kind: "applied", hash: "two" });
 
     expect(await theOne()).to.include({ configuration: "two", reloadsAsked: 0, reloadsAnswered: 0 });
@@ -198,7 +198,7 @@ describe("createRegistration", () => {
       id = randomUUID();
     });
 
-    it("gives those that live from the first poll on, itself included", async () => {
+    it("returns the live ones from the first poll on, itself included", async () => {
       await add("all", { id: other, age: "14 seconds" });
       await add("dispatcher", { age: "16 seconds" });
       await add("api");
@@ -209,7 +209,7 @@ describe("createRegistration", () => {
       expect(lists[0]).to.have.members([id, other]);
     });
 
-    it("leaves out one that died before the database's clock went back, and not itself", async () => {
+    it("leaves out one that died before the database's clock went back, and keeps itself", async () => {
       await add("dispatcher", { age: "-60 seconds" });
       startDispatcher();
       await until(() => lists.length > 0, { what: "a list" });
@@ -223,7 +223,7 @@ describe("createRegistration", () => {
       await until(() => lists.at(-1)?.join() === id, { what: "the list with it" });
     });
 
-    it("leaves itself out once when its own row was too old: others took it for dead", async () => {
+    it("leaves itself out once when its own row was too old: others counted it as dead", async () => {
       startDispatcher();
       await until(() => lists.length > 0, { what: "a list" });
       const before = lists.length;
@@ -234,7 +234,7 @@ describe("createRegistration", () => {
     });
   });
 
-  it("is not asked when it has not been seen for a while, and forgotten in the end", async () => {
+  it("gets no request when its row has been too old for a while, and is deleted in the end", async () => {
     await running.stop();
     await core.sql("UPDATE svc.processes SET seen_at = now() - interval '20 seconds'");
     expect(await askForReload(core.sql, testOperator)).to.deep.equal([]);

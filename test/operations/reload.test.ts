@@ -81,7 +81,7 @@ describe("POST /configuration/reload", function () {
     expect(process).to.include({ program: "all", configuration: await hash() });
   });
 
-  it("shows every fault in its file, and asks no process then", async () => {
+  it("shows every fault in its file, and then asks no process", async () => {
     const before = await hash();
     configuration.write("resources/things.yaml", `${things}colour: red\n`);
 
@@ -107,7 +107,7 @@ describe("POST /configuration/reload", function () {
     configuration.write("resources/things.yaml", things);
   });
 
-  it("shows why a process refused files that have no fault of their own", async () => {
+  it("shows the reason why a process refused files without faults of their own", async () => {
     configuration.write("service.yaml", "database: { poolSize: 4 }\n");
 
     const { body } = await ask("POST", "/configuration/reload");

@@ -60,7 +60,7 @@ describe("the routes of operators", () => {
       expect(await figuresOf(await service.createUser())).to.deep.equal([0, 0, 0]);
     });
 
-    it("says whose they are, and what the token may do", async () => {
+    it("shows their owner, and the rights of the token", async () => {
       const { token } = await service.api.tokens.issue({
         userId: admin.id,
         name: "narrow",
@@ -85,7 +85,7 @@ describe("the routes of operators", () => {
   });
 
   describe("GET /audit", () => {
-    it("lists who changed what, page by page, there and back", async () => {
+    it("lists who changed each subject, page by page, forwards and back", async () => {
       for (let count = 0; count < 5; count += 1)
         await admin.request("POST", "/tokens", { name: `t${count}` });
 
@@ -126,7 +126,7 @@ describe("the routes of operators", () => {
       expect(await countOfAudit(`until=${later}&actor=service`)).to.be.at.least(1);
     });
 
-    it("refuses what it does not know, and a cursor of another filter", async () => {
+    it("refuses unknown filters, and a cursor of another filter", async () => {
       const { next_cursor: cursor } = (await get("/audit?per_page=1")).body;
       const faults = [];
       for (const query of [
@@ -177,7 +177,7 @@ describe("the routes of operators", () => {
       expect((await get("/dead-letters?webhook_id=x")).status).to.equal(422);
     });
 
-    it("goes on page by page, there and back", async () => {
+    it("continues page by page, forwards and back", async () => {
       receiver.answer = { status: 500 };
       for (let count = 0; count < 4; count += 1)
         await user.request("POST", "/resources/tasks", { title: `t${count}` });

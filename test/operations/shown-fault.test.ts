@@ -15,7 +15,7 @@ describe("faultOf", () => {
     });
   });
 
-  it("leaves a text without a place as it is", () => {
+  it("returns a text without a place unchanged", () => {
     expect(faultOf("SVC_PORT: expected a port")).to.deep.include({
       message: "SVC_PORT: expected a port",
       file: null,
@@ -73,7 +73,7 @@ describe("faultInFile", () => {
     ]);
   });
 
-  it("reads no file outside the folder of the configuration, and none that is not there", async () => {
+  it("reads no file outside the folder of the configuration, and no missing one", async () => {
     for (const file of ["outside.yaml", "config/../outside.yaml", "/etc/hostname", "config/none.yaml"])
       expect(await excerptOf(`${file}:1:1: bad`), file).to.equal(undefined);
   });

@@ -37,7 +37,7 @@ describe("readStats", () => {
     scene.core.sql(`INSERT INTO svc.figures VALUES ${rows}`);
   beforeEach(() => scene.core.sql("DELETE FROM svc.figures"));
 
-  it("lays figures out by minute, hour and week, the newest last, with zeros for what is not there", async () => {
+  it("groups figures by minute, hour and week, the newest last, with zeros for gaps", async () => {
     await figures(
       `(7, 'minute', ${ago("minute", 0)}, 1, 2, 3), (7, 'minute', ${ago("minute", 59)}, 4, 0, 0), (7, 'minute', ${ago("minute", 60)}, 99, 0, 0),
        (7, 'hour', ${ago("hour", 0)}, 5, 6, 7), (7, 'hour', ${ago("hour", 23)}, 8, 0, 0), (7, 'hour', ${ago("hour", 24)}, 16, 0, 0),
@@ -64,7 +64,7 @@ describe("readStats", () => {
     }
   });
 
-  it("shows an admin the figures of all", async () => {
+  it("shows an admin the figures of all users", async () => {
     await figures(
       `(0, 'minute', ${ago("minute", 0)}, 1000, 0, 0), (7, 'minute', ${ago("minute", 0)}, 1, 0, 0)`,
     );
@@ -75,7 +75,7 @@ describe("readStats", () => {
     expect(sum(rates.hour.changes)).to.equal(1000);
   });
 
-  it("counts what waits: of all for an admin, of one user for another", async () => {
+  it("counts waiting deliveries: of all users for an admin, of one user for another", async () => {
     const [mine, other] = [await scene.work.addSubscription(), await scene.work.addSubscription()];
     const [hourAgo, dayAgo] = [new Date(Date.now() - 3_600_000), new Date(Date.now() - 24 * 3_600_000)];
     const [createdAt, updatedAt] = [dayAgo, dayAgo];
@@ -102,7 +102,7 @@ describe("readStats", () => {
     expect(Date.parse(String(all.backlog["oldest_event_at"]))).to.be.closeTo(Date.now(), 60_000);
   });
 
-  it("names receivers that fail, are off or wait, the worst first, with since when and why", async () => {
+  it("names receivers that fail, are off or wait, the worst first, with time and reason", async () => {
     const user = await scene.work.addUser();
     const add = (url: string, more = {}): ReturnType<typeof scene.work.addSubscription> =>
       scene.work.addSubscription({ userId: user.id, url, ...more });

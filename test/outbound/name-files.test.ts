@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { candidatesOf, createNameFiles, parseHosts, parseResolvConf } from "../../src/outbound/name-files.ts";
 
 describe("parseHosts", () => {
-  it("gives the addresses of each name, whatever its case, in their order", () => {
+  it("returns the addresses of each name, in any case, in their order", () => {
     const hosts = parseHosts(
       "127.0.0.1 localhost\n# 192.0.2.9 commented\n\n::1\tlocalhost ip6-localhost # loopback\n  192.0.2.1  Receiver receiver.example\r\n192.0.2.2\n",
     );
@@ -93,7 +93,7 @@ describe("candidatesOf", () => {
 });
 
 describe("createNameFiles", () => {
-  it("reads the files again after five seconds, and takes what it cannot read for empty", async () => {
+  it("reads the files again after five seconds, and treats an unreadable one as empty", async () => {
     const folder = await mkdtemp(join(tmpdir(), "svc-names-"));
     const hosts = join(folder, "hosts");
     let now = 0;

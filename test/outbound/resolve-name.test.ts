@@ -35,7 +35,7 @@ describe("createNameResolver", () => {
       readFiles: async () => ({ hosts: parseHosts(hosts), search, ndots }),
     });
 
-  it("gives both families, IPv4 first, and the shortest TTL", async () => {
+  it("returns both families, IPv4 first, and the shortest TTL", async () => {
     server.answer = () => both;
     server.ttlSeconds = 7;
 
@@ -54,7 +54,7 @@ describe("createNameResolver", () => {
   });
 
   for (const told of ["NODATA", "NXDOMAIN", "SERVFAIL", "silence"] as const) {
-    it(`is content with one family when the other is ${told}`, async () => {
+    it(`accepts one family when the other is ${told}`, async () => {
       server.answer = (_name, type) => (type === "A" ? both : told);
       expect((await resolver()("a.example")).addresses).to.deep.equal([four]);
 
@@ -76,7 +76,7 @@ describe("createNameResolver", () => {
     });
   }
 
-  it("says what is not known of one family rather than that the other has nothing", async () => {
+  it("reports the failure of one family rather than that the other is empty", async () => {
     server.answer = (_name, type) => (type === "A" ? "NODATA" : "SERVFAIL");
     expect(await failureOf(resolver()("a.example"))).to.equal("ESERVFAIL");
 
@@ -84,13 +84,13 @@ describe("createNameResolver", () => {
     expect(await failureOf(resolver()("a.example"))).to.equal("ESERVFAIL");
   });
 
-  it("gives up a server that never answers when its time is over", async () => {
+  it("gives up a server that never answers at the time limit", async () => {
     server.answer = () => "silence";
 
     expect(await failureOf(resolver({ limitMs: 100 })("a.example"))).to.equal("ETIMEOUT");
   });
 
-  it("rejects with ECONNREFUSED where no server is", async () => {
+  it("rejects with ECONNREFUSED where there is no server", async () => {
     const gone = await startNameServer();
     gone.close();
 
@@ -115,7 +115,7 @@ describe("createNameResolver", () => {
     });
   }
 
-  it("takes the word of one server that there is no such name", async () => {
+  it("believes one server that a name does not exist", async () => {
     other.answer = () => both;
 
     expect(await failureOf(resolver({ servers: [server.address, other.address] })("a.example"))).to.equal(
@@ -124,7 +124,7 @@ describe("createNameResolver", () => {
     expect(other.asked).to.deep.equal([]);
   });
 
-  it("tries a short name in the search list, past what failed there", async () => {
+  it("tries a short name in the search list, after failures there", async () => {
     server.answer = (name) =>
       name === "receiver.b.example" ? both : name.includes(".a.") ? "SERVFAIL" : "NXDOMAIN";
     const resolve = resolver({ search: ["a.example", "none.example", "b.example", "c.example"] });
@@ -145,14 +145,14 @@ describe("createNameResolver", () => {
     expect(new Set(server.asked)).to.deep.equal(new Set(["A receiver.a.example", "AAAA receiver.a.example"]));
   });
 
-  it("fails of the name as it stands", async () => {
+  it("reports the failure of the name as given", async () => {
     server.answer = (name) => (name === "receiver" ? "SERVFAIL" : "NXDOMAIN");
 
     expect(await failureOf(resolver({ search: ["a.example"] })("receiver"))).to.equal("ESERVFAIL");
     expect(await failureOf(resolver({ search: ["a.example"], ndots: 0 })("receiver"))).to.equal("ESERVFAIL");
   });
 
-  it("asks no server for what stands in /etc/hosts, whatever its case", async () => {
+  it("asks no server for a name in /etc/hosts, in any case", async () => {
     const resolve = resolver({ hosts: "192.0.2.1 Receiver\n2001:db8::1 receiver\nnonsense receiver\n" });
 
     expect((await resolve("receiver")).addresses).to.deep.equal([four, six]);
@@ -161,7 +161,7 @@ describe("createNameResolver", () => {
   });
 
   for (const name of ["localhost", "a.localhost", "localhost."]) {
-    it(`knows ${name} without a server or a file`, async () => {
+    it(`resolves ${name} without a server or a file`, async () => {
       expect((await resolver()(name)).addresses.map(({ address }) => address)).to.deep.equal([
         "127.0.0.1",
         "::1",

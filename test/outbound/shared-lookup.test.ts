@@ -48,7 +48,7 @@ describe("createSharedLookup", () => {
   const untilTold = (count: number): Promise<unknown> =>
     until(() => told.length >= count, { what: `${count} answers` });
 
-  it("asks once for a name, however many users want to know it at the same time, and tells everybody", async () => {
+  it("asks once for a name that many users look up at the same time, and answers all of them", async () => {
     const ask = open();
     for (const user of [1, 1, 2]) ask("a", user);
     answer("a");
@@ -82,7 +82,7 @@ describe("createSharedLookup", () => {
     });
   }
 
-  it("keeps a failure for two seconds, and tells everybody of it", async () => {
+  it("keeps a failure for two seconds, and returns it to all callers", async () => {
     const ask = open();
     ask("a");
     ask("a");
@@ -99,7 +99,7 @@ describe("createSharedLookup", () => {
     expect(asked).to.have.length(2);
   });
 
-  it("answers later, also what it knows", async () => {
+  it("answers asynchronously, also from its cache", async () => {
     const ask = open();
     ask("a");
     answer("a");
@@ -109,7 +109,7 @@ describe("createSharedLookup", () => {
     await untilTold(2);
   });
 
-  it("keeps so many answers at most, those that were used last", async () => {
+  it("keeps a limited number of answers, the most recently used", async () => {
     const ask = open({ maxNames: 2 });
     for (const [index, name] of ["a", "b", "a", "c"].entries()) {
       ask(name);
@@ -123,7 +123,7 @@ describe("createSharedLookup", () => {
     expect(asked).to.deep.equal(["a", "b", "c", "b"]);
   });
 
-  it("has so many look-ups of a user under way at most, in their order, and those of others beside them", async () => {
+  it("runs a limited number of look-ups of a user at a time, in order, and those of others beside them", async () => {
     const ask = open();
     const askers = ["a", "b", "c", "d"].map((name) => ask(name, 1));
     ask("e", 2);
@@ -141,7 +141,7 @@ describe("createSharedLookup", () => {
     await untilTold(5);
   });
 
-  it("counts those that are under way on when one of them ends", async () => {
+  it("counts the remaining ones when one of them ends", async () => {
     const ask = open();
     ask("a");
     ask("b");
@@ -157,7 +157,7 @@ describe("createSharedLookup", () => {
     }
   });
 
-  it("lets one user's turn serve another who waits for the same name", async () => {
+  it("lets one user's look-up also serve another user who waits for the same name", async () => {
     const ask = open();
     for (const name of ["a", "b", "c"]) ask(name, 1);
     ask("c", 2);
@@ -172,7 +172,7 @@ describe("createSharedLookup", () => {
     expect(told).to.deep.equal(["c 192.0.2.1", "a 192.0.2.1", "c 192.0.2.1"]);
   });
 
-  it("begins nothing for those who are gone when their turn comes", async () => {
+  it("begins no look-up for callers that have left", async () => {
     const ask = open();
     ask("a");
     ask("b");
@@ -185,7 +185,7 @@ describe("createSharedLookup", () => {
     expect(asked).to.deep.equal(["a", "b", "d"]);
   });
 
-  it("gives a turn up that has not come in time", async () => {
+  it("gives up a look-up that has not begun in time", async () => {
     const ask = open({ patienceMs: 20 });
     ask("a");
     ask("b");
@@ -199,7 +199,7 @@ describe("createSharedLookup", () => {
     expect(asked).to.deep.equal(["a", "b"]);
   });
 
-  it("has the machine's names looked up by default", async () => {
+  it("uses the machine's resolver by default", async () => {
     const found: unknown = await new Promise((resolve) => {
       const asker = { userId: 1, isWaiting: false, isGone: false };
       createSharedLookup()("localhost", asker, (_error, all) => resolve(all));

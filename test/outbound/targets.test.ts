@@ -82,7 +82,7 @@ describe("createTargetPolicy: refusalOf", () => {
     });
   }
 
-  it("lets pass what lies in an allowed network, mapped into IPv6 too, and nothing beside it", () => {
+  it("accepts addresses in an allowed network, mapped into IPv6 too, and none outside it", () => {
     const policy = createTargetPolicy(["10.1.0.0/16", "::1/128", "64:ff9b::/96"]);
 
     const passed = ["10.1.0.0", "10.1.255.255", "::ffff:10.1.2.3", "::1", "64:ff9b::808:808", "8.8.8.8"];
@@ -101,7 +101,7 @@ describe("createTargetPolicy: refusalOf", () => {
     expect(policy.refusalOf("64:ff9b::7f00:1")).to.contain("a loopback address");
   });
 
-  it("lets an address of cloud metadata pass when a network names it", () => {
+  it("accepts an address of cloud metadata when a network includes it", () => {
     expect(createTargetPolicy(["168.63.129.16/32"]).refusalOf("168.63.129.16")).to.equal(undefined);
   });
 
@@ -155,7 +155,7 @@ const refusedUrls: Readonly<Record<string, readonly string[]>> = {
 describe("createTargetPolicy: refusalOfUrl", () => {
   for (const [fault, urls] of Object.entries(refusedUrls)) {
     for (const url of urls) {
-      it(`says that ${JSON.stringify(url)} must not ${fault}`, () => {
+      it(`refuses ${JSON.stringify(url)}, which must not ${fault}`, () => {
         expect(strict.refusalOfUrl(url)).to.equal(
           `The url must not ${fault}, which is outside the allowed networks.`,
         );
@@ -180,7 +180,7 @@ describe("createTargetPolicy: refusalOfUrl", () => {
     "data:text/plain,a",
   ];
   for (const url of invalid) {
-    it(`does not take ${JSON.stringify(url)} for an http or https URL`, () => {
+    it(`refuses ${JSON.stringify(url)}, which is no http or https URL`, () => {
       expect(strict.refusalOfUrl(url)).to.equal("The url must be a valid http or https URL.");
     });
   }
@@ -196,7 +196,7 @@ describe("createTargetPolicy: refusalOfUrl", () => {
     });
   }
 
-  it("takes 2048 characters and no more", () => {
+  it("accepts at most 2048 characters", () => {
     const start = "https://example.com/";
 
     expect(strict.refusalOfUrl(start.padEnd(2048, "a"))).to.equal(undefined);
@@ -222,7 +222,7 @@ describe("createTargetPolicy: refusalOfUrl", () => {
     });
   }
 
-  it("lets localhost pass when either loopback address is allowed", () => {
+  it("accepts localhost when either loopback address is allowed", () => {
     for (const network of ["127.0.0.0/8", "::1/128"])
       expect(createTargetPolicy([network]).refusalOfUrl("http://localhost:8080/")).to.equal(undefined);
   });
@@ -239,7 +239,7 @@ describe("perUser", () => {
     expect(networksFor({ isAdmin: true })).to.deep.equal(["10.0.0.0/8", "127.0.0.0/8"]);
   });
 
-  it("gives all users one and the same when admins have no more", () => {
+  it("gives all users the same when admins have no more", () => {
     const networksFor = perUser({ allowedNetworks: ["10.0.0.0/8"], adminNetworks: [] }, asTheyAre);
 
     expect(networksFor({ isAdmin: true })).to.equal(networksFor({ isAdmin: false }));

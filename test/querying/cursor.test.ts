@@ -5,7 +5,7 @@ const [before, now, other] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2), Buffer.a
 const position: Position = { values: ["7", null], isBackwards: true, isInclusive: false };
 
 describe("createCursors", () => {
-  it("opens a cursor for what it was made for, and for nothing else", () => {
+  it("opens a cursor for its own purpose only", () => {
     const cursors = createCursors(now);
     const cursor = cursors.seal(position, "tasks");
 
@@ -15,7 +15,7 @@ describe("createCursors", () => {
     expect(cursors.open("short", "tasks")).to.equal(undefined);
   });
 
-  it("opens those of the keys before, and makes none with them", () => {
+  it("opens those of earlier keys, and makes none with them", () => {
     const rotated = createCursors(now, [other, before]);
 
     expect(rotated.open(createCursors(before).seal(position, "tasks"), "tasks")).to.deep.equal(position);

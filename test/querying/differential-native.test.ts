@@ -86,7 +86,7 @@ describe(`filters and orders of intervals and native types, with seed ${seed}`, 
   const idsOf = async (text: string, given: readonly unknown[] = []): Promise<unknown[]> =>
     (await client.query<{ id: number }>(text, [...given])).rows.map(({ id }) => id);
 
-  it("are those of the same SQL by hand, for 400 lists", async () => {
+  it("are those of the same SQL written by hand, for 400 lists", async () => {
     const random = createRandom(seed + 1);
     for (let count = 0; count < 400; count += 1) {
       const type = pick(random, types);

@@ -200,7 +200,7 @@ describe(`the compiler of queries and the Prisma client, with seed ${seed}`, fun
       expect(await differenceOf(definition, pairOf(definition), query)).to.equal(undefined);
     });
 
-  it("show a whole related record and what lies beyond it", async () => {
+  it("show a whole related record and the records beyond it", async () => {
     const transform = {
       kind: "object",
       entries: [path("all", "boss"), path("beyond", "boss.country.code")],

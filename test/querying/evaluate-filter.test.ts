@@ -160,7 +160,7 @@ describe("compileFilter", () => {
     return found.rows.map(({ id }) => id);
   };
 
-  it("finds what SQL finds, for 600 filters of every path and operator, in groups and under not", async () => {
+  it("finds the same as SQL, for 600 filters of every path and operator, in groups and under not", async () => {
     const random = createRandom(7);
     const condition = (): unknown => {
       const path = pick(random, paths);

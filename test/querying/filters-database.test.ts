@@ -101,7 +101,7 @@ describe("filters on a PostgreSQL", () => {
     });
   }
 
-  it("looks through a text whose collation takes different texts for equal ones", async () => {
+  it("searches a text whose collation treats different texts as equal", async () => {
     await client.query("BEGIN");
     await client.query(
       "CREATE COLLATION any_case (provider = icu, locale = 'und-u-ks-level2', deterministic = false)",
@@ -113,7 +113,7 @@ describe("filters on a PostgreSQL", () => {
     await client.query("ROLLBACK");
   });
 
-  it("uses an index on any type of integer for values of another", async () => {
+  it("uses an index on any integer type for values of another", async () => {
     await client.query(
       "BEGIN; SET LOCAL enable_seqscan = off; SET LOCAL plan_cache_mode = force_generic_plan",
     );

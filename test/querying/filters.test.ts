@@ -112,7 +112,7 @@ describe("the filters of a list", () => {
     it(`takes ${query}`, () => expect(filterIn(query)).to.deep.equal(condition));
   }
 
-  it("takes a field that is named like a group, by equality", () => {
+  it("accepts a field that is named like a group, by equality", () => {
     const { shape: odd } = listShop({
       transform: undefined as never,
       fields: [...listShop().orders.fields, { ...listShop().orders.key, isKey: false, name: "not" }],
@@ -124,7 +124,7 @@ describe("the filters of a list", () => {
     });
   });
 
-  it("takes 50 conditions and 100 values", () => {
+  it("accepts 50 conditions and 100 values", () => {
     const values = Array.from({ length: 100 }, (_, index) => index).join(",");
     const conditions = Array.from({ length: 49 }, (_, index) => `filter[or][${index}][id]=1`).join("&");
 

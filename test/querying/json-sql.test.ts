@@ -89,7 +89,7 @@ describe(`the JSON that PostgreSQL writes, with seed ${seed}`, () => {
     expect(both?.found).to.have.length(1);
   });
 
-  it("has the texts and the keys of the transform as they are", async () => {
+  it("keeps the texts and the keys of the transform unchanged", async () => {
     const odd = "a'b\"c\\d\u0007\u0001é";
     const entries = [
       [odd, { kind: "value", value: [odd, null, { [odd]: 1.5 }] }],
@@ -107,7 +107,7 @@ describe(`the JSON that PostgreSQL writes, with seed ${seed}`, () => {
     });
   });
 
-  it("takes no function of another schema, and tells an empty composite value from none", async () => {
+  it("uses no function of another schema, and distinguishes an empty composite value from none", async () => {
     await database.pool.query(
       `CREATE FUNCTION concat(citext) RETURNS text LANGUAGE sql AS $$ SELECT 'not this' $$;
        CREATE FUNCTION to_json(varchar) RETURNS json LANGUAGE sql AS $$ SELECT '"nor this"'::json $$;

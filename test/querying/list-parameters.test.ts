@@ -185,7 +185,7 @@ describe("a list refuses", () => {
 });
 
 describe("readListParameters", () => {
-  it("answers what holds for a request that asks for nothing", () => {
+  it("returns the defaults for a request without parameters", () => {
     const { given, ...rest } = read("");
 
     expect(given.size).to.equal(0);
@@ -200,7 +200,7 @@ describe("readListParameters", () => {
     });
   });
 
-  it("reads page, per_page and search as they always were read", () => {
+  it("reads page, per_page and search as in earlier versions", () => {
     const { paging, search } = read("page=2&page=%ff&per_page=1000&per_page=500&search=50%&search=100%+a");
 
     expect(paging).to.deep.equal({ kind: "page", page: 1, perPage: 100, skip: 0 });

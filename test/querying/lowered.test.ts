@@ -11,7 +11,7 @@ function letterByLetter(text: string): string {
 }
 
 describe("lowered", () => {
-  it("lowers every letter of Unicode by itself", () => {
+  it("lowers every letter of Unicode itself", () => {
     for (let start = 0; start < 0x110000; start += 0x400) {
       const letters = Array.from({ length: 0x400 }, (_, index) => String.fromCodePoint(start + index));
       for (const text of [letters.join(""), letters.join(" Σ"), letters.join("İΣ ")])
@@ -28,14 +28,14 @@ describe("lowered", () => {
     ["İstanbul ISPARTA", "İstanbul isparta"],
     ["\ud801\udc00 \ud801 Σ", "\ud801\udc28 \ud801 σ"],
   ] as const) {
-    it(`makes ${JSON.stringify(small)} of ${JSON.stringify(text)}`, () => {
+    it(`makes ${JSON.stringify(small)} from ${JSON.stringify(text)}`, () => {
       expect(lowered(text)).to.equal(small);
     });
   }
 });
 
 describe("createSearch", () => {
-  it("finds what includes finds, for 5,000 parts and texts of few letters", () => {
+  it("agrees with includes for 5,000 parts and texts of few letters", () => {
     const random = createRandom(3);
     const word = (most: number): string =>
       Array.from({ length: Math.floor(random() * (most + 1)) }, () =>
@@ -48,7 +48,7 @@ describe("createSearch", () => {
     }
   });
 
-  it("goes back as far as it must, and no further", () => {
+  it("goes back only as far as needed", () => {
     const part = `${"a".repeat(2_000)}b${"a".repeat(2_000)}`;
 
     expect(createSearch(part)("a".repeat(100_000))).to.equal(false);

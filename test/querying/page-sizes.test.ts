@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { createPageSizes } from "../../src/querying/page-sizes.ts";
 
 describe("createPageSizes", () => {
-  it("keeps for a while what fitted, and then tries a little more", () => {
+  it("remembers for a while the size that fitted, and then tries a little more", () => {
     const sizes = createPageSizes();
     expect(sizes.likely(1)).to.equal(undefined);
 
@@ -21,7 +21,7 @@ describe("createPageSizes", () => {
     expect(sizes.likely(1)).to.equal(9);
   });
 
-  it("forgets it when as many as were asked for fit, and not when fewer were asked for", () => {
+  it("forgets it when all requested records fit, and not when fewer were requested", () => {
     const sizes = createPageSizes();
     sizes.note(1, { asked: 100, size: 8 });
 

@@ -41,7 +41,7 @@ describe("listShapeOf", () => {
     ["__proto__", undefined, undefined],
     [`meta.${"a".repeat(2000)}`, undefined, undefined],
   ] as const) {
-    it(`takes ${JSON.stringify(path).slice(0, 40)} for ${filtered ?? "nothing"} in a filter, ${sorted ?? "nothing"} in a sort`, () => {
+    it(`gives ${JSON.stringify(path).slice(0, 40)} the column ${filtered ?? "nothing"} in a filter, ${sorted ?? "nothing"} in a sort`, () => {
       expect([behind(shape.filterable, path), behind(shape.sortable, path)]).to.deep.equal([
         filtered,
         sorted,
@@ -58,7 +58,7 @@ describe("listShapeOf", () => {
     expect(behind(filterable, "customer.name")).to.equal(undefined);
   });
 
-  it("passes relations only as far as the base query includes them whole", () => {
+  it("follows relations only as far as the base query includes them whole", () => {
     const paths = ["customer.name", "lines.sku"];
     const filterableWith = (include: Readonly<Record<string, unknown>> | undefined): readonly string[] => {
       const { filterable } = listShop({ baseQuery: include === undefined ? {} : { include } }).shape;
@@ -73,7 +73,7 @@ describe("listShapeOf", () => {
     expect(filterableWith(undefined)).to.deep.equal([]);
   });
 
-  it("goes by the include that a base query in code gives when it runs", () => {
+  it("uses the include that a base query in code returns when it runs", () => {
     const { orders, definitions } = listShop({ baseQuery: {} });
 
     const { filterable } = listShapeOf(orders, definitions, { customer: true });
@@ -81,7 +81,7 @@ describe("listShapeOf", () => {
     expect(behind(filterable, "customer.name")).to.equal("customer.name");
   });
 
-  it("narrows what is shown to filterable and sortable", () => {
+  it("limits the shown fields to filterable and sortable", () => {
     const narrow = listShop({ filterable: ["status", "meta", "customer.name"], sortable: [] }).shape;
 
     expect(behind(narrow.filterable, "status")).to.equal("status");
@@ -92,7 +92,7 @@ describe("listShapeOf", () => {
     expect(pathFault(narrow.filterable, "id", "filtered")).to.equal("The field id cannot be filtered.");
   });
 
-  it("takes a path within a Json field that filterable lists, and none beside or below it", () => {
+  it("accepts a path within a Json field that filterable lists, and none beside or below it", () => {
     const { filterable } = listShop({ filterable: ["meta.plan"] }).shape;
 
     expect(
@@ -100,7 +100,7 @@ describe("listShapeOf", () => {
     ).to.deep.equal(["meta #>> {plan}", undefined, undefined, undefined]);
   });
 
-  it("takes the fields that are listed beside a transform in code, and without a list none", () => {
+  it("accepts the fields that are listed beside a transform in code, and none without a list", () => {
     const code = { transform: () => ({}) };
     const { filterable, sortable, places } = listShop({ code, filterable: ["hidden", "meta"] }).shape;
 
@@ -137,11 +137,11 @@ describe("pathFault", () => {
     ["logs", "The field logs cannot be filtered: it is a list of Json."],
     ["customer", "The field customer cannot be filtered: it is an object."],
   ] as const) {
-    it(`says of ${path} what is wrong`, () =>
+    it(`names the fault of ${path}`, () =>
       expect(pathFault(shape.filterable, path, "filtered")).to.equal(message));
   }
 
-  it("says why a path cannot be sorted", () => {
+  it("gives the reason why a path cannot be sorted", () => {
     expect(pathFault(shape.sortable, "lines.sku", "sorted")).to.equal(
       "The field lines.sku cannot be sorted: it is that of several records.",
     );
@@ -157,7 +157,7 @@ describe("pathFault", () => {
 });
 
 describe("keysOf", () => {
-  it("answers the keys of a place of the JSON, and of one in a Json value", () => {
+  it("returns the keys of a place of the JSON, and of one in a Json value", () => {
     const places = shape.places ?? new Map();
 
     expect(keysOf(places, "customer.more")).to.deep.equal(["customer", "more"]);

@@ -14,7 +14,7 @@ describe("prismaWhereOf", () => {
     { endsWith: "b" },
     { contains: "A", mode: "insensitive" },
   ])
-    it(`gives back ${JSON.stringify(filter)} of a rule of access`, () => {
+    it(`returns ${JSON.stringify(filter)} of a rule of access`, () => {
       const condition = conditionOf(notes, definitionsOf(notes), { text: filter });
 
       expect(condition && prismaWhereOf(condition)).to.deep.equal({ text: filter });

@@ -96,7 +96,7 @@ describe("createTransform", () => {
     });
   }
 
-  it("shows every field under its own name by default, relations not", () => {
+  it("shows every field under its own name by default, but no relation", () => {
     const row = { id: 1, customer: { id: 2, name: "a", limit: null } };
 
     expect(show(orders({}), row)).to.deep.equal({ id: 1 });
@@ -118,14 +118,14 @@ describe("createTransform", () => {
     );
   });
 
-  it("gives null for a step through a missing relation", () => {
+  it("returns null for a step through a missing relation", () => {
     const transform = object({ name: path("customer.name") });
 
     expect(show(orders({ transform }), { id: 1, customer: null })).to.deep.equal({ name: null });
     expect(show(orders({ transform }), { id: 1 })).to.deep.equal({ name: null });
   });
 
-  it("gives a list for a step through many records, and all fields for a relation as such", () => {
+  it("returns a list for a step through many records, and all fields for a relation itself", () => {
     const transform = object({ limits: path("others.limit"), customer: path("customer") });
     const row = {
       others: [{ limit: new Decimal(1) }, { limit: null }],
@@ -145,7 +145,7 @@ describe("createTransform", () => {
   });
 
   describe("with a code module", () => {
-    it("lets it win over the mapping and gives it the row", () => {
+    it("replaces the mapping with it and passes it the row", () => {
       expect(
         show(
           coded(({ id: number }) => ({ number })),
@@ -154,7 +154,7 @@ describe("createTransform", () => {
       ).to.deep.equal({ number: 7 });
     });
 
-    it("makes its result safe by what the values are", () => {
+    it("makes its result safe by the kind of its values", () => {
       const at = new Date("2026-03-28T14:30:00Z");
       const result = {
         at,
@@ -196,7 +196,7 @@ describe("createTransform", () => {
           .that.has.property("message", "the result is not an object");
       });
 
-    it("names the resource in the error, with what was thrown as the cause", () => {
+    it("names the resource in the error, with the thrown error as the cause", () => {
       const thrown = new TypeError("no customer");
       const failing = coded(() => {
         throw thrown;

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { scalarParameter } from "../../src/querying/values.ts";
 
 describe("scalarParameter", () => {
-  it("reads a time without a zone as UTC, wherever the process runs", () => {
+  it("reads a time without a zone as UTC, in any time zone of the process", () => {
     const before = process.env["TZ"];
     process.env["TZ"] = "America/New_York";
     try {
@@ -19,7 +19,7 @@ describe("scalarParameter", () => {
     }
   });
 
-  it("takes a whole number of 64 bits and bytes as mapping files have them", () => {
+  it("reads a whole number of 64 bits and bytes as mapping files have them", () => {
     expect(scalarParameter("BigInt", "9223372036854775807")).to.equal("9223372036854775807");
     expect(scalarParameter("Bytes", "QQ==")).to.deep.equal(Buffer.from("A"));
   });

@@ -160,7 +160,7 @@ describe("access", () => {
     ["bob", [1, 2], [1, 2, 3]],
     ["root", [1, 2, 3], [1, 2, 3, 4]],
   ] as const) {
-    it(`lists to ${who} what the filter leaves, and counts no more`, async () => {
+    it(`lists to ${who} the records of the filter, and counts no more`, async () => {
       const [first, second] = [
         await ask(api, who, "GET /projects"),
         await ask(api, who, "GET /tasks?per_page=1&page=1"),
@@ -172,7 +172,7 @@ describe("access", () => {
     });
   }
 
-  it("answers 403 for a record that is there and not readable, and 404 for none", async () => {
+  it("answers 403 for an existing record that is not readable, and 404 for none", async () => {
     const statuses = await Promise.all(
       ["GET /tasks/1", "GET /tasks/4", "GET /tasks/99"].map(
         async (request) => (await ask(api, "ada", request)).status,
@@ -182,7 +182,7 @@ describe("access", () => {
     expect(statuses).to.deep.equal([200, 403, 404]);
   });
 
-  it("includes only what the caller may read", async () => {
+  it("includes only readable records", async () => {
     await database.pool.query("UPDATE tasks SET project_id = 2 WHERE id = 2");
     const answer = await ask(api, "ada", "GET /projects?include=tasks");
 
@@ -190,7 +190,7 @@ describe("access", () => {
     expect(answer.json).to.have.nested.property("data[0].tasks[0].title", "dig");
   });
 
-  it("creates what fits, and rolls back what does not", async () => {
+  it("creates records that fit, and rolls back others", async () => {
     const fits = await ask(api, "ada", "POST /tasks", { title: "new", project_id: 1 });
     const not = await ask(api, "ada", "POST /tasks", { title: "no", project_id: 1, state: "closed" });
 
@@ -199,7 +199,7 @@ describe("access", () => {
     expect(rows).to.deep.equal([{ title: "new" }]);
   });
 
-  it("takes no reference to what the caller may not read, and says no more than of one that is not there", async () => {
+  it("refuses a reference to an unreadable record with the same answer as to a missing one", async () => {
     const answers = [
       await ask(api, "ada", "POST /tasks", { title: "spy", project_id: 2 }),
       await ask(api, "ada", "POST /tasks", { title: "spy", project_id: 99 }),
@@ -213,7 +213,7 @@ describe("access", () => {
     expect((await ask(api, "root", "POST /tasks", { title: "fly", project_id: 3 })).status).to.equal(201);
   });
 
-  it("takes null for a reference, which refers to nothing that might not be read", async () => {
+  it("accepts null as a reference, which has no target to read", async () => {
     const task = { title: "new", project_id: 1 };
     const none = await ask(api, "ada", "POST /tasks", { ...task, helper_id: null });
     const one = await ask(api, "ada", "POST /tasks", { ...task, helper_id: 1 });
@@ -222,7 +222,7 @@ describe("access", () => {
     expect(errorsOf(one)).to.deep.equal({ helper_id: ["The selected helper id is invalid."] });
   });
 
-  it("updates what both rules leave, and deletes for admins only", async () => {
+  it("updates records that both rules allow, and deletes for admins only", async () => {
     const statuses: number[] = [];
     for (const [who, request, body] of [
       ["ada", "PUT /tasks/1", { title: "dug" }],
@@ -239,13 +239,13 @@ describe("access", () => {
     expect(statuses).to.deep.equal([200, 403, 403, 403, 403, 204, 403, 200]);
   });
 
-  it("sets the owner to the caller, whatever the body says", async () => {
+  it("sets the owner to the caller, at any owner in the body", async () => {
     const answer = await ask(api, "ada", "POST /projects", { name: "Io", lead_id: 8 });
 
     expect(answer.json).to.include({ lead_id: 7 });
   });
 
-  it("sets it to an admin who names none, too", async () => {
+  it("also sets it to an admin who names none", async () => {
     const { status, json } = await ask(api, "root", "POST /projects", { name: "Io" });
 
     expect(status).to.equal(201);

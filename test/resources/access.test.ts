@@ -36,13 +36,13 @@ describe("isAdminFor", () => {
     });
   }
 
-  it("goes by the code module before the mapping file", () => {
+  it("uses the code module before the mapping file", () => {
     const resource = owned({ code: { isAdmin: ({ id }) => id === 7 } });
 
     expect([isAdminFor(resource, user), isAdminFor(resource, admin)]).to.deep.equal([true, false]);
   });
 
-  it("leaves the user as it is, whatever the code module makes of it", () => {
+  it("keeps the user unchanged when the code module modifies it", () => {
     const caller = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });
     const code = { isAdmin: (given: Caller) => Object.assign(given, { isAdmin: true }).isAdmin };
 
@@ -82,7 +82,7 @@ describe("isUnguarded", () => {
     ["a rule to refer to it", { access: { ...ownersOnly, reference: { kind: "owner" } } }, false],
   ];
   for (const [what, changes, expected] of rules)
-    it(`is ${expected} of a resource whose file says ${what}`, () => {
+    it(`is ${expected} for a resource whose file has ${what}`, () => {
       const resource = definition({ name: "orders", fields: [field("user_id", "Int")], ...changes });
 
       expect(isUnguarded(resource)).to.equal(expected);
@@ -102,12 +102,12 @@ const conditionFor = (resource: Definition, caller: Caller, operation: AccessOpe
 const withRead = (read: AccessRule): Definition => owned({ access: { ...ownersOnly, read } });
 
 describe("createAccessConditions", () => {
-  it("leaves everything to an admin, whatever the rule", () => {
+  it("allows an admin everything, under any rule", () => {
     expect(conditionFor(withRead({ kind: "admin" }), admin)).to.equal(always);
   });
 
   for (const column of ["user_id", "big", "text"]) {
-    it(`leaves others what is theirs by ${column}`, () => {
+    it(`allows others their own records by ${column}`, () => {
       expect(conditionFor(owned({ ownerColumn: column }), user)).to.deep.include({
         kind: "compare",
         operator: "=",
@@ -116,20 +116,20 @@ describe("createAccessConditions", () => {
     });
   }
 
-  it("leaves others nothing without an owner column", () => {
+  it("allows others nothing without an owner column", () => {
     const { ownerColumn: _, ...ownerless } = owned();
 
     expect(conditionFor(ownerless, user)).to.equal(never);
   });
 
-  it("leaves others all or nothing with everyone and admin", () => {
+  it("allows others all or nothing with everyone and admin", () => {
     expect([
       conditionFor(withRead({ kind: "everyone" }), user),
       conditionFor(withRead({ kind: "admin" }), user),
     ]).to.deep.equal([always, never]);
   });
 
-  it("keeps related records within reach, also those behind others and those that must not be", () => {
+  it("limits related records by their rules, also those behind others and required ones", () => {
     const target = owned();
     const access = createAccessConditions(new Map([[target.name, target]]));
     const [from, to] = [field("order_id", "Int"), field("id", "Int")];
@@ -143,7 +143,7 @@ describe("createAccessConditions", () => {
     expect(reached).to.deep.equal({ kind: "not", of: related(allOf([own, behind])) });
   });
 
-  it("asks once for what two operations ask for alike", () => {
+  it("asks once when two operations have the same question", () => {
     const resource = owned();
     const access = createAccessConditions(new Map([[resource.name, resource]]));
 
@@ -192,7 +192,7 @@ describe("createAccessConditions", () => {
     ["a NOT in a NOT", { NOT: { OR: [{ user_id: 7 }, { NOT: { text: "$user.claims.team" } }] } }],
     ["a NOT around what is not in a list", { NOT: { text: { notIn: "$user.claims.teams" } } }],
   ] as const) {
-    it(`leaves nothing by ${what} to a user without the claim`, () => {
+    it(`allows nothing by ${what} to a user without the claim`, () => {
       expect(conditionFor(withRead({ kind: "filter", where }), user)).to.equal(never);
     });
   }

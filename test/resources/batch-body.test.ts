@@ -32,7 +32,7 @@ describe("readBatch", () => {
     }
   });
 
-  it("reads the three methods, ids as texts, and entity tags", () => {
+  it("accepts the three methods, ids as texts, and entity tags", () => {
     expect(
       read(
         { method: "create", data: { text: "a" } },
@@ -48,7 +48,7 @@ describe("readBatch", () => {
     ]);
   });
 
-  it(`takes ${maxOperations} operations, and no more`, () => {
+  it(`accepts at most ${maxOperations} operations`, () => {
     const many = Array.from({ length: maxOperations }, () => ({ method: "create", data: {} }));
 
     expect(read(...many)).to.have.length(maxOperations);
@@ -131,7 +131,7 @@ describe("readBatch", () => {
     });
   }
 
-  it("names the faults of 100 operations at most", () => {
+  it("reports the faults of at most 100 operations", () => {
     const errors = errorsOf(() => read(...Array.from({ length: 500 }, () => ({ method: "x" }))));
 
     expect(Object.keys(errors ?? {})).to.have.length(100);
@@ -180,7 +180,7 @@ describe("faultOfOperation", () => {
     });
   }
 
-  it("leaves a fault of the service as it is: a 500 names no place", () => {
+  it("leaves a fault of the service unchanged: a 500 names no place", () => {
     const thrown = new AppError("server.error", "Server Error");
 
     expect(faultOfOperation({ method: "update" }, 3, thrown)).to.equal(thrown);
@@ -202,7 +202,7 @@ describe("faultOfOperation", () => {
     ]);
   });
 
-  it("leaves a fault of the service as it is", () => {
+  it("leaves a fault of the service unchanged", () => {
     const bug = new Error("a bug");
 
     expect(places(bug)).to.equal(bug);

@@ -61,7 +61,7 @@ describe("statements of a batch", () => {
     }
   });
 
-  it("is two for each create with a rule that an earlier one may decide on", async () => {
+  it("is two for each create with a rule that may depend on an earlier one", async () => {
     const rules = { slug: "required|string", title: "required|string|unique:pages,title" };
     const own = await startApi(served, withVariant("pages", { createRules: rules }));
     try {

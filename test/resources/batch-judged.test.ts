@@ -62,7 +62,7 @@ describe("batches of creates with a rule of access", () => {
   beforeEach(() => seed(served));
 
   for (const { what, request, data, resources, sql, undo } of cases)
-    it(`are refused where a record fits by ${what} after those behind it`, async () => {
+    it(`are refused where a record fits by ${what} only after later ones`, async () => {
       await served.database.pool.query(sql);
       const own = await startApi(served, resources);
       try {
@@ -77,7 +77,7 @@ describe("batches of creates with a rule of access", () => {
       }
     });
 
-  it("are refused where a trigger closes for a record what one before it refers to", async () => {
+  it("are refused where a trigger closes for a record the target of an earlier one", async () => {
     await served.database.pool.query(
       `CREATE FUNCTION close_it() RETURNS trigger LANGUAGE plpgsql AS $$
        BEGIN UPDATE customers SET country = 'closed' WHERE id = NEW.customer_id; RETURN NULL; END $$;
@@ -107,7 +107,7 @@ describe("batches of creates with a rule of values", () => {
     ["exists", "DELETE FROM notices", "The selected title is invalid."],
     ["unique", "INSERT INTO notices (text) VALUES (NEW.title)", "The title has already been taken."],
   ] as const)
-    it(`are refused where a trigger changes what ${rule} asks about`, async () => {
+    it(`are refused where a trigger changes the columns of ${rule}`, async () => {
       await served.database.pool.query(
         `CREATE FUNCTION change_it() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN ${change}; RETURN NULL; END $$;
          CREATE TRIGGER change_it AFTER INSERT ON site_pages FOR EACH ROW EXECUTE FUNCTION change_it()`,

@@ -23,7 +23,7 @@ describe("the turns of batches", () => {
   const waitingFor = async (table: string): Promise<number> =>
     (await served.sql("SELECT FROM pg_locks WHERE NOT granted AND relation = $1::regclass", [table])).length;
 
-  it("let one batch of a user hold a connection, and two of all users in the test's limits", async () => {
+  it("give batches of a user one connection, and of all users two, in the limits of the test", async () => {
     const client = await served.database.pool.connect();
     try {
       await client.query("BEGIN; LOCK TABLE orders, site_pages IN ACCESS EXCLUSIVE MODE");
@@ -45,7 +45,7 @@ describe("the turns of batches", () => {
     }
   });
 
-  it("end with 503 and Retry-After for a batch that waits too long, whoever has them", async () => {
+  it("end with 503 and Retry-After for a batch that waits too long, at any holder", async () => {
     const own = await startApi(served, undefined, { batchWaitMs: 100 });
     const client = await served.database.pool.connect();
     try {

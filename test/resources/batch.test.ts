@@ -39,7 +39,7 @@ async function refusalOf(batch: Batch): Promise<AppError> {
 }
 
 describe("runBatch", () => {
-  it("stops before the operation at which 30 s have passed, with 503 and the cause for the log", async () => {
+  it("stops before the operation at 30 s, with 503 and the cause for the log", async () => {
     let clockMs = 0;
     const refusal = await refusalOf(batchOf(10, "{}", { now: () => (clockMs += 10_000) }));
 
@@ -55,7 +55,7 @@ describe("runBatch", () => {
     expect([refusal.status, Object.keys(refusal.errors ?? {})]).to.deep.equal([413, ["operations.1.data"]]);
   });
 
-  it("makes sure of memory for what it has presented so far, and gives up without", async () => {
+  it("reserves memory for the records presented so far, and gives up without it", async () => {
     const reserved: number[] = [];
     const reserve = (bytes: number): Promise<void> => {
       reserved.push(bytes);

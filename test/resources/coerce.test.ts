@@ -218,7 +218,7 @@ describe("coerce of JSON", () => {
     expect(optional.kind === "ok" && optional.value === DbNull).to.equal(true);
   });
 
-  it("refuses 100,000 levels without overflowing the stack", () => {
+  it("refuses 100,000 levels without a stack overflow", () => {
     expect(atOnce(coerce(fieldOf({ type: "Json" }), nested(100_000)))).to.have.property("kind", "refused");
   });
 });
@@ -251,7 +251,7 @@ describe("parseKey", () => {
     [{ type: "Instant" }, "12026-01-02T03:04:05.100+00:00", "12026-01-02T03:04:05.100+00:00"],
     [{ type: "Instant" }, "12026-13-02T03:04:05.100+00:00", undefined],
   ];
-  it("does not write out the digits of an exponent", () => {
+  it("does not expand the digits of an exponent", () => {
     const before = process.cpuUsage();
     expect(parseKey(fieldOf({ type: "Decimal" }), "1e40000000")).to.equal(undefined);
     // It was 3 s.

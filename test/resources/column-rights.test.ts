@@ -33,7 +33,7 @@ describe("a table with a column that the role may not read", () => {
     await served.close();
   });
 
-  it("takes creates, updates with a condition, deletes and batches all the same", async () => {
+  it("accepts creates, updates with a condition, deletes and batches in the same way", async () => {
     const made = await ask(api, "ada", "POST /orders", { reference: "N-1", amount: 5, customer_id: 1 });
     const operations = [1, 2].map((n) => ({ method: "create", data: { reference: `C-${n}`, amount: n } }));
     const batch = await ask(api, "ada", "POST /orders/batch", { operations });

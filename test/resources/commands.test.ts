@@ -37,7 +37,7 @@ describe("svc-admin resources check", () => {
     });
   });
 
-  it("warns of fields that no rule of create or update reaches", async () => {
+  it("warns of fields without a rule of create or update", async () => {
     const fields =
       "fields:\n  id: { type: Int, id: true }\n  text: { type: String }\n  lost: { type: String, optional: true }\n";
     const file = `${good.split("fields:")[0]}${fields}createRules: { text: required }\nupdateRules: { text: sometimes }\n`;
@@ -88,7 +88,7 @@ describe("svc-admin resources check", () => {
     );
   });
 
-  it("refuses a rule of access that the start would refuse", async () => {
+  it("refuses a rule of access that the start refuses", async () => {
     const file = good
       .replace("read: everyone", "read: { label: { equals: a, mode: insensitive } }")
       .replace("fields: {", "fields: { label: { type: String },");
@@ -106,7 +106,7 @@ describe("svc-admin resources check", () => {
     expect(JSON.parse(json.stdout)).to.have.property("faults").with.nested.property("[0].key", "access.read");
   });
 
-  it("refuses what a code module answers and no request or delivery could use", async () => {
+  it("refuses results of a code module that no request or delivery could use", async () => {
     const code = `
       export const createRules = () => ({ text: "required|strin", note: "exists:notes,txt", more: "string" });
       export const updateRules = () => { throw new Error("no rules today"); };
@@ -127,7 +127,7 @@ describe("svc-admin resources check", () => {
   });
 
   for (const answer of ["['required']", "{ text: 'required' }"])
-    it(`refuses rules of a code module that are none: () => ${answer}`, async () => {
+    it(`refuses invalid rules of a code module: () => ${answer}`, async () => {
       const { stderr } = await run(
         { "n.yaml": `${good}module: ./n.mjs\n`, "n.mjs": `export const createRules = () => ${answer};` },
         "check",
@@ -136,7 +136,7 @@ describe("svc-admin resources check", () => {
       expect(stderr).to.contain("module: createRules of the resource notes must answer rules by field\n");
     });
 
-  it("prints the faults as JSON, and ends with status 1 all the same", async () => {
+  it("prints the faults as JSON, and ends with status 1 too", async () => {
     const { status, stdout } = await run({ "a.yaml": good.replace("Int", "Float") }, "check", "--json");
 
     expect(status).to.equal(1);
@@ -188,7 +188,7 @@ describe("svc-admin resources list", () => {
 });
 
 describe("svc-admin resources show", () => {
-  it("prints a mapping file that says the same, with every default and rule in it, and the model", async () => {
+  it("prints an equivalent mapping file with every default and rule, and the model", async () => {
     const files = Object.fromEntries(
       ["customers.yaml", "orders.yaml"].map((name) => [
         name,

@@ -22,7 +22,7 @@ const check = (condition: string): CatalogConstraint =>
   ({ kind: "check", relation: 1, domain: 0, condition, isValidated: true }) as CatalogConstraint;
 
 describe("importColumns", () => {
-  it("gives no other column the values of a column that is named as that of a domain", () => {
+  it("gives the values of a column only to that column, not to one named like a domain", () => {
     const { columns } = importColumns({
       columns: [column("VALUE", 0), column("name", 0)],
       types,
@@ -36,7 +36,7 @@ describe("importColumns", () => {
     ]);
   });
 
-  it("takes no values of which one is longer than the column", () => {
+  it("derives no values of which one is longer than the column", () => {
     const { columns } = importColumns({
       // The modifier of a varchar is its length and 4.
       columns: [8, 7].map((modifier) => ({ ...column("status", 4), modifier })),
@@ -51,7 +51,7 @@ describe("importColumns", () => {
     ]);
   });
 
-  it("takes no values for those of a text that is compared as a number, or in any case", () => {
+  it("derives no values from those of a text that is compared as a number, or in any case", () => {
     const given = [
       check("((code)::numeric = ANY (ARRAY[(1)::numeric, (2)::numeric]))"),
       check("(tag = ANY (ARRAY['a'::citext, 'b'::citext]))"),
@@ -101,7 +101,7 @@ describe("importColumns", () => {
     expect(leftOut.map(({ isNeeded }) => isNeeded)).to.deep.equal([true]);
   });
 
-  it("leaves a default to the database that is none of the values of its column", () => {
+  it("leaves a default that is none of the values of its column to the database", () => {
     const { columns } = importColumns({
       columns: ["a", "z"].map((value) => ({ ...column("name", 0), expression: `'${value}'::text` })),
       types,
@@ -130,7 +130,7 @@ describe("importColumns", () => {
     ]);
   });
 
-  it("takes a cast to whole numbers for no limit, unless the column has whole numbers", () => {
+  it("treats a cast to whole numbers as no limit, unless the column has whole numbers", () => {
     const given = [check("((price)::integer <= 10)"), check("((stars)::integer <= 5)")];
     const { columns, unread } = importColumns({
       columns: [column("stars", 1), column("price", 2)],

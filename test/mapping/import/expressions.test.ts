@@ -116,7 +116,7 @@ describe("importedDefault", () => {
       expect(found?.kind === "literal" ? found.value : found?.kind).to.deep.equal(expected);
     });
 
-  it("takes the time of creation for one that no client sets, and no other time", () => {
+  it("marks the time of creation as one that no client sets, and no other time", () => {
     expect(["created_at", "createdAt", "inserted_at", "date_created"].map(kindOf)).to.deep.equal([
       "now",
       "now",

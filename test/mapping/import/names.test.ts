@@ -83,7 +83,7 @@ describe("singularNameOf", () => {
 });
 
 describe("joinedName", () => {
-  it("keeps the way in which the first name is written", () => {
+  it("keeps the case of the first name", () => {
     expect([
       joinedName("SOLL", "konto"),
       joinedName("createdBy", "sales_person"),
@@ -95,7 +95,7 @@ describe("joinedName", () => {
 });
 
 describe("freeName", () => {
-  it("takes the first name that is free and short enough, else the first one with a number", () => {
+  it("takes the first name that is free and short enough, else the first with a number", () => {
     const taken = new Set(["a", "b", "a_2"]);
     const isTaken = (name: string): boolean => taken.has(name);
 
