@@ -8,7 +8,7 @@ import { turnsDuring } from "../support/turns.ts";
 const fields = [field("size", "Int"), field("sizes", "Int", { isList: true })];
 
 describe("dataOf", () => {
-  it("takes the validated values that are fields, as the column takes them", () => {
+  it("takes the validated values of fields, in the form of the column", () => {
     expect(atOnce(dataOf(fields, { size: "5", sizes: ["6", 7], other: 1 }))).to.deep.equal({
       size: 5,
       sizes: [6, 7],
@@ -32,7 +32,7 @@ describe("dataOf", () => {
       .that.has.all.keys(Array.from({ length: 1000 }, (_, index) => `sizes.${index}`));
   });
 
-  it("lets other requests run while it converts lists of 300,000 items, or as many in a Json value", async () => {
+  it("lets other requests run while it converts lists of 300,000 items, also within a Json value", async () => {
     const lists = Array.from({ length: 30 }, (_, index) =>
       field(`sizes${index}`, "Decimal", { isList: true }),
     );
@@ -43,7 +43,7 @@ describe("dataOf", () => {
     expect(await turnsDuring(() => inParts(1, dataOf([field("doc", "Json")], { doc })))).to.be.above(0);
   });
 
-  it("refuses a text as the whole key that no address can have, and takes it elsewhere", () => {
+  it("refuses a text as the whole key that no address can have, and accepts it elsewhere", () => {
     const [code, other] = [field("code", "String", { isKey: true }), field("other", "String")];
     for (const text of ["", ".", ".."]) {
       expect(() => atOnce(dataOf([code, other], { code: text, other: "x" }, [code])))

@@ -29,7 +29,7 @@ describe("a column that the database computes", () => {
     await served.close();
   });
 
-  it("is never written, though a rule names it", async () => {
+  it("is never written, even if a rule names it", async () => {
     const made = await ask(api, "ada", "POST /orders", { reference: "n-1", amount: 5, loud: "x" });
     const changed = await ask(api, "ada", "PUT /orders/1", { reference: "a-1", loud: "x" });
     const alone = await ask(api, "ada", "PUT /orders/1", { loud: "x" });

@@ -47,7 +47,7 @@ describe("impossibleRules", () => {
     expect(remarksOn({ createRules: { tags: "array", "tags.*": "uuid" } })).to.deep.equal([]);
   });
 
-  it("names a rule that compares with what is no field", () => {
+  it("names a rule that compares with a missing field", () => {
     const fields = [...things.fields, field("starts_at", "DateTime"), field("ends_at", "DateTime")];
     const rules = {
       ends_at: "date|after:start_at|before:2030-01-01|before:latest.day",
@@ -63,13 +63,13 @@ describe("impossibleRules", () => {
     ]);
   });
 
-  it("names the rules of a code module at its key, and leaves one that throws alone", () => {
+  it("names the rules of a code module at its key, and skips one that throws", () => {
     expect(remarksOn({ code: { createRules: () => ({ amount: "ip" }), updateRules } })).to.deep.equal([
       "module: createRules: amount: no Decimal passes the rule ip, so that no request can set it",
     ]);
   });
 
-  it("leaves alone names that are no field, and operations that are off", () => {
+  it("ignores names of no field, and disabled operations", () => {
     expect(remarksOn({ createRules: { other: "email", "more.at": "email" } })).to.deep.equal([]);
     expect(remarksOn({ createRules: { amount: "email" }, supportsCreate: false })).to.deep.equal([]);
   });
@@ -138,13 +138,13 @@ describe("impossibleRules", () => {
   }
 
   for (const type of fieldTypes)
-    it(`is right about ${type}: nothing that the field takes passes what is named`, async () => {
+    it(`is correct for ${type}: nothing that the field accepts passes a named rule`, async () => {
       for (const rule of impossible[type]) expect(await passing(rule, type, false), rule).to.deep.equal([]);
       for (const rule of impossibleForLists)
         expect(await passing(rule, type, true), `${rule} of a list`).to.deep.equal([]);
     });
 
-  it("leaves alone a rule that some value passes", async () => {
+  it("names no rule that some value passes", async () => {
     for (const [rule, type] of [
       ["ulid", "Decimal"],
       ["boolean", "Int"],

@@ -74,14 +74,14 @@ describe("dates of a body", () => {
       expect(await create(given)).to.deep.equal(stored);
     });
 
-  it("drops what a managed column has no place for, of a unique time as of any other", async () => {
+  it("drops digits that a managed column cannot hold, of a unique time as of any other", async () => {
     const [told, seen] = ["2026-03-28T14:30:00.123999Z", "2026-03-28T14:30:00.123999Z"];
 
     expect(await create({ seen })).to.deep.equal({ seen: "2026-03-28 14:30:00.123+00" });
     expect(await create({ plain: told })).to.deep.equal({ plain: "2026-03-28 14:30:00.123+00" });
   });
 
-  it("refuses a day in a zone, which is another one elsewhere", async () => {
+  it("refuses a day with a zone, which is another day elsewhere", async () => {
     expect(await create({ abroad: "2026-03-28 00:30 +02:00" })).to.have.nested.property("errors.abroad");
   });
 

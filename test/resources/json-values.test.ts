@@ -128,7 +128,7 @@ describe("Json values", () => {
     return rows[0]?.row;
   }
 
-  it("are stored as they were sent, by create and by update, or refused", async () => {
+  it("are stored as sent, by create and by update, or refused", async () => {
     const first = await ask(api, "root", "POST /documents", { list: [] });
     const { id: kept } = first.json as { readonly id: number };
     const wrong: string[] = [];

@@ -22,7 +22,7 @@ describe("requests that only need the entity tag of a large record", () => {
     ["PATCH /orders/1", () => ({ "If-Match": '"another"' }), 412],
     ["DELETE /orders/1", () => ({ "If-Match": '"another"' }), 412],
   ] as const)
-    it(`hold the place of their user for a while: ${request}, ${status}`, async () => {
+    it(`hold the slot of their user for a while: ${request}, ${status}`, async () => {
       await ask(api, "bob", "GET /orders");
       const body = request.startsWith("PATCH") ? {} : undefined;
       const answer = await ask(api, "ada", request, body, headers());

@@ -59,7 +59,7 @@ describe("readPage and readCursorPage", () => {
     expect(sizes).to.deep.equal([41, 12]);
   });
 
-  it("read a page at most a few times, wherever the large records are", async () => {
+  it("read a page a few times at most, at any position of the large records", async () => {
     const sizes: number[] = [];
     const read = async (size: number): Promise<string[]> => {
       sizes.push(size);
@@ -72,7 +72,7 @@ describe("readPage and readCursorPage", () => {
     expect([page.size, sizes]).to.deep.equal([7, [101, 100, 26, 8]]);
   });
 
-  it("read a quarter where the rows were those of a relation", async () => {
+  it("read a quarter as many records where the rows of a relation are too many", async () => {
     const sizes: number[] = [];
     const read = async (size: number): Promise<string[]> => {
       sizes.push(size);

@@ -144,7 +144,7 @@ describe("lists of resources", () => {
       expect({ ...rest, ...(Array.isArray(skus) ? { skus } : {}) }).to.deep.equal(shown);
     });
 
-  it("include only what the caller may read: firms and parts of others are missing", async () => {
+  it("include only readable records: firms and parts of others are missing", async () => {
     const all = dataOf(await get("fields=reference&include=firm,parts"));
     expect(all.map(({ firm }) => (firm as Shown | null)?.["id"] ?? null)).to.deep.equal([1, null, null, 3]);
     const [mine] = dataOf(await get("fields=id&include=parts", "root"));
@@ -155,7 +155,7 @@ describe("lists of resources", () => {
     ]);
   });
 
-  it("include at most 100 records of each parent, the first ones of their own order", async () => {
+  it("include at most 100 records of each parent, the first in their own order", async () => {
     await served.sql(
       "INSERT INTO parts (sale_id, sku, user_id) SELECT 4, 'many ' || lpad(n::text, 3, '0'), 7 FROM generate_series(1, 150) AS n",
     );
@@ -169,7 +169,7 @@ describe("lists of resources", () => {
     ]);
   });
 
-  it("include beside a transform in code, and show only its fields that were asked for", async () => {
+  it("include beside a transform in code, and show only its requested fields", async () => {
     const coded = await startApi(
       served,
       shopWith("sales", {
@@ -203,7 +203,7 @@ describe("lists of resources", () => {
     ]);
   });
 
-  it("show no trace of hidden rows: no filter, sort, count or search tells of those of others", async () => {
+  it("show no trace of hidden rows: filters, sorts, counts and searches do not reveal those of others", async () => {
     const queries = [
       "filter[reference]=E,F",
       "search=E",
@@ -247,7 +247,7 @@ describe("lists of resources", () => {
       expect(found["total_is_estimate"]).to.not.equal(true);
     });
 
-    it("by the planner beyond, and says so", async () => {
+    it("by the planner beyond that, and says so", async () => {
       await served.sql("ANALYZE firms");
       expect(await counted("per_page=100&count=estimated")).to.deep.equal({
         total: 10_003,
@@ -257,7 +257,7 @@ describe("lists of resources", () => {
       });
     });
 
-    it("by pages too, whose links lead to the end however wrong the estimate is", async () => {
+    it("by pages too, whose links reach the end with any error of the estimate", async () => {
       // Statistics of an empty table, and of one with far more rows.
       for (const rows of [10, 90_000]) {
         await served.sql(`UPDATE pg_class SET reltuples = ${rows}, relpages = 10 WHERE relname = 'firms'`);
@@ -272,7 +272,7 @@ describe("lists of resources", () => {
       }
     });
 
-    it("not at all when none, in no statement", async () => {
+    it("never when none, in no statement", async () => {
       served.statements();
       expect(await counted("per_page=100&count=none")).to.deep.equal({
         total: null,
@@ -283,11 +283,11 @@ describe("lists of resources", () => {
       expect(served.statements().filter((text) => /count\(|EXPLAIN/.test(text))).to.deep.equal([]);
     });
 
-    it("not at all when none, where no record can match either", async () => {
+    it("never when none, also where no record can match", async () => {
       expect(await counted("count=none&search=%00")).to.include({ total: null, last_page: null, size: 0 });
     });
 
-    it("not at all, and leads to no page behind one that the last record fills", async () => {
+    it("never, and links to no page behind one that the last record fills", async () => {
       for (const [size, isFollowed] of [
         [2, true],
         [3, false],

@@ -109,7 +109,7 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
     }
   });
 
-  it("give each record that stays once, while others come and go", async () => {
+  it("give each unchanged record once, while others are added and removed", async () => {
     const random = createRandom(seed + 1);
     await fill(50, random);
     await served.sql("UPDATE sales SET user_id = 7, is_gone = false");
@@ -132,7 +132,7 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
   });
 
   for (const sort of ["id", "urgent,id", "-state,id"])
-    it(`lead from a page that became empty to every record that is left, by ${sort}`, async () => {
+    it(`lead from a page that became empty to all remaining records, by ${sort}`, async () => {
       await fill(6, () => 0.3);
       await served.sql("UPDATE sales SET user_id = 7, is_gone = false");
       const [first, second] = [
@@ -153,7 +153,7 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
       expect(ids(await get(`per_page=2&sort=${sort}&cursor=${before.next_cursor}`))).to.deep.equal([3, 4]);
     });
 
-  it("go on with other fields, relations and sizes, whatever the order of the parameters", async () => {
+  it("continue with other fields, relations and sizes, in any order of the parameters", async () => {
     await fill(5, () => 0.3);
     await served.sql("UPDATE sales SET user_id = 7, is_gone = false");
     const { next_cursor: cursor } = await get("filter[state][in]=open,paid&sort=id&per_page=2&cursor=");
@@ -168,7 +168,7 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
       expect(ids(await get(on + changed)), changed).to.deep.equal([3, 4, 5].slice(0, size));
   });
 
-  it("are not to be had by values that would make an address too long", async () => {
+  it("do not exist for values that would make an address too long", async () => {
     await fill(3, () => 0.3);
     await served.sql("UPDATE sales SET user_id = 7, is_gone = false, reference = repeat('x', 5000)");
 
@@ -245,7 +245,7 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
         { baseQuery: { where: { is_gone: false }, orderBy: [{ reference: "desc" }] } },
       ],
     ] as const)
-      it(`of a resource that has another ${what} by now`, async () => {
+      it(`of a resource that now has another ${what}`, async () => {
         const { next_cursor: old } = await get("per_page=2&cursor=");
         const later = await startApi(
           served,
@@ -256,7 +256,7 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
         expect(errorsOf(answer)).to.deep.equal(refusal);
       });
 
-    it("whose column has another type by now", async () => {
+    it("whose column now has another type", async () => {
       const { next_cursor: bySort } = await get("per_page=2&sort=reference&cursor=");
       const { next_cursor: byDefault } = await get("per_page=2&cursor=");
       await served.sql("ALTER TABLE sales ALTER reference TYPE int USING id");
@@ -285,7 +285,7 @@ describe(`pages of resources by cursor, with seed ${seed}`, () => {
     });
   });
 
-  it("sort what a missing record would show behind all others, where no reference is kept", async () => {
+  it("sort values of a missing record last, where no reference is kept", async () => {
     await served.sql(
       "INSERT INTO stocks (small, rough, mood, day, firm_id) SELECT n, n, 'calm', '2026-03-28', (ARRAY[1, 2, 99])[1 + n % 3] FROM generate_series(1, 9) AS n",
     );

@@ -38,7 +38,7 @@ describe("lists of a code module with arguments that only Prisma knows", () => {
   });
 
   for (const parameter of ["filter[amount]=10", "sort=-amount", "fields=id", "cursor=", "count=none"])
-    it(`refuse ${parameter}, which Prisma does not answer`, async () => {
+    it(`refuse ${parameter}, which Prisma does not support`, async () => {
       await serveWith("orders", { code: { baseQuery: onlyPrisma } });
       const answer = await ask(api, "root", `GET /orders?${parameter}`);
       const message =
@@ -51,7 +51,7 @@ describe("lists of a code module with arguments that only Prisma knows", () => {
     ["another value", { OR: [{ user_id: "$user.id" }, { notes: { in: ["$user.claims.x", "n"] } }] }, [1, 3]],
     ["all", { OR: [{ notes: "$user.claims.x" }, { NOT: { notes: { notIn: "$user.claims.x" } } }] }, []],
   ] as const)
-    it(`hold what a rule of access leaves where ${what} is a claim that is missing`, async () => {
+    it(`have the records of a rule of access where ${what} is a missing claim`, async () => {
       const access = { ...ownersOnly, read: { kind: "filter", where } } as const;
       await served.sql("UPDATE orders SET remarks = 'n' WHERE id = 3");
       await serveWith("orders", { access, code: { baseQuery: bothByPrisma } });
@@ -92,7 +92,7 @@ describe("lists of a code module with arguments that only Prisma knows", () => {
 });
 
 describe("an included record with a transform in code", () => {
-  it("is shown by it, and null where there is none", async () => {
+  it("is shown through it, and null where there is none", async () => {
     const served = await openServedDatabase();
     await seed(served);
     const customers = withVariant("customers", {

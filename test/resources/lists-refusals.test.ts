@@ -124,7 +124,7 @@ describe("lists of resources", () => {
       ["rough][lt=1e300", "a number beyond single precision"],
       ["mood=mild", "a text that is no value of the column's enum"],
     ] as const)
-      it(`${what}, in a table of somebody else's: filter[${filter}`, async () => {
+      it(`${what}, in a table made by others: filter[${filter}`, async () => {
         const name = `filter[${filter.split("=")[0] ?? ""}]`;
         const answer = await ask(
           api,

@@ -63,7 +63,7 @@ describe("createLookup", () => {
     });
   }
 
-  it("leaves aside the record that is being updated, among its own kind only", async () => {
+  it("excludes the record that is being updated, among its own kind only", async () => {
     const own = { target: "orders", column: "reference", value: "A-1" };
     const other = { target: "customers", column: "name", value: "Acme" };
 
@@ -76,7 +76,7 @@ describe("createLookup", () => {
     expect(found).to.deep.equal([false, true, true]);
   });
 
-  it("tells each of two who ask at once only what that one may refer to", async () => {
+  it("answers each of two concurrent callers by their own rights", async () => {
     const guarded = withVariant("orders", { access: { ...ownersOnly, reference: { kind: "owner" } } });
     const access = createAccessConditions(guarded);
     const given = { own: variant("customers", {}), definitions: guarded, access, over: served.records };
@@ -88,7 +88,7 @@ describe("createLookup", () => {
     expect(await Promise.all(found)).to.deep.equal([true, false, true]);
   });
 
-  it("keeps references with a rule of their own within the base query of their target", async () => {
+  it("limits references with a rule of their own to the base query of their target", async () => {
     const rules = { access: { ...ownersOnly, reference: { kind: "owner" } } } as const;
     const guarded = withVariant("orders", { ...rules, baseQuery: { where: { reference: "A-2" } } });
     const access = createAccessConditions(guarded);
@@ -100,7 +100,7 @@ describe("createLookup", () => {
     expect(await Promise.all(found)).to.deep.equal([false, true]);
   });
 
-  it("knows the resource by its table, too", async () => {
+  it("also finds the resource by its table", async () => {
     const pages = lookupOf("pages");
     const query = { target: "site_pages", column: "slug", value: "two" };
 
@@ -110,7 +110,7 @@ describe("createLookup", () => {
     ]).to.deep.equal([false, true]);
   });
 
-  it("answers the others where one has a value that its type refuses, or a column that is not there", async () => {
+  it("answers the others where one has a value that its type refuses, or a missing column", async () => {
     const found = await Promise.allSettled([
       lookup.exists({ target: "orders", column: "reference", value: "A-1" }),
       lookup.exists({ target: "texts", column: "words", value: "'" }),
@@ -150,7 +150,7 @@ describe("createLookup", () => {
       expect([most, count]).to.deep.equal([1, what === "one" ? 50 : 1050]);
     });
 
-  it("finds bytes by the base64 of a body, and by what is to be written", async () => {
+  it("finds bytes by the base64 of a body, and by the bytes to be written", async () => {
     await served.sql("CREATE TABLE files AS SELECT 1 AS id, 'hello'::bytea AS digest");
     const files = definition({ name: "files", fields: [field("digest", "Bytes", { isUnique: true })] });
     const access = createAccessConditions(definitions);
@@ -162,7 +162,7 @@ describe("createLookup", () => {
     expect(await Promise.all(answers)).to.deep.equal([true, true, false, false]);
   });
 
-  it("rejects for a column that is not there", async () => {
+  it("rejects for a missing column", async () => {
     let fault: unknown;
     try {
       await lookup.exists({ target: "countries", column: "name", value: "x" });
@@ -206,7 +206,7 @@ describe("createLookup, in a transaction", () => {
     await served.sql("UPDATE orders SET remarks = 'first' WHERE id = 1");
   });
 
-  it("asks nothing more when its transaction is over", async () => {
+  it("asks no more when its transaction has ended", async () => {
     let asked: readonly Promise<boolean>[] = [];
     const fault = await inTransaction(async (transaction) => {
       const lookup = lookupWithin(transaction);
@@ -223,7 +223,7 @@ describe("createLookup, in a transaction", () => {
     expect(statements.slice(statements.indexOf("ROLLBACK"))).to.deep.equal(["ROLLBACK"]);
   });
 
-  it("answers the same, all at once, and leaves the transaction as it was", async () => {
+  it("gives the same answers, all at once, and leaves the transaction unchanged", async () => {
     const [answers, count] = await inTransaction(async (transaction) => {
       const { sql } = transaction;
       const lookup = lookupWithin(transaction);
@@ -238,7 +238,7 @@ describe("createLookup, in a transaction", () => {
     expect(count).to.equal(1);
   });
 
-  it("answers for a value that a native type refuses, and leaves the transaction as it was", async () => {
+  it("answers for a value that a native type refuses, and leaves the transaction unchanged", async () => {
     const texts = definition({ name: "texts", fields: [field("words", "String", { native: "tsvector" })] });
     const all = new Map([...definitions, [texts.name, texts]]);
     const options = { own: texts, definitions: all, access: createAccessConditions(all) };
@@ -253,7 +253,7 @@ describe("createLookup, in a transaction", () => {
     expect(found).to.deep.equal([[false, true], 1]);
   });
 
-  it("sees what its transaction has written", async () => {
+  it("sees rows that its transaction has written", async () => {
     const isThere = await inTransaction(async (transaction) => {
       const { sql } = transaction;
       await sql("INSERT INTO customers (name) VALUES ('Fresh')");
@@ -263,7 +263,7 @@ describe("createLookup, in a transaction", () => {
     expect(isThere).to.equal(true);
   });
 
-  it("takes one round trip for a value that is known to fit, three for another", async () => {
+  it("takes one round trip for a value that certainly fits, three for another", async () => {
     expect([await statementsFor(5), await statementsFor("abc")]).to.deep.equal([1, 3]);
   });
 });

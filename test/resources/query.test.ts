@@ -22,7 +22,7 @@ function changing(query: { -readonly [Key in keyof BaseQuery]: BaseQuery[Key] },
 }
 
 describe("listQuery", () => {
-  it("asks for the base query's records", () => {
+  it("reads the base query's records", () => {
     expect(listQuery(orders())).to.deep.equal({
       where: { is_live: true },
       orderBy: [{ reference: "desc" }, { id: "asc" }],
@@ -30,7 +30,7 @@ describe("listQuery", () => {
     });
   });
 
-  it("asks for everything without filters", () => {
+  it("reads everything without filters", () => {
     const plain = orders({ baseQuery: {} });
 
     expect(listQuery(plain, "")).to.deep.equal({
@@ -40,19 +40,19 @@ describe("listQuery", () => {
     });
   });
 
-  it("keeps an order that has the key already", () => {
+  it("keeps an order that already has the key", () => {
     const byKey = orders({ baseQuery: { orderBy: [{ id: "desc" }] } });
 
     expect(listQuery(byKey)).to.have.deep.property("orderBy", [{ id: "desc" }]);
   });
 
-  it("takes a single order of a code module, which Prisma takes, too", () => {
+  it("accepts a single order of a code module, like Prisma", () => {
     const code = { baseQuery: () => ({ orderBy: { notes: "asc" } }) as never };
 
     expect(listQuery(orders({ code }))).to.have.deep.property("orderBy", [{ notes: "asc" }, { id: "asc" }]);
   });
 
-  it("searches the columns for the term as it is, in any case", () => {
+  it("searches the columns for the unchanged term, in any case", () => {
     const query = listQuery(orders(), "50%_\\");
 
     const contains = { contains: "50\\%\\_\\\\", mode: "insensitive" };
@@ -71,7 +71,7 @@ describe("listQuery", () => {
     expect(listQuery(orders(), "a\0b")).to.equal("nothing");
   });
 
-  it("takes applySearch before the searchable columns", () => {
+  it("uses applySearch before the searchable columns", () => {
     const seen: unknown[] = [];
     const applySearch = (query: BaseQuery, search: string): BaseQuery => {
       seen.push(query, search);
@@ -87,7 +87,7 @@ describe("listQuery", () => {
     });
   });
 
-  it("keeps what applySearch does to its query from every other request", () => {
+  it("keeps changes of applySearch to its query from every other request", () => {
     const { baseQuery } = orders();
     const code = { applySearch: changing };
     for (const resource of [orders({ code }), orders({ code: { ...code, baseQuery: () => baseQuery } })]) {
@@ -102,7 +102,7 @@ describe("listQuery", () => {
     }
   });
 
-  it("gives applySearch the values of a base query in code as they are", () => {
+  it("passes applySearch the unchanged values of a base query in code", () => {
     const where = { since: new Date(0), amount: { gt: new Decimal("1.5") } };
     const code = { baseQuery: () => ({ where }), applySearch: (query: BaseQuery) => query };
     const found = listQuery(orders({ code }), "x");
@@ -111,7 +111,7 @@ describe("listQuery", () => {
     expect(found).to.have.nested.property("where.amount.gt", where.amount.gt);
   });
 
-  it("keeps the include, by which the plan of a read is known, where applySearch does not change it", () => {
+  it("keeps the include object, which is the key of the plan of a read, where applySearch does not change it", () => {
     const resource = orders({ code: { applySearch: (query) => ({ ...query, orderBy: [] }) } });
     const found = listQuery(resource, "x");
 

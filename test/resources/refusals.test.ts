@@ -27,7 +27,7 @@ function malformed(kind: string): Error {
 }
 
 describe("refuseWrite", () => {
-  it("asks for a value that the table wants", () => {
+  it("requires a value that the table requires", () => {
     expect(messageOf({ code: "23502", column: "name" })).to.deep.equal({
       name: ["The name field is required."],
     });
@@ -60,7 +60,7 @@ describe("refuseWrite", () => {
     ).to.have.keys("span");
   });
 
-  it("takes the end of the server's transaction ids for no fault of the values", () => {
+  it("does not treat the end of the server's transaction ids as a fault of the values", () => {
     const error = { code: "54000", routine: "GetNewTransactionId" };
 
     expect(() => refuseWrite(rooms, error))
@@ -69,7 +69,7 @@ describe("refuseWrite", () => {
     expect(databaseFaultOf(error)).to.deep.equal({ kind: "unavailable" });
   });
 
-  it("does not ask for a value that no rule lets a request give", () => {
+  it("does not require a value that no rule allows in a request", () => {
     expect(messageOf({ code: "23502", column: "id" })).to.deep.equal({
       id: [
         "The id field has no value: the table gives it none, and no rule of createRules lets a request set it.",
@@ -77,7 +77,7 @@ describe("refuseWrite", () => {
     });
   });
 
-  it("asks for it in an update, whose rules do, and not in a create, whose rules drop it", () => {
+  it("requires it in an update, whose rules allow it, and not in a create, whose rules drop it", () => {
     const apart = { ...rooms, createRules: { span: "string" }, updateRules: { name: "string" } };
     const error = { code: "23502", column: "name" };
 

@@ -57,7 +57,7 @@ describe("the parameter include", () => {
     await served.sql("INSERT INTO visits (place_code) VALUES ('se'), ('it'), ('se')");
   });
 
-  it("shows a record whose key is written in another way than the reference to it", async () => {
+  it("shows a record whose key is written differently from the reference to it", async () => {
     const api = await startApi(served, definitionsOf(places, visits));
 
     const { json } = await ask(api, "ada", "GET /visits?include=place&fields=id");
@@ -70,7 +70,7 @@ describe("the parameter include", () => {
     await api.server.close();
   });
 
-  it("shows the first of two records whose key no constraint holds", async () => {
+  it("shows the first of two records whose key has no constraint", async () => {
     await served.sql("CREATE VIEW doubled AS SELECT code FROM places UNION ALL SELECT code FROM places");
     const doubled = { ...places, table: "doubled" };
     for (const code of [{}, { transform: (row: unknown) => row }]) {
@@ -86,7 +86,7 @@ describe("the parameter include", () => {
     }
   });
 
-  it("is refused where one record has more linked to it than an answer holds, and no other is", async () => {
+  it("is refused where one record has more linked records than an answer may hold, and no other is", async () => {
     await served.sql("CREATE TABLE notes (id serial PRIMARY KEY, text text NOT NULL, visit_id int NOT NULL)");
     await served.sql(
       "INSERT INTO notes (text, visit_id) VALUES ('a', 1), (repeat('a', 9000000), 2), (repeat('a', 9000000), 2), ('a', 3)",

@@ -37,7 +37,7 @@ describe("POST /resources/{name}/batch", () => {
   const stored = (): Promise<unknown[]> =>
     served.sql("SELECT id, reference, amount, remarks, user_id FROM orders ORDER BY id");
 
-  it("does the operations in their order, and answers each as a single write does", async () => {
+  it("runs the operations in their order, and answers each like a single write", async () => {
     const before = api.changes();
 
     const answer = await batch(
@@ -212,13 +212,13 @@ describe("POST /resources/{name}/batch", () => {
     expect(await served.sql("SELECT FROM customers")).to.have.length(2);
   });
 
-  it("lets a unique value be used again that the batch has set free", async () => {
+  it("allows a unique value again that the batch has freed", async () => {
     const answer = await batch("ada", { method: "delete", id: 1 }, create("A-1"));
 
     expect(resultsOf(answer).map(({ status }) => status)).to.deep.equal([204, 201]);
   });
 
-  it("goes on after a value that its column cannot hold", async () => {
+  it("continues after a value that its column cannot hold", async () => {
     const own = await startApi(
       served,
       withVariant("pages", {
@@ -234,7 +234,7 @@ describe("POST /resources/{name}/batch", () => {
     }
   });
 
-  it("writes when the entity tags are the records', of earlier operations too", async () => {
+  it("writes when the entity tags match the records, of earlier operations too", async () => {
     const { headers } = await as("ada", "GET /orders/1");
     const after = await as("ada", "PUT /orders/1", { notes: "once" });
     await seed(served);
@@ -249,7 +249,7 @@ describe("POST /resources/{name}/batch", () => {
     expect(resultsOf(answer).map(({ status }) => status)).to.deep.equal([200, 200, 204]);
   });
 
-  it("refuses a new record that the rule of create does not fit, with 403", async () => {
+  it("refuses a new record that the rule of create excludes, with 403", async () => {
     const rules = [
       { where: { status: { not: "shipped" } }, place: 1, of: ["open", "shipped"] },
       { where: { status: { not: "shipped" } }, place: 5, of: [...Array<string>(5).fill("open"), "shipped"] },
@@ -296,7 +296,7 @@ describe("POST /resources/{name}/batch", () => {
     expect(await served.sql("SELECT FROM notices")).to.have.length(1);
   });
 
-  it("gives the answer of an Idempotency-Key again after a reload that ended a method", async () => {
+  it("repeats the answer of an Idempotency-Key after a reload that removed a method", async () => {
     await migrateCore(served.database.pool);
     const operations = [{ method: "delete", id: 1 }];
     const again = (to: Api): Promise<Answer> =>
@@ -326,7 +326,7 @@ describe("POST /resources/{name}/batch", () => {
     }
   });
 
-  it("leaves a record whose key is batch alone: every other method is about it", async () => {
+  it("keeps a record whose key is batch: all other methods are about it", async () => {
     await as("ada", "POST /pages", { slug: "batch", title: "A page" });
 
     const operations = [{ method: "update", id: "batch", data: { title: "Changed" } }];
@@ -361,7 +361,7 @@ describe("POST /resources/{name}/batch", () => {
     });
   }
 
-  it("lets one of two batches with the same values through", async () => {
+  it("accepts one of two batches with the same values", async () => {
     expect(await Promise.all([statusOf("P-1", "P-2"), statusOf("P-2", "P-1")])).to.have.members([200, 422]);
     expect(await stored()).to.have.length(5);
   });

@@ -53,7 +53,7 @@ describe("/resources with code modules", () => {
     ["POST /orders", { reference: "L-1", amount: 1 }],
     ["PUT /orders/1", { notes: "large" }],
   ] as const) {
-    it(`answers 413 to ${request} when the transform makes more of it than an event may hold, and writes nothing`, async () => {
+    it(`answers 413 to ${request} when the transform makes it larger than an event may be, and writes nothing`, async () => {
       api = await startApi(served, withVariant("orders", { code: { transform: tooMuch } }));
       const stored = (): Promise<unknown[]> => served.sql("SELECT * FROM orders ORDER BY id");
       const before = await stored();
@@ -70,7 +70,7 @@ describe("/resources with code modules", () => {
     });
   }
 
-  it("answers with as much as it likes where there are no webhooks", async () => {
+  it("answers with any size where there are no webhooks", async () => {
     api = await startApi(served, withVariant("orders", { triggers: [], code: { transform: tooMuch } }));
 
     expect((await ask(api, "ada", "PUT /orders/1", { notes: "large" })).status).to.equal(200);
@@ -172,7 +172,7 @@ describe("/resources with code modules", () => {
     });
   }
 
-  it("writes what a transform in code that does not throw answers", async () => {
+  it("writes records whose transform in code does not throw", async () => {
     const code = { transform: ({ reference }: Row) => ({ is: reference }) };
     api = await startApi(served, withVariant("orders", { code }));
 
@@ -184,7 +184,7 @@ describe("/resources with code modules", () => {
     ]);
   });
 
-  it("adds the owner filter to whatever applySearch asks for", async () => {
+  it("adds the owner filter to every query of applySearch", async () => {
     const code = { applySearch: () => ({ where: { OR: [{ user_id: 8 }, { user_id: 7 }] } }) };
     api = await startApi(served, withVariant("orders", { code }));
 
@@ -194,7 +194,7 @@ describe("/resources with code modules", () => {
     expect([idsOf(own), idsOf(all)]).to.deep.equal([[1], [1, 2]]);
   });
 
-  it("holds the patterns of a module to linear time, as those of the file", async () => {
+  it("limits the patterns of a module to linear time, like those of the file", async () => {
     const code = { createRules: () => ({ reference: "regex:/^(?=a)/" }) };
     api = await startApi(served, withVariant("orders", { code }));
 

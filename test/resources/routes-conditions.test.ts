@@ -39,21 +39,21 @@ describe("conditions on records", () => {
       }
     });
 
-    it("is the same for HEAD, and for another who is shown the same", async () => {
+    it("is the same for HEAD, and for another user with the same view", async () => {
       const tag = await currentTag();
 
       expect((await as("ada", "HEAD /orders/1")).headers["etag"]).to.equal(tag);
       expect((await as("root", "GET /orders/1")).headers["etag"]).to.equal(tag);
     });
 
-    it("changes with a related record that is shown", async () => {
+    it("changes with an included record", async () => {
       const before = await currentTag();
       await served.sql("UPDATE customers SET name = 'Other' WHERE id = 1");
 
       expect(await currentTag()).not.to.equal(before);
     });
 
-    it("stays when only what is not shown changes", async () => {
+    it("stays when only hidden parts change", async () => {
       const before = await currentTag();
       await served.sql("UPDATE orders SET token = gen_random_uuid() WHERE id = 1");
 
@@ -67,7 +67,7 @@ describe("conditions on records", () => {
   });
 
   describe("POST /resources/{name}", () => {
-    it("answers where the record is, on which that path answers the same", async () => {
+    it("links to the record, with the same answer at that path", async () => {
       const { headers, json } = await as("ada", "POST /pages", { slug: "c d/e", title: "Three" });
       const { pathname, origin } = new URL(headers["location"] ?? "");
 
@@ -94,7 +94,7 @@ describe("conditions on records", () => {
       });
     }
 
-    it("answers 304 to a page that asks for no cache, as browsers do with a header of its own", async () => {
+    it("answers 304 to a page that asks for no cache, as browsers do in their own header", async () => {
       const headers = { "If-None-Match": await currentTag(), "Cache-Control": "no-cache" };
 
       expect((await as("ada", "GET /orders/1", undefined, headers)).status).to.equal(304);
@@ -151,7 +151,7 @@ describe("conditions on records", () => {
         });
       }
 
-      it("answers 412 to a tag of before", async () => {
+      it("answers 412 to an earlier tag", async () => {
         const before = await currentTag();
         await as("ada", "PUT /orders/1", { notes: "first" });
 
@@ -180,7 +180,7 @@ describe("conditions on records", () => {
         }
       });
 
-      it("answers 412 when another writes between the comparison and the statement", async () => {
+      it("answers 412 when another user writes between the comparison and the statement", async () => {
         const tag = await currentTag();
         const client = await served.database.pool.connect();
         try {
@@ -199,7 +199,7 @@ describe("conditions on records", () => {
         ]);
       });
 
-      it("answers 404 when another deletes it in between", async () => {
+      it("answers 404 when another user deletes it in between", async () => {
         const tag = await currentTag();
         const client = await served.database.pool.connect();
         try {
@@ -214,7 +214,7 @@ describe("conditions on records", () => {
         }
       });
 
-      it("lets one of ten with the same tag write", async () => {
+      it("accepts one of ten writes with the same tag", async () => {
         const tag = await currentTag();
 
         const answers = await Promise.all(
@@ -230,7 +230,7 @@ describe("conditions on records", () => {
     });
 
     describe(`${method} with If-None-Match`, () => {
-      it("answers 412 to * and to the record's tag, and writes for another", async () => {
+      it("answers 412 to * and to the record's tag, and writes for another tag", async () => {
         const tag = await currentTag();
         expect([
           await statusUnless(request, body, "*"),
@@ -239,7 +239,7 @@ describe("conditions on records", () => {
         ]).to.deep.equal([412, 412, done]);
       });
 
-      it("answers 412 where If-Match names the record too, and writes nothing", async () => {
+      it("answers 412 where If-Match has the tag too, and writes nothing", async () => {
         const tag = await currentTag();
 
         const answer = await as("ada", request, body, { "If-Match": tag, "If-None-Match": tag });
@@ -250,7 +250,7 @@ describe("conditions on records", () => {
     });
   }
 
-  it("come before the body is judged", async () => {
+  it("are checked before the body", async () => {
     const answer = await as("ada", "PUT /orders/1", { amount: -1 }, { "If-Match": '"x"' });
 
     expect(answer.status).to.equal(412);
@@ -269,7 +269,7 @@ describe("conditions on records", () => {
     expect(await statements({ "If-Match": tag })).to.equal(3);
   });
 
-  it("hold for a resource with a transform in code", async () => {
+  it("work for a resource with a transform in code", async () => {
     const own = await startApi(
       served,
       withVariant("orders", { code: { transform: ({ id, notes }) => ({ id, notes }) } }),

@@ -34,7 +34,7 @@ describe("statements per request", () => {
     });
   }
 
-  it("a caller who may see nothing costs none", async () => {
+  it("a caller who may see nothing needs none", async () => {
     await ask(api, "ada", "GET /notices");
 
     expect(served.statements()).to.deep.equal([]);

@@ -54,7 +54,7 @@ describe("GET /resources/{name} of large records", () => {
     await served.close();
   });
 
-  it("ends a page early, with per_page saying so, and links on without a gap", async () => {
+  it("ends a page early, with the real per_page, and links on without a gap", async () => {
     const answer = envelopeOf(await ask(api, "root", "GET /notices?per_page=40"));
 
     expect(answer).to.include({ total: 40, current_page: 1, per_page: 10, last_page: 4 });
@@ -62,7 +62,7 @@ describe("GET /resources/{name} of large records", () => {
     expect(answer.next_page_url).to.match(/per_page=10&page=2$/);
   });
 
-  it("ends no page of a small part of the records early, which fits", async () => {
+  it("ends no page early whose small part of the records fits", async () => {
     await ask(api, "root", "GET /notices?per_page=40");
 
     const answer = envelopeOf(await ask(api, "root", "GET /notices?per_page=40&fields=id"));
@@ -84,7 +84,7 @@ describe("GET /resources/{name} of large records", () => {
   });
 
   for (const count of ["exact", "estimated", "none"])
-    it(`leads on from a page that was cut to fit between the links, with count=${count}`, async () => {
+    it(`continues from a shortened page with the links, with count=${count}`, async () => {
       // The page before had 10 records at most, and no page of so many begins at the 32nd.
       await ask(api, "root", `GET /notices?per_page=40&count=${count}`);
       const answer = envelopeOf(await ask(api, "root", `GET /notices?per_page=31&page=2&count=${count}`));
@@ -120,7 +120,7 @@ describe("GET /resources/{name} of large records", () => {
     ["number, without a count", "/notices?per_page=3&count=none"],
     ["cursor", "/notices?per_page=3&cursor="],
   ] as const)
-    it(`shows records that are larger than a page alone, and leads past them by ${what}`, async () => {
+    it(`shows records that are larger than a page one by one, and continues behind them by ${what}`, async () => {
       await served.sql(
         "UPDATE notices SET text = CASE WHEN id IN (2, 3) THEN repeat('b', 2000000) ELSE 'small' END WHERE id < 6",
       );
@@ -151,7 +151,7 @@ describe("GET /resources/{name} of large records", () => {
     expect([idsOf(last), envelopeOf(last).next_page_url]).to.deep.equal([[100], null]);
   });
 
-  it("answers 500 for a record that is larger than any may be, and names what bounds it in the log", async () => {
+  it("answers 500 for a record beyond every limit, and logs the name of the limit", async () => {
     await served.sql("INSERT INTO notices (id, text) VALUES (0, repeat('a', 4000000))");
 
     const answer = await ask(api, "root", "GET /notices?per_page=40");

@@ -37,7 +37,7 @@ describe("reading resources", () => {
   });
 
   describe("parameters of a request for one record", () => {
-    it("are refused, by their names, where lists have them, and else ignored", async () => {
+    it("are refused, by their names, where lists support them, and otherwise ignored", async () => {
       for (const method of ["GET", "HEAD"]) {
         expect((await as("ada", `${method} /orders/1?include=customer`)).status, method).to.equal(422);
         expect((await as("ada", `${method} /orders/1?page=1&colour=red`)).status, method).to.equal(200);
@@ -50,7 +50,7 @@ describe("reading resources", () => {
       });
     });
 
-    it("are named up to 20, however many are sent", async () => {
+    it("are named up to 20, of any number", async () => {
       const query = Array.from({ length: 500 }, (_, index) => `sort[${index}]=1`).join("&");
       const first = Array.from({ length: 20 }, (_, index) => `sort[${index}]`);
       const answer = await as("ada", `GET /orders/1?${query}`);
@@ -59,7 +59,7 @@ describe("reading resources", () => {
       expect((answer.json as { errors: object }).errors).to.have.all.keys(first);
     });
 
-    it("are refused of a write likewise", async () => {
+    it("are refused in a write too", async () => {
       const customer = { name: "New", email: "new@example.com" };
       for (const [request, body] of [
         ["DELETE /customers/1?filter[name]=Acme", undefined],
@@ -118,7 +118,7 @@ describe("reading resources", () => {
       });
     }
 
-    it("answers OPTIONS with what the resource supports", async () => {
+    it("answers OPTIONS with the supported methods", async () => {
       const answer = await as("ada", "OPTIONS /notices/1");
 
       expect([answer.status, answer.headers["allow"]]).to.deep.equal([204, "GET, HEAD"]);
@@ -148,7 +148,7 @@ describe("reading resources", () => {
       expect(answer.json).to.have.deep.property("data", [orderOne]);
     });
 
-    it("links to the pages around, keeping the query", async () => {
+    it("links to the neighbouring pages, and keeps the query", async () => {
       const path = `http://127.0.0.1:${api.server.port}/svc-api/resources/orders`;
       const second = await as("root", "GET /orders?page=2&per_page=1&search=-");
       const past = await as("root", "GET /orders?page=9&per_page=1");
@@ -205,7 +205,7 @@ describe("reading resources", () => {
       });
     }
 
-    it("refuses parameters that it does not have, each by its name", async () => {
+    it("refuses unknown parameters, each by its name", async () => {
       const answer = await as("ada", "GET /orders?page[a]=2&user_id=8&where=x&include=customer.orders");
 
       expect(answer.status).to.equal(422);

@@ -74,7 +74,7 @@ describe("writing resources", () => {
       expect([answer.status, answer.json]).to.deep.equal([201, { id: 2, text: "mine" }]);
     });
 
-    it("gives each of several that come at one time its own answer", async () => {
+    it("answers each of several concurrent creates with its own record", async () => {
       const slugs = ["a", "b", "two", "c", "a"];
       const answers = await Promise.all(
         slugs.map((slug) => as("ada", "POST /pages", { slug, title: slug, meta: null })),
@@ -90,7 +90,7 @@ describe("writing resources", () => {
       );
     });
 
-    it("takes a key that the client chooses", async () => {
+    it("accepts a key that the client chooses", async () => {
       const answer = await as("ada", "POST /pages", { slug: "new", title: "New", meta: { a: [1] } });
 
       expect(answer.status).to.equal(201);
@@ -207,7 +207,7 @@ describe("writing resources", () => {
   });
 
   describe("PUT /resources/{name}/{id}", () => {
-    it("changes what is sent and answers the record", async () => {
+    it("changes the fields that are sent and answers the record", async () => {
       const before = api.changes();
       const answer = await as("ada", "PUT /orders/1", { notes: "late", customer_id: 2 });
 
@@ -243,7 +243,7 @@ describe("writing resources", () => {
       });
     }
 
-    it("keeps a unique value that is the record's own, and refuses another's", async () => {
+    it("keeps a unique value that is the record's own, and refuses another record's", async () => {
       const own = await as("ada", "PUT /orders/1", { reference: "A-1" });
       const other = await as("ada", "PUT /orders/1", { reference: "B-1" });
 
@@ -356,7 +356,7 @@ describe("writing resources", () => {
       });
     }
 
-    it("is refused where the request alone would fit, and what it adds to would not with it", async () => {
+    it("is refused where the request alone would fit, but not together with its related record", async () => {
       await served.sql("UPDATE customers SET name = repeat('a', $1::int)", [limit - 1000]);
       const before = await stored();
 

@@ -77,7 +77,7 @@ describe("createRulesOf", () => {
     expect(createRulesOf(definition)).to.deep.equal({});
   });
 
-  it("asks for a key that the client chooses", () => {
+  it("requires a key that the client chooses", () => {
     const code = fieldOf({ name: "code", type: "String", isKey: true });
 
     expect(createRulesOf(definitionOf({ fields: [code] }))).to.deep.equal({
@@ -85,7 +85,7 @@ describe("createRulesOf", () => {
     });
   });
 
-  it("prefers the mapping file, and the code module to that", () => {
+  it("prefers the mapping file to derived rules, and the code module to both", () => {
     const inFile = definitionOf({ fields: [key], createRules: { a: "required" } });
 
     expect(createRulesOf(inFile)).to.deep.equal({ a: "required" });
@@ -94,7 +94,7 @@ describe("createRulesOf", () => {
     });
   });
 
-  it("lets any JSON through for a Json field", async () => {
+  it("accepts any JSON for a Json field", async () => {
     const compiled = compileRules(createRulesOf(withFields(fieldOf({ type: "Json" }))));
 
     for (const value of [null, 0, "", [], {}, { a: [1] }, false]) {
@@ -109,7 +109,7 @@ describe("createRulesOf", () => {
 });
 
 describe("updateRulesOf", () => {
-  it("derives the same with every field left out at will, and without the key", () => {
+  it("derives the same with any field left out, and without the key", () => {
     const code = fieldOf({ name: "code", type: "String", isKey: true });
     const definition = definitionOf({
       fields: [
@@ -125,7 +125,7 @@ describe("updateRulesOf", () => {
     });
   });
 
-  it("prefers the mapping file, and the code module to that", () => {
+  it("prefers the mapping file to derived rules, and the code module to both", () => {
     const inFile = definitionOf({ fields: [key], updateRules: { a: "sometimes" } });
 
     expect(updateRulesOf(inFile)).to.deep.equal({ a: "sometimes" });

@@ -72,7 +72,7 @@ const cases: readonly (readonly [string, Partial<Definition>, RegExp | undefined
 
 describe("webhooks that can never fire", () => {
   for (const [what, more, refusal, warning] of cases) {
-    it(`are those of ${refusal === undefined ? "nobody" : "users"} for ${what}`, () => {
+    it(`are refused for ${refusal === undefined ? "nobody" : "users"} with ${what}`, () => {
       const definitions = orders(more);
       const refused = (caller: typeof user): string | undefined =>
         refusalOfWebhook(definitions.get("orders"), definitions, caller);

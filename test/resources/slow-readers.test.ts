@@ -122,7 +122,7 @@ describe("memory of answers that nobody reads", () => {
     });
   });
 
-  it("is not lacked by a write that is committed: one that would have none is not begun", async () => {
+  it("is reserved before a write begins: a write without it is not begun", async () => {
     for (let id = 1; id <= 6; id += 1) await open(`PATCH /orders/${id}`, { body: '{"amount":1}' });
 
     // The fifth takes it beyond the half.

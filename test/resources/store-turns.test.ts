@@ -34,7 +34,7 @@ describe("takingTurns", () => {
     await Promise.all(asked);
   }
 
-  it("lets a resource have its share of the connections, and its other requests wait their turn", async () => {
+  it("gives a resource its share of the connections, and queues its other requests", async () => {
     const [one, other] = [storeOf("locked", 1), storeOf("locked", 2)];
     const asked = [find(one), one.remove(1, { where: {}, access: always }), find(storeOf("other", 3))];
     asked.push(find(other), find(other));
@@ -48,7 +48,7 @@ describe("takingTurns", () => {
     await endAll(asked);
   });
 
-  it("has a user without a turn wait for none of a user who has them all, and who gets no more", async () => {
+  it("lets a user without a connection pass the queue of one who holds all, and who gets no more", async () => {
     const eve = storeOf("locked", 1);
     const asked = Array.from({ length: 5 }, () => find(eve));
     asked.push(find(storeOf("other", 1)));
@@ -66,7 +66,7 @@ describe("takingTurns", () => {
     await endAll(asked);
   });
 
-  it("gives each turn that ends to the user who has waited longest, also one who waited for the last", async () => {
+  it("gives each free connection to the user who has waited longest, also one who waited for the last", async () => {
     const asked = [1, 2, 3, 4, 5].map((userId) => find(storeOf("busy", userId)));
     await turn();
     expect(begun).to.have.length(3);

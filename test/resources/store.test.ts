@@ -125,7 +125,7 @@ for (const [maker, make] of Object.entries(makers))
         expect([records.length, total]).to.deep.equal([0, 3]);
       });
 
-      it("takes the largest offset there is", async () => {
+      it("accepts the largest offset", async () => {
         const { total } = await orders.list(plain, { skip: 2 ** 31 - 1, take: 100, count: "exact" });
 
         expect(total).to.equal(3);
@@ -219,7 +219,7 @@ for (const [maker, make] of Object.entries(makers))
         expect(row).to.have.property("customer", "Ada");
       });
 
-      it("answers undefined, and changes nothing, when the filter does not leave the record", async () => {
+      it("answers undefined, and changes nothing, when the filter excludes the record", async () => {
         const row = await orders.update(1, {
           where: { user_id: 8 },
           data: { notes: "x" },
@@ -236,7 +236,7 @@ for (const [maker, make] of Object.entries(makers))
         ]);
       });
 
-      it("refuses a value that is taken with 422 on its field", async () => {
+      it("refuses a value that is in use with 422 on its field", async () => {
         const refusal = await refusalOf(
           orders.update(1, {
             where: {},
@@ -254,7 +254,7 @@ for (const [maker, make] of Object.entries(makers))
     });
 
     describe("remove", () => {
-      it("deletes what the filter leaves and nothing else", async () => {
+      it("deletes only the record of the filter", async () => {
         expect(await orders.remove(1, { where: { user_id: 8 }, access: always })).to.equal(false);
         expect(await orders.remove(1, { where: { user_id: 7 }, access: always })).to.equal(true);
         expect(await orders.remove(1, { where: {}, access: always })).to.equal(false);
@@ -289,7 +289,7 @@ for (const [maker, make] of Object.entries(makers))
       }
     });
 
-    it("shows, changes, deletes and makes no record outside a rule of access, each by one call alone", async () => {
+    it("shows, changes, deletes and creates no record outside a rule of access, each in one call", async () => {
       const [field] = variant("orders", {}).fields.filter(({ name }) => name === "user_id");
       const access: Condition = { kind: "compare", field: field as Field, operator: "=", value: "8" };
       const write = { include: undefined, present: asRead, isUndone: false, userId: 8, access };

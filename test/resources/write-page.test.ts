@@ -45,7 +45,7 @@ describe("writePage", () => {
     expect(new Set(turns).size).to.equal(4);
   });
 
-  it("leaves others as much time as the parts of large pages take", async () => {
+  it("leaves other work as much time as the parts of large pages take", async () => {
     let workMs = 0;
     const startedAt = performance.now();
     await writePage(1, [[large], [large], [large], [large], [large]], () => {
@@ -58,7 +58,7 @@ describe("writePage", () => {
     expect(performance.now() - startedAt).to.be.at.least(workMs * 1.75);
   });
 
-  it("goes on after a record that cannot be written", async () => {
+  it("continues after a record that cannot be written", async () => {
     const failing = writePage(1, [[large]], () => {
       throw new Error("no");
     });

@@ -160,7 +160,7 @@ describe("checkNewSubscription", () => {
     });
   });
 
-  it("refuses keys that are no fields, and names what may have been meant", async () => {
+  it("refuses unknown keys, and suggests names", async () => {
     const checked = await checkNewSubscription({ ...good, evnts: [], nonsense: "sec_x" }, rules);
 
     expect(checked).to.deep.equal({
@@ -219,7 +219,7 @@ describe("checkNewSubscription", () => {
     ["orders\u0000", "The selected resource is invalid."],
     ["__proto__", "The selected resource is invalid."],
   ] as const) {
-    it(`refuses ${JSON.stringify(value)} as resource, without more about the events`, async () => {
+    it(`refuses ${JSON.stringify(value)} as resource, without messages on the events`, async () => {
       const checked = await checkNewSubscription({ ...good, resource: value }, rules);
 
       expect(checked).to.deep.equal({ kind: "invalid", errors: { resource: [message] } });
@@ -234,7 +234,7 @@ describe("checkNewSubscription", () => {
     [0, false],
     ["0", false],
   ] as const) {
-    it(`takes ${JSON.stringify(value)} as is_active for ${isActive}`, async () => {
+    it(`reads ${JSON.stringify(value)} as is_active ${isActive}`, async () => {
       const checked = await checkNewSubscription({ ...good, is_active: value }, rules);
 
       expect(checked.kind === "valid" && checked.value.isActive).to.equal(isActive);
@@ -249,7 +249,7 @@ describe("checkSubscriptionChanges", () => {
     expect(await checkSubscriptionChanges({}, orders, rules)).to.deep.equal({ kind: "valid", value: {} });
   });
 
-  it("answers only what is in the body", async () => {
+  it("answers only keys of the body", async () => {
     const checked = await checkSubscriptionChanges({ is_active: false, description: "" }, orders, rules);
 
     expect(checked).to.deep.equal({ kind: "valid", value: { isActive: false, description: null } });
@@ -267,7 +267,7 @@ describe("checkSubscriptionChanges", () => {
     });
   }
 
-  it("takes a blank rate limit for none", async () => {
+  it("reads a blank rate limit as none", async () => {
     for (const rate_limit of ["", " ", null])
       expect(await checkSubscriptionChanges({ rate_limit }, orders, rules)).to.deep.equal({
         kind: "valid",
@@ -282,7 +282,7 @@ describe("checkSubscriptionChanges", () => {
     });
   });
 
-  it("accepts what was read, sent back whole", async () => {
+  it("accepts an answer that is sent back whole", async () => {
     const read = {
       id: 9,
       user_id: 7,
@@ -312,7 +312,7 @@ describe("checkSubscriptionChanges", () => {
     });
   });
 
-  it("refuses keys that are no fields, a secret among them", async () => {
+  it("refuses unknown keys, a secret among them", async () => {
     const checked = await checkSubscriptionChanges({ nonsense: 1, secret: "sec_x" }, orders, rules);
 
     expect(checked.kind === "invalid" ? Object.keys(checked.errors) : []).to.have.members([

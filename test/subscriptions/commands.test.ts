@@ -57,7 +57,7 @@ describe("secret-key rotate", () => {
     return rows.map(({ sealed }) => newBox.decrypt(sealed));
   }
 
-  it("encrypts every secret with the new key, says how many, and finds nothing to do afterwards", async () => {
+  it("encrypts every secret with the new key, prints how many, and then finds none left", async () => {
     for (const secret of ["a", "b", "c"]) await add(oldBox, secret);
     await add(newBox, "d");
 
@@ -74,7 +74,7 @@ describe("secret-key rotate", () => {
     expect(again).to.include({ status: 0, stderr: "" });
   });
 
-  it("says how many processes run, and since when: each needs the new key, which it cannot see", async () => {
+  it("prints how many processes run, and since when: each needs the new key, which it cannot check", async () => {
     await add(oldBox, "a");
     await core.sql(
       `INSERT INTO svc.processes (id, program, host, pid, configuration, reload_faults, started_at, seen_at)
@@ -97,7 +97,7 @@ describe("secret-key rotate", () => {
     }
   });
 
-  it("ends with 1 and the subscriptions whose key was not given, and does the others", async () => {
+  it("ends with 1 and the subscriptions whose key is missing, and encrypts the others", async () => {
     await add(oldBox, "a");
     const lost = await add(lostBox, "b");
 
@@ -112,7 +112,7 @@ describe("secret-key rotate", () => {
     expect(stderr).to.contain("SVC_PREVIOUS_SECRET_KEYS").and.to.contain("--replace-unreadable");
   });
 
-  it("does nothing to secrets when the old key was left out", async () => {
+  it("changes no secret when the old key was left out", async () => {
     await add(oldBox, "a");
     const before = await core.sql("SELECT encrypted_secret FROM svc.subscriptions");
 
@@ -134,14 +134,14 @@ describe("secret-key rotate", () => {
     expect(status).to.equal(0);
   });
 
-  it("asks for the key when a database other than the embedded one is given without", async () => {
+  it("requires the key when a database other than the embedded one is given without", async () => {
     const { status, stderr } = await rotate(env());
 
     expect(status).to.equal(1);
     expect(stderr).to.equal("svc-admin: Set SVC_SECRET_KEY: the key that encrypts the webhook secrets.\n");
   });
 
-  it("loses no secret when it is killed in the middle, and goes on the next time", async () => {
+  it("loses no secret when it is killed in the middle, and continues the next time", async () => {
     const count = 5_000;
     const secrets = Array.from({ length: count }, (_, index) => `sec_${index}`);
     const sealed = secrets.map((secret) => oldBox.encrypt(secret));

@@ -146,7 +146,7 @@ describe("createEligibility, by a filter", () => {
   };
   casesAmong("among few subscriptions", cases);
 
-  it("asks nobody who has no active subscription to the trigger", async () => {
+  it("asks for no user without an active subscription to the trigger", async () => {
     const eligibility = eligibilityOf(resourceWith(filter({ lead_id: "$user.id" })), { sql: core.sql });
     const readersNow = async (): Promise<unknown> =>
       (await eligibility.readerSelectorOf("reports", asEvents(ids))).groupsOf([0, 1]);
@@ -164,7 +164,7 @@ describe("createEligibility, by a filter", () => {
     expect(after).to.deep.equal([]);
   });
 
-  it("lets nobody read an erased event by what it does not have", async () => {
+  it("gives nobody an erased event, by a condition on null", async () => {
     const [none, erased] = [await addEvent({ id: 1 }), await addEvent({ id: 1 })];
     await core.sql("UPDATE svc.events SET snapshot = 'null' WHERE id = $1", [erased]);
     const eligibility = eligibilityOf(resourceWith(filter({ lead_id: null })), { sql: core.sql });
@@ -173,7 +173,7 @@ describe("createEligibility, by a filter", () => {
     expect(await eligibility.judge(pairs)).to.deep.equal([true, false]);
   });
 
-  it("takes one statement for all events of a resource, and none for what no subscriber can read", async () => {
+  it("takes one statement for all events of a resource, and none for events that no subscriber can read", async () => {
     let statements = 0;
     const counting: Sql = (text, values) => {
       statements += 1;
@@ -193,7 +193,7 @@ describe("createEligibility, by a filter", () => {
     expect(await countFor({ email: "$user.claims.mail" })).to.equal(0);
   });
 
-  it("holds snapshots that do not fit the table back alone, in few statements, and logs them in one line", async () => {
+  it("holds back only snapshots that do not fit the table, in few statements, and logs them in one line", async () => {
     const { log, lines } = createMemoryLog();
     let statements = 0;
     const counting: Sql = (text, values) => {
@@ -215,7 +215,7 @@ describe("createEligibility, by a filter", () => {
     expect(lines[0]?.["eventIds"]).to.deep.equal(unfit);
   });
 
-  it("leaves open what a rule decides whose table is away, and gives no event up", async () => {
+  it("defers a rule whose table is missing, and gives no event up", async () => {
     const { log } = createMemoryLog();
     const definitions = resourceWith(filter({ team: { label: "red" } }));
     const eligibility = eligibilityOf(definitions, { sql: core.sql, log });
@@ -234,7 +234,7 @@ describe("createEligibility, by a filter", () => {
     }
   });
 
-  it("leaves open what a rule decides by a materialized view before its first REFRESH", async () => {
+  it("defers a rule by a materialized view before its first REFRESH", async () => {
     const { log, lines } = createMemoryLog();
     const definitions = resourceWith(filter({ team: { label: "red" } }));
     const eligibility = eligibilityOf(definitions, { sql: core.sql, log });
@@ -251,7 +251,7 @@ describe("createEligibility, by a filter", () => {
     }
   });
 
-  it("shows the old row of an update to who owned that, and to nobody where nobody did", async () => {
+  it("shows the old row of an update to its owner, and to nobody where there was none", async () => {
     const orders = definition({
       name: "orders",
       fields: [],
@@ -293,7 +293,7 @@ describe("createEligibility, by a filter", () => {
   }
 
   for (const code of [undefined, "57P01", "53300"])
-    it(`says that the database is away (${code ?? "no code"}), and blames no rule for it`, async () => {
+    it(`reports that the database is away (${code ?? "no code"}), and blames no rule for it`, async () => {
       const { log, lines } = createMemoryLog();
       const definitions = resourceWith(filter({ lead_id: "$user.id" }));
       const fault = Object.assign(new Error("Connection terminated unexpectedly"), { code });
@@ -306,7 +306,7 @@ describe("createEligibility, by a filter", () => {
       expect(lines).to.deep.equal([]);
     });
 
-  it("lets everybody, or admins only, in by the other rules", async () => {
+  it("gives access to everybody, or admins only, by the other rules", async () => {
     const event = { id: ids[0] ?? "", resource: "reports", owner_id: "7" };
     const judgedBy = (read: AccessRule): Promise<readonly (boolean | undefined)[]> =>
       eligibilityOf(resourceWith(read)).judge([ada, bob].map((user) => ({ event, user })));
@@ -365,7 +365,7 @@ describe("createEligibility, by a filter", () => {
 
     const asked = 20_000;
     for (const analyse of ["with statistics of few subscriptions", "with those of today"]) {
-      it(`reads the users that a record leads to alone, ${analyse}`, async () => {
+      it(`reads only the users to whom a record leads, ${analyse}`, async () => {
         await core.sql(analyse.endsWith("today") ? "ANALYZE" : "ANALYZE teams, members");
         for (const [where, pairs, users] of [
           [{ team: { members: { some: { who: "$user.id" } } } }, 3, 2],

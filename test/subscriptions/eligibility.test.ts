@@ -78,7 +78,7 @@ describe("createEligibility", () => {
     });
   }
 
-  it("leaves the events of a resource without a mapping file to their owners", async () => {
+  it("gives the events of a resource without a mapping file to their owners", async () => {
     const eligibility = eligibilityOf(new Map());
     const event = { id: "1", resource: "gone", owner_id: "7" };
 

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { createFairBudget } from "../../src/subscriptions/fair-budget.ts";
 
 describe("createFairBudget", () => {
-  it("lets a holder spend its burst at once, then what it has paid off", () => {
+  it("lets a holder use its burst at once, then its refill", () => {
     let nowMs = 1_000;
     const budget = createFairBudget({ perSecond: 100, burst: 50, now: () => nowMs });
 
@@ -19,7 +19,7 @@ describe("createFairBudget", () => {
     expect(budget.left(1)).to.equal(50);
   });
 
-  it("gives each holder that owes the same part, and what one does not need to the others", () => {
+  it("gives each waiting holder the same part, and unused parts to the others", () => {
     let nowMs = 0;
     const budget = createFairBudget({ perSecond: 90, burst: 100, now: () => nowMs });
     budget.spend(1, 100);
@@ -35,7 +35,7 @@ describe("createFairBudget", () => {
     expect([1, 3].map((holder) => budget.left(holder))).to.deep.equal([75, 100]);
   });
 
-  it("does the sums every 50 ms, and loses nothing of the time between", () => {
+  it("refills every 50 ms, and loses no time between refills", () => {
     let nowMs = 0;
     const budget = createFairBudget({ perSecond: 100, burst: 10, now: () => nowMs });
     budget.spend(1, 10);

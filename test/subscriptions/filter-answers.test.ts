@@ -52,7 +52,7 @@ async function pass(
 }
 
 describe("passing of WebhookFilters", () => {
-  it("lets an event pass that cannot be judged, and logs why", async () => {
+  it("passes an event that cannot be judged, and logs the reason", async () => {
     const unfit = webhook("unfit", { gone: "x" });
     const broken = { ...webhook("broken", null), filter: "{" };
 
@@ -62,7 +62,7 @@ describe("passing of WebhookFilters", () => {
     expect(lines.map(({ event }) => event)).to.deep.equal(["webhook.filter_unfit", "webhook.filter_failed"]);
   });
 
-  it("lowers a text once for all filters of an event: 50 look through 100,000 letters", async () => {
+  it("lowers a text once for all filters of an event: 50 search 100,000 letters", async () => {
     const text = "É".repeat(100_000);
 
     const { passed, lines } = await pass(
@@ -96,7 +96,7 @@ describe("passing of WebhookFilters", () => {
       (index: number) => ({ price: { lt: index } }),
     ],
   ] as const) {
-    it(`gives the event to webhooks that look for ${what}, and counts them in one line`, async () => {
+    it(`passes the event to webhooks that search for ${what}, and counts them in one line`, async () => {
       const { passed, lines } = await pass(data, fifty(filterOf));
 
       expect(passed).to.include("w49");
@@ -121,7 +121,7 @@ describe("passing of WebhookFilters", () => {
     expect(passed).not.to.include.members(["theirs"]);
   });
 
-  it("has the conditions decide that can be judged", async () => {
+  it("decides by the conditions that can be judged", async () => {
     const costly = { text: { contains: "x" } };
     const { passed, lines } = await pass({ text: "é".repeat(2_000_000) }, [
       webhook("neither", { or: [costly, { status: "paid" }] }),
@@ -170,7 +170,7 @@ describe("filterAnswers", () => {
     expect(most).to.equal(2);
   });
 
-  it("has the events pass for whose filters the user's budget has no steps left, and counts them", async () => {
+  it("passes the events for whose filters the user's budget has no steps left, and counts them", async () => {
     let nowMs = 0;
     const lines: Record<string, unknown>[] = [];
     const budget = createFairBudget({ perSecond: 1_000_000, burst: 100_000, now: () => nowMs });
@@ -199,7 +199,7 @@ describe("filterAnswers", () => {
     ]);
   });
 
-  it("takes what a filter without a verdict costs beside its steps from the budget", async () => {
+  it("takes the steps of a filter without a verdict from the budget", async () => {
     const budget = createFairBudget({ perSecond: 0, burst: 100_000, now: () => 0 });
     let judgements = 0;
     const judge = (): undefined => {
@@ -215,7 +215,7 @@ describe("filterAnswers", () => {
     expect(judgements).to.equal(5);
   });
 
-  it("parses a record once, and only for a filter that has steps", async () => {
+  it("parses a record once, and only for a filter with steps left", async () => {
     const data = Buffer.from('{"status":"open"}');
     const records = new Set<unknown>();
     const judge = ({ record }: { readonly record: unknown }): boolean => records.add(record).size < 0;
@@ -231,7 +231,7 @@ describe("filterAnswers", () => {
     expect(await run(19_999, Buffer.from("no JSON"))).to.deep.equal(webhooks);
   });
 
-  it("asks for an event when its turn has come", async () => {
+  it("reads an event when its turn has come", async () => {
     const asked: string[] = [];
     const events = function* (): Iterable<{ readonly resource: string }> {
       for (const resource of ["a", "b"]) {

@@ -109,7 +109,7 @@ describe("createSubscriberFinder", () => {
     ...overrides,
   });
 
-  it("finds the subscriptions of the owner, and of nobody else", async () => {
+  it("finds only the subscriptions of the owner", async () => {
     const first = await subscribe({ userId: ids.ada });
     const second = await subscribe({ userId: ids.ada });
     await subscribe({ userId: ids.ben });
@@ -118,7 +118,7 @@ describe("createSubscriberFinder", () => {
     expect(await find([event()])).to.deep.equal([[first, second]]);
   });
 
-  it("answers what an attempt needs", async () => {
+  it("returns the fields that an attempt needs", async () => {
     const subscriptionId = await subscribe({ userId: ids.ada });
     const finder = createSubscriberFinder({
       sql: core.sql,
@@ -156,7 +156,7 @@ describe("createSubscriberFinder", () => {
     expect(await find([event()])).to.deep.equal([[]]);
   });
 
-  it("finds subscriptions that were switched off of late, by the same rule, with the same statement", async () => {
+  it("also finds recently switched-off subscriptions, by the same rule, with the same statement", async () => {
     const off = await subscribe({ userId: ids.ada, isActive: false });
     const every = await subscribe({ userId: ids.ada, isActive: false, resource: "*" });
     await subscribe({ userId: ids.ada, isActive: false, events: ["on_update"] });
@@ -171,7 +171,7 @@ describe("createSubscriberFinder", () => {
     expect(statements).to.equal(1);
   });
 
-  it("finds those to every resource for a resource that is named service, and not for what is operational", async () => {
+  it("finds those to every resource for a resource that is named service, and not for operational events", async () => {
     const every = await subscribe({ userId: ids.ada, resource: "*" });
     const off = await subscribe({ userId: ids.ada, resource: "*", isActive: false });
     const own = await subscribe({ userId: ids.ada, resource: "service" });
@@ -183,7 +183,7 @@ describe("createSubscriberFinder", () => {
     ]);
   });
 
-  it("finds a subscription once that is switched on or off while it looks", async () => {
+  it("finds a subscription once that is switched on or off during the read", async () => {
     for (const isActive of [true, false]) {
       const id = await subscribe({ userId: ids.ada, isActive });
       const other = await subscribe({ userId: ids.ada, isActive: false });
@@ -207,7 +207,7 @@ describe("createSubscriberFinder", () => {
     }
   });
 
-  it("finds those of users who were disabled of late, as off since the first that switched them off", async () => {
+  it("finds those of recently disabled users, as off since the first cause", async () => {
     const active = await subscribe({ userId: ids.gone });
     const paused = await subscribe({ userId: ids.gone, isActive: false });
     const long = await subscribe({ userId: ids.gone, isActive: false });
@@ -369,7 +369,7 @@ describe("createSubscriberFinder", () => {
         ["with statistics of empty tables", false, false],
         ["planned on empty tables", true, false],
       ] as const) {
-        it(`reads the owners' and the admins' alone, ${when} (isAdmin: ${admins.kind})`, async () => {
+        it(`reads only the owners and the admins, ${when} (isAdmin: ${admins.kind})`, async () => {
           const { blocks, found } = await blocksTouched({ admins, isPlannedEmpty, isAnalysed });
 
           expect(found).to.equal(answers);

@@ -7,7 +7,7 @@ import { addSubscriptionRoutes, type SubscriptionRoutesOptions } from "../../src
 import { asAda, call, createMemoryLog } from "../support/http.ts";
 
 describe("POST /webhooks that is repeated", () => {
-  it("gets its kept answer although the rules would refuse the body by now", async () => {
+  it("gets its kept answer although the rules would now refuse the body", async () => {
     const router = createRouter("");
     const options: Partial<SubscriptionRoutesOptions> = {
       rulesFor: () => ({

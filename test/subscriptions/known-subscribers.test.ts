@@ -27,7 +27,7 @@ describe("createKnownSubscribers", () => {
   const idsOf = (...keys: readonly string[]): readonly number[] | undefined =>
     known.find(keys)?.rows.map(({ id }) => id);
 
-  it("answers several questions together: each row once, by id, and no rows too", () => {
+  it("answers several queries together: each row once, by id, and no rows too", () => {
     keep("a", rowsOf(3, 5));
     keep("b", rowsOf(1, 3, 9));
     keep("nothing", []);
@@ -36,14 +36,14 @@ describe("createKnownSubscribers", () => {
     expect(idsOf("nothing")).to.deep.equal([]);
   });
 
-  it("answers nothing where one of the questions is not known, or where none is asked", () => {
+  it("answers nothing where one of the queries is unknown, or without a query", () => {
     keep("a", rowsOf(1));
 
     expect(idsOf("a", "b")).to.equal(undefined);
     expect(idsOf()).to.equal(undefined);
   });
 
-  it("forgets an answer 1 s after the database was asked", () => {
+  it("drops an answer 1 s after the query to the database", () => {
     nowMs = 400;
     keep("a", rowsOf(1), "10:10:", 0);
 
@@ -60,7 +60,7 @@ describe("createKnownSubscribers", () => {
     ["5:20:5", "20:20:", "one is running"],
     ["5:20:5", "5:30:5,25", "fewer have begun, although fewer are running"],
   ] as const)
-    it(`names the oldest of the snapshots of its answers, in which ${why}`, () => {
+    it(`returns the oldest of the snapshots of its answers, in which ${why}`, () => {
       for (const order of [
         [older, newer],
         [newer, older],
@@ -71,7 +71,7 @@ describe("createKnownSubscribers", () => {
         }
     });
 
-  it("keeps the newer answer to a question, and its snapshot", () => {
+  it("keeps the newer answer to a query, and its snapshot", () => {
     keep("a", rowsOf(1));
     keep("a", rowsOf(2), "11:11:");
 
@@ -81,7 +81,7 @@ describe("createKnownSubscribers", () => {
     });
   });
 
-  it("keeps no answer of more than 100 rows, and not the one before it either", () => {
+  it("keeps no answer of more than 100 rows, and drops the one before it", () => {
     const ids = Array.from({ length: 101 }, (_, index) => index);
     keep("a", rowsOf(...ids.slice(1)));
     expect(idsOf("a")).to.have.length(100);
@@ -97,7 +97,7 @@ describe("createKnownSubscribers", () => {
     expect(idsOf("1", "5000")).to.deep.equal([]);
   });
 
-  it("keeps 16 MB, and has room again after an answer was replaced, ended or forgotten", () => {
+  it("keeps 16 MB, and has space again after an answer was replaced, ended or dropped", () => {
     for (let turn = 0; turn < 10; turn++) keep("a", large(1));
     keep("b", large(2));
     keep("c", large(3));
@@ -117,7 +117,7 @@ describe("createKnownSubscribers", () => {
     expect(idsOf("d", "e", "f")).to.deep.equal([1]);
   });
 
-  it("answers nothing for 100 ms after it was made to forget, however often that is", () => {
+  it("answers nothing for 100 ms after a reset, after any number of them", () => {
     known.forget();
     keep("a", []);
     nowMs += 99;

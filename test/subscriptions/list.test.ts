@@ -64,13 +64,13 @@ describe("GET /webhooks", () => {
     });
   }
 
-  it("shows only the fields asked for", async () => {
+  it("shows only the requested fields", async () => {
     expect((await get("?fields=id,masked_secret&filter[resource]=notes")).json).to.deep.equal({
       data: [{ id: ids[2], masked_secret: "sec_****hint" }],
     });
   });
 
-  it("answers the envelope of a page where one is asked for", async () => {
+  it("answers the envelope of a page where one is requested", async () => {
     const { json } = await get("?per_page=2&sort=id");
 
     expect(json).to.deep.include({
@@ -85,7 +85,7 @@ describe("GET /webhooks", () => {
     expect((await get("?count=none&per_page=2&page=2")).json).to.include({ next_page_url: null });
   });
 
-  it("reads there and back by cursor, also past a subscription that is deleted meanwhile", async () => {
+  it("reads forwards and back by cursor, also past a subscription that is deleted meanwhile", async () => {
     const first = await get("?cursor=&per_page=1&sort=url");
     const second = await get(`?cursor=${String(first.json["next_cursor"])}&per_page=1&sort=url`);
     await api.core.sql("DELETE FROM svc.subscriptions WHERE id = $1", [ids[0]]);
@@ -105,7 +105,7 @@ describe("GET /webhooks", () => {
     expect(back.json["next_cursor"]).to.be.a("string");
   });
 
-  it("refuses a cursor of another order, filter or user, and one that is none", async () => {
+  it("refuses a cursor of another order, filter or user, and an invalid one", async () => {
     const cursor = String((await get("?cursor=&per_page=1")).json["next_cursor"]);
     const message =
       "The cursor is not one of this list with this filter, sort and search. Begin with an empty one.";
@@ -120,7 +120,7 @@ describe("GET /webhooks", () => {
     expect((await get(`?per_page=2&cursor=${cursor}`)).status).to.equal(200);
   });
 
-  it("refuses what it does not know", async () => {
+  it("refuses unknown parameters", async () => {
     const { status, errors } = await get(
       "?resource=orders&filter[masked_secret]=x&filter[urll]=x&sort=events&search=a&include=user",
     );

@@ -83,7 +83,7 @@ describe("readHeaders", () => {
     });
   }
 
-  it("keeps the stored value behind the mask, under any case of its name, and shows no value", () => {
+  it("keeps the stored value behind the mask, in any case of its name, and shows no value", () => {
     const stored = { "X-Stored": "secret", "X-Gone": "other" };
     const read = readHeaders({ "x-stored": "****", "X-New": "new" }, Object.keys(stored));
 

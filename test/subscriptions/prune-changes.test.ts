@@ -42,7 +42,7 @@ describe("createChangesPruner", () => {
   const untilTurns = (count: number): Promise<unknown> =>
     until(() => turns >= count, { what: `${count} turns` });
 
-  it("deletes what the turn before has seen, and nothing in its first", async () => {
+  it("deletes rows that the turn before has seen, and none in its first", async () => {
     for (let count = 0; count < 3; count++) await change();
     start({ intervalMs: 86_400_000 });
     await untilTurns(1);
@@ -71,7 +71,7 @@ describe("createChangesPruner", () => {
     expect(asked.slice(1, 4)).to.deep.equal(Array.from({ length: 3 }, () => [seen, 2]));
   });
 
-  it("keeps a change that was committed after the turn before, however old its transaction is", async () => {
+  it("keeps a change that was committed after the turn before, in a transaction of any age", async () => {
     const client = await scene.core.database.pool.connect();
     let end: (() => void) | undefined;
     const over = new Promise<void>((resolve) => (end = resolve));
@@ -95,7 +95,7 @@ describe("createChangesPruner", () => {
     }
   });
 
-  it("deletes nothing by what was read before its session, since a crash gives out numbers twice", async () => {
+  it("deletes nothing that was read before its session, since a crash gives out numbers twice", async () => {
     await change();
     start({ sql: forgetful });
     await untilTurns(4);
@@ -114,7 +114,7 @@ describe("createChangesPruner", () => {
     expect(scene.lines[0]).to.include({ msg: "changes of subscriptions not pruned; trying again" });
   });
 
-  it("passes what another process deletes", async () => {
+  it("skips rows that another process deletes", async () => {
     await change();
     await change();
     const client = await scene.core.database.pool.connect();

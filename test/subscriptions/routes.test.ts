@@ -88,7 +88,7 @@ describe("webhook subscription routes", () => {
   }
 
   describe("POST /webhooks", () => {
-    it("refuses one more than a user may have with 422, however many come at once, and takes one for one that is gone", async () => {
+    it("refuses one more than a user may have with 422, under concurrency, and accepts one after a deletion", async () => {
       const answers = await Promise.all(Array.from({ length: 9 }, () => send("POST", "/webhooks", good)));
 
       const statuses = [...Array<number>(5).fill(201), ...Array<number>(4).fill(422)];
@@ -105,7 +105,7 @@ describe("webhook subscription routes", () => {
       await create();
     });
 
-    it("lets an admin have any number", async () => {
+    it("gives an admin no limit", async () => {
       for (let count = 0; count < 6; count++) await create(good, ben);
     });
 
@@ -123,7 +123,7 @@ describe("webhook subscription routes", () => {
       expect(created["updated_at"]).to.match(dateTime);
     });
 
-    it("stores the secret encrypted, and another one each time", async () => {
+    it("stores the secret encrypted, differently each time", async () => {
       const [first, second] = [await create(), await create()];
 
       const rows = await core.sql<{ encrypted_secret: Buffer }>(
@@ -148,7 +148,7 @@ describe("webhook subscription routes", () => {
       });
     });
 
-    it("answers 422 for a key that is no field, to PUT too", async () => {
+    it("answers 422 for an unknown key, to PUT too", async () => {
       const { id } = await create();
       for (const request of ["POST /webhooks", `PUT /webhooks/${String(id)}`]) {
         const [method = "", path = ""] = request.split(" ");
@@ -210,7 +210,7 @@ describe("webhook subscription routes", () => {
   });
 
   describe("GET /webhooks/{id}", () => {
-    it("answers what the creation did, with the secret masked", async () => {
+    it("answers like the creation, with the secret masked", async () => {
       const { secret, standard_secret: _, ...created } = await create();
 
       const answer = await send("GET", `/webhooks/${String(created["id"])}`);
@@ -244,7 +244,7 @@ describe("webhook subscription routes", () => {
       });
     });
 
-    it("answers 200 and the same for nothing to change", async () => {
+    it("answers 200 and the same for an empty change", async () => {
       const { secret, standard_secret: _, ...created } = await create();
 
       const answer = await send("PUT", `/webhooks/${String(created["id"])}`, {
@@ -271,7 +271,7 @@ describe("webhook subscription routes", () => {
       expect((await send("GET", `/webhooks/${String(id)}`)).json).to.include({ is_active: true });
     });
 
-    it("answers 404 before it looks at the body", async () => {
+    it("answers 404 before it reads the body", async () => {
       expect((await send("PUT", "/webhooks/999999", "{")).status).to.equal(404);
     });
   });
@@ -286,7 +286,7 @@ describe("webhook subscription routes", () => {
       expect((await send("GET", `/webhooks/${String(id)}`)).status).to.equal(404);
     });
 
-    it("cancels its unfinished deliveries, those in hand too, and leaves the rest alone", async () => {
+    it("cancels its unfinished deliveries, those in flight too, and no others", async () => {
       const { id } = await create();
       const other = await create();
       const [event] = await core.sql<{ id: string; uuid: string }>(
@@ -349,7 +349,7 @@ describe("webhook subscription routes", () => {
 
   for (const method of ["GET", "PUT", "DELETE"]) {
     describe(`${method} /webhooks/{id} of somebody else, or of nobody`, () => {
-      it("answers 404 for somebody else's, to an admin too, and leaves it as it is", async () => {
+      it("answers 404 for another user's, to an admin too, and leaves it unchanged", async () => {
         const { id } = await create();
 
         const answer = await send(
@@ -383,7 +383,7 @@ describe("webhook subscription routes", () => {
     expect(rotation.json).to.have.property("errors").with.all.keys("grace", "x");
   });
 
-  it("takes only a POST on the path of the preview, which is no webhook's", async () => {
+  it("accepts only a POST on the path of the preview, which is no webhook's", async () => {
     for (const path of ["/webhooks/preview", "/webhooks/preview/"])
       for (const method of ["GET", "PUT", "PATCH", "DELETE", "OPTIONS"]) {
         const { status, headers } = await send(method, path);

@@ -7,7 +7,7 @@ describe("mintSecret", () => {
     expect(mintSecret()).to.match(/^sec_[0-9A-Za-z]{48}$/);
   });
 
-  it("uses every character about equally often, and no secret twice", () => {
+  it("uses every character about equally often, and repeats no secret", () => {
     const secrets = Array.from({ length: 500 }, mintSecret);
     const counts = new Map<string, number>();
     for (const character of secrets.flatMap((secret) => secret.slice(4).split("")))
@@ -26,7 +26,7 @@ describe("mintSecret", () => {
 });
 
 describe("maskSecret", () => {
-  it("shows the last four characters of a secret and nothing else", () => {
+  it("shows only the last four characters of a secret", () => {
     expect(maskSecret(secretHint("sec_abcdefWXYZ"))).to.equal("sec_****WXYZ");
   });
 });
@@ -40,7 +40,7 @@ describe("createSecretBox", () => {
     expect(box.decrypt(box.encrypt("ключ ☃"))).to.equal("ключ ☃");
   });
 
-  it("opens what another process sealed with the same key, and bytes that are no Buffer", () => {
+  it("opens a text that another process sealed with the same key, and bytes that are not a Buffer", () => {
     const key = randomBytes(32);
     const sealed = Uint8Array.from(createSecretBox(key).encrypt(secret));
 
@@ -54,7 +54,7 @@ describe("createSecretBox", () => {
     expect(one.includes(secret.slice(4, 12))).to.equal(false);
   });
 
-  it("opens what was sealed with a previous key, and seals with the current one alone", () => {
+  it("opens texts that were sealed with a previous key, and seals only with the current one", () => {
     const [first, second, third] = [randomBytes(32), randomBytes(32), randomBytes(32)];
     const rotated = createSecretBox(third, [second, first]);
 
@@ -64,7 +64,7 @@ describe("createSecretBox", () => {
     expect(() => createSecretBox(second).decrypt(rotated.encrypt(secret))).to.throw(/another key/);
   });
 
-  it("names the head of what it seals, and the heads of what it opens", () => {
+  it("returns the head of its sealed texts, and the heads of those that it opens", () => {
     const [old, key] = [randomBytes(32), randomBytes(32)];
     const rotated = createSecretBox(key, [old]);
 
@@ -72,7 +72,7 @@ describe("createSecretBox", () => {
     expect([...rotated.knownHeads]).to.have.members([rotated.currentHead, createSecretBox(old).currentHead]);
   });
 
-  it("says that another key was used", () => {
+  it("reports that another key was used", () => {
     const other = createSecretBox(randomBytes(32));
 
     expect(() => other.decrypt(box.encrypt(secret))).to.throw(
@@ -80,7 +80,7 @@ describe("createSecretBox", () => {
     );
   });
 
-  it("refuses every change of a byte, without telling the secret", () => {
+  it("refuses every change of a byte, without showing the secret", () => {
     const sealed = box.encrypt(secret);
 
     for (let at = 0; at < sealed.length; at++) {

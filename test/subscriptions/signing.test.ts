@@ -6,7 +6,7 @@ const nowMs = 1_000;
 const previous = [3, 2, 1].map((age) => ({ secret: `sec_${age}`, untilMs: age * nowMs }));
 
 describe("openSigning", () => {
-  it("leaves out each earlier secret whose own time is up", () => {
+  it("leaves out each earlier secret that has expired", () => {
     const encryptedPrevious = secretBox.encrypt(JSON.stringify(previous));
     const sealed = {
       encryptedSecret: secretBox.encrypt("sec_new"),

@@ -52,7 +52,7 @@ describe("access.read by a field of Bytes", () => {
   });
 
   for (const [where, ids] of cases)
-    it(`decides on events as on records: ${JSON.stringify(where)}`, async () => {
+    it(`decides on events like on records: ${JSON.stringify(where)}`, async () => {
       const read = { kind: "filter", where } as const;
       const definitions = definitionsOf({ ...files, access: { ...ownersOnly, read } });
       const user = makeCaller({ id: 7, name: "Ada", email: "ada@example.com", isAdmin: false });

@@ -20,7 +20,7 @@ describe("judgeSnapshots", () => {
     await core.sql("CREATE TABLE reports (id int PRIMARY KEY, team int, lead int)");
   });
 
-  it("looks at no event of another resource, whose field of the name may be of another type", async () => {
+  it("reads no event of another resource, whose field of the same name may have another type", async () => {
     await core.sql(
       `INSERT INTO svc.events (resource, trigger, record_id, snapshot)
        SELECT 'others', 'on_create', n, '{"id": 1, "team": "red"}' FROM generate_series(1, 100) AS n`,
@@ -44,7 +44,7 @@ describe("judgeSnapshots", () => {
     expect(statements).to.equal(1);
   });
 
-  it("lets nobody read an erased event, by no part of an OR either", async () => {
+  it("gives nobody an erased event, by no part of an OR either", async () => {
     const [event] = await core.sql<{ readonly id: string }>(
       `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('reports', 'on_create', '1', 'null') RETURNING id::text`,
     );
@@ -81,7 +81,7 @@ describe("judgeSnapshots", () => {
       await core.sql(`CREATE TABLE notes (id int PRIMARY KEY, lead int, ${columns.join(", ")})`);
     });
 
-    it("judges by the rule, whose columns are others", async () => {
+    it("judges by a rule on other columns", async () => {
       expect(await judge({ id: 1, lead: 7, address: "a@b" })).to.deep.equal([true, true]);
       expect(await judge({ id: 1, lead: 9, address: "a@b" })).to.deep.equal([false, true]);
     });

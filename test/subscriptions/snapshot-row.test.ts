@@ -42,7 +42,7 @@ describe("snapshotRow", () => {
       expect(await eligibility.judge(pairs)).to.deep.equal(expected);
     });
 
-  it("decides on none once a column has another name than the mapping file says", async () => {
+  it("decides on none once the name of a column differs from the mapping file", async () => {
     const [event] = await core.sql<{ readonly id: string }>(
       `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('cards', 'on_create', '1', '{"id": 1, "reader": 7}') RETURNING id`,
     );

@@ -68,7 +68,7 @@ describe("stored secrets", () => {
   }
 
   describe("refuseUnknownKeys", () => {
-    it("goes on when there is no secret, and when each was encrypted with a key that is there", async () => {
+    it("continues when there is no secret, and when each was encrypted with a given key", async () => {
       await refuseUnknownKeys({ sql: core.sql, secretBox: newBox });
       await store(oldBox, "a");
       await store(newBox, "b");
@@ -76,7 +76,7 @@ describe("stored secrets", () => {
       await refuseUnknownKeys({ sql: core.sql, secretBox: newBox });
     });
 
-    it("refuses a key that is not the one of the secrets, and says which it was and what to do", async () => {
+    it("refuses a key that is not the one of the secrets, with the key's name and the remedy", async () => {
       await store(newBox, "a");
       await store(oldBox, ...Array.from({ length: 12 }, String));
 
@@ -110,7 +110,7 @@ describe("stored secrets", () => {
   });
 
   describe("reencryptSecrets", () => {
-    it("encrypts with the current key what is not, in batches, and touches nothing else", async () => {
+    it("encrypts with the current key those of other keys, in batches, and changes nothing else", async () => {
       await store(oldBox, "a", "b", "c");
       await store(newBox, "d");
       await store(oldBox, "e");
@@ -141,14 +141,14 @@ describe("stored secrets", () => {
       ).to.deep.equal(changedAt);
     });
 
-    it("finds nothing to do the second time", async () => {
+    it("changes nothing the second time", async () => {
       await store(oldBox, "a", "b", "c");
       await reencrypt();
 
       expect(await reencrypt()).to.deep.equal({ reencrypted: 0, current: 3, unreadable: [] });
     });
 
-    it("goes on where another run broke off", async () => {
+    it("continues where another run stopped", async () => {
       await store(oldBox, "a", "b", "c", "d", "e");
       let statements = 0;
       const breaking: Sql = (text, values) => {
@@ -187,7 +187,7 @@ describe("stored secrets", () => {
       expect((await sealed()).map((bytes) => newAlone.decrypt(bytes))).to.deep.equal(secrets);
     });
 
-    it("names what none of the keys opens, leaves it as it is, and encrypts the rest", async () => {
+    it("names those that none of the keys opens, leaves them unchanged, and encrypts the rest", async () => {
       await store(oldBox, "a");
       const [lost] = await store(lostBox, "b");
       await store(oldBox, "c");
@@ -210,7 +210,7 @@ describe("stored secrets", () => {
     openSigning(newAlone, await core.prisma.subscription.findFirstOrThrow(), 0);
 
   describe("of headers and earlier secrets", () => {
-    it("encrypts them anew too, also where only they have the old key", async () => {
+    it("encrypts them again too, also where only they have the old key", async () => {
       const stored = await work.addSubscription({ userId, ...sealAll(oldBox) });
       await core.sql("UPDATE svc.subscriptions SET encrypted_secret = $1 WHERE id = $2", [
         newAlone.encrypt("newest"),
@@ -221,7 +221,7 @@ describe("stored secrets", () => {
       expect(await signing()).to.deep.equal({ secrets: ["newest", "before"], headers: { "X-Key": "value" } });
     });
 
-    it("names headers that are lost, and keeps the secret that can be read", async () => {
+    it("names lost headers, and keeps the readable secret", async () => {
       await work.addSubscription({
         userId,
         ...sealAll(oldBox),
@@ -243,7 +243,7 @@ describe("stored secrets", () => {
   });
 
   describe("replaceUnreadable", () => {
-    it("makes new secrets where the old ones cannot be read, and gives them in clear text", async () => {
+    it("makes new secrets where the old ones cannot be read, and prints them in clear text", async () => {
       await store(oldBox, "a");
       await store(lostBox, "b", "c");
       const { unreadable } = await reencrypt();
@@ -264,7 +264,7 @@ describe("stored secrets", () => {
       expect(hints.map(({ hint }) => hint)).to.deep.equal(replaced.map(({ secret }) => secret?.slice(-4)));
     });
 
-    it("leaves alone what was changed since it was found unreadable", async () => {
+    it("skips those that were changed after they were found unreadable", async () => {
       const [kept = 0, gone] = await store(lostBox, "a", "b");
       const { unreadable } = await reencrypt();
       await core.sql("UPDATE svc.subscriptions SET encrypted_secret = $2 WHERE id = $1", [

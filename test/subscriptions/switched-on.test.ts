@@ -55,7 +55,7 @@ describe("createSubscriberFinder, with a webhook that is off and a filter", () =
     return found.map(({ isActive }) => isActive);
   }
 
-  it("holds no event while nothing tells who may read it, which may be another user's", async () => {
+  it("holds no event while its readers are unknown, since it may be another user's", async () => {
     await core.sql("UPDATE svc.subscriptions SET is_active = false");
     const finder = createSubscriberFinder({
       sql: core.sql,
@@ -73,7 +73,7 @@ describe("createSubscriberFinder, with a webhook that is off and a filter", () =
     expect(await found.catch((error: unknown) => String(error))).to.match(/reports cannot be decided now/);
   });
 
-  it("holds the event when it is switched on after the look for readers", async () => {
+  it("holds the event when it is switched on after the readers were found", async () => {
     const switchingOn: Sql = async (text, values) => {
       const rows = await core.sql(text, values);
       await switchOn();
@@ -100,7 +100,7 @@ describe("createSubscriberFinder, with a webhook that is off and a filter", () =
   ] as const)
     for (const where of [{ lead_id: "$user.id" }, { NOT: { deputy_id: "$user.id" } }])
       for (const others of [0, 30])
-        it(`gives it the event when ${what} is off only during the look for readers, by ${JSON.stringify(where)}, beside ${others} others`, async () => {
+        it(`gives it the event when ${what} is off only while readers are found, by ${JSON.stringify(where)}, beside ${others} others`, async () => {
           await core.sql(
             `INSERT INTO svc.subscriptions (user_id, url, resource, events, encrypted_secret, secret_hint)
              SELECT 8, 'http://localhost', 'reports', '{on_delete}', '', 'abcd' FROM generate_series(1, $1)`,

@@ -99,7 +99,7 @@ for (const schema of ["public", "elsewhere"])
 
     const itDecidesAlike = (crowd: string): void => {
       for (const where of rules)
-        it(`decides on events as on records, among ${crowd} webhooks: ${JSON.stringify(where)}`, async () => {
+        it(`decides on events like on records, among ${crowd} webhooks: ${JSON.stringify(where)}`, async () => {
           const read = { kind: "filter", where } as const;
           const ruled = { ...boards, access: { ...ownersOnly, read } };
           const definitions = definitionsOf(ruled);

@@ -38,7 +38,7 @@ describe("createLog", () => {
     expect(messagesOf(stdout)).to.deep.equal(["one", "two", "three", "written past the log", "four"]);
   });
 
-  it("keeps out what may hold a secret, whoever puts it into a line", async () => {
+  it("removes possible secrets from every line", async () => {
     const stdout = await output(
       '{ level: "info" }',
       `log.info({ url: "canary", authorization: "canary", request: { headers: { cookie: "canary" } }, count: 1 }, "one");
@@ -49,7 +49,7 @@ describe("createLog", () => {
     expect(stdout).to.include('"count":1').and.not.include("canary");
   });
 
-  it("keeps out what an error carries besides its name, codes and frames", async () => {
+  it("removes all fields of an error except its name, codes and frames", async () => {
     const stdout = await output(
       '{ level: "info" }',
       `const err = Object.assign(new Error("refused"), { code: "23505", detail: "canary", client: { password: "canary" } });
@@ -60,7 +60,7 @@ describe("createLog", () => {
     expect(stdout).to.include('"code":"23505"').and.include("alone").and.not.include("canary");
   });
 
-  it("writes text for people, in order with what is printed besides", async () => {
+  it("writes text for people, in order with other output", async () => {
     const stdout = await output(
       '{ level: "info", isPretty: true }',
       `log.info({ count: 1 }, "one");
@@ -71,7 +71,7 @@ describe("createLog", () => {
     expect(stdout).to.match(/^\[.*INFO.*one.*count.*\nwritten past the log\n$/);
   });
 
-  it("loads nothing for people where machines read", async () => {
+  it("loads no package for people where machines read", async () => {
     const loaded = `console.log(Object.keys(createRequire("/").cache).filter((path) => path.includes("pino-pretty")).length);`;
 
     expect(await output('{ level: "info" }', loaded)).to.equal("0\n");
@@ -98,7 +98,7 @@ describe("idsForLog", () => {
     expect(idsForLog(ids.slice(0, 20))).to.deep.equal(ids.slice(0, 20));
   });
 
-  it("cuts more than 20, and says how many are left out", () => {
+  it("cuts more than 20, and gives the number left out", () => {
     expect(idsForLog(ids)).to.deep.equal([...ids.slice(0, 19), "and 2 more"]);
   });
 });

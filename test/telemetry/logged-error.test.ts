@@ -25,7 +25,7 @@ describe("loggedError", () => {
     expect(stack).to.match(/^\s+at .*logged-error\.test\.ts/);
   });
 
-  it("does not repeat the message in the stack, of however many lines it is", () => {
+  it("does not repeat the message in the stack, with any number of lines", () => {
     const { stack } = loggedError(new Error("first\nsecond canary"));
 
     expect(stack).to.not.include("first").and.not.include("canary");
@@ -41,14 +41,14 @@ describe("loggedError", () => {
     expect(JSON.stringify(logged)).to.not.include("canary");
   });
 
-  it("comes to an end with an error that is its own cause", () => {
+  it("terminates on an error that is its own cause", () => {
     const error = new Error("round");
     error.cause = error;
 
     expect(JSON.stringify(loggedError(error)).match(/"round"/g)).to.have.length(5);
   });
 
-  it("takes what is no error for its text", () => {
+  it("uses a value that is no error as its text", () => {
     expect(loggedError("thrown")).to.deep.equal({ type: "string", message: "thrown" });
   });
 });

@@ -56,7 +56,7 @@ describe("createSdkTracing", () => {
     return (tracing = createSdkTracing({ settings: settings as TracingSettings, log }));
   }
 
-  it("sends what has ended when it is closed, with the process that it is from", async () => {
+  it("sends ended spans when it is closed, with their process", async () => {
     const on = start({ OTEL_SERVICE_NAME: "shop", OTEL_RESOURCE_ATTRIBUTES: "team=a" });
 
     const span = spanOf(on, { isSampled: true });
@@ -75,7 +75,7 @@ describe("createSdkTracing", () => {
     expect(span.traceparent).to.equal(`00-${parent.traceId}-${sent?.spanId}-01`);
   });
 
-  it("keeps the span current for all that the work awaits, and for nothing beside it", async () => {
+  it("keeps the span current for all awaited work, and for nothing beside it", async () => {
     const on = start();
     const [one, other] = [spanOf(on), spanOf(on)];
 
@@ -124,7 +124,7 @@ describe("createSdkTracing", () => {
     expect(recorded.length).to.be.within(350, 650);
   });
 
-  it("begins a trace of its own that nobody records when it is told to, whatever the sampler", async () => {
+  it("begins an unrecorded trace on request, with any sampler", async () => {
     const on = start({ OTEL_TRACES_SAMPLER: "always_on" });
 
     const [one, other] = [1, 2].map(() => on.begin({ name: "work", kind: "producer", isSampled: false }));
@@ -136,7 +136,7 @@ describe("createSdkTracing", () => {
     expect(collector.spans).to.deep.equal([]);
   });
 
-  it("warns once when the collector is away, goes on, and says when it is back", async () => {
+  it("warns once when the collector is away, continues, and logs when it is back", async () => {
     collector.status = 400;
     const on = start({ OTEL_BSP_SCHEDULE_DELAY: "10" });
 
@@ -170,7 +170,7 @@ describe("createSdkTracing", () => {
     expect(JSON.stringify(lines)).not.to.include("c4n4ry");
   });
 
-  it("gives up after 3 s when it closes while the collector is away, however much is left", async () => {
+  it("gives up after 3 s when it closes while the collector is away, with any number of spans left", async () => {
     const on = start({ OTEL_EXPORTER_OTLP_ENDPOINT: `http://127.0.0.1:${await freePort()}` });
     for (let count = 0; count < 5_000; count += 1) spanOf(on).end();
     const startedAt = performance.now();

@@ -53,7 +53,7 @@ describe("readTracingSettings", () => {
     });
   }
 
-  it("reads the sampler, the batches and the resource, whose name OTEL_SERVICE_NAME decides", () => {
+  it("reads the sampler, the batches and the resource, whose name is OTEL_SERVICE_NAME", () => {
     const { settings, faults } = read({
       ...endpoint,
       OTEL_TRACES_SAMPLER: "parentbased_traceidratio",
@@ -106,7 +106,7 @@ describe("readTracingSettings", () => {
     });
   }
 
-  it("takes headers whose values hold an equals sign, and a certificate that can be read", () => {
+  it("accepts headers whose values have an equals sign, and a readable certificate", () => {
     const { faults } = read({
       ...endpoint,
       OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic YTpi==, x-team=a",
@@ -117,7 +117,7 @@ describe("readTracingSettings", () => {
     expect(faults).to.deep.equal([]);
   });
 
-  it("heeds the protocol of traces before that of all signals", () => {
+  it("prefers the protocol of traces to that of all signals", () => {
     const { faults } = read({
       ...endpoint,
       OTEL_EXPORTER_OTLP_PROTOCOL: "grpc",

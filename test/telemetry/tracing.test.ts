@@ -52,7 +52,7 @@ describe("formatTraceparent", () => {
 });
 
 describe("traceparentOf", () => {
-  it("brings a header of a later version down to this one, and leaves what is none", () => {
+  it("rewrites a header of a later version as this one, and keeps an invalid one", () => {
     expect(traceparentOf({ traceparent: `cc-${traceId}-${spanId}-ff-more` })).to.equal(traceparent);
     expect(traceparentOf({ traceparent: "'; DROP TABLE users" })).to.equal(undefined);
     expect(traceparentOf({})).to.equal(undefined);
@@ -60,7 +60,7 @@ describe("traceparentOf", () => {
 });
 
 describe("recordedTraceOf", () => {
-  it("gives the id of a sampled trace only", () => {
+  it("returns the id of a sampled trace only", () => {
     expect(recordedTraceOf(traceparent)).to.equal(traceId);
     expect(recordedTraceOf(`00-${traceId}-${spanId}-00`)).to.equal(undefined);
     expect(recordedTraceOf(null)).to.equal(undefined);
@@ -68,7 +68,7 @@ describe("recordedTraceOf", () => {
 });
 
 describe("noTracing", () => {
-  it("passes on the trace that work is a part of, and begins none", () => {
+  it("passes on the trace that work is part of, and begins none", () => {
     const start = { name: "work", kind: "client" } as const;
 
     expect(noTracing.begin({ ...start, parent: traceparent }).traceparent).to.equal(traceparent);

@@ -65,7 +65,7 @@ describe("GET /whoami", () => {
       headers: authorization === undefined ? {} : { Authorization: authorization },
     });
 
-  it("answers id, name and email of the token's user, and nothing else", async () => {
+  it("answers only id, name and email of the token's user", async () => {
     const answer = await whoami(`Bearer ${token}`);
 
     expect(answer.status).to.equal(200);
@@ -132,7 +132,7 @@ describe("GET /whoami", () => {
     );
   });
 
-  it("answers 401 to two Authorization headers, whichever of them is good", async () => {
+  it("answers 401 to two Authorization headers, also if one is valid", async () => {
     const answer = await new Promise<Pick<Answer, "status" | "headers">>((resolve, reject) => {
       const sent = request(
         { host: "127.0.0.1", port: server.port, path: "/svc-api/whoami", agent: false },
@@ -157,7 +157,7 @@ describe("GET /whoami", () => {
     expect(JSON.stringify(lines)).not.to.contain(token.slice(4));
   });
 
-  it("answers 429 to JWTs too, but not to one that was valid before", async () => {
+  it("also answers 429 to JWTs, but not to one that was valid before", async () => {
     const head = Buffer.from('{"alg":"ES256"}').toString("base64url");
     const [good, bad] = [`${head}.e30.Z29vZA`, `${head}.e30.YmFk`];
     let identified = 0;
@@ -236,7 +236,7 @@ describe("GET /whoami", () => {
     await strict.close();
   });
 
-  it("takes no place of other requests while it delays that 429", async () => {
+  it("takes no slot of other requests while it delays that 429", async () => {
     const authenticate = createAuthenticate({
       tokens,
       failures: createFailureLimit({ count: 1, windowMs: 60_000 }),

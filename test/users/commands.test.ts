@@ -70,7 +70,7 @@ describe("user commands", () => {
       expect(await scene.tokens.list(1)).to.deep.equal([]);
     });
 
-    it("makes no user when its token cannot be made, so that it can be repeated", async () => {
+    it("makes no user when its token cannot be made, so that the command can be repeated", async () => {
       await scene.core.sql("ALTER TABLE svc.tokens ADD CONSTRAINT no_more CHECK (false) NOT VALID");
       const { error } = await run(ada);
       await scene.core.sql("ALTER TABLE svc.tokens DROP CONSTRAINT no_more");
@@ -81,7 +81,7 @@ describe("user commands", () => {
     });
 
     for (const email of ["ada@example.com", "ADA@Example.com"]) {
-      it(`refuses ${email} when ada@example.com is there`, async () => {
+      it(`refuses ${email} when ada@example.com exists`, async () => {
         await run(ada);
 
         const { error, stdout } = await run(["create-user", "--name", "Other", "--email", email]);
@@ -95,7 +95,7 @@ describe("user commands", () => {
       });
     }
 
-    it("takes an address that another one matches as a pattern", async () => {
+    it("accepts an address that another one matches as a pattern", async () => {
       await run(["create-user", "--name", "Other", "--email", "a.b@example.com"]);
 
       const { error } = await run(["create-user", "--name", "Ada", "--email", "a_b@example.com"]);
@@ -103,7 +103,7 @@ describe("user commands", () => {
       expect(error).to.equal(undefined);
     });
 
-    it("asks a person for what is missing, until the answer will do", async () => {
+    it("asks a person for missing values, until the answer is valid", async () => {
       const { error, asked, stderr } = await run(
         ["create-user"],
         ["", "Ada", "nonsense", " ada@example.com "],
@@ -148,7 +148,7 @@ describe("user commands", () => {
   });
 
   describe("users", () => {
-    it("lists nobody as an empty list, and says to a person how to make one", async () => {
+    it("lists no users as an empty list, with a hint for people how to make one", async () => {
       expect(await json<Json[]>("users", "list")).to.deep.equal([]);
       expect((await run(["users", "list"])).stdout).to.equal(
         "There are no users. Make one with: svc-admin create-user\n",
@@ -170,7 +170,7 @@ describe("user commands", () => {
       expect(lines.join("")).not.to.contain("\u001b");
     });
 
-    it("disables a user, whose tokens then answer nobody, and enables again", async () => {
+    it("disables a user, whose tokens are then refused, and enables again", async () => {
       const { token } = await json(...ada);
 
       const disabled = await run(["users", "disable", "1"]);
@@ -194,7 +194,7 @@ describe("user commands", () => {
     });
 
     for (const verb of ["disable", "enable"]) {
-      it(`fails to ${verb} a user that is not there`, async () => {
+      it(`fails to ${verb} a missing user`, async () => {
         const { error } = await run(["users", verb, "7"]);
 
         expect(error)
@@ -202,7 +202,7 @@ describe("user commands", () => {
           .with.property("message", "There is no user with the id 7. See: svc-admin users list");
       });
 
-      it(`is wrong usage to ${verb} what is no id, or nobody`, async () => {
+      it(`is wrong usage to ${verb} an invalid id, or no id`, async () => {
         expect((await run(["users", verb, "ada"])).error).to.be.instanceOf(CommanderError);
         expect((await run(["users", verb])).error).to.be.instanceOf(CommanderError);
       });
@@ -223,7 +223,7 @@ describe("user commands", () => {
       expect(await callerOfToken(scene.tokens, String(created["token"]))).to.have.property("id", 1);
     });
 
-    it("gives a token the scopes that are named, and * when none is", async () => {
+    it("gives a token the given scopes, and * without any", async () => {
       await scene.core.sql(
         `INSERT INTO svc.installed_resources (name, "table", is_managed, hash) VALUES ('notes', 'notes', true, 'x')
          ON CONFLICT DO NOTHING`,
@@ -238,7 +238,7 @@ describe("user commands", () => {
       expect(list.map(({ scopes }) => scopes)).to.deep.equal([["*"], ["notes:read", "webhooks"], ["*"]]);
     });
 
-    it("refuses a scope of a resource that is not there, and one that is none", async () => {
+    it("refuses a scope of a missing resource, and an invalid one", async () => {
       const { error } = await run(["tokens", "create", "--user", "1", "--scope", "note:read"]);
       const wrong = await run(["tokens", "create", "--user", "1", "--scope", "reed"]);
 
@@ -249,11 +249,11 @@ describe("user commands", () => {
       expect(wrong.stderr).to.contain("A scope is one of *, read, write, webhooks, admin, <resource>:read");
     });
 
-    it("calls a token default, and lets it live for ever, when nothing else is said", async () => {
+    it("names a token default, without an end, by default", async () => {
       expect(await json("tokens", "create", "--user", "1")).to.include({ name: "default", expires_at: null });
     });
 
-    it("says that the token of a disabled user does not work yet, and only then", async () => {
+    it("warns only for a disabled user that the token does not work yet", async () => {
       const warning = "The user 1 is disabled: the token answers 401 until svc-admin users enable 1\n";
       expect((await run(["tokens", "create", "--user", "1"])).stderr).not.to.contain(warning);
       await run(["users", "disable", "1"]);
@@ -312,7 +312,7 @@ describe("user commands", () => {
       expect(new Set(list.map(({ user_id: user }) => user))).to.deep.equal(new Set([1, 2]));
     });
 
-    it("makes a user of the issuer's JWTs, once, and only with an issuer", async () => {
+    it("links a user to the issuer's JWTs, once, and only with an issuer", async () => {
       const args = ["create-user", "--name", "Eve", "--no-token", "--subject", "eve|1", "--email"];
       const without = await run([...args, "eve@example.com"]);
       const issuer = "https://login.example.com";

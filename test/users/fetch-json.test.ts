@@ -68,7 +68,7 @@ describe("createFetchJson", () => {
       },
     ],
   ] satisfies readonly (readonly [string, RequestListener])[])
-    it(`rejects for ${what}, and does not ask again`, async () => {
+    it(`rejects for ${what}, and does not try again`, async () => {
       answer = listener;
 
       expect(await faultOf(fetchJson(url))).not.to.equal("none");

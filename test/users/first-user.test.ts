@@ -39,7 +39,7 @@ describe("ensureFirstUser", () => {
     return row?.count ?? 0;
   }
 
-  it("makes an admin, and keeps its token in a file that only its owner reads", async () => {
+  it("makes an admin, and stores its token in a file that only its owner reads", async () => {
     const file = await ensure();
 
     expect(file).to.equal(join(dataDir, "admin.token"));
@@ -57,7 +57,7 @@ describe("ensureFirstUser", () => {
     expect([await count("users"), await count("tokens")]).to.deep.equal([1, 1]);
   });
 
-  it("issues another token when the one in the file was revoked, readable by nobody else whatever the file's mode was", async () => {
+  it("issues another token when the one in the file was revoked, readable only by the owner with any earlier file mode", async () => {
     const file = (await ensure()) ?? "";
     const before = await tokenIn(file);
     await core.sql("UPDATE svc.tokens SET revoked_at = now()");
@@ -71,7 +71,7 @@ describe("ensureFirstUser", () => {
     expect(await readdir(dataDir)).to.deep.equal(["admin.token"]);
   });
 
-  it("issues another token when the file is gone or holds something else", async () => {
+  it("issues another token when the file is missing or holds another text", async () => {
     const file = (await ensure()) ?? "";
     await rm(file);
     await ensure();
@@ -83,14 +83,14 @@ describe("ensureFirstUser", () => {
     expect([await count("users"), await count("tokens")]).to.deep.equal([1, 3]);
   });
 
-  it("makes nobody when the operator has users of their own", async () => {
+  it("makes no user when the operator has users of their own", async () => {
     await core.prisma.user.create({ data: { name: "Ada", email: "ada@example.com" } });
 
     expect(await ensure()).to.equal(undefined);
     expect([await count("users"), await count("tokens")]).to.deep.equal([1, 0]);
   });
 
-  it("gives a disabled first user no token back", async () => {
+  it("does not restore the token of a disabled first user", async () => {
     await ensure();
     await core.sql("UPDATE svc.users SET disabled_at = now()");
 

@@ -64,7 +64,7 @@ describe("JWTs over HTTP", () => {
   const usersOf = (subject: string) => service.prisma.user.findMany({ where: { subject } });
 
   describe("a token of the issuer", () => {
-    it("makes its user at the first request, and finds it at the next ones", async () => {
+    it("makes its user at the first request, and finds it at later ones", async () => {
       const [first, second] = [
         await whoami(await issuer.token("ada")),
         await whoami(await issuer.token("ada")),
@@ -77,7 +77,7 @@ describe("JWTs over HTTP", () => {
       expect(users.map(({ issuer: from, isAdmin }) => [from, isAdmin])).to.deep.equal([[issuer.url, false]]);
     });
 
-    it("makes one user for requests that come at once", async () => {
+    it("makes one user for concurrent requests", async () => {
       const token = await issuer.token("both");
 
       const answers = await Promise.all(Array.from({ length: 8 }, () => whoami(token)));
@@ -86,14 +86,14 @@ describe("JWTs over HTTP", () => {
       expect(await usersOf("both")).to.have.length(1);
     });
 
-    it("takes no e-mail address that the issuer has not verified", async () => {
+    it("accepts no e-mail address that the issuer has not verified", async () => {
       const { body } = await whoami(await issuer.token("bob"));
 
       expect(body.name).to.equal("Bob");
       expect(body.email).to.match(/^[0-9a-f]{32}@users\.invalid$/);
     });
 
-    it("gets no existing user by its e-mail address, until an admin says whose it is", async () => {
+    it("gets no existing user by its e-mail address, until an admin links them", async () => {
       const prisma = service.prisma;
       const { id } = await prisma.user.create({ data: { name: "Taken", email: "taken@example.com" } });
       const token = await issuer.token("twin");
@@ -107,7 +107,7 @@ describe("JWTs over HTTP", () => {
       expect((await whoami(token)).body.id).to.equal(id);
     });
 
-    it("is given an existing user by no token with fewer scopes than *", async () => {
+    it("does not link an existing user by a token with fewer scopes than *", async () => {
       const admin = await service.createUser({ isAdmin: true });
       const { token } = await service.api.tokens.issue({ userId: admin.id, name: "x", scopes: ["admin"] });
 
@@ -145,7 +145,7 @@ describe("JWTs over HTTP", () => {
       expect([answer.status, answer.body.name]).to.deep.equal([200, "Ada L."]);
     });
 
-    it("is worth nothing once its user is disabled", async () => {
+    it("is refused once its user is disabled", async () => {
       const token = await issuer.sign({ sub: "gone" });
       const { body } = await whoami(token);
       const admin = await service.createUser({ isAdmin: true });
@@ -168,7 +168,7 @@ describe("JWTs over HTTP", () => {
       expect(Date.parse(made.body.expires_at)).to.equal(exp * 1000);
     });
 
-    it("that ends behind all dates, such as one in milliseconds, makes tokens that end with the last one", async () => {
+    it("that ends after the last date, such as one in milliseconds, makes tokens that end with the last date", async () => {
       const token = await issuer.sign({ sub: "late", exp: Date.now() });
 
       const made = await ask(token, "POST", "/tokens", { name: "x" });
@@ -238,7 +238,7 @@ describe("JWTs over HTTP", () => {
     };
 
     for (const [what, make] of Object.entries(attacks)) {
-      it(`by ${what} gets the 401 of every bad token`, async () => {
+      it(`by ${what} gets the 401 of every invalid token`, async () => {
         const answer = await whoami(await make());
 
         expect([answer.status, answer.body.message]).to.deep.equal([401, "Unauthenticated."]);
@@ -246,7 +246,7 @@ describe("JWTs over HTTP", () => {
       });
     }
 
-    it("by a token that has expired is told so, since its signature was right", async () => {
+    it("by an expired token gets that reason, since its signature was valid", async () => {
       const answer = await whoami(await issuer.sign({ exp: seconds() - 31 }));
       const forged = await whoami(await issuer.sign({ exp: seconds() - 31 }, {}, await other()));
 
@@ -269,7 +269,7 @@ describe("JWTs over HTTP", () => {
       expect(await service.prisma.user.count({ where: { subject: "" } })).to.equal(0);
     });
 
-    it("by two headers, one of which is good, gets 401", async () => {
+    it("by two headers, one of them valid, gets 401", async () => {
       const answer = await call(service.api.port, "/svc-api/whoami", {
         headers: { authorization: `Bearer ${await issuer.sign()}, Bearer x` },
       });
@@ -278,19 +278,19 @@ describe("JWTs over HTTP", () => {
     });
   });
 
-  it("takes a token without a key id while one key fits", async () => {
+  it("accepts a token without a key id while one key fits", async () => {
     expect((await whoami(await issuer.sign({}, { kid: undefined as unknown as string }))).status).to.equal(
       200,
     );
   });
 
-  it("takes clocks that differ by less than 30 s", async () => {
+  it("accepts clocks that differ by less than 30 s", async () => {
     expect((await whoami(await issuer.sign({ exp: seconds() - 20, nbf: seconds() + 20 }))).status).to.equal(
       200,
     );
   });
 
-  it("goes on with the keys that it has while the issuer is away", async () => {
+  it("continues with its keys while the issuer is away", async () => {
     issuer.answerWith((_request, response) => response.writeHead(503).end());
     try {
       expect((await whoami(await issuer.sign())).status).to.equal(200);
@@ -314,7 +314,7 @@ describe("JWTs over HTTP", () => {
     }
   });
 
-  it("gives the answer of an Idempotency-Key again after a reload without the issuer", async () => {
+  it("repeats the answer of an Idempotency-Key after a reload without the issuer", async () => {
     const { api, baseUrl, infrastructure } = service;
     const admin = await service.createUser({ isAdmin: true });
     const body = { name: "Once", email: "once@example.com", subject: "once" };
@@ -338,7 +338,7 @@ describe("JWTs over HTTP", () => {
     }
   });
 
-  it("asks the issuer at most once in 30 s, whatever key ids tokens name", async () => {
+  it("queries the issuer at most once in 30 s, for any key ids of tokens", async () => {
     const before = issuer.keyRequests();
     for (let index = 0; index < 20; index++) await whoami(await issuer.sign({}, { kid: `random-${index}` }));
 

@@ -52,7 +52,7 @@ describe("createJwtIdentifier", () => {
     expect(await core.prisma.user.count({ where: { subject: "race" } })).to.equal(1);
   });
 
-  it("makes none where users are not to be made, and finds those there are", async () => {
+  it("makes none where that is off, and finds existing ones", async () => {
     const one = identifierWith({ provision: false });
     await identifierWith().identify(await issuer.sign({ sub: "there" }));
 
@@ -65,7 +65,7 @@ describe("createJwtIdentifier", () => {
     expect(await core.prisma.user.count({ where: { subject: "nobody" } })).to.equal(0);
   });
 
-  it("takes users of two issuers with one subject for two", async () => {
+  it("treats users of two issuers with one subject as two", async () => {
     const data = { name: "Other", email: "other@example.com", issuer: "https://other", subject: "same" };
     const other = await core.prisma.user.create({ data });
 
@@ -110,7 +110,7 @@ describe("createJwtIdentifier", () => {
       expect(identity.kind === "known" && identity.caller.isAdmin).to.equal(isAdmin);
     });
 
-  it("keeps the flag that the user has, whatever the claim says", async () => {
+  it("keeps the user's flag, with any claim", async () => {
     await identifierWith().identify(await issuer.sign({ sub: "flag" }));
     await core.sql("UPDATE svc.users SET is_admin = true WHERE subject = 'flag'");
 

@@ -42,7 +42,7 @@ describe("createJwtVerifier", () => {
       }
     });
 
-  it("takes claims named like parts of an object for what they are", async () => {
+  it("treats claims named like parts of an object as plain claims", async () => {
     const issuer = await startIssuer([]);
     try {
       const verifier = verifierOf(
@@ -86,7 +86,7 @@ describe("createJwtVerifier", () => {
 
     const kindOf = async (token: string): Promise<string> => (await verifier.verify(token)).kind;
 
-    it("takes a token of the new key after 30 s, and then none of the old one", async () => {
+    it("accepts a token of the new key after 30 s, and then none of the old one", async () => {
       const old = await issuer.sign();
       expect(await kindOf(old)).to.equal("verified");
       await issuer.rotate();
@@ -101,7 +101,7 @@ describe("createJwtVerifier", () => {
       expect(await kindOf(old)).to.equal("invalid");
     });
 
-    it("asks once for many tokens of an unknown key that come together", async () => {
+    it("queries once for many concurrent tokens of an unknown key", async () => {
       await kindOf(await issuer.sign());
       await issuer.rotate();
       seconds = 31;
@@ -114,7 +114,7 @@ describe("createJwtVerifier", () => {
       expect(issuer.keyRequests() - before).to.equal(1);
     });
 
-    it("forgets a withdrawn key after ten minutes, though no token asks for another", async () => {
+    it("drops a withdrawn key after ten minutes, even if no token has another", async () => {
       const old = await issuer.sign();
       await kindOf(old);
       await issuer.rotate();
@@ -126,7 +126,7 @@ describe("createJwtVerifier", () => {
       expect(await kindOf(old)).to.equal("invalid");
     });
 
-    it("takes no token of a withdrawn key after a quiet time, not even the first", async () => {
+    it("accepts no token of a withdrawn key after a quiet time, not even the first", async () => {
       const old = await issuer.sign();
       await kindOf(old);
       await issuer.rotate();
@@ -135,7 +135,7 @@ describe("createJwtVerifier", () => {
       expect(await kindOf(old)).to.equal("invalid");
     });
 
-    it("waits once for an issuer that does not answer any more, and then takes what it knows", async () => {
+    it("waits once for an issuer that no longer answers, and then uses its known keys", async () => {
       const old = await issuer.sign();
       await kindOf(old);
       let asked = 0;
@@ -152,7 +152,7 @@ describe("createJwtVerifier", () => {
       await until(() => asked === 2, { what: "the next request" });
     });
 
-    it("knows no key any more when the issuer has withdrawn all", async () => {
+    it("has no key when the issuer has withdrawn all", async () => {
       const old = await issuer.sign();
       expect(await kindOf(old)).to.equal("verified");
       issuer.answerWith(({ url = "" }, response) =>
@@ -168,7 +168,7 @@ describe("createJwtVerifier", () => {
       await until(async () => (await kindOf(old)) === "invalid", { what: "the empty set" });
     });
 
-    it("remembers no token whose key was withdrawn during its check", async () => {
+    it("caches no token whose key was withdrawn during its check", async () => {
       const setNow = async () => (await keysOf(issuer, () => 0).get()) as KeySet;
       let set = await setNow();
       const old = await issuer.sign();
@@ -188,7 +188,7 @@ describe("createJwtVerifier", () => {
       expect(await kindOf(old)).to.equal("invalid");
     });
 
-    it("says that it has no keys while the issuer has never answered, and finds them later", async () => {
+    it("reports that it has no keys while the issuer has never answered, and finds them later", async () => {
       issuer.answerWith((_request, response) => response.writeHead(500).end());
       const token = await issuer.sign();
       expect(await kindOf(token)).to.equal("no_keys");
@@ -200,7 +200,7 @@ describe("createJwtVerifier", () => {
       expect(await kindOf(token)).to.equal("verified");
     });
 
-    it("checks no signature for a token that it knows, until it expires", async () => {
+    it("checks no signature for a cached token, until it expires", async () => {
       let reads = 0;
       const set: KeySet = { version: "1", keys: [] };
       const counting: KeySource = {
@@ -240,7 +240,7 @@ describe("createKeySource", () => {
       expect(await sourceOf(() => Promise.resolve(document)).get()).to.equal(undefined);
     });
 
-  it("keeps what a set has of public keys for signatures", async () => {
+  it("keeps only public signature keys of a set", async () => {
     const set = await sourceOf(() => Promise.resolve({ keys: [{ kty: "oct", k: "s" }, key, null] })).get();
 
     expect(set?.keys).to.deep.equal([key]);
@@ -252,7 +252,7 @@ describe("createKeySource", () => {
     ["that leads away from TLS", { issuer: url, jwks_uri: "http://login.example.com/keys" }],
     ["that is none", "text"],
   ] as const)
-    it(`takes no discovery document ${what}`, async () => {
+    it(`accepts no discovery document ${what}`, async () => {
       const asked: string[] = [];
       const source = createKeySource({
         issuer: url,
@@ -269,7 +269,7 @@ describe("createKeySource", () => {
       expect(lines.at(-1)).to.include({ event: "jwt.keys" });
     });
 
-  it("lets no more than 100 requests wait for one fetch", async () => {
+  it("lets at most 100 requests wait for one fetch", async () => {
     const answers: ((document: unknown) => void)[] = [];
     const source = sourceOf(() => new Promise((resolve) => answers.push(resolve)));
 

@@ -89,19 +89,19 @@ describe("a request whose body comes when its admin is none any more", () => {
     ["no admin", demote, demoted],
     ["without its token", revoke, revoked],
   ] as const) {
-    it(`changes no user by who is ${what}`, async () => {
+    it(`changes no user when the caller is ${what}`, async () => {
       const change = { is_disabled: false, is_admin: true };
 
       expect(await late(["PUT", `/users/${thief.id}`, change], end)).to.deep.equal(refused);
     });
 
-    it(`makes no user by who is ${what}`, async () => {
+    it(`makes no user when the caller is ${what}`, async () => {
       const user = { name: "x", email: `${what.replaceAll(" ", "-")}@late.example`, is_admin: true };
 
       expect(await late(["POST", "/users", user], end)).to.deep.equal(refused);
     });
 
-    it(`makes no token of another user by who is ${what}`, async () => {
+    it(`makes no token of another user when the caller is ${what}`, async () => {
       expect(await late(["POST", `/users/${admin.id}/tokens`, { name: "x" }], end)).to.deep.equal(refused);
     });
   }
@@ -111,7 +111,7 @@ describe("a request whose body comes when its admin is none any more", () => {
     ["no admin", demote, demoted],
     ["without its token", revoke, revoked],
   ] as const)
-    it(`makes no webhook and no record by who is ${what} for more than a second`, async () => {
+    it(`makes no webhook and no record when the caller is ${what} for more than a second`, async () => {
       const webhook = { url: "https://example.com/hook", resource: "notes", events: ["on_create"] };
       const answers = await Promise.all([
         late(["POST", "/webhooks", webhook], () => end().then(aSecond)),
@@ -124,7 +124,7 @@ describe("a request whose body comes when its admin is none any more", () => {
       expect(await service.infrastructure.sql(written, [thief.id])).to.deep.equal([]);
     });
 
-  it("changes no record of an address by who has had another one for more than a second", async () => {
+  it("changes no record of an address when the caller has had another one for more than a second", async () => {
     thief = await service.createUser();
     const letter = { text: "early", reader: thief.email };
     const { id } = (await admin.request("POST", "/resources/letters", letter)).body;
@@ -138,7 +138,7 @@ describe("a request whose body comes when its admin is none any more", () => {
     expect((await admin.request("GET", `/resources/letters/${id}`)).body.text).to.equal("early");
   });
 
-  it("makes no own token by who is disabled, for the time when it is enabled again", async () => {
+  it("makes no own token when the caller is disabled, for a later time when it is enabled again", async () => {
     expect(await late(["POST", "/tokens", { name: "x" }], disable)).to.deep.equal(disabled);
   });
 });

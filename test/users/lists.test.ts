@@ -52,7 +52,7 @@ describe("lists of tokens and users", () => {
       expect([body.data.length, body.total]).to.deep.equal([count, count]);
     });
 
-  it("shows what it always has, in the same order", async () => {
+  it("shows the same as before, in the same order", async () => {
     const { body } = await ada.request("GET", "/tokens?per_page=1&filter[name]=t12");
     const { body: users } = await admin.request("GET", "/users?per_page=2");
 
@@ -103,7 +103,7 @@ describe("lists of tokens and users", () => {
     expect(body.next_page_url).to.contain("page=2");
   });
 
-  it("shows a user's tokens to admins in the same way, and keeps a cursor to its list and user", async () => {
+  it("shows a user's tokens to admins in the same way, and limits a cursor to its list and user", async () => {
     const path = `/users/${ada.id}/tokens?filter[name][starts_with]=t&cursor=`;
     const { body } = await admin.request("GET", `${path}&per_page=5`);
     const statusOf = async (user: TestUser, asked: string): Promise<number> =>
@@ -116,7 +116,7 @@ describe("lists of tokens and users", () => {
     expect(await statusOf(ada, "/tokens?filter[name][starts_with]=t&cursor=")).to.equal(422);
   });
 
-  it("refuses what it cannot apply, by the parameter as it was written", async () => {
+  it("refuses unsupported parameters, by the name as it was written", async () => {
     const { status, body } = await ada.request(
       "GET",
       "/tokens?filter[nmae]=a&filter[scopes]=read&sort=scopes&fields=hash&search=a&count=some&include=user",

@@ -47,7 +47,7 @@ describe("createTokenProvider", () => {
     expect(issued).not.to.have.property("hash");
   });
 
-  it("refuses to issue for a user that is not there", async () => {
+  it("refuses to issue for a missing user", async () => {
     const error = await tokens.issue({ userId: 999_999, name: "x" }).catch((thrown: unknown) => thrown);
 
     expect(error)
@@ -67,12 +67,12 @@ describe("createTokenProvider", () => {
     });
   });
 
-  it("asks nothing of the database for what cannot be a token", async () => {
+  it("sends no query for a text that cannot be a token", async () => {
     expect(await callerOfToken(tokens, "svc_short")).to.equal(undefined);
     expect(statements).to.deep.equal([]);
   });
 
-  it("looks up in one statement the tokens that come in one turn of the event loop, each with its own answer", async () => {
+  it("looks up in one statement the tokens of one turn of the event loop, each with its own answer", async () => {
     const [one, other] = [
       await tokens.issue({ userId, name: "x" }),
       await tokens.issue({ userId, name: "y" }),
@@ -90,11 +90,11 @@ describe("createTokenProvider", () => {
     expect(statements.filter((text) => text.includes("FROM svc.tokens"))).to.have.length(1);
   });
 
-  it("finds nobody for a token that was never issued", async () => {
+  it("finds no user for a token that was never issued", async () => {
     expect(await callerOfToken(tokens, mintToken())).to.equal(undefined);
   });
 
-  it("finds nobody for an expired token", async () => {
+  it("finds no user for an expired token", async () => {
     const { token } = await tokens.issue({ userId, name: "x", expiresAt: new Date(Date.now() - 1000) });
 
     expect(await callerOfToken(tokens, token)).to.equal(undefined);
@@ -106,7 +106,7 @@ describe("createTokenProvider", () => {
     expect(await callerOfToken(tokens, token)).to.have.property("id", userId);
   });
 
-  it("finds nobody for a revoked token", async () => {
+  it("finds no user for a revoked token", async () => {
     const { token, id } = await tokens.issue({ userId, name: "x" });
     await tokens.revoke(id);
 
@@ -122,11 +122,11 @@ describe("createTokenProvider", () => {
     expect(second?.revokedAt).to.deep.equal(first?.revokedAt);
   });
 
-  it("has no token to revoke under an unknown id", async () => {
+  it("revokes nothing under an unknown id", async () => {
     expect(await tokens.revoke(999_999)).to.equal(undefined);
   });
 
-  it("finds nobody for a disabled user, and the user again after", async () => {
+  it("finds no user for a disabled user's token, and the user again after enabling", async () => {
     const { token } = await tokens.issue({ userId, name: "x" });
 
     await core.prisma.user.update({ where: { id: userId }, data: { disabledAt: new Date() } });
@@ -166,7 +166,7 @@ describe("createTokenProvider", () => {
     expect(await lastUseOf(id)).to.deep.equal(firstUse);
   });
 
-  it("notes a use once for a burst of requests, however long the write takes, and closes only after it", async () => {
+  it("notes a use once for a burst of requests, however slow the write, and closes only after it", async () => {
     let writes = 0;
     let finish: (() => void) | undefined;
     const finished = new Promise<void>((resolve) => (finish = resolve));
@@ -201,7 +201,7 @@ describe("createTokenProvider", () => {
     expect((await lastUseOf(id))?.getTime()).to.be.above(Date.now() - 30_000);
   });
 
-  it("finds the user although the use cannot be noted, and logs why without the token", async () => {
+  it("finds the user although the use cannot be noted, and logs the reason without the token", async () => {
     const failing: Sql = (text, values) =>
       text.includes("UPDATE") ? Promise.reject(new Error("read-only")) : core.sql(text, values);
     const provider = createTokenProvider({ ...core, sql: failing, log });

@@ -57,7 +57,7 @@ describe("createTokensPruner", () => {
     for (const stop of stops.splice(0)) stop.abort();
   });
 
-  it("removes in portions those that ended longer ago, children first, and says so in the audit trail", async () => {
+  it("removes in batches those that ended longer ago, children first, and records it in the audit trail", async () => {
     await add("in force", [null, null]);
     await add("young", [29, 40 - 11.5]);
     await add("future", [null, -1]);
@@ -78,7 +78,7 @@ describe("createTokensPruner", () => {
     expect(trail).to.deep.equal([{ actor_kind: "service", count: 5 }]);
   });
 
-  it("removes none where nothing is to be removed ever", async () => {
+  it("removes none where removal is off", async () => {
     await add("old", [1000, null]);
 
     run({ keepForMs: 0 });

@@ -42,7 +42,7 @@ describe("tokens and users over HTTP, with an Idempotency-Key", () => {
     expect(kept[0]?.body.includes(first.body.token)).to.equal(false);
   });
 
-  it("gives a token with other scopes nothing of it", async () => {
+  it("gives nothing of it to a token with other scopes", async () => {
     const narrow = await issue(["notes:read"]);
     await send(ada.token, "/tokens", { name: "ci" }, "token-2");
 
@@ -51,7 +51,7 @@ describe("tokens and users over HTTP, with an Idempotency-Key", () => {
     expect([replayed.status, replayed.body.code]).to.deep.equal([422, "idempotency.mismatch"]);
   });
 
-  it("gives a token that ends sooner nothing that outlives it", async () => {
+  it("gives a token that ends sooner nothing that ends later", async () => {
     const soon = await issue(["*"], new Date(Date.now() + 3_600_000));
     const ends = new Date(Date.now() + 60_000).toISOString();
     const other = await issue(["*"], new Date(Date.now() + 7_200_000), admin.id);
@@ -69,7 +69,7 @@ describe("tokens and users over HTTP, with an Idempotency-Key", () => {
     expect([within.status, within.headers.get("idempotent-replayed")]).to.deep.equal([201, "true"]);
   });
 
-  it("shows a token again whose end has passed", async () => {
+  it("shows an expired token again", async () => {
     const ends = new Date(Date.now() + 1_500);
     const body = { name: "ci", expires_at: ends.toISOString() };
     const first = await send(ada.token, "/tokens", body, "token-5");
@@ -81,7 +81,7 @@ describe("tokens and users over HTTP, with an Idempotency-Key", () => {
     expect(again.body).to.deep.equal(first.body);
   });
 
-  it("gives a token that ends sooner than the body says nothing of it", async () => {
+  it("gives nothing of it to a token that ends sooner than in the body", async () => {
     const soon = await issue(["*"], new Date(Date.now() + 3_600_000));
     const body = { name: "ci", expires_at: new Date(Date.now() + 7_200_000).toISOString() };
     await send(ada.token, "/tokens", body, "token-6");

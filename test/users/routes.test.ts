@@ -34,7 +34,7 @@ describe("tokens and users over HTTP", () => {
       expect(listed).not.to.contain("hash");
     });
 
-    it("gives it the scopes of the token that asks, when none are named", async () => {
+    it("gives it the scopes of the caller's token, without any in the body", async () => {
       const { token } = await issue(["notes:read", "webhooks"]);
 
       const made = await ask(token, "POST", "/tokens", { name: "x" });
@@ -62,7 +62,7 @@ describe("tokens and users over HTTP", () => {
       });
     }
 
-    it("makes none that lives longer than the one that asks", async () => {
+    it("makes none that ends later than the caller's token", async () => {
       const expiresAt = new Date(Date.now() + 3_600_000);
       const { token } = await issue(["*"], expiresAt);
       const later = new Date(expiresAt.getTime() + 1000).toISOString();
@@ -75,7 +75,7 @@ describe("tokens and users over HTTP", () => {
       expect(longer.body.errors).to.have.all.keys("expires_at");
     });
 
-    it("refuses one more than a user may have in force with 422, however many come at once", async () => {
+    it("refuses one more valid token than a user may have with 422, under concurrency", async () => {
       const { sql } = service.infrastructure;
       // The token that asks is one of 100.
       await sql(
@@ -156,7 +156,7 @@ describe("tokens and users over HTTP", () => {
   });
 
   describe("/users/{id}/tokens", () => {
-    it("shows admins a user's tokens, and ends one and those made with it, with the scope admin alone", async () => {
+    it("shows admins a user's tokens, and ends one and those made with it, only with the scope admin", async () => {
       const first = await issue(["*"]);
       const child = await ask(first.token, "POST", "/tokens", { name: "child" });
       const narrow = await issue(["admin"], undefined, admin.id);
@@ -184,7 +184,7 @@ describe("tokens and users over HTTP", () => {
       expect(body.data.map((token: { user_id: number }) => token.user_id)).to.deep.equal([ada.id]);
     });
 
-    it("refuses a parameter that it does not have", async () => {
+    it("refuses an unknown parameter", async () => {
       const answer = await ada.request("GET", "/tokens?user_id=1");
 
       expect([answer.status, Object.keys(answer.body.errors)]).to.deep.equal([422, ["user_id"]]);
@@ -206,7 +206,7 @@ describe("tokens and users over HTTP", () => {
       expect(refused.headers.get("www-authenticate")).to.contain("The token is revoked");
     });
 
-    it("knows no token of another user", async () => {
+    it("finds no token of another user", async () => {
       const [token] = await service.api.tokens.list(admin.id);
 
       expect((await ada.request("DELETE", `/tokens/${token?.id}`)).status).to.equal(404);
@@ -223,7 +223,7 @@ describe("tokens and users over HTTP", () => {
       expect(await whoami(narrow.token)).to.equal(401);
     });
 
-    it("leaves no token behind that was made while its maker was revoked", async () => {
+    it("leaves no token that was made while its maker was revoked", async () => {
       for (let round = 0; round < 5; round++) {
         const parent = await issue(["*"]);
         const [made] = await Promise.all([
@@ -259,7 +259,7 @@ describe("tokens and users over HTTP", () => {
       }
     });
 
-    it("leaves the time of the last change as it is where nothing is to be changed", async () => {
+    it("keeps the time of the last change when a change is empty", async () => {
       const before = await admin.request("GET", `/users/${ada.id}`);
       const after = await admin.request("PUT", `/users/${ada.id}`, {});
 
@@ -302,7 +302,7 @@ describe("tokens and users over HTTP", () => {
       expect(shown.body.disabled_at).to.match(/\+00:00$/);
     });
 
-    it("ends the tokens of a disabled user at once, and says so to who holds one", async () => {
+    it("ends the tokens of a disabled user at once, with that reason for its holder", async () => {
       expect(await whoami(ada.token)).to.equal(200);
       await admin.request("PUT", `/users/${ada.id}`, { is_disabled: true });
 
@@ -334,7 +334,7 @@ describe("tokens and users over HTTP", () => {
       expect(both.filter(({ status }) => status === 200)).to.have.length(1);
     });
 
-    it("gives nobody a token with more scopes than the admin's own", async () => {
+    it("gives no user a token with more scopes than the admin's own", async () => {
       const { token } = await issue(["admin"], undefined, admin.id);
 
       const refused = await ask(token, "POST", `/users/${admin.id}/tokens`, { name: "x", scopes: ["*"] });
@@ -361,7 +361,7 @@ describe("tokens and users over HTTP", () => {
       });
     }
 
-    it("answers 422 for an address that another user has, in any case and at the same time", async () => {
+    it("answers 422 for an address of another user, in any case, and concurrently", async () => {
       const email = `Twin-${Date.now()}@example.com`;
       const answers = await Promise.all(
         [email, email.toLowerCase(), email.toUpperCase()].map((one) =>
@@ -374,7 +374,7 @@ describe("tokens and users over HTTP", () => {
       expect(changed.body.errors).to.deep.equal({ email: ["The email has already been taken."] });
     });
 
-    it("answers 404 for a user that is not there", async () => {
+    it("answers 404 for a missing user", async () => {
       for (const [method, path] of [
         ["GET", "/users/999999"],
         ["PUT", "/users/999999"],
@@ -386,7 +386,7 @@ describe("tokens and users over HTTP", () => {
       }
     });
 
-    it("changes by PATCH what PUT changes", async () => {
+    it("changes by PATCH the same as by PUT", async () => {
       const put = await admin.request("PUT", `/users/${ada.id}`, { name: "Ada L." });
       const patched = await admin.request("PATCH", `/users/${ada.id}`, { is_admin: true });
 

@@ -76,7 +76,7 @@ describe("scopes over HTTP", () => {
     request({ url: service.baseUrl + path, method, token, body });
 
   for (const scope of held)
-    it(`lets a token with ${scope} do what the table says, and nothing else`, async () => {
+    it(`gives a token with ${scope} exactly the rights of the table`, async () => {
       const token = await tokenWith([scope]);
       for (const [method, path, needed] of requests) {
         const body = ["POST", "PUT", "PATCH"].includes(method) ? {} : undefined;
@@ -93,11 +93,11 @@ describe("scopes over HTTP", () => {
       }
     });
 
-  it("answers 404 for an unknown resource before it asks for a scope", async () => {
+  it("answers 404 for an unknown resource before it checks a scope", async () => {
     expect((await ask(await tokenWith(["webhooks"]), "GET", "/resources/nothing")).status).to.equal(404);
   });
 
-  it("asks for the scope of each resource whose records a list includes", async () => {
+  it("requires the scope of each resource whose records a list includes", async () => {
     const lacking = "This token lacks the scope notes:read.";
     for (const [scopes, status, message] of [
       [["notices:read"], 403, lacking],
@@ -110,7 +110,7 @@ describe("scopes over HTTP", () => {
     }
   });
 
-  it("takes an admin's token without * and admin for that of a user without the flag", async () => {
+  it("treats an admin's token without * and admin as that of a user without the flag", async () => {
     const admin = await service.createUser({ isAdmin: true });
     const listed = async (scopes: readonly string[]): Promise<number> =>
       (await ask(await tokenWith(scopes, admin.id), "GET", "/resources/notes")).body.total;
@@ -123,7 +123,7 @@ describe("scopes over HTTP", () => {
     );
   });
 
-  it("holds that for the isAdmin of a mapping file too", async () => {
+  it("does the same for the isAdmin of a mapping file", async () => {
     const prisma = service.prisma;
     const boss = await prisma.user.create({ data: { name: "Boss", email: "boss@example.com" } });
     await ada.request("POST", "/resources/notices", { text: "a" });
@@ -136,7 +136,7 @@ describe("scopes over HTTP", () => {
     expect([webhook.status, webhook.body.message]).to.deep.equal([403, "This token lacks the scope admin."]);
   });
 
-  it("makes no webhook of an admin by a token that may not read everybody's records", async () => {
+  it("makes no webhook of an admin by a token that may not read all users' records", async () => {
     const admin = await service.createUser({ isAdmin: true });
     const body = { url: "https://receiver.example.com/", resource: "notes", events: ["on_create"] };
 
@@ -151,7 +151,7 @@ describe("scopes over HTTP", () => {
     expect((await ask(await tokenWith(["webhooks"]), "POST", "/webhooks", body)).status).to.equal(201);
   });
 
-  it("changes no webhook of operational events by such a token, whatever makes admins of resources", async () => {
+  it("changes no webhook of operational events by such a token, under any isAdmin of resources", async () => {
     const notes = `${resources["notes.yaml"]}\nisAdmin: nobody`;
     const other = await startService({ mode: "embedded", resources: { "notes.yaml": notes } });
     try {

@@ -11,7 +11,7 @@ describe("GET of one token", () => {
     ada = await service.createUser();
   });
 
-  it("shows it as the list does, where Location points, without its text", async () => {
+  it("shows it like the list does, at Location, without its text", async () => {
     const made = await ada.request("POST", "/tokens", { name: "own" });
     const given = await admin.request("POST", `/users/${ada.id}/tokens`, { name: "given" });
 

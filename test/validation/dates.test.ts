@@ -54,7 +54,7 @@ describe("resolveDate", () => {
     ["constructor", undefined],
   ];
   for (const [text, iso] of cases) {
-    it(`takes ${text} for ${iso ?? "no date"}`, () => {
+    it(`reads ${text} as ${iso ?? "no date"}`, () => {
       expect(resolveDate(text, now)?.toISOString()).to.equal(iso);
     });
   }
@@ -85,7 +85,7 @@ describe("createDateReader", () => {
 });
 
 describe("isPhpFormat", () => {
-  it("knows letters that can be read back, and takes an escaped one as text", () => {
+  it("accepts letters that can be read back, and reads an escaped one as text", () => {
     expect(["Y-m-d", "H:i", "\\Q Y", "D, d M Y H:i:s O"].every(isPhpFormat)).to.equal(true);
   });
 

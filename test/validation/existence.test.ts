@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { compileRules, validate } from "../../src/validation/validate.ts";
 
 describe("createAsker", () => {
-  it("asks at most 1000 questions for a field, with a list counted by its values", async () => {
+  it("asks at most 1000 queries for a field, with a list counted by its values", async () => {
     const asked: unknown[] = [];
     const exists = ({ value }: { readonly value: unknown }): Promise<boolean> => {
       asked.push(value);

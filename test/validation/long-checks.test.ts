@@ -16,18 +16,18 @@ function checkDates(length: number): Promise<Validation> {
 }
 
 describe("validate, with many items", () => {
-  it("lets other requests run between the parts of a long check, and makes a short one at once", async () => {
+  it("lets other requests run between the parts of a long check, and runs a short one at once", async () => {
     expect(await turnsDuring(() => checkDates(50))).to.equal(0);
     expect(await turnsDuring(() => checkDates(10_000))).to.be.above(2);
   });
 
-  it("takes the parts in turn when many checks begin at once", async () => {
+  it("alternates the parts when many checks begin at once", async () => {
     expect(
       await turnsDuring(() => Promise.all(Array.from({ length: 100 }, () => checkDates(500)))),
     ).to.be.above(2);
   });
 
-  it("makes short checks at once in a turn whose time a long one has taken", async () => {
+  it("runs short checks at once in a turn whose time a long one has used", async () => {
     const long = checkDates(10_000);
     const short = Array.from({ length: 100 }, () => 5);
 

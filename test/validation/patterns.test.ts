@@ -58,7 +58,7 @@ describe("compilePattern", () => {
     String.raw`/^\x61\cJ?b?$/`,
   ];
   for (const written of patterns)
-    it(`answers as JavaScript does for ${written}`, () => {
+    it(`answers like JavaScript for ${written}`, () => {
       const [, source = "", flags = ""] = /^\/([^]*)\/([a-z]*)$/.exec(written) ?? [];
       const native = new RegExp(source, flags.includes("u") ? flags : `${flags}u`);
       const { matches } = compilePattern(written);
@@ -118,7 +118,7 @@ describe("the rule regex", () => {
       expect(cpuMs).to.be.below(5000);
     });
 
-  it("gets 300,000 steps for a body, which is 30,000 characters for a pattern of 10 instructions", async () => {
+  it("has 300,000 steps for a body, which is 30,000 characters for a pattern of 10 instructions", async () => {
     const pattern = "/^[A-Z]{2}\\d{4}$/";
     expect(compilePattern(pattern).size).to.equal(10);
 

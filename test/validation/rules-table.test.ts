@@ -62,7 +62,7 @@ describe("the table of rules", () => {
     }
   }
 
-  it("tries a broken and a kept value of every rule that has a message", () => {
+  it("tries an invalid and a valid value of every rule with a message", () => {
     const modifiers = /^(bail|nullable|sometimes|exclude.*)$/;
     const wanted = Object.keys(signatures).filter((name) => !modifiers.test(name));
 

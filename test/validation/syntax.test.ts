@@ -77,7 +77,7 @@ describe("ruleFaults", () => {
     });
   }
 
-  it("wants keys to name a field, nested with dots", () => {
+  it("requires keys to name a field, nested with dots", () => {
     const specs = {
       "a.b": "string",
       "tags.*": "string",

@@ -58,7 +58,7 @@ function fieldsOf(one: Validation): readonly [string, unknown][] {
 describe("validate, with random rules and bodies", () => {
   const now = new Date("2026-03-15T12:00:00Z");
 
-  it("does what the plain code does, to the order of messages and look-ups", async () => {
+  it("agrees with the plain code, also in the order of messages and look-ups", async () => {
     const random = createRandom(20_261_126);
     const kinds = new Set<string>();
     for (let run = 0; run < 3000; run++) {

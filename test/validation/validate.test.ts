@@ -57,11 +57,11 @@ describe("validate", () => {
     });
   });
 
-  it("leaves a password as it was typed", async () => {
+  it("leaves a password unchanged", async () => {
     expect(await valuesOf({ password: "string" }, { password: " a " })).to.deep.equal({ password: " a " });
   });
 
-  it("turns a blank password into null, so that it is no way around min", async () => {
+  it("turns a blank password into null, so that it cannot avoid min", async () => {
     for (const password of ["", "   "]) {
       expect(await check({ password: "sometimes|string|min:8" }, { password })).to.deep.equal({
         kind: "invalid",
@@ -119,7 +119,7 @@ describe("validate", () => {
     });
   });
 
-  it("keeps a blank in another field's value as it is in a message", async () => {
+  it("keeps a blank in another field's value unchanged in a message", async () => {
     expect(await errorsOf({ a: "required_if:b,:attribute" }, { b: ":attribute" })).to.deep.equal({
       a: ["The a field is required when b is :attribute."],
     });
@@ -146,7 +146,7 @@ describe("validate", () => {
       });
     });
 
-    it("checks each item that * stands for", async () => {
+    it("checks each item of *", async () => {
       expect(
         await errorsOf(
           { "people.*.name": "required", "tags.*": "string|distinct" },
@@ -187,7 +187,7 @@ describe("validate", () => {
           .that.deep.equals([`The items.1.it field ${end}`]);
       });
 
-    it("gives back the validated part of each item, and an empty list as it is", async () => {
+    it("returns the validated part of each item, and an unchanged empty list", async () => {
       const list = { tags: "array", "tags.*.name": "string" };
 
       expect(await valuesOf(list, { tags: [{ name: "a", x: 1 }, { name: "b" }] })).to.deep.equal({
@@ -219,7 +219,7 @@ describe("validate", () => {
       });
     }
 
-    it("leaves out an excluded part of a field that is else taken whole", async () => {
+    it("leaves out an excluded part of a field that is otherwise taken whole", async () => {
       const specs = {
         kind: "string",
         meta: "required",
@@ -235,7 +235,7 @@ describe("validate", () => {
       });
     });
 
-    it("leaves what is within an excluded field unchecked", async () => {
+    it("does not check the content of an excluded field", async () => {
       const specs = { a: "exclude_if:kind,x|array", "a.b": "required", kind: "string" };
 
       expect(await valuesOf(specs, { kind: "x", a: { c: 1 } })).to.deep.equal({ kind: "x" });
@@ -243,7 +243,7 @@ describe("validate", () => {
   });
 
   describe("look-ups", () => {
-    it("are made only for fields that are fine so far", async () => {
+    it("run only for fields without a fault so far", async () => {
       const lookup = recording([]);
 
       await check({ a: "string|unique:orders", b: "integer|exists:orders,id" }, { a: 1, b: 2 }, lookup);
@@ -284,7 +284,7 @@ describe("validate", () => {
       });
     });
 
-    it("take the field's own name for the column when none is given", async () => {
+    it("use the field's own name as the column when none is given", async () => {
       const lookup = recording([]);
 
       await check({ email: "unique:users", "tags.*": "exists:tags" }, { email: "a", tags: ["b"] }, lookup);
@@ -292,7 +292,7 @@ describe("validate", () => {
       expect(lookup.asked.map(({ column }) => column)).to.deep.equal(["email", "tags"]);
     });
 
-    it("leave the updated record aside for unique only", async () => {
+    it("exclude the updated record for unique only", async () => {
       const lookup = recording([]);
       const compiled = compileRules({ a: "unique:x", b: "exists:x" });
 
@@ -318,7 +318,7 @@ describe("validate", () => {
       expect(outcome).to.be.an("error").with.property("message", "asked the database");
     });
 
-    it("refuse more than 1000 values of one field without asking", async () => {
+    it("refuse more than 1000 values of one field without a query", async () => {
       const ids = Array.from({ length: 1001 }, (_, i) => i);
 
       expect(await errorsOf({ "ids.*": "exists:x,id" }, { ids })).to.deep.equal({
@@ -341,7 +341,7 @@ describe("validate", () => {
       expect(({} as Record<string, unknown>)["x"]).to.equal(undefined);
     });
 
-    it("give a nested __proto__ back as an own key or not at all", async () => {
+    it("return a nested __proto__ as an own key or not at all", async () => {
       const result = await check(
         { meta: "array", "list.*.a": "integer" },
         { meta: hostile, list: [hostile] },

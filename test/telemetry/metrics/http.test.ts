@@ -26,13 +26,13 @@ describe("createHttpMetrics", () => {
     expect(await value(requests, { status: "404" })).to.equal(1);
   });
 
-  it("puts methods and paths that clients make up under one label each", async () => {
+  it("puts made-up methods and paths of clients under one label each", async () => {
     for (const method of ["BREW", "PROPFIND"]) metrics.ended({ ...request, method, route: undefined });
 
     expect(await value(requests, { method: "other", route: "unmatched" })).to.equal(2);
   });
 
-  it("counts what was refused before it was a request, and not as one in flight", async () => {
+  it("counts refusals before a request, and not as requests in flight", async () => {
     metrics.refused(431);
 
     expect(await value(requests, { method: "other", route: "unmatched", status: "431" })).to.equal(1);

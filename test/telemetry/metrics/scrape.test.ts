@@ -39,7 +39,7 @@ describe("createScraper", () => {
     };
   }
 
-  it("asks its sources and shows what they answer", async () => {
+  it("queries its sources and shows their answers", async () => {
     expect(await scrape()).to.deep.equal({ waiting: 7, success: 1 });
   });
 
@@ -49,7 +49,7 @@ describe("createScraper", () => {
     expect(valueOf(metrics, "svc_scrape_source_success", { source: "broker" })).to.equal(0);
   });
 
-  it("leaves out what cannot be had, old numbers too, and says so", async () => {
+  it("leaves out missing values, old ones too, and logs that", async () => {
     await scrape();
     nowMs += 5_000;
     answer = () => Promise.reject(new Error("away"));
@@ -57,7 +57,7 @@ describe("createScraper", () => {
     expect(await scrape()).to.deep.equal({ waiting: undefined, success: 0 });
   });
 
-  it("answers within its limit while a source hangs, and asks it once", async () => {
+  it("answers within its limit while a source hangs, and queries it once", async () => {
     let release: ((value: number) => void) | undefined;
     answer = () => new Promise((settle) => (release = settle));
 
@@ -71,7 +71,7 @@ describe("createScraper", () => {
     expect(reads).to.equal(1);
   });
 
-  it("shows numbers for a while before it asks again", async () => {
+  it("shows numbers for a while before it reads them again", async () => {
     await scrape();
     nowMs += 4_999;
     await scrape();
@@ -82,7 +82,7 @@ describe("createScraper", () => {
     expect(reads).to.equal(2);
   });
 
-  it("asks a slow source more seldom: it is at work for a twentieth of the time", async () => {
+  it("queries a slow source less often: it runs for a twentieth of the time", async () => {
     answer = async () => {
       nowMs += 1_000;
       return 7;
