@@ -5,7 +5,7 @@ const pageOf = (name: string): string => readFileSync(new URL(`../docs/${name}.m
 const rowsOf = (page: string): readonly string[] => page.match(/^\| `[A-Z].*?\|/gm) ?? [];
 
 describe("docs/api.md", () => {
-  // The table of the page on access is held to the routes of the service.
+  // The table of the page on access is compared with the routes of the service.
   it("has every request of the page on access", () => {
     const requests = rowsOf(pageOf("access")).map((row) => row.slice(3, row.lastIndexOf("`")));
     const named = rowsOf(pageOf("api")).flatMap((row) => {

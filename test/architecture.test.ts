@@ -6,9 +6,9 @@ import { fileURLToPath } from "node:url";
 const src = fileURLToPath(new URL("../src", import.meta.url));
 
 /**
- * The folders of `src`, from the top down, and what each may import in addition to itself: types
- * included. Every part may use what stands below the rooms, from `validation` on, in the order of
- * this table.
+ * The folders of `src`, from the top down, with the folders that each may import, apart from
+ * itself, types included. Every part may import the folders below the parts, from `validation` on,
+ * in the order of this table.
  */
 const allowed: Readonly<Record<string, readonly string[]>> = {
   bin: ["app", "cli"],
@@ -52,7 +52,7 @@ function mayImport(part: string, other: string): boolean {
   return named.includes(other) || (named.includes("rooms") && rooms.includes(other));
 }
 
-/** Packages with one home each. */
+/** Packages that one folder alone may import. */
 const homes: readonly { readonly package: string; readonly files: RegExp }[] = [
   { package: "koa", files: /^(http\/|users\/authenticate\.ts$|[a-z]+\/routes\.ts$)/ },
   { package: "@koa/router", files: /^(http\/|[a-z]+\/routes\.ts$)/ },
@@ -74,7 +74,7 @@ interface Import {
   readonly from: string;
   readonly target: string;
   readonly isTypeOnly: boolean;
-  /** Loaded when it is needed. */
+  /** Loaded on demand. */
   readonly isLazy: boolean;
 }
 
@@ -133,10 +133,10 @@ describe("architecture", () => {
     expect(strays).to.deep.equal([]);
   });
 
-  /** Returns what a program loads at its start: files of ours and packages. */
+  /** Returns the files of ours and the packages that a program loads at its start. */
   const loadedBy = (...programs: readonly string[]): readonly string[] => {
     const reached = new Set(programs);
-    // A set goes on with what is added meanwhile.
+    // A loop over a set also visits items that are added meanwhile.
     for (const file of reached)
       for (const { target } of imports.filter(
         ({ from, isTypeOnly, isLazy }) => from === file && !isTypeOnly && !isLazy,

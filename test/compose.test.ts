@@ -30,8 +30,7 @@ interface Service {
   readonly cap_drop?: readonly string[];
 }
 
-// Compose is checked against its schema by .ci/compose; what is checked here is that it fits the
-// service.
+// .ci/compose checks Compose against its schema. This test checks that it fits the service.
 const { services, volumes } = parse(readFileSync("compose.yaml", "utf8"), { merge: true }) as {
   readonly services: Readonly<Record<string, Service>>;
   readonly volumes: Readonly<Record<string, unknown>>;
@@ -42,7 +41,7 @@ const variables = Object.values(settings).flatMap((setting) => {
   return "isSecret" in setting ? [setting.env, `${setting.env}_FILE`] : [setting.env];
 });
 
-/** The service of this name. */
+/** Returns the service of this name. */
 function service(name: string): Service {
   return services[name] ?? expect.fail(`no service ${name}`);
 }
@@ -53,7 +52,7 @@ async function makeKeys(folder: string): Promise<void> {
   await run("sh", ["-euc", script.replaceAll("$$", "$").replace("cd /made", `cd ${folder}`)]);
 }
 
-/** The settings of the API on a folder in place of the volumes. */
+/** Returns the settings of the API on a folder in place of the volumes. */
 function configOf(folder: string): Config {
   const env = Object.fromEntries(
     Object.entries(service("api").environment ?? {})

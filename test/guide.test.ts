@@ -40,7 +40,7 @@ async function query(url: string, text: string, values: readonly unknown[] = [])
 describe("docs/production.md", function () {
   this.timeout(60_000);
   const secretKey = randomBytes(32).toString("base64");
-  /** Blocks that a test ran. */
+  /** Blocks that a test has run. */
   const seen = new Set<string>();
   let folder: string;
   let path: string;
@@ -80,7 +80,7 @@ describe("docs/production.md", function () {
     await rm(folder, { recursive: true });
   });
 
-  /** A failed delivery waits for an hour. */
+  /** Starts a service in which a failed delivery waits for an hour. */
   function start(
     { url }: Pick<TestDatabase, "url">,
     env: Readonly<Record<string, string>> = {},
@@ -141,7 +141,7 @@ describe("docs/production.md", function () {
 
     expect(second?.headers["x-service-delivery"]).to.equal(first?.headers["x-service-delivery"]);
     expect(second?.headers["x-service-signature"]).to.equal(first?.headers["x-service-signature"]);
-    // And captures what is written to the restored tables.
+    // Writes to the restored tables are captured.
     await query(restored.url, "INSERT INTO notes (text, user_id) VALUES ('after', $1)", [user.id]);
     await receiver.waitFor(3);
     await service.stop();
@@ -251,7 +251,7 @@ describe("docs/production.md", function () {
       const note = await createNote(ada);
       const changed = await ada.request("PUT", `/resources/notes/${note.id}`, { text: "other" });
       const deleted = await ada.request("DELETE", `/resources/notes/${note.id}`);
-      // As another program would.
+      // Acts as another program.
       await query(app, "INSERT INTO notes (text, user_id) VALUES ('by psql', $1)", [ada.id]);
 
       expect([changed.status, deleted.status]).to.deep.equal([200, 204]);
@@ -387,7 +387,7 @@ describe("docs/production.md", function () {
       });
   });
 
-  // A suite of its own, for it comes last.
+  // A suite of its own, since it must come last.
   describe("as a whole", () => {
     it("marks no block that is not run here", () => {
       expect([...seen].toSorted()).to.deep.equal([...blocks.keys()].toSorted());

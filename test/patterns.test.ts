@@ -17,7 +17,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 
 const catalog = "reads names and definitions of the operator's own database, once for each import";
 
-/** Literals that the checker finds fault with, or takes long for, and why they may stay. */
+/** Literals that the checker reports, or takes long for, and why they may stay. */
 const excused: Readonly<Record<string, string>> = {
   'src/validation/syntax.ts /\\s*(?:"((?:[^"]|"")*)"|([^,]*))\\s*(?:,|$)/gy':
     "reads one rule of the operator's mapping file or code module, when it is loaded",
@@ -38,7 +38,7 @@ const excused: Readonly<Record<string, string>> = {
   "src/mapping/import/names.ts /^_+|_+$/g": catalog,
 };
 
-/** Where patterns are put together, and why that is safe. */
+/** Places that build patterns, and why that is safe. */
 const builders: Readonly<Record<string, string>> = {
   "src/kit/cli-output.ts": "a word of a fixed width",
   "src/migration/statements.ts":
@@ -51,13 +51,13 @@ const builders: Readonly<Record<string, string>> = {
   "src/openapi/examples.ts": "of the operator's mapping files, for short texts of our own",
 };
 
-/** The checker's verdict; the same at every run. */
+/** Returns the checker's verdict; the same at every run. */
 let verdictOn: (source: string, flags: string) => string;
 
-/** Set, everything is proven again: takes minutes. */
+/** When set, everything is proven again, which takes minutes. */
 const provesAll = process.env["SVC_TEST_PROVE"] !== undefined;
 
-/** Its work is bounded by steps alone: a limit of time gives other verdicts on a busy machine. */
+/** Limited by steps alone: a limit of time gives other verdicts on a busy machine. */
 const untimed = { timeout: null, attackTimeout: null, incubationTimeout: null, seedingTimeout: null };
 
 function isSafe(source: string, flags: string): boolean {
@@ -71,7 +71,7 @@ interface Patterns {
   readonly builders: readonly string[];
 }
 
-/** All that the program's own syntax trees have. */
+/** Returns all patterns of the program's own syntax trees. */
 function patternsOf(project: string): Patterns {
   const api = new API({ cwd: root });
   try {
@@ -98,7 +98,7 @@ function patternsOf(project: string): Patterns {
   }
 }
 
-/** What `new RegExp` is called with while something runs. */
+/** Returns the arguments of `new RegExp` during `run`. */
 async function builtDuring(run: () => Promise<void>): Promise<readonly RegExp[]> {
   const Native = RegExp;
   const built: RegExp[] = [];
@@ -117,7 +117,7 @@ async function builtDuring(run: () => Promise<void>): Promise<readonly RegExp[]>
   return built;
 }
 
-/** The patterns that readers of dates are put together from. */
+/** Returns the patterns that readers of dates are built from. */
 function builtForDates(): Promise<readonly RegExp[]> {
   return builtDuring(async () => {
     const watched = (await import(
@@ -141,7 +141,7 @@ describe("patterns of the code", () => {
   let datePatterns: readonly RegExp[];
 
   before(async () => {
-    // The one of JavaScript, in this process: neither a JVM nor a binary, which may not be there.
+    // The one in JavaScript, in this process: a JVM or a binary may be missing.
     process.env["RECHECK_SYNC_BACKEND"] = "pure";
     const { checkSync } = await import("recheck");
     verdictOn = (source, flags) => checkSync(source, flags, untimed).status;

@@ -107,7 +107,7 @@ describe("the tables of docs", () => {
 
 describe("docs/mapping.md", () => {
   const page = read("docs/mapping.md");
-  /** Returns the first cells of all rows of a section, taken apart into their words in code. */
+  /** Returns the words in code of the first cells of a section's tables. */
   const named = (heading: string, cell: number): readonly string[] => {
     const [, section = ""] = new RegExp(`^## ${heading}\\n(.*?)^##`, "ms").exec(page) ?? [];
     const cells = section.split("\n").map((line) => (/^\| [`A-Z]/.test(line) ? line.split(" | ")[cell] : ""));
@@ -337,7 +337,7 @@ function anchorsOf(path: string): ReadonlySet<string> {
   );
 }
 
-/** Tells a mapping file from a part of one. */
+/** Returns whether a text is a whole mapping file. */
 function isWholeFile(text: string): boolean {
   return /^name:/m.test(text);
 }
@@ -359,10 +359,10 @@ function byName(one: Documented, other: Documented): number {
   return one.name < other.name ? -1 : 1;
 }
 
-/** Commands that do something, by their words; `--json` is common to all. */
+/** Commands with an action, by their words; `--json` is common to all. */
 function commandsOf(command: Command, words: readonly string[] = []): readonly Documented[] {
   const below = command.commands.flatMap((child) => commandsOf(child, [...words, child.name()]));
-  // One with arguments does something by itself, too.
+  // A group with arguments also has an action of its own.
   if (below.length > 0 && command.registeredArguments.length === 0) return below;
   const options = command.options.map(({ long }) => long ?? "").filter((long) => long !== "--json");
   return [{ name: words.join(" "), options: options.toSorted() }, ...below];

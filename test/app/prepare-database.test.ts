@@ -25,8 +25,8 @@ describe("prepareDatabase", () => {
   afterEach(() => scene.close());
 
   /**
-   * Ends the connection of the first statement that makes a function: a sequence rolls nothing
-   * back.
+   * Ends the connection of the first statement that makes a function. A rollback does not reset its
+   * sequence.
    */
   const loseOnce = `
     CREATE SEQUENCE public.tries;

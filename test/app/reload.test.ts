@@ -13,7 +13,7 @@ import { until } from "../support/wait.ts";
 
 describe("createReloader", () => {
   const service = serviceOfSuite({ mode: "embedded" });
-  /** What the next reads give: each waits until the test releases it. */
+  /** Results of the next reads. Each read waits until the test releases it. */
   let reads: ((given: CheckedConfiguration | Error) => void)[];
   let reloader: Reloader;
   let stopping: AbortController;

@@ -36,7 +36,7 @@ describe("startService", () => {
 
   const mappingFile = (): string => join(folder, "config", "resources", "notes.yaml");
 
-  /** Starts it on the files as they are, which `change` changes after they are read. */
+  /** Starts it on the files, then runs `change` after they were read. */
   async function startAndChange(change: () => Promise<void>): Promise<Service> {
     const env = {
       SVC_CONFIG_DIR: join(folder, "config"),

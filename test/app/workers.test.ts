@@ -48,7 +48,7 @@ describe("runWorkers", () => {
     await stopped;
 
     expect(lines).to.deep.equal([]);
-    // An ordinary stop is no failure.
+    // An ordinary stop is not a failure.
     expect(await Promise.race([running.failed, Promise.resolve("quiet")])).to.equal("quiet");
   });
 

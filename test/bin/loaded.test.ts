@@ -6,7 +6,7 @@ import { admin, createProgram, type Configuration, writeConfiguration } from "..
 import { request } from "../support/service.ts";
 import { amqpUrl } from "../support/services.ts";
 
-/** Tells of every WebAssembly module that is compiled, before the program begins. */
+/** Reports each compiled WebAssembly module, from before the program begins. */
 const watch = `
   const { Module, instantiate } = WebAssembly;
   const tell = (bytes) => bytes?.byteLength > 1_000_000 && console.error("compiled by " + process.pid);
@@ -38,7 +38,7 @@ describe("what svc api and svc dispatcher load", function () {
     await database?.drop();
   });
 
-  /** Changes everything of its own that the API has. */
+  /** Changes all rows of the user that the API can change. */
   async function useAll(baseUrl: string): Promise<void> {
     const send = async (method: string, path: string, body?: unknown): Promise<number> => {
       const answer = await request({ url: baseUrl + path, method, token, body });
@@ -70,7 +70,7 @@ describe("what svc api and svc dispatcher load", function () {
         await program.start();
         if (name === "api") await useAll(`${program.origin}/svc-api`);
 
-        // The process that reads the models compiles one, and ends.
+        // The process that reads the models compiles one module, and ends.
         expect(program.written()).to.not.include(`compiled by ${program.pid()}`);
       } finally {
         await program.dispose();

@@ -44,7 +44,7 @@ describe("connectRabbitMq", () => {
     return broker;
   }
 
-  /** Does something behind the broker's back. */
+  /** Runs `act` on a connection that the broker client does not know. */
   async function interfere(act: (channel: Channel) => Promise<unknown>): Promise<void> {
     const connection = await connect(server.url);
     await act(await connection.createChannel());
@@ -202,13 +202,13 @@ describe("connectRabbitMq", () => {
     });
     await until(() => inHand.length === 50, { what: "messages in hand" });
 
-    // On a busy machine, the next connection is there before the command has ended.
+    // On a busy machine, the next connection may be open before the command has ended.
     const lost = until(() => !broker.isConnected(), { what: "the loss to be noticed" });
     await Promise.all([lost, server.ctl("close_all_connections", "a test")]);
     isPaused = false;
     await until(() => acknowledged.size > 0, { what: "messages on the new connection" });
-    // Their tags belong to the channel that is gone: on the new one they would settle other
-    // messages, or close it.
+    // Their tags belong to the lost channel. On the new one they would settle other messages, or
+    // close it.
     for (const message of inHand) message.ack();
 
     await until(() => acknowledged.size === 400, { what: "every message" });
@@ -283,7 +283,7 @@ describe("connectRabbitMq", () => {
     const broker = await open({ publishTimeoutMs: 400 });
     server.pause();
     try {
-      // On a busy machine, the server goes on for a moment after the signal.
+      // On a busy machine, the server runs for a moment after the signal.
       const outcome = await until(
         async () => {
           const [one] = await broker.publish([work("a")]);
@@ -343,7 +343,7 @@ describe("connectRabbitMq", () => {
       { what: "the alarm to be noticed" },
     );
 
-    // Its next start knows nothing of the limit.
+    // Its next start has no such limit.
     await server.stop();
 
     try {

@@ -1,10 +1,7 @@
 import type { Broker } from "../../src/broker/broker.ts";
 import { queues } from "../../src/broker/topology.ts";
 
-/**
- * Consumes first attempts, and acknowledges each. Returns the ids of those that have come, as they
- * come.
- */
+/** Consumes first attempts, and acknowledges each. Returns their ids, in a list that grows. */
 export async function receiveFirst(broker: Broker): Promise<readonly string[]> {
   const received: string[] = [];
   await broker.consume({

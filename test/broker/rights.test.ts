@@ -29,7 +29,7 @@ describe("connectRabbitMq as a user with few rights", () => {
     const connecting = connectRabbitMq({ url: url.href, log, onWait });
 
     await until(() => reasons.length > 0, { what: "a reason" });
-    // As docs/production.md has it, of what the user needs.
+    // The rights of the user in docs/production.md.
     await server.ctl("set_permissions", "limited", "^svc\\.", "^svc\\.", "^svc\\.");
     const broker = await connecting;
     const event = {

@@ -29,7 +29,7 @@ describe("connectRabbitMq, when the network drops everything", () => {
     const server = await amqpUrl();
     await purgeQueues(server);
     proxy = await startProxy(server);
-    // A second in place of ten, so that it is noticed within a test.
+    // One second in place of ten, so that the test sees it.
     url = `${through(proxy, server)}?heartbeat=1`;
   });
 
@@ -89,8 +89,7 @@ describe("connectRabbitMq, when the network drops everything", () => {
 
     const broker = await connecting;
     brokers.push(broker);
-    // The proxy lets go of what the first try had sent, too: a connection may go once more before
-    // all is well.
+    // The proxy also drops bytes of the first try, so a connection may be lost once more.
     await until(() => broker.isConnected(), { what: "the connections", timeoutMs: 20_000 });
     expect(await broker.publish([work])).to.deep.equal([{ kind: "confirmed" }]);
   });

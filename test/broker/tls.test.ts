@@ -6,7 +6,9 @@ import { createMemoryLog } from "../support/http.ts";
 import { selfSigned } from "../support/self-signed.ts";
 import { until } from "../support/wait.ts";
 
-/** The reason of the first warning of a connection to this server, which who waits gets too. */
+/**
+ * Returns the reason of the first warning of a connection to this server, which waiters get too.
+ */
 async function reasonAt(server: Server, protocol = "amqps"): Promise<unknown> {
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   const { port } = server.address() as AddressInfo;
@@ -38,7 +40,7 @@ describe("connectRabbitMq over TLS", () => {
   });
 
   it("reports that a port is without TLS", async () => {
-    // As RabbitMQ answers what is no AMQP.
+    // RabbitMQ answers like this to other protocols.
     const plain = createPlainServer((socket) => {
       socket.on("error", () => undefined).once("data", () => socket.end("AMQP\0\0\u0009\u0001"));
     });

@@ -14,21 +14,21 @@ describe("startUpkeep", () => {
   let url: string;
   let link: Link;
   let upkeep: Upkeep;
-  /** A connection behind the back of the upkeep. */
+  /** A connection that the upkeep does not know. */
   let other: ConfirmChannel;
   let close: () => Promise<unknown>;
 
   before(async () => {
     url = await amqpUrl();
     link = await openLink({ url, name: "svc consumer", log });
-    // Set up after the topology is declared.
+    // Declared after the topology.
     await new Promise<void>((resolve) =>
       link.keepChannel({ open: (one) => one.createChannel(), setUp: async () => resolve() }),
     );
     const connection = await connect(url);
     other = await connection.createConfirmChannel();
     close = () => connection.close();
-    // Looks only when it is asked.
+    // Runs only on request.
     upkeep = startUpkeep({ link, intervalMs: 600_000, log });
   });
   after(async () => {
@@ -38,7 +38,7 @@ describe("startUpkeep", () => {
     await purgeQueues(url);
   });
 
-  /** Whether a queue takes an event. */
+  /** Returns whether a queue accepts an event. */
   async function isTaken(): Promise<boolean> {
     let isReturned = false;
     const note = (): void => void (isReturned = true);

@@ -4,7 +4,7 @@ import { type Arrival, closeLedger, type Facts, isClean, type Ledger } from "../
 const steady = { path: "/all", subscriptionId: 1, triggers: ["on_create", "on_delete"], ownerId: undefined };
 const ofSeven = { path: "/seven", subscriptionId: 2, triggers: ["on_create"], ownerId: 7 };
 
-/** A POST of the first change to the first subscription, as it must be. */
+/** A correct POST of the first change to the first subscription. */
 const arrival: Arrival = {
   receiver: 0,
   path: "/all",
@@ -31,7 +31,7 @@ const row: Facts["deliveries"][number] = {
 const rowToSeven = { ...row, uuid: "delivery-2", subscriptionId: 2 };
 const event = { uuid: "event-1", change: "on_create ada 1", isErased: false };
 
-/** One change of user 7, that two subscriptions are for and got. */
+/** One change of user 7, which two subscriptions match and received. */
 const facts: Facts = {
   journal: [{ change: "on_create ada 1", ownerId: 7 }],
   tried: [{ change: "on_create ada 1", outcome: "acknowledged" }],
@@ -46,7 +46,7 @@ function ledgerOf(changes: Partial<Facts>): Ledger {
   return closeLedger({ ...facts, ...changes });
 }
 
-/** One delivery was removed while it had this status. */
+/** Returns the ledger with one delivery that was removed in this status. */
 function removed(status: string): Ledger {
   return ledgerOf({ deliveries: [row, { ...rowToSeven, status, isRemoved: true }] });
 }

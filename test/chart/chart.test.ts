@@ -20,13 +20,13 @@ interface Group {
   readonly properties?: Readonly<Record<string, Group>>;
 }
 
-/** Every path that a group of the schema allows, but for what is not the chart's own to shape. */
+/** Every path that a group of the schema allows, without those that Kubernetes defines. */
 function pathsOf(group: Group, steps: readonly string[] = []): readonly string[] {
   if (group.properties === undefined) return [steps.join(".")];
   return Object.entries(group.properties).flatMap(([name, part]) => pathsOf(part, [...steps, name]));
 }
 
-/** The same of values: as far as the schema goes into them. */
+/** The same paths of values, as deep as the schema goes. */
 function pathsIn(value: unknown, group: Group, steps: readonly string[] = []): readonly string[] {
   if (group.properties === undefined) return [steps.join(".")];
   return Object.entries(value as object).flatMap(([name, part]: [string, unknown]) =>
@@ -34,7 +34,7 @@ function pathsIn(value: unknown, group: Group, steps: readonly string[] = []): r
   );
 }
 
-/** The file with what `helm -f` lays over it. */
+/** Merges values over the file as `helm -f` does. */
 function merged(base: unknown, over: unknown): unknown {
   const areMaps = [base, over].every((one) => typeof one === "object" && one !== null && !Array.isArray(one));
   if (!areMaps) return over;

@@ -7,7 +7,7 @@ export function fileOf(path: string): URL {
 }
 
 export interface Value {
-  /** The heading that it stands under. */
+  /** The heading above it. */
   readonly section: string;
   /** Steps joined by dots. */
   readonly path: string;
@@ -16,8 +16,8 @@ export interface Value {
 }
 
 /**
- * The values of a chart, in the order of the file. A value is a key with a comment above it; a map whose keys have comments is none
- * itself, and `## Heading` starts a section.
+ * The values of a chart, in the order of the file. A value is a key with a comment above it; a map
+ * whose keys have comments is not a value itself, and `## Heading` starts a section.
  *
  * @throws for a value that has no comment.
  */
@@ -54,7 +54,7 @@ function hasComments(map: YAMLMap): boolean {
   );
 }
 
-/** The text of helm/VALUES.md: a table of values for each section of values.yaml. */
+/** Returns the text of helm/VALUES.md: a table of values for each section of values.yaml. */
 export function valuesPage(values: readonly Value[]): string {
   const headings = [...new Set(values.map(({ section }) => section))];
   const tables = headings.map((heading) => {
@@ -73,7 +73,10 @@ function shown(value: unknown): string {
 
 type Json = Record<string, unknown>;
 
-/** The schema of the values with that of `service.yaml` in it, without its prose, which changes more often. */
+/**
+ * Returns the schema of the values with that of `service.yaml` in it, without descriptions, which
+ * change more often.
+ */
 export function withSettings(schema: Json, settings: Json): Json {
   const { definitions: shared, $schema: _, title: __, ...rest } = withoutProse(settings) as Json;
   return {
@@ -85,7 +88,7 @@ export function withSettings(schema: Json, settings: Json): Json {
 function withoutProse(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(withoutProse);
   if (typeof schema !== "object" || schema === null) return schema;
-  // A setting may be named `description`; its schema is no text.
+  // A setting may be named `description`; its schema is not a text.
   const kept = Object.entries(schema).filter(
     ([key, value]) => key !== "description" || typeof value !== "string",
   );

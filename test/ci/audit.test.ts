@@ -40,7 +40,7 @@ describe(".ci/audit", () => {
   });
   afterEach(() => removeFolder(folder));
 
-  /** Runs it on a lock file, with an npm that says `npm` in place of the real one. */
+  /** Runs it on a lock file, with a stub in place of npm that prints `npm`. */
   function audit({
     packages = {},
     root = {},
@@ -236,7 +236,7 @@ describe(".ci/audit", () => {
       mkdirSync(join(folder, ".ci"), { recursive: true });
       writeFileSync(join(folder, file), readFileSync(file));
     }
-    // No network in tests: an npm that knows nothing.
+    // Tests have no network: this npm finds nothing.
     const { status, stderr } = spawnSync(process.execPath, [resolve(".ci/audit"), folder], {
       encoding: "utf8",
       env: { PATH: folder },

@@ -7,7 +7,7 @@ import type { Readable } from "node:stream";
 import { text } from "node:stream/consumers";
 import { until } from "../support/wait.ts";
 
-/** Notes what it is called with, and does as the variables say. */
+/** Records its arguments, and acts as the variables say. */
 const stub = `#!/bin/sh
 step=$(basename "$0")
 case $step in npm | node) for step; do :; done ;; esac
@@ -38,7 +38,7 @@ describe(".ci/run", () => {
 
   const steps = (): readonly string[] => readFileSync(join(folder, "steps"), "utf8").trim().split("\n");
 
-  /** Ends when all that it started has ended: they share a pipe, whatever their output goes to. */
+  /** Resolves when all processes that it started have ended: they share a pipe. */
   async function run(
     env: Readonly<Record<string, string>>,
     meanwhile: (end: () => void) => Promise<void> = async () => undefined,

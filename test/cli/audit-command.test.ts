@@ -9,7 +9,7 @@ import { createMemoryTerminal } from "../support/memory-terminal.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** A row of so many hours ago. */
+/** A row with its age in hours. */
 interface Given {
   readonly hours: number;
   readonly action: string;

@@ -40,7 +40,7 @@ describe("svc-admin migrate", () => {
     await writeFile(join(configDir, "resources", "notes.yaml"), text);
   }
 
-  /** What it prints; rejects as the command does. */
+  /** Returns the output; rejects like the command. */
   async function migrate(...args: readonly string[]): Promise<string> {
     printed = "";
     const program = new Command().exitOverride();
@@ -56,7 +56,7 @@ describe("svc-admin migrate", () => {
           program: "admin",
         }),
         url: database.url,
-        // The level that svc-admin has.
+        // The level of svc-admin.
         log: pino({ level: "warn" }, { write: (line: string) => void (logged += line) }),
         actor: testOperator,
         close: async () => undefined,

@@ -160,7 +160,7 @@ describe("runAdmin", () => {
     expect(stderr).to.contain("SVC_PORT").and.to.contain("SVC_LOG_LEVEL");
   });
 
-  // One data dir for both: to fill another one takes seconds.
+  // Both share one data folder: to fill another takes seconds.
   describe("on the embedded database", () => {
     it("creates the database and its tables when they are missing, and finds them again", async () => {
       const env = { SVC_DATA_DIR: join(folder, "data") };
@@ -216,7 +216,7 @@ describe("runAdmin", () => {
     }).timeout(60_000);
   });
 
-  /** The program as it is installed, without a terminal. */
+  /** Runs the installed program, without a terminal. */
   async function spawnAdmin(args: readonly string[], env: Env): Promise<Ran> {
     const child = spawn(process.execPath, [binary("svc-admin"), ...args], {
       env: { PATH: process.env["PATH"], SVC_CONFIG_DIR: join(folder, "config"), ...env },

@@ -5,7 +5,7 @@ import { prepareDataDir } from "../../src/config/data-dir.ts";
 import { OperatorError } from "../../src/kit/errors.ts";
 import { makeFolder, removeFolder } from "../support/private-process.ts";
 
-/** Permissions count for it; root may do everything. */
+/** A user for whom permissions count, unlike root. */
 const otherUser = 65_534;
 
 async function refusal(path: string, options?: { readonly neededBytes: number }): Promise<string> {

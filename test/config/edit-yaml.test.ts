@@ -23,7 +23,7 @@ triggers:
 includes: ["a"]
 # tail`;
 
-/** Edits the text so that its data becomes what `change` makes of it. */
+/** Edits the text so that its data becomes the result of `change`. */
 function edited(
   change: (data: Record<string, never>) => void,
   comments: Record<string, string[]> = {},
@@ -36,7 +36,7 @@ function edited(
   return result;
 }
 
-/** Returns the lines that are new, and those that are gone. */
+/** Returns the added and the removed lines. */
 function difference(result: string): readonly string[] {
   const [before, after] = [text.split("\n"), result.split("\n")];
   return [

@@ -14,7 +14,7 @@ const resources = {
   "marks.yaml": "{ name: marks, model: Mark, triggers: [], fields: { id: { type: Int, id: true } } }",
 };
 
-/** Whether the middle of the alert of a group can be seen. */
+/** Whether the middle of the alert of a group is visible. */
 const isAlertSeen = `(() => {
   const alert = document.querySelector("fieldset [role=alert]");
   const { left, top, width, height } = alert.getBoundingClientRect();
@@ -300,7 +300,7 @@ describe("the console's pages for admins", function () {
       await page.getByRole("button", { name: "Retry this page" }).click();
       await page.getByRole("button", { name: "Retry them" }).click();
       await page.getByText("The service does not answer.").waitFor();
-      // What was retried is not asked for again, neither here nor from the page.
+      // Neither the page nor this test requests a second retry.
       await page.getByRole("button", { name: /^Retry (it|them)$/ }).click();
       await page.getByText("A new delivery is on its way.").nth(1).waitFor();
       expect(asked).to.have.length(3);

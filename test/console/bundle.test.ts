@@ -9,7 +9,7 @@ function read(name: string): string {
   return readFileSync(new URL(name, folder), "utf8");
 }
 
-/** Names of the files that a file loads before it runs. */
+/** Returns the names of the files that a file imports. */
 function importsOf(text: string): readonly string[] {
   return [...text.matchAll(/(?:from|import)\s*"\.\/([\w.-]+\.js)"/g)].map(
     ([, name = ""]) => `assets/${name}`,
@@ -25,7 +25,7 @@ describe("the built console", () => {
       .filter((name) => /^(overview|uplot|chart)/i.test(name))
       .map((name) => `assets/${name}`);
     const files = new Set([...named, ...first]);
-    // A set goes on with what is added meanwhile.
+    // A loop over a set also visits items that are added meanwhile.
     for (const name of files)
       if (name.endsWith(".js")) for (const other of importsOf(read(name))) files.add(other);
 

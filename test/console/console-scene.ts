@@ -6,7 +6,7 @@ import { startBrowser, type TestBrowser } from "../support/browser.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { startService, type ServiceOptions, type TestService, type TestUser } from "../support/service.ts";
 
-/** A page of the console, with what must not be found on it. */
+/** A page of the console, with its faults. */
 export interface ConsolePage {
   readonly page: Page;
   /** Violations of the policy, errors of the console, requests to elsewhere. */
@@ -18,7 +18,7 @@ export interface ConsolePage {
 export interface ConsoleScene {
   readonly service: TestService;
   readonly receiver: TestReceiver;
-  /** Opens a path of the console, signed in; without a token, signed out. */
+  /** Opens a path of the console, signed in; signed out without a token. */
   open(token: string | null, path: string, options?: { readonly width?: number }): Promise<ConsolePage>;
   stop(): Promise<void>;
 }
@@ -26,9 +26,9 @@ export interface ConsoleScene {
 /** Widths of a window and of a telephone. */
 export const widths = [1280, 390] as const;
 
-/** Runs where a text of the tests is taken for code. */
+/** Runs if a page treats a text of the tests as code. */
 const alarm = "window.isAttacked = true";
-/** Texts that must be shown as they are, and do nothing. */
+/** Texts that must be shown as they are, without effect. */
 export const hostile = [
   `<script>${alarm}</script>`,
   `"><img src=x onerror="${alarm}">`,
@@ -56,8 +56,8 @@ export async function startConsole(options: Omit<ServiceOptions, "mode">): Promi
 }
 
 /**
- * Starts a console before the tests of a suite, and stops it behind them. Before each of them the
- * receiver takes everything; behind each, its pages are closed. What it gives can be used in hooks
+ * Starts a console before the tests of a suite, and stops it after them. Before each test the
+ * receiver accepts all requests; after each, its pages are closed. The scene can be used in hooks
  * and tests only.
  */
 export function sceneOfSuite(options: Omit<ServiceOptions, "mode">): ConsoleScene {
@@ -120,7 +120,7 @@ async function openPage(
   const { page, faults, requests } = watched;
   const errors: string[] = [];
   page.on("console", (message) => {
-    // An answer that is none of the 2xx is one too, and the page says so by itself.
+    // An answer outside 2xx causes one too, and the page reports that itself.
     const isAnswer = message.text().startsWith("Failed to load resource");
     if (message.type() === "error" && !isAnswer) errors.push(message.text());
   });
@@ -128,7 +128,7 @@ async function openPage(
   await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
   await page.setViewportSize({ width, height: 900 });
   if (token !== null)
-    // Only once: a page that is loaded again has what it has kept itself.
+    // Only once: a page that is loaded again has stored it.
     await page.addInitScript(`
       if (window.name !== "opened")
         sessionStorage.setItem("svc-console.session", ${JSON.stringify(JSON.stringify({ token, refreshToken: null }))});
@@ -150,14 +150,13 @@ interface Violation {
 }
 
 /**
- * Resolves when no colour is on its way to another: axe would see dark text before its ground is
- * dark.
+ * Resolves when no colour is changing: axe would see dark text on a ground that is not dark yet.
  */
 const transitionsEnd = `Promise.allSettled(
   document.getAnimations().filter((one) => one instanceof CSSTransition).map((one) => one.finished),
 )`;
 
-/** Whether the page is wider than its window when its times are as wide as they can be. */
+/** Whether the page is wider than its window when its times have their greatest width. */
 const isWiderAtItsWorst = `() => {
   const isWider = () => document.documentElement.scrollWidth > document.documentElement.clientWidth;
   const wasWider = isWider();
@@ -170,8 +169,8 @@ const isWiderAtItsWorst = `() => {
 }`;
 
 /**
- * Expects a page as everybody can use it: nothing serious for axe, nothing beyond its width, no
- * fault, and no hostile text at work.
+ * Expects an accessible page: no serious finding of axe, no content beyond its width, no fault, and
+ * no effect of hostile texts.
  */
 export async function expectSound(shown: ConsolePage): Promise<void> {
   const { page } = shown;
@@ -203,13 +202,13 @@ export async function expectSoundAtAnyWidth(shown: ConsolePage): Promise<void> {
   }
 }
 
-/** Pictures are written only when asked for: `TEST_PICTURES=1`. */
+/** Pictures are written only on request: `TEST_PICTURES=1`. */
 export async function picture({ page }: ConsolePage, name: string): Promise<void> {
   if (process.env["TEST_PICTURES"] === undefined) return;
   const folder = process.env["TEST_PICTURES_FOLDER"] ?? "docs/pictures";
   await mkdir(folder, { recursive: true });
   const { width = 0, height = 0 } = page.viewportSize() ?? {};
-  // As high as the page: what is fixed to the window would be in its middle otherwise.
+  // As high as the page: parts that are fixed to the window would otherwise be in its middle.
   const whole = (await page.evaluate("document.documentElement.scrollHeight")) as number;
   await page.setViewportSize({ width, height: Math.max(height, Math.min(whole, 4_000)) });
   await page.screenshot({ path: `${folder}/${name}.png` });

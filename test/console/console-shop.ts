@@ -17,7 +17,7 @@ export const shopResources: Readonly<Record<string, string>> = {
 
 let count = 0;
 
-/** Makes an order, with a customer of its own. */
+/** Creates an order, with a customer of its own. */
 export async function createOrder(
   user: TestUser,
   { notes = "", amount = 120, name = "Grace Hopper" } = {},
@@ -32,7 +32,7 @@ export async function createOrder(
   return answer.body;
 }
 
-/** Subscribes a user to the orders. Answers the webhook with its secret. */
+/** Subscribes a user to the orders. Returns the webhook with its secret. */
 export async function subscribeOrders(
   user: TestUser,
   url: string,
@@ -44,7 +44,7 @@ export async function subscribeOrders(
   return answer.body;
 }
 
-/** The newest delivery of a webhook that has a status, once there is one. */
+/** Waits for a delivery of a webhook in this status, and returns the newest. */
 export function deliveryOf(user: TestUser, webhookId: number, status: string): Promise<Answer["body"]> {
   return until(
     async () =>

@@ -191,7 +191,7 @@ describe("the deliveries of the console", function () {
     await choose(/^failed/);
     await page.getByText("1 event would be delivered again.").waitFor();
     expect(await page.getByLabel("Of the resource").count()).to.equal(0);
-    // Half a time reads as none, and would stand for "until now".
+    // An incomplete time reads as empty, which would mean "until now".
     await page.getByLabel("Until").focus();
     await page.keyboard.type("02");
     for (const name of ["Count them first", "Deliver 1 event again"]) {

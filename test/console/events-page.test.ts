@@ -9,7 +9,7 @@ describe("the events of the console", function () {
   const scene = sceneOfSuite({ resources: shopResources });
   const ada = userOfTest(scene);
 
-  /** Waits for the events of a user's orders: open transactions hold the newest back. */
+  /** Waits for the events of a user's orders: open transactions hold back the newest. */
   const untilEvents = (count: number): Promise<unknown> =>
     until(
       async () =>
@@ -63,7 +63,7 @@ describe("the events of the console", function () {
     const { page } = shown;
     await page.getByText("live", { exact: true }).waitFor();
     const asked: (string | undefined)[] = [];
-    // One that breaks off after an event, then none, then the real one.
+    // A stream that ends after one event, then none, then the real one.
     const event = {
       ...first,
       id: first.id + 1,
@@ -183,7 +183,7 @@ describe("the events of the console", function () {
   it("are followed after the scanned ones, even when none of these is the caller's", async () => {
     const shown = await scene.open(null, "/events?resource=orders");
     const { page } = shown;
-    // One page looks at 5,000 events.
+    // One page reads 5,000 events.
     const looked = { data: [], per_page: 50, next_cursor: "4711", prev_cursor: null };
     await page.route("**/events?*", (route) => route.fulfill({ json: looked }));
     const asked = page.waitForRequest("**/events/stream*");

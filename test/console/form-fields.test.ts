@@ -9,7 +9,7 @@ import type { Schema } from "../../src/console/pages/resources/schema.ts";
 
 const integerText = { type: "string", pattern: "^\\s*[+-]?(0|[1-9][0-9]*)\\s*$" };
 
-/** The field that a schema of a body makes. */
+/** Returns the field that a schema of a body makes. */
 function fieldOf(schema: Schema): FormField {
   const [field] = formFields({ type: "object", properties: { it: schema } });
   if (field === undefined) throw new Error("There is no field.");

@@ -4,7 +4,7 @@ import { until } from "../support/wait.ts";
 import { sceneOfSuite, userOfTest } from "./console-scene.ts";
 import { shopResources, subscribeOrders } from "./console-shop.ts";
 
-/** Answers no to each question of the browser, and gives what was asked. */
+/** Answers no to each question of the browser, and returns the questions. */
 function refuseToLeave(page: Page): readonly string[] {
   const asked: string[] = [];
   page.on("dialog", (question) => {
@@ -16,7 +16,7 @@ function refuseToLeave(page: Page): readonly string[] {
 
 const question = "Leave this form? What you have typed in it is lost.";
 
-/** Types into a form and presses Back: it asks once, and what was typed stays. */
+/** Types into a form and presses Back: the page asks once, and keeps the text. */
 async function typeAndGoBack(
   page: Page,
   asked: readonly string[],
@@ -81,7 +81,7 @@ describe("a form of the console with input", function () {
       void box[answer]();
     });
     const dialog = page.getByRole("dialog");
-    // The dialog gets the key once it has the focus, which a click beside it takes for a moment.
+    // The dialog gets the key once it has the focus, which a click beside it removes for a moment.
     const pressEscape = async (): Promise<void> => {
       await page.locator('[role="dialog"]:focus-within').waitFor();
       await page.keyboard.press("Escape");

@@ -53,7 +53,7 @@ describe("the overview of the console", function () {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/broken`);
     await createOrder(ada);
     await deliveryOf(ada, webhook.id, "retrying");
-    // The page asks every few seconds; that it does is seen above.
+    // The page polls every few seconds, as seen above.
     const isTold = async (): Promise<boolean> => {
       const { body } = await ada.request("GET", "/stats");
       return body.receivers.some(({ state }: { readonly state: string }) => state === "failing");

@@ -95,7 +95,7 @@ describe("records with keys and values of all kinds in the console", function ()
   it("are created once although answers are lost, in a page without crypto.randomUUID", async () => {
     const shown = await scene.open(ada.token, "/resources/rooms/-/new");
     const { page } = shown;
-    // Plain http has none, save on localhost.
+    // Pages over plain http lack it, except on localhost.
     await page.addInitScript("delete Crypto.prototype.randomUUID");
     await page.reload();
     const keys: (string | undefined)[] = [];
@@ -337,7 +337,7 @@ describe("records with keys and values of all kinds in the console", function ()
   it("accept as many characters as their rules permit, and truncate nothing", async () => {
     const shown = await scene.open(ada.token, "/resources/rooms/-/new");
     const { page } = shown;
-    // Each is two units of a text in the browser, and one character for the rules.
+    // Each is two UTF-16 units in the browser, and one character for the rules.
     const most = "👋".repeat(80);
     await page.getByLabel("title").fill("Long");
     await page.getByLabel("code").focus();

@@ -119,7 +119,7 @@ describe("a record in the console", function () {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/hook`);
     await ada.request("PATCH", path, { status: "paid" });
     const { event_uuid: uuid } = await deliveryOf(ada, webhook.id, "delivered");
-    // As if the page were full.
+    // Makes the page full.
     await page.route("**/webhook-deliveries?*", async (route) => {
       const response = await route.fetch();
       await route.fulfill({ response, json: { ...(await response.json()), next_cursor: "more" } });

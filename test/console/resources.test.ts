@@ -3,7 +3,7 @@ import { until } from "../support/wait.ts";
 import { expectSound, hostile, picture, sceneOfSuite, userOfTest, widths } from "./console-scene.ts";
 import { createOrder, shopResources } from "./console-shop.ts";
 
-/** A module in place of `transform`: what it makes has no schema. */
+/** A module in place of `transform`: its records have no schema. */
 const noteResources = {
   "notes.yaml": `
 name: notes
@@ -112,7 +112,7 @@ describe("the resources of the console", function () {
       await page.setViewportSize({ width, height: 400 });
       await page.getByRole("button", { name: "Next" }).click();
       await page.getByRole("button", { name: "Previous" }).and(page.locator(":enabled")).waitFor();
-      // On a telephone, the head of the console stands above what scrolls.
+      // On a telephone, the head of the console is above the scrolled part.
       const isFromHead = `(() => {
         const { bottom } = document.querySelector("header.side").getBoundingClientRect();
         const { top } = document.querySelector(".toolbar").getBoundingClientRect();
@@ -248,7 +248,7 @@ describe("the resources of the console", function () {
     await box.pressSequentially("Hopper");
     await page.waitForURL("**/customers?search=Grace+Hopper");
 
-    // The search waits for a pause in typing, and the order is chosen before it.
+    // The search waits for a pause in typing. The test chooses the order before that.
     await page
       .getByRole("row", { name: /Grace Hopper/ })
       .first()

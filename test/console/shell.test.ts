@@ -213,7 +213,7 @@ describe("the shell of the console", function () {
     const began = Date.now();
     await page.locator("tbody tr").first().getByText("2.00").waitFor();
     const shownAfter = Date.now() - began;
-    // A frame of the same page, under the same load, is what the time is measured by.
+    // A frame of the same page, under the same load, is the unit of the time.
     const frame = Number(
       await page.evaluate(
         "new Promise((resolve) => { const began = performance.now(); requestAnimationFrame(() => requestAnimationFrame(() => resolve(performance.now() - began))); })",

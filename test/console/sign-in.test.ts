@@ -7,7 +7,7 @@ import { testJwtSettings } from "../users/test-jwt-settings.ts";
 import { expectSound, picture, startConsole, widths, type ConsoleScene } from "./console-scene.ts";
 import { createOrder, shopResources } from "./console-shop.ts";
 
-/** Signs in at the issuer's own pages, and consents where it asks. */
+/** Signs in at the issuer's own pages, and consents when asked. */
 async function signInAt(page: Page, login: string): Promise<void> {
   await page.locator("input[name=login]").fill(login);
   await page.locator("input[name=password]").fill("any");
@@ -19,13 +19,13 @@ function originOf({ service }: ConsoleScene): string {
   return new URL(service.baseUrl).origin;
 }
 
-/** Revokes the token that the user has from the start. */
+/** Revokes the first token of the user. */
 async function revoke(user: TestUser): Promise<void> {
   const { data } = (await user.request("GET", "/tokens")).body;
   expect((await user.request("DELETE", `/tokens/${data[0].id}`)).status).to.equal(204);
 }
 
-/** What the tab has kept of the session. */
+/** Returns the session as the tab has stored it. */
 async function sessionIn(
   page: Page,
 ): Promise<{ readonly token: string; readonly refreshToken: string | null }> {
@@ -45,7 +45,7 @@ describe("signing in to the console", function () {
       auth: {
         maxTokensPerUser: 100,
         jwt: testJwtSettings(issuer, {
-          // The first is what the console asks the issuer for: a URI, as RFC 8707 has it.
+          // The first is the audience that the console requests: a URI (RFC 8707).
           audience: [`urn:${audience}`, audience],
           clientId: "console",
         }),
@@ -192,7 +192,7 @@ describe("signing in to the console", function () {
     expect(who.status).to.equal(200);
     expect(stored.refreshToken).to.be.a("string");
 
-    // A token that the API no longer takes is renewed, without a word.
+    // A token that the API refuses is renewed, without a message.
     await page.evaluate(
       `sessionStorage.setItem("svc-console.session", JSON.stringify({ ...${JSON.stringify(stored)}, token: "spent" }))`,
     );
@@ -297,7 +297,7 @@ describe("signing in to the console", function () {
       await page.getByRole("button", { name: /^Sign in with 127/ }).click();
       return await opened;
     };
-    // One that is closed half-way leaves the way open for another.
+    // A window that is closed halfway does not block another.
     await (await openWindow()).close();
     const popup = await openWindow();
     expect(await page.getByRole("dialog").getByRole("alert").count()).to.equal(0);

@@ -4,15 +4,15 @@ import { until } from "../support/wait.ts";
 import { sceneOfSuite, userOfTest } from "./console-scene.ts";
 import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
 
-/** Requests of one kind that are held on their way. */
+/** Requests of one kind that are held back. */
 interface Held {
   readonly count: () => number;
-  /** Resolves when the first of them is there. */
+  /** Resolves when the first of them has arrived. */
   readonly came: () => Promise<unknown>;
   readonly letGo: () => void;
 }
 
-/** A promise, and what resolves it. */
+/** Returns a promise, and the function that resolves it. */
 function gate(): { readonly opens: Promise<void>; readonly open: () => void } {
   const waiting: (() => void)[] = [];
   const opens = new Promise<void>((resolve) => waiting.push(resolve));
@@ -35,7 +35,7 @@ async function hold(page: Page, url: string, method: string): Promise<Held> {
   };
 }
 
-/** Presses twice in one turn of the page, as a double click on a page that is busy does. */
+/** Presses twice in one turn of the page, like a double click on a busy page. */
 async function pressTwice(page: Page, name: string): Promise<void> {
   await page.evaluate(`(() => {
     const button = [...document.querySelectorAll("button")].findLast((one) => one.textContent === ${JSON.stringify(name)});
@@ -45,7 +45,7 @@ async function pressTwice(page: Page, name: string): Promise<void> {
 }
 
 /**
- * Loses the first answer to a POST of each address that matches, after the service has given it.
+ * Drops the first answer to a POST of each matching address, after the service has given it.
  * Returns the ids in these answers, by address.
  */
 async function loseAnswers(page: Page, url: RegExp): Promise<ReadonlyMap<string, unknown>> {
@@ -63,7 +63,7 @@ async function loseAnswers(page: Page, url: RegExp): Promise<ReadonlyMap<string,
   return lost;
 }
 
-/** Presses a button until its answer comes, which is the second time. */
+/** Presses a button until its answer arrives, which is the second time. */
 async function pressUntilMade(page: Page, name: string): Promise<void> {
   await page.getByRole("button", { name, exact: true }).click();
   await page.getByText("whether this was done is not known").waitFor();

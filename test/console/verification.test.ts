@@ -7,7 +7,7 @@ import { startReceiver, type ReceivedRequest, type TestReceiver } from "../suppo
 import { startService, type TestService } from "../support/service.ts";
 import { ensureLanguages, folder, languages, verdicts, type Case } from "./verifiers.ts";
 
-/** Signed by the service's own code, at another time than now. */
+/** Returns a request that the service's own code signed, `secondsAgo` before now. */
 function signedAt(secret: string, body: Buffer, secondsAgo: number): Case {
   const sentAt = new Date(Date.now() - secondsAgo * 1000);
   const signing = { secrets: [secret], headers: {} };
@@ -19,7 +19,7 @@ describe("the code that verifies a delivery", function () {
   this.timeout(300_000);
   let service: TestService;
   let receiver: TestReceiver;
-  /** Each with what a receiver must think of it. */
+  /** Each with the verdict that a receiver must reach. */
   const cases: (readonly [name: string, tried: Case, isGenuine: boolean])[] = [];
 
   before(async () => {

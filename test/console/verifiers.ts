@@ -14,13 +14,13 @@ export interface Case {
 }
 
 interface Language {
-  /** The program that runs it. */
+  /** The program that runs the language. */
   readonly command: string;
   readonly candidates: readonly string[];
-  /** The Debian package that has it; undefined for this process's own. */
+  /** The Debian package of the program; undefined for this process's own. */
   readonly debian?: string;
   readonly args: readonly string[];
-  /** Reads cases from stdin, and prints `[true, false, …]`. Lies beside the file that is tried. */
+  /** Reads cases from stdin, and prints `[true, false, …]`. Is in the folder of the tested file. */
   readonly driver: Readonly<Record<string, string>>;
 }
 
@@ -46,7 +46,7 @@ func main() {
 }
 `;
 
-/** By the ending of the file that is tried. */
+/** By the ending of the tested file. */
 export const languages: Readonly<Record<string, Language>> = {
   js: {
     command: "node",
@@ -109,9 +109,7 @@ puts JSON.generate(cases.map { |c| genuine?(c["secret"], c["headers"], c["body"]
   },
 };
 
-/**
- * Installs what runs the languages where it is missing, all of it at once (test/support/apt.ts).
- */
+/** Installs the missing programs of the languages, all at once (test/support/apt.ts). */
 export async function ensureLanguages(): Promise<void> {
   const missing = Object.values(languages).filter((language) => find(language) === undefined);
   if (missing.length > 0 && canInstall()) await install(missing.flatMap(({ debian = [] }) => debian));
@@ -121,7 +119,7 @@ function find({ command, candidates }: Language): string | undefined {
   return findExecutable(command, candidates);
 }
 
-/** The verdict of a language's file on each case. */
+/** Returns the verdict of a language's file on each case. */
 export async function verdicts(ending: string, cases: readonly Case[]): Promise<readonly boolean[]> {
   const language = languages[ending] as Language;
   const command = find(language);
@@ -143,7 +141,7 @@ export async function verdicts(ending: string, cases: readonly Case[]): Promise<
 async function run(command: string, args: readonly string[], cwd: string, input: string): Promise<string> {
   const child = spawn(command, args, {
     cwd,
-    // Go loads nothing, and needs no compiler of C.
+    // Go downloads nothing, and needs no C compiler.
     env: { ...process.env, GOPROXY: "off", GOTOOLCHAIN: "local", GOFLAGS: "", CGO_ENABLED: "0" },
     stdio: ["pipe", "pipe", "pipe"],
   });
@@ -151,7 +149,7 @@ async function run(command: string, args: readonly string[], cwd: string, input:
     child.once("error", reject);
     child.once("close", resolve);
   });
-  // One that fails may not have read all of it: its status says so.
+  // A program that fails may not have read all input: its status shows that.
   child.stdin.on("error", () => {});
   child.stdin.end(input);
   const [output, errors, status] = await Promise.all([text(child.stdout), text(child.stderr), closed]);

@@ -181,7 +181,7 @@ describe("the webhooks of the console", function () {
     await page.getByLabel("URL").fill(`${scene.receiver.url}/new`);
     await page.getByLabel("Filter").fill('{"status": "paid"}');
     await page.getByRole("checkbox", { name: /updated/ }).uncheck();
-    // What is no number yet reads as none, and would take the limit away.
+    // An incomplete number reads as empty, and would remove the limit.
     const limit = page.getByLabel("Attempts a second at most");
     await limit.fill("");
     await limit.pressSequentially("2e");

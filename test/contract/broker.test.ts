@@ -10,7 +10,7 @@ import { until } from "../support/wait.ts";
 
 const log = createLog({ level: "silent" });
 
-/** Every implementation of `Broker`. What holds for one holds for the other. */
+/** Every implementation of `Broker`. Each must pass the same tests. */
 const implementations: readonly { readonly name: string; readonly open: () => Promise<Broker> }[] = [
   { name: "in-process", open: async () => createInProcessBroker({ log }) },
   {
@@ -59,7 +59,7 @@ for (const { name, open } of implementations) {
       await broker.close();
     });
 
-    /** Consumes into a list; `onMessage` decides what becomes of each message. */
+    /** Consumes into a list; `onMessage` settles each message. */
     async function collect(
       onMessage: (message: IncomingMessage) => void,
       { queue = queues.first, prefetch = 100 }: { queue?: string; prefetch?: number } = {},
@@ -260,7 +260,7 @@ for (const { name, open } of implementations) {
 
         await until(() => received.length === 4, { what: "four messages" });
 
-        // RabbitMQ 3 gives it out behind those that wait, RabbitMQ 4 before them.
+        // RabbitMQ 3 delivers it again behind waiting messages, RabbitMQ 4 before them.
         const again = received.filter(({ isRedelivered }) => isRedelivered);
         expect(ids(received).toSorted()).to.deep.equal(["m0", "m0", "m1", "m2"]);
         expect(ids(again)).to.deep.equal(["m0"]);

@@ -154,7 +154,7 @@ describe("svc.audit, after a store's change", () => {
         );
         await store.update(id, userId, { isActive: false, description: "a secret, still" }, byUser);
         await store.update(id, userId, { isActive: false }, byUser);
-        // Somebody else's.
+        // Another user's.
         await store.update(id, userId + 1, { isActive: true }, byUser);
         await store.delete(id, userId + 1, byUser);
         await store.delete(id, userId, byUser);

@@ -161,7 +161,7 @@ describe("svc.audit", () => {
           "BEGIN; INSERT INTO svc.users (name, email) VALUES ('Ada', 'ada@example.com'); ROLLBACK",
         );
       });
-      // The row of the trail cannot be written, so the user is not there either.
+      // The row of the trail cannot be written, so the user is not created either.
       const refused = await client
         .query(
           `BEGIN; SET LOCAL svc.actor = '{"kind": "stranger"}'; INSERT INTO svc.users (name, email) VALUES ('Ada', 'ada@example.com'); COMMIT`,

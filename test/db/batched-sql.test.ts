@@ -16,7 +16,7 @@ describe("createBatchedSql", () => {
   let created: TestDatabase;
   let database: Database;
   let sql: TextSql;
-  /** How many connections were taken. */
+  /** Number of connections that were taken. */
   let taken = 0;
 
   before(async () => {

@@ -17,7 +17,7 @@ const settingsOf = async (pool: Database["pool"]): Promise<unknown> => {
   return rows[0];
 };
 
-/** How a new large value is compressed. */
+/** Returns the compression of a new large value. */
 async function compressionOf(pool: Database["pool"]): Promise<unknown> {
   await pool.query("CREATE TABLE IF NOT EXISTS large (value text)");
   await pool.query("TRUNCATE large");
@@ -118,7 +118,7 @@ describe("openDatabase", () => {
     expect(await waiting).to.deep.equal([{ n: 2 }]);
   });
 
-  // PGlite loops for ever once its own limit of idle transactions is over.
+  // PGlite loops forever once its own limit of idle transactions has passed.
   for (const [isEmbedded, scans, idle, plans] of [
     [false, "off", "1min", "force_generic_plan"],
     [true, "on", "0", "auto"],
@@ -132,7 +132,7 @@ describe("openDatabase", () => {
 
         expect(new Set(pools).size).to.equal(3);
         const name = other.name;
-        // The outbox tells by the name whose events are whose.
+        // The outbox recognises the writer of an event by the name.
         expect(settings).to.deep.equal([
           { zone: "UTC", statement: "30s", idle, name, scans: "on", plans: "auto" },
           { zone: "UTC", statement: "2s", idle, name, scans, plans },

@@ -104,7 +104,7 @@ describe(`the plans of lists at the end of ${rows} records`, function () {
     await created.drop();
   });
 
-  /** The plans of the statements that `work` runs. */
+  /** Returns the plans of the statements that `work` runs. */
   async function plansOf(mode: PlanMode, work: (sql: TextSql) => Promise<unknown>): Promise<readonly Plan[]> {
     const plans: Plan[] = [];
     const explain = createExplainingSql({ client, settings: "", mode, note: (plan) => plans.push(plan) });
@@ -118,7 +118,7 @@ describe(`the plans of lists at the end of ${rows} records`, function () {
 
   const all: SelectionStatement = selectionOf(wares, definitions, { fields: undefined, related: new Map() });
 
-  /** The last page of an order, by its cursor: 51 records, and what it read for them. */
+  /** Reads the last page of an order, by its cursor: 51 records. Returns the rows that it read. */
   async function lastPage(
     mode: PlanMode,
     sort: readonly OrderItem[],

@@ -7,7 +7,7 @@ const text = "SELECT kind FROM things WHERE id = $1";
 
 describe("plans of prepared statements", () => {
   const realNow = performance.now.bind(performance);
-  // Only what a test adds passes: ten seconds may go by on a busy machine.
+  // Limited to the time that a test adds: on a busy machine ten seconds may pass.
   const startedAt = realNow();
   let created: TestDatabase;
   let pool: Pool;

@@ -14,15 +14,15 @@ import { until } from "../support/wait.ts";
 
 function mostSorted(name: string): number {
   if (name.startsWith("list: ")) return 10_001 + inHand;
-  // A portion of each resource.
+  // A batch of each resource.
   if (name.startsWith("feed: ")) return 2_002;
-  // The new events that a read looks at for those of every owner.
+  // The new events that a read examines for those of every owner.
   return name === "outbox: read" ? 3_100 : 1_000;
 }
 
 /**
- * The figures are 400 rows that are written, and none that is read. Of a subscription without held
- * deliveries, and of few ids, nothing is read but the way to them.
+ * The figures are for 400 written rows, and no row read. Without held deliveries, and with few ids,
+ * only the index is read.
  */
 function mostPages({ name, mostRead }: PlanResult): number {
   if (/^held: take, of none|^cursor: webhook with most, (?:asc|desc), fromId, toId/.test(name)) return 100;
@@ -116,7 +116,7 @@ describe("the outcome of a delivery", () => {
         }));
         await store.record({ outcomes, endedFlights: [flightId] });
       }
-      // A connection that ends tells its numbers.
+      // A connection reports its counters when it ends.
       await core.close();
       await watcher.connect();
       const written = await until(() => updatesIn(watcher), { what: "the numbers of 10,000 updates" });

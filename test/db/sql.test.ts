@@ -29,7 +29,7 @@ describe("createSql", () => {
   let created: TestDatabase;
   let database: Database;
   let sql: Sql;
-  /** How often the server described the columns of a statement. */
+  /** Number of times that the server described the columns of a statement. */
   let described = 0;
 
   before(async () => {
@@ -48,7 +48,7 @@ describe("createSql", () => {
     await created.drop();
   });
 
-  /** Looks for a code in a way that any type of its column takes. */
+  /** Finds a code by a text that any type of its column accepts. */
   const ask = (salt: string): Promise<unknown> =>
     createSql({ pool: database.pool, isEmbedded: false, salt })("SELECT code FROM codes WHERE code = $1", [
       "00000000-0000-4000-8000-00000000000a",

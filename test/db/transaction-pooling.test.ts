@@ -21,7 +21,7 @@ describe("refuseTransactionPooling", () => {
   });
 
   it("refuses a pooler that gives the session of an idle connection to another one", async () => {
-    // As every program does before, and the pooler signs in to the server.
+    // Every program waits like this first, and the pooler signs in to the server.
     await waitForDatabase({
       url: pooler.url,
       log: createLog({ level: "silent" }),

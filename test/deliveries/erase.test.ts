@@ -47,7 +47,7 @@ describe("eraseRecord", () => {
     return runAdmin({ args: ["erase", "--resource", "notes", ...args], env, cwd: process.cwd(), terminal });
   };
 
-  /** Adds a delivery whose payload, and the receiver's answer to it, have the canary. */
+  /** Adds a delivery with the canary in its payload and in the receiver's answer. */
   async function add(overrides: DeliveryOverrides = {}): Promise<bigint> {
     const { id, eventId } = await work.addDelivery(subscription, {
       data: JSON.stringify({ text: canary }),
@@ -62,7 +62,7 @@ describe("eraseRecord", () => {
     return id;
   }
 
-  /** Tables in which the canary stands. */
+  /** Returns the tables that contain the canary. */
   async function leaks(): Promise<readonly string[]> {
     const tables = ["events", "event_data", "deliveries", "attempts", "idempotency_keys", "audit"];
     const found = await Promise.all(

@@ -3,7 +3,7 @@ import { createFairQueue, type FairQueue } from "../../src/deliveries/fair-queue
 
 interface Item {
   readonly holder: string;
-  /** Counts the items of its holder. */
+  /** Number of the item among those of its holder. */
   readonly number: number;
   readonly cost: number;
 }
@@ -81,7 +81,7 @@ describe("createFairQueue", () => {
     }
 
     expect(batches.at(-1)).to.deep.equal(["dear 0"]);
-    // Each batch before has the light ones that came with it.
+    // Each earlier batch has the light items that came with it.
     const last = batches.length - 1;
     expect(batches.slice(0, last)).to.deep.equal(
       Array.from({ length: last }, (_, index) => ["a", "b", "c"].map((one) => `${one}${index} 0`)),

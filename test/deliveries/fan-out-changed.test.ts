@@ -201,7 +201,7 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     startKnown();
     await fanOut(scene.event);
     await sql("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/new'");
-    // Asked after the change.
+    // The query is after the change.
     await fanOut(await scene.work.addEvent({ ownerId: String(other.userId) }));
     const [one] = await fanOutTogether(other.userId);
 
@@ -222,7 +222,7 @@ describe("createFanOut, with known subscribers that have changed since", () => {
     await sql("UPDATE svc.subscriptions SET url = 'http://127.0.0.1:9/new'");
     await turn(0, events[1]);
     await turn(1, events[2]);
-    // After a change, nothing is believed for 100 ms.
+    // After a change, no cached answer is used for 100 ms.
     scene.nowMs += 100;
     await turn(0, events[3]);
 

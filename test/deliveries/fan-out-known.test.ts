@@ -6,7 +6,7 @@ import { nobody, useKnownScene } from "../support/known-scene.ts";
 import { notesEligibility } from "../support/notes-eligibility.ts";
 import { until } from "../support/wait.ts";
 
-// What is done with subscribers that are in memory; fan-out-changed.test.ts has their changes.
+// Fan-out to subscribers in memory; fan-out-changed.test.ts has their changes.
 describe("createFanOut, with known subscribers", () => {
   const scene = useKnownScene();
   const { finderFor, startKnown, fanOut, fanOutTwo, fanOutTogether, deliveriesOf, expectWhole } = scene;

@@ -7,7 +7,7 @@ import { until } from "../support/wait.ts";
 
 interface Added {
   readonly id: string;
-  /** Null: the record has none. */
+  /** Null: the record has no owner. */
   readonly owner: string | null;
   readonly resource?: string;
   readonly bytes?: number;
@@ -17,20 +17,20 @@ interface Scene {
   readonly queue: FanOutQueue;
   /** Ids of the messages of each batch. */
   readonly handled: string[][];
-  /** Ids of those that the queue itself acknowledged. */
+  /** Ids of messages that the queue itself acknowledged. */
   readonly acked: string[];
   readonly requeued: string[];
   readonly add: (added: Added) => void;
   /** Adds as many events of one owner. */
   readonly addMany: (owner: string, count: number, bytes?: number) => void;
   readonly untilHandled: (count: number) => Promise<unknown>;
-  /** Holds up the batches from now on, until what it returns is called. */
+  /** Blocks the batches until the returned function is called. */
   readonly close: () => () => void;
-  /** What one event of an owner makes. */
+  /** Number of deliveries of one event, by owner. */
   readonly deliveries: Map<string, number>;
 }
 
-/** A queue whose batches have 200 events and 500 deliveries at most. */
+/** Makes a queue whose batches have at most 200 events and 500 deliveries. */
 function makeScene(): Scene {
   let gate: Promise<void> | undefined;
   const scene: Scene = {
@@ -89,7 +89,7 @@ function message(messageId: string): IncomingMessage {
 
 const sizesOf = ({ handled }: Scene): readonly number[] => handled.map(({ length }) => length);
 
-/** Lets a batch begin, if one is to. */
+/** Lets a due batch begin. */
 const turns = async (): Promise<void> => {
   for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve));
 };

@@ -9,11 +9,11 @@ interface Scene {
   readonly handled: string[][];
   readonly acked: string[];
   readonly requeued: string[];
-  /** Adds a message, and returns whether it was taken. */
+  /** Adds a message, and returns whether it was accepted. */
   readonly add: (resource: string, id: string) => boolean;
-  /** What a turn of one event takes. */
+  /** Cost of a turn of one event. */
   costMs: number;
-  /** Holds turns up while it is set. */
+  /** Blocks turns while it is set. */
   gate: Promise<void> | undefined;
 }
 
@@ -73,7 +73,7 @@ describe("createFanOutTurns", () => {
     scene.add("c", "late");
     await until(() => count(scene) === 101, { what: "all events" });
 
-    // The first turns of the two, and no second one.
+    // The first turns of both, and no second one.
     expect(scene.handled.flat().indexOf("late")).to.equal(20);
   });
 

@@ -126,7 +126,7 @@ describe("createFanOut", () => {
     const sizes = scene.lines
       .filter(({ event: name }) => name === "fan_out.turn")
       .map(({ deliveries }) => deliveries as number);
-    // An event of an unknown owner is alone.
+    // An event of an unknown owner has a batch of its own.
     expect(sizes[0]).to.equal(20);
     expect(Math.max(...sizes)).to.be.within(60, 100);
   });

@@ -25,7 +25,7 @@ describe("createFigures", () => {
   let stop: AbortController;
   let running: Promise<void> | undefined;
   let statements: string[];
-  /** How many of the next statements fail. */
+  /** Number of next statements that fail. */
   let faults: number;
 
   beforeEach(async () => {

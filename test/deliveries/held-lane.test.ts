@@ -215,7 +215,7 @@ describe("createHeldLane", () => {
     const ids = [await hold(subscription), await hold(subscription)];
     const { reserve } = admission;
     let refusals = 2;
-    // Others have taken the slots since there was room.
+    // Others have taken the free slots.
     const taking = {
       reserve: (...asked: Parameters<typeof reserve>) => (refusals-- > 0 ? undefined : reserve(...asked)),
     };

@@ -69,7 +69,7 @@ describe("createHeldStore", () => {
       client.release();
     }
 
-    // Each is read to be locked, and again to be updated.
+    // Each is read for the lock, and again for the update.
     expect(plans.map(({ rowsRead }) => rowsRead <= 2 * what.limit)).to.deep.equal([true, true]);
   });
 

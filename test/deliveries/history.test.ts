@@ -154,18 +154,18 @@ describe("createDeliveryHistory", () => {
       await add({ count: 10_000 });
       expect(await totalFrom(0)).to.deep.equal([10_000, false]);
       await add({ count: 20_000 });
-      // It knows of no rows, then of all.
+      // The statistics have no rows before this, and then all.
       await core.sql("ANALYZE svc.deliveries");
       expect(await totalFrom(0)).to.deep.equal([30_000, true]);
       await add({ count: 30_000 });
       const [before] = await totalFrom(0);
       expect(before).to.be.within(10_001, 70_000);
-      // The end of the list is known when it is seen, and no page before it is taken for the end.
+      // The last page shows the exact total. No earlier page counts as the last.
       expect((await totalFrom(before < 59_000 ? before : 59_000))[0]).to.be.greaterThan(
         before < 59_000 ? before : 59_000,
       );
       expect(await totalFrom(59_995)).to.deep.equal([60_000, false]);
-      // An estimate would lead back to empty pages.
+      // An estimate would link back to empty pages.
       expect(await totalFrom(2_000_000)).to.deep.equal([60_000, false]);
     });
   });

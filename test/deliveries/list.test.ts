@@ -75,7 +75,7 @@ describe("GET /webhook-deliveries", () => {
         [index + 1, user, status],
       );
     }
-    // While its flight ends, a delivery is in the queue too.
+    // While its flight ends, a delivery is also in the queue.
     await api.core.sql("INSERT INTO svc.flights (delivery_ids, ends_at) VALUES ('{3}', now())");
   });
   after(() => api.close());
@@ -170,7 +170,7 @@ describe("GET /webhook-deliveries", () => {
       expect(back).to.deep.equal(all);
     });
 
-  /** Ids by cursor, two of the deliveries being looked through for each page. */
+  /** Returns the ids by cursor; each page examines two of the deliveries. */
   async function walk(
     query: string,
     user = api.ada,

@@ -38,8 +38,8 @@ describe("pruneEvents and createRetention", () => {
     });
 
   /**
-   * Adds `events` events of 31 days ago, each with `deliveries` delivered ones of as long ago with
-   * an attempt each, unless it is said otherwise.
+   * Adds `events` events of 31 days ago. By default each has `deliveries` delivered ones of the
+   * same age, with an attempt each.
    */
   async function add({
     events = 1,
@@ -81,7 +81,7 @@ describe("pruneEvents and createRetention", () => {
     return ids;
   }
 
-  /** Rows of each table. */
+  /** Returns the rows of each table. */
   async function left(): Promise<Readonly<Record<string, number>>> {
     const [row] = await core.sql<Record<string, number>>(`
       SELECT (SELECT count(*)::int FROM svc.events) AS events, (SELECT count(*)::int FROM svc.event_data) AS data,
@@ -334,8 +334,8 @@ describe("pruneEvents and createRetention", () => {
     const options = { transact, keepForMs: 30 * day * 1_000, log, intervalMs: 3_600_000 };
     const done = createRetention(options).run(stopping.signal);
 
-    // The newest is removed last. To read all that are left, again and again, would take more than
-    // to remove them.
+    // The newest is removed last. Repeated reads of all remaining ones would take longer than their
+    // removal.
     const newest = "SELECT FROM svc.events ORDER BY id DESC LIMIT 1";
     const isEmpty = async (): Promise<boolean> => (await core.sql(newest)).length === 0;
     await until(isEmpty, { what: "all to be removed", timeoutMs: 150_000 });

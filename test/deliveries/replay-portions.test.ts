@@ -30,7 +30,7 @@ describe("createReplayWorker", () => {
   beforeEach(() => scene.core.sql("TRUNCATE svc.replays"));
   after(() => database.close());
 
-  /** Adds events of records with so many bytes, which PostgreSQL keeps in few. */
+  /** Adds events of records of these sizes in bytes, which PostgreSQL compresses well. */
   const addEvents = async (...sizes: readonly number[]): Promise<void> => {
     for (const size of sizes) await scene.work.addEvent({ snapshot: { text: "a".repeat(size) } });
   };
@@ -56,8 +56,8 @@ describe("createReplayWorker", () => {
   }
 
   /**
-   * Replays everything to a webhook. Returns the replay at its end, and how many events each
-   * portion had.
+   * Replays all events to a webhook. Returns the finished replay, and the number of events of each
+   * portion.
    */
   async function replayAll(
     present: ReplayWorkerOptions["present"],

@@ -11,7 +11,7 @@ describe("a replay of a resource that left the mapping files", () => {
     const { sql } = service.infrastructure;
     const receiver = await startReceiver();
     const ada = await service.createUser();
-    // As an admin, who alone read the resource, got it.
+    // An admin, who alone read the resource, received it.
     await sql(
       `WITH event AS (
          INSERT INTO svc.events (resource, trigger, record_id, owner_id, snapshot) VALUES ('verdicts', 'on_create', '1', $1, '{}') RETURNING id

@@ -125,7 +125,7 @@ describe("POST /webhooks/{id}/replay", () => {
     await untilState(await started(id, { since, status: ["delivered"] }), "done");
     await receiver.waitFor(before + 3);
     expect(texts().slice(before + 1)).to.deep.equal([good, "bad"]);
-    // A replay leaves the manual retries as they are.
+    // A replay does not change the number of manual retries.
     expect((await ada.request("POST", `/webhook-deliveries/${failed.id}/retry`)).status).to.equal(201);
   });
 
@@ -186,13 +186,13 @@ describe("POST /webhooks/{id}/replay", () => {
       "CREATE TRIGGER test_die BEFORE UPDATE ON svc.replays FOR EACH ROW EXECUTE FUNCTION svc.test_die()",
     );
     const job = await started(id, never);
-    // Of the first hundred events, some are of others.
+    // Some of the first hundred events are of other users.
     const first = await until(
       async () => Number((await ada.request("GET", `/webhook-replays/${job}`)).body.done),
       { what: "the first portion" },
     );
     expect(first).to.be.within(1, 129);
-    // As one that died and was taken over.
+    // Simulates one whose process died and that was taken over.
     await sql(
       "UPDATE svc.replays SET holder = gen_random_uuid(), held_until = now() + interval '500 ms' WHERE id = $1",
       [job],
@@ -237,7 +237,7 @@ describe("POST /webhooks/{id}/replay", () => {
       { what: "the outcomes to be written" },
     );
 
-    // Another dispatcher sends what is held, and does not.
+    // Another dispatcher has the lane of held deliveries, and sends none.
     await service.infrastructure.sql(
       "INSERT INTO svc.lanes VALUES ($1, gen_random_uuid(), now() + interval '1 hour') ON CONFLICT (subscription_id) DO UPDATE SET held_until = EXCLUDED.held_until, holder = EXCLUDED.holder",
       [id],
@@ -378,7 +378,7 @@ describe("POST /webhooks/{id}/replay", () => {
     const counted = await run(String(id), ...asked, "--dry-run", "--json");
     const { stdout, stderr } = await run(String(id), "--since", "1h", "--status", "never,failed");
 
-    // An operator's count is that of every user's events.
+    // An operator's count includes the events of all users.
     expect(JSON.parse(counted.stdout).count).to.be.at.least(2);
     expect(stderr).to.include("] 2 of 2 ");
     expect(stdout).to.match(/state +│ done/);

@@ -15,7 +15,7 @@ describe("a delivery with a large payload", () => {
     service = await startService({
       mode: "embedded",
       resources: { "notes.yaml": notesYaml.replace("type: String", "type: String, length: 1000000") },
-      // Half of it is for one user.
+      // One user may have half of it.
       http: { memoryBudgetBytes: 24 * 1024 ** 2 },
     });
     ada = await service.createUser();
@@ -31,7 +31,7 @@ describe("a delivery with a large payload", () => {
     await createNote(ada, "a".repeat(600_000));
     const { id } = await untilDelivery(ada, webhookId, "delivered");
     const path = `/webhook-deliveries/${id}`;
-    // Its memory is set aside before it comes.
+    // Its memory is reserved before it arrives.
     const body = await openRaw(service.api.port);
     body.send(
       `POST /svc-api/resources/notes HTTP/1.1\r\nHost: a\r\nAuthorization: Bearer ${ada.token}\r\n` +

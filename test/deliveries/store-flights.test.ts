@@ -103,7 +103,7 @@ describe("createDeliveryStore", () => {
       ? scene.store.record({ outcomes: [], endedFlights: [flight] })
       : scene.store.putBack({ returns: [], endedFlights: [flight] });
 
-  /** Does something in a transaction that goes on until another statement waits for it. */
+  /** Runs `act` in a transaction that stays open until another statement waits for it. */
   async function whileOpen(
     open: (other: DeliveryStore) => Promise<unknown>,
     act: () => Promise<unknown>,
@@ -200,7 +200,7 @@ describe("createDeliveryStore", () => {
       await whileOpen(
         (sweep) => sweep.endAllFlights(),
         () => putBack(delivery, 60_000, flight),
-        // Taken again before the end of the flight is seen here.
+        // Taken again before this process sees the end of the flight.
         (sql) => sql("DELETE FROM svc.delivery_queue"),
       );
 

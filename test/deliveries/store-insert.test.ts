@@ -3,7 +3,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { useStoreScene } from "../support/store-scene.ts";
 
-// What others do to an event meanwhile; store.test.ts has the rest.
+// Concurrent changes to an event; store.test.ts has the rest.
 describe("createDeliveryStore, insert", () => {
   const scene = useStoreScene();
   const { newDelivery, insert } = scene;
@@ -19,7 +19,7 @@ describe("createDeliveryStore, insert", () => {
       await other.query("BEGIN");
       await other.query("SELECT FROM svc.outbox FOR UPDATE");
       const portion = insert([event], [first], false);
-      // A moment in which it could pass the event over.
+      // Time in which it could skip the event.
       await Promise.race([portion, sleep(200)]);
       await other.query("ROLLBACK");
       await portion;

@@ -8,7 +8,7 @@ import type { KnownAt } from "../../src/subscriptions/known-subscribers.ts";
 import { agePool, knownNow } from "../support/known-subscribers.ts";
 import { flightMs, useStoreScene } from "../support/store-scene.ts";
 
-// What is written for subscribers that were read a while ago; store.test.ts has the rest.
+// Writes for subscribers that were read earlier; store.test.ts has the rest.
 describe("createDeliveryStore, insert for known subscribers", () => {
   const scene = useStoreScene();
   let event: EventModel;

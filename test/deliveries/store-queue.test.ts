@@ -10,7 +10,7 @@ import { inSeconds } from "../support/work.ts";
 const idsOf = (rows: readonly { readonly id: string | bigint }[]): readonly string[] =>
   rows.map(({ id }) => String(id)).toSorted();
 
-// Deliveries that wait, and what takes them; store.test.ts has the rest.
+// Waiting deliveries and their takers; store.test.ts has the rest.
 describe("createDeliveryStore", () => {
   const scene = useStoreScene();
 

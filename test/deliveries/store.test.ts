@@ -32,7 +32,7 @@ describe("createDeliveryStore", () => {
   it("writes new deliveries to disk before the commit, but not those that a crash recovers", async () => {
     const seen: Record<string, unknown> = {};
     const client = await scene.core.database.pool.connect();
-    /** The setting that the statement's own commit would go by. */
+    /** The setting in force at the commit of the statement. */
     const watched = createDeliveryStore({
       async sql(text, values = []) {
         await client.query("BEGIN; SET LOCAL synchronous_commit = on");
@@ -153,7 +153,7 @@ describe("createDeliveryStore", () => {
 
       await insert([event], [first], false);
       expect(await scene.work.outbox()).to.deep.equal([event.id]);
-      // As after a crash between the two.
+      // The state after a crash between the two.
       const { ids } = await insert([event], [{ ...first, uuid: randomUUID() }, second]);
 
       expect([...ids.keys()]).to.deep.equal([second.uuid]);

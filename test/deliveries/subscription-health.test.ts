@@ -41,7 +41,7 @@ describe("createSubscriptionHealth", () => {
           faults.push(error);
           throw error;
         });
-        // Not before: what is noted during a write is written with the next one.
+        // Not earlier: notes during a write are written with the next one.
         statements += 1;
         return rows;
       },
@@ -64,7 +64,7 @@ describe("createSubscriptionHealth", () => {
     scene.core.prisma.subscription.findFirstOrThrow({ where: { id: subscription.id } });
   const untilWritten = (count: number): Promise<unknown> =>
     until(() => statements >= count, { what: `${count} writes` });
-  /** As if the receiver had failed since then. */
+  /** Sets the time of the first failure. */
   const failingFor = (days: number): Promise<unknown> =>
     scene.core.sql(
       "UPDATE svc.subscription_state SET failing_since = now() - $1 * interval '1 day', last_success_at = NULL WHERE subscription_id = $2",
@@ -230,7 +230,7 @@ describe("createSubscriptionHealth", () => {
       expect(await scene.core.sql(broken).catch((error: unknown) => String(error)), broken).to.contain(
         "check",
       );
-    // By hand, or by a process of the version before.
+    // A change by hand, or by a process of the previous version.
     await scene.core.sql("UPDATE svc.subscriptions SET is_active = false");
     expect(await current()).to.include({ disabledReason: "owner" });
     await scene.core.sql("UPDATE svc.subscriptions SET is_active = true");

@@ -5,8 +5,8 @@ import { until } from "../support/wait.ts";
 import { createRates } from "../../src/deliveries/admission/rates.ts";
 import { inSeconds, unlimited } from "../support/work.ts";
 
-// Faults of the database between the take and the attempts, and what is missing there;
-// sweep.test.ts has the rest.
+// Faults of the database between the take and the attempts, and missing rows; sweep.test.ts has the
+// rest.
 describe("createSweep", () => {
   const scene = useSweepScene();
   const { start, startedIds, untilStarted } = scene;

@@ -4,7 +4,7 @@ import { deliveryMessage } from "../../src/deliveries/messages.ts";
 import { never, useSweepScene } from "../support/sweep-scene.ts";
 import { until } from "../support/wait.ts";
 
-// Deliveries that a person asked for; sweep.test.ts has the rest.
+// Deliveries that a person requested; sweep.test.ts has the rest.
 describe("createSweep", () => {
   const scene = useSweepScene();
   const { start, untilStarted, watchTurns } = scene;

@@ -15,7 +15,7 @@ describe("createSweep", () => {
   const age = (hours: number): Promise<unknown> =>
     scene.core.sql("UPDATE svc.deliveries SET updated_at = now() - $1 * interval '1 hour'", [hours]);
 
-  /** One and 450 others of subscriptions that are gone. */
+  /** Adds one delivery, and 450 others of deleted subscriptions. */
   async function addMany(): Promise<void> {
     const { id } = await scene.work.addDelivery(scene.subscription);
     await scene.core.sql(

@@ -96,7 +96,7 @@ describe("createTestWebhook", () => {
 
     const refused = await processes[1](third);
     const seconds = refused.kind === "tooMany" ? refused.retryAfterSeconds : 0;
-    // What a process leaves that was stopped: for the time-out, and 15 s.
+    // A stopped process leaves it for the time-out and 15 s.
     expect(seconds).to.be.within(40, 45);
     expect(refused).to.have.property(
       "reason",

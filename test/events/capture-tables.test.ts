@@ -277,7 +277,7 @@ for (const [where, start] of [
           "on_delete 4 by rule",
         ]);
         expect(await eventsOf("TRUNCATE users CASCADE")).to.have.members(["on_delete 1 b", "on_delete 2 c"]);
-        // PostgreSQL 14 has none.
+        // PostgreSQL 14 has no MERGE.
         if (await hasMerge()) {
           await client.query("INSERT INTO notes VALUES (1, 'a'), (2, 'b')");
           expect(

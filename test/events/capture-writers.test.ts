@@ -102,7 +102,7 @@ describe("captureOf beside other writers", () => {
   it("refuses it in REPEATABLE READ when a writer that it waited for was running at the snapshot", async () => {
     await scene.installOn(`CREATE TABLE notes (${columns})`);
     await other.query("BEGIN; INSERT INTO notes VALUES (1, 'a')");
-    // A later number that is done: only then the snapshot lists the writer's among those under way.
+    // The snapshot lists the writer's transaction as running only with a later one that has ended.
     await client.query("CREATE TABLE others (id int)");
     const fault = client
       .query("BEGIN ISOLATION LEVEL REPEATABLE READ; TRUNCATE notes")
@@ -141,8 +141,8 @@ describe("captureOf beside other writers", () => {
       );
       await client.query("TRUNCATE notes; COMMIT");
     };
-    // An autovacuum that commits in the midst of it counts as well: the server tells the client to
-    // try again.
+    // An autovacuum that commits in between counts as well: the server asks the client to try
+    // again.
     for (let attempt = 1; ; attempt += 1) {
       const fault = await truncate().catch((error: unknown) => error);
       if (fault === undefined) break;

@@ -14,7 +14,7 @@ const notes: FeedQuery = { resources: ["notes"] };
 
 const idsOf = ({ events }: FeedPage): readonly number[] => events.map(({ id }) => Number(id));
 
-/** What an event shows of its record. */
+/** Returns the shown records of the events of a page. */
 const shownIn = ({ events }: FeedPage): readonly unknown[] =>
   events.map(({ json }) => {
     const { data, previous } = JSON.parse(json) as Record<string, unknown>;
@@ -24,17 +24,17 @@ const shownIn = ({ events }: FeedPage): readonly unknown[] =>
 describe("createEventFeed", () => {
   let core: CoreDatabase;
   let feed: EventFeed;
-  /** Events up to here are there. */
+  /** Events up to this one are visible. */
   let horizon: bigint;
   /** Whether Ada may read the old row of an event. */
   let readsPrevious: boolean;
-  /** Whether anybody can say who reads. */
+  /** Whether the readers are known. */
   let isKnown: boolean;
-  /** How many events are not too large together. */
+  /** Most events that are presented together. */
   let mostAtOnce: number;
-  /** How many were presented together, in turn. */
+  /** Sizes of the groups that were presented together, in order. */
   let presented: number[];
-  /** What every event shows, in place of its snapshot. */
+  /** Shown for every event, in place of its snapshot. */
   let shared: unknown;
 
   beforeEach(async () => {
@@ -73,7 +73,7 @@ describe("createEventFeed", () => {
   });
   afterEach(() => core.close());
 
-  /** Writes so many events, one of each record, whose numbers go on. */
+  /** Writes events, each of another record, with continuing numbers. */
   async function write(
     count: number,
     { resource = "notes", trigger = "on_create", owner = 7, record = "" } = {},
@@ -135,7 +135,7 @@ describe("createEventFeed", () => {
       [3, 18n, true],
       [3, 3n, true],
     ]);
-    // Another page holds other events.
+    // Another page has other events.
     expect(presented).to.deep.equal([10, 3, 3, 10, 3]);
   });
 

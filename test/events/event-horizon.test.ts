@@ -8,10 +8,7 @@ import { until } from "../support/wait.ts";
 const insertText = `INSERT INTO svc.events (resource, trigger, record_id, snapshot) VALUES ('notes', 'on_create', '1', '{}')
   RETURNING id::text`;
 
-/**
- * Begins a transaction that has an id before it writes an event, as one under a capture trigger
- * has.
- */
+/** Begins a transaction that has an id before it writes an event, as under a capture trigger. */
 async function begin(writer: Client): Promise<bigint> {
   await writer.query("BEGIN; SELECT pg_current_xact_id()");
   return BigInt((await writer.query<{ id: string }>(insertText)).rows[0]?.id ?? 0);

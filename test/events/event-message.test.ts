@@ -16,7 +16,7 @@ const event = {
 const data = '{"text":"é ☃ \\",\\"data\\":","n":1.50}';
 const sealed = eventMessage({ event, data, traceparent: "00-1", seal });
 
-/** Message as it comes from the broker, with these changes. */
+/** Returns a message as the broker delivers it, with these changes. */
 function incoming(changes: Partial<Pick<OutgoingMessage, "body" | "headers">> = {}): IncomingMessage {
   const { messageId, routingKey, body, headers } = { ...sealed, ...changes };
   return {
@@ -56,7 +56,7 @@ describe("the owner in the headers", () => {
 
     const long = eventMessage({ event: { ...event, ownerId }, data, seal });
 
-    // The client of the broker writes all headers into 64 KiB.
+    // The broker client writes all headers into 64 KiB.
     expect(Buffer.byteLength(JSON.stringify(long.headers))).to.be.below(4_096);
     expect(eventOf(incoming(long), seal)?.owner_id).to.equal(ownerId);
     expect(holderFor({ ownerId })).to.equal(holderFor({ ownerId, resource: "orders" }));

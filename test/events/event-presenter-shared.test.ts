@@ -27,7 +27,7 @@ const sales = definition({
       references: { resource: "shops", field: "id", as: "shop", onDelete: "cascade" },
     }),
   ],
-  // An `include` that only Prisma knows.
+  // An `include` that only the Prisma client supports.
   baseQuery: { include: { shop: { omit: { id: true } } } },
   code: {
     transform({ shop: given }) {

@@ -28,7 +28,7 @@ const shops = definition({
   ],
 });
 
-/** At most one of them for a shop. */
+/** At most one for a shop. */
 const licences = definition({
   name: "licences",
   fields: [
@@ -54,13 +54,13 @@ const sales = definition({
   ],
 });
 
-/** By a date. */
+/** Refers to shops by a date. */
 const parties = definition({
   name: "parties",
   fields: [field("opening", "DateTime", { isOptional: true, ...reference("shops", "opened_at", "host") })],
 });
 
-/** By a field of the shop that may be null. */
+/** Refers to shops by a nullable field of the shop. */
 const visits = definition({
   name: "visits",
   fields: [field("shop_code", "String", { isOptional: true, ...reference("shops", "code", "shop") })],
@@ -68,7 +68,7 @@ const visits = definition({
 
 const base = definitionsOf(shops, licences, sales, parties, visits);
 
-/** `base` with one of its definitions changed. */
+/** Returns `base` with one of its definitions changed. */
 function withChange(name: string, overrides: Partial<Definition>): Definitions {
   return new Map([...base, [name, { ...(base.get(name) as Definition), ...overrides }]]);
 }
@@ -76,7 +76,7 @@ function withChange(name: string, overrides: Partial<Definition>): Definitions {
 /** Shows the row as it is, relations included. */
 const asIs: CodeModule = { transform: (row: Row) => row };
 
-/** What each event came to; a resource that failed as a whole has one reason for all. */
+/** Returns the result of each event; a resource that failed as a whole has one reason for all. */
 const answersOf = (all: PresentedAll): readonly Presented[] =>
   all.kind === "each" ? all.answers : [{ kind: "refused", reason: all.reason }];
 const dataOf = (presented: readonly Presented[]): readonly unknown[] =>
@@ -128,8 +128,7 @@ describe("createEventPresenter", () => {
     );
 
   /**
-   * The events that the tables' triggers have captured, oldest first, and none that is there no
-   * more.
+   * Returns the events that the tables' triggers have captured, oldest first, without deleted ones.
    */
   async function captured(): Promise<readonly OutboxEvent[]> {
     const resources = [...base.keys()];
@@ -145,13 +144,13 @@ describe("createEventPresenter", () => {
     return found.toSorted((one, other) => Number(one.id) - Number(other.id));
   }
 
-  /** Presents those of one resource as the relay does, all together. */
+  /** Presents the events of one resource all together, as the relay does. */
   async function present(definitions: Definitions, name: string): Promise<readonly Presented[]> {
     const events = (await captured()).filter(({ resource }) => resource === name);
     return answersOf(await presenterOf(definitions)(name, events));
   }
 
-  /** What the API would answer for every record of the resource. */
+  /** Returns the API's answer for every record of the resource. */
   async function answers(definitions: Definitions, name: string): Promise<readonly unknown[]> {
     const one = definitions.get(name) as Definition;
     const { include } = baseQueryOf(one);
@@ -174,7 +173,7 @@ describe("createEventPresenter", () => {
     });
   });
 
-  // What is included, and how the transform sees it: in each case as the API does.
+  // Includes and transforms, each of which must give the API's answer.
   const cases: Readonly<Record<string, readonly [name: string, Partial<Definition>]>> = {
     "a relation to one": ["sales", { baseQuery: { include: { shop: true } }, code: asIs }],
     "a relation by a date": ["parties", { baseQuery: { include: { host: true } }, code: asIs }],

@@ -25,7 +25,7 @@ const users = new Map([
   ["Bearer cleo", asUser(9, "Cleo")],
 ]);
 
-/** A feed of `count` events of some bytes each, all there from the beginning. */
+/** Returns a feed of `count` events of `bytes` each, all available at once. */
 function feedOf(count: number, bytes = 10): Pick<EventFeed, "read"> & { readonly reads: () => number } {
   let reads = 0;
   const text = "x".repeat(bytes);
@@ -48,7 +48,7 @@ describe("createEventStreams", () => {
   let server: HttpServer;
   let streams: EventStreams;
   let streamsEnded: Promise<void>;
-  /** What a check of a stream's token gives: undefined for one that is no longer valid. */
+  /** Result of a check of a stream's token: undefined for one that is no longer valid. */
   let recheck: (caller: Caller) => Caller | undefined;
   let sources: EventSource[] = [];
   let lines: readonly Record<string, unknown>[];
@@ -140,7 +140,7 @@ describe("createEventStreams", () => {
     const source = await open();
     await until(() => source.lastId() === "5", { what: "the place behind them" });
 
-    // As of a server that took over without the last events.
+    // A server that took over without the last events has such numbers.
     next = 3n;
     const before = source.comments.length;
     await until(() => source.comments.length > before + 1, { what: "two more reads" });
@@ -293,7 +293,7 @@ describe("createEventStreams", () => {
     socket.pause();
     socket.write("GET /events/stream HTTP/1.1\r\nHost: a\r\n\r\n");
 
-    // What the buffers of the two sockets take, and no more: 100,000 pages of 1 MB are there.
+    // Limited by the buffers of the two sockets: 100,000 pages of 1 MB are available.
     await until(() => feed.reads() > 0, { what: "the first page" });
     let reads = -1;
     await until(
@@ -366,7 +366,7 @@ describe("createEventStreams", () => {
     expect(wrong.status).to.equal(422);
     expect(wrong.json).to.have.nested.property("errors.Last-Event-ID");
     expect(head).to.include({ status: 200, text: "" });
-    // A proxy that gathers an answer would hold the events back.
+    // A proxy that buffers an answer would delay the events.
     expect(head.headers).to.include({ "x-accel-buffering": "no", "cache-control": "no-store" });
     expect([second.status, second.headers["retry-after"]]).to.deep.equal([503, "10"]);
     expect(third.status).to.equal(503);

@@ -24,7 +24,7 @@ describe("createOutboxCursor", () => {
   type Result = Pick<Scanned, "last" | "hasMore">;
   const nothing: Result = { last: undefined, hasMore: true };
 
-  /** Reads new events and the oldest of what is left over, and takes nothing of the newest. */
+  /** Reads new events and the oldest of the remaining ones, and leaves the newest. */
   function read(ofNew: Result, ofOldest: Result): void {
     xmax += 10n;
     const results = [ofNew, ofOldest, nothing];

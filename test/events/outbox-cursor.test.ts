@@ -43,14 +43,14 @@ class Simulation {
     this.running.delete(transaction);
   }
 
-  /** Writes in one transaction of its own. */
+  /** Writes `count` entries in one transaction. */
   commit(count: number, resource = "notes"): void {
     const transaction = this.begin();
     this.write(transaction, count, resource);
     this.end(transaction);
   }
 
-  /** What `Outbox.read` does: at most `limit` in all, of the scans in turn. */
+  /** Does the same as `Outbox.read`: at most `limit` in all, of the scans in turn. */
   read(
     cursor: OutboxCursor,
     resources: readonly string[],
@@ -82,8 +82,8 @@ class Simulation {
   }
 
   /**
-   * Ids of events, in the order in which reads of so many find them, until one finds nothing and
-   * nothing is left over.
+   * Reads `limit` at a time until a read finds nothing and nothing remains. Returns the ids of
+   * events in order.
    */
   readAll(cursor: OutboxCursor, limit = 100, resources: readonly string[] = ["notes"]): readonly number[] {
     const found = new Set<Entry>();
@@ -96,7 +96,7 @@ class Simulation {
     return [...found].map(({ at }) => Number(at.event));
   }
 
-  /** As the fan-out does. */
+  /** Does the same as the fan-out. */
   forget(entries: readonly Entry[]): void {
     for (const entry of entries) this.committed.splice(this.committed.indexOf(entry), 1);
   }
@@ -327,7 +327,7 @@ describe("createOutboxCursor", () => {
       const random = createRandom(seed);
       const pick = (below: number): number => Math.floor(random() * below);
       const resources = ["notes", "papers"];
-      /** Read, and not given back since. */
+      /** Entries that were read and not returned since. */
       const held = new Set<Entry>();
       const written: Entry[] = [];
       const note = (entries: readonly Entry[]): void => {
@@ -346,7 +346,7 @@ describe("createOutboxCursor", () => {
         if (kind < 2 && open.length < 12) outbox.begin();
         else if (kind < 5 && transaction !== undefined)
           outbox.write(transaction, pick(50) === 0 ? 60 : 1 + pick(4), resources[pick(2)]);
-        // The oldest seldom, so that some go on for long.
+        // The oldest is seldom committed, so that some stay open for long.
         else if (kind < 7 && transaction !== undefined && (transaction !== open[0] || pick(25) === 0))
           end(transaction);
         else if (kind < 10) {
@@ -358,7 +358,7 @@ describe("createOutboxCursor", () => {
           ];
           const scans = planned[pick(3)] ?? [];
           if (pick(6) > 0) note(outbox.read(cursor, asked, 1 + pick(12), scans));
-          // The read took too long.
+          // The read timed out.
           else
             cursor.setApart(
               scans.filter(({ isNew }) => !isNew),

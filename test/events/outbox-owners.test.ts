@@ -13,7 +13,7 @@ function ownedBy(events: readonly FoundEvent[], ownerId: string): number {
   return events.filter((event) => event.ownerId === ownerId).length;
 }
 
-/** Room for 20 events, with so many in flight. */
+/** Returns the share of a read with space for 20 events, with these in flight. */
 function shareOf(used: readonly (readonly [string, number])[]): ReadShares {
   return {
     used: new Map(used.map(([holder, events]) => [holder, { events, bytes: 10 * events }])),
@@ -22,7 +22,7 @@ function shareOf(used: readonly (readonly [string, number])[]): ReadShares {
   };
 }
 
-// How a read shares out its room; outbox.test.ts has the rest.
+// How a read divides its space among owners; outbox.test.ts has the rest.
 describe("createOutbox, of several owners", () => {
   const core = coreOfSuite();
   let work: Work;
@@ -99,7 +99,7 @@ describe("createOutbox, of several owners", () => {
 
     const first = await read({ shares: shareOf([["1", 15]]) });
     expect([ownedBy(first, "1"), ownedBy(first, "2")]).to.deep.equal([3, 10]);
-    // Left over now: an owner with 4 in flight gets none of these.
+    // Now in the remaining part: an owner with 4 in flight gets none of these.
     const second = await read({
       shares: shareOf([
         ["1", 3],

@@ -12,7 +12,7 @@ const relay = (name: string, known?: readonly string[]): OtherRelay => ({
 const countOf = (events: readonly FoundEvent[], resource: string): number =>
   events.filter((event) => event.resource === resource).length;
 
-// How relays divide what they read; outbox.test.ts has the rest.
+// How relays divide their reads; outbox.test.ts has the rest.
 describe("createOutbox, for several relays", () => {
   const core = coreOfSuite();
 
@@ -26,7 +26,7 @@ describe("createOutbox, for several relays", () => {
       [count, resource, writer],
     );
 
-  /** The first read of a relay that knows these resources. */
+  /** Runs the first read of a relay with these resources. */
   async function read(share: Share, of: readonly string[] = resources): Promise<readonly FoundEvent[]> {
     const { events } = await createOutbox({ sql: core.sql }).read({
       scans: createOutboxCursor(of).scans(of),

@@ -26,7 +26,7 @@ describe("createOutbox", () => {
   let work: Work;
   let outbox: Outbox;
   let cursor: OutboxCursor;
-  /** Ids of what was read, as the relay has them in flight. */
+  /** Ids of the events in flight, as the relay has them. */
   let inFlight: Set<string>;
   let open: Set<PoolClient>;
 
@@ -54,7 +54,7 @@ describe("createOutbox", () => {
       [count, resource, writer],
     );
 
-  /** One read of what is new and left over. */
+  /** Runs one read of new and remaining events. */
   async function read({
     of = resources,
     share = alone,
@@ -82,7 +82,7 @@ describe("createOutbox", () => {
     return events;
   }
 
-  /** Record ids of all that there is to read, each as often as it was read. */
+  /** Reads all events. Returns their record ids, each as often as it was read. */
   async function readAll(options: Parameters<typeof read>[0] = {}): Promise<string[]> {
     const records: string[] = [];
     for (let isMore = true; isMore;) {
@@ -93,7 +93,7 @@ describe("createOutbox", () => {
     return records;
   }
 
-  /** Begins a transaction of its own. */
+  /** Begins another transaction. */
   async function begin(): Promise<PoolClient> {
     const client = await core.database.pool.connect();
     open.add(client);

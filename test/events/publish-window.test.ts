@@ -18,7 +18,7 @@ describe("createPublishWindow", () => {
   function enterMany(count: number, given: Parameters<typeof enter>[1] = {}): void {
     for (let id = 1; id <= count; id += 1) enter(String(id), given);
   }
-  /** Notes that an event has left the outbox, or is in it again. */
+  /** Records that an event has left the outbox, or is in it again. */
   const note = (id: string, isWaiting: boolean): readonly string[] =>
     window.note(new Set([id]), new Set(isWaiting ? [id] : []));
 

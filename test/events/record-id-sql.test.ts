@@ -19,7 +19,7 @@ describe("recordIdOf", () => {
     database = await createTestDatabase();
     client = new Client({ connectionString: database.url });
     await client.connect();
-    // As in the functions that capture.
+    // The capture functions set the same.
     await client.query("SET timezone = 'UTC'");
   });
 

@@ -7,15 +7,15 @@ import type { Definition, FieldType, Relation } from "../../src/mapping/definiti
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 
-/** Values of a column that leads to a key of the same type in the mapping files. */
+/** Values of a column that refers to a key of the same type in the mapping files. */
 interface Link {
   readonly type: FieldType;
   /** Column types of both ends. */
   readonly near: string;
   readonly far: string;
-  /** In the far table. */
+  /** Value in the far table. */
   readonly key: string;
-  /** As an event has them: of the key, and of no record. */
+  /** Ids in an event: of the key, and of no record. */
   readonly found: unknown;
   readonly missing: unknown;
 }
@@ -44,7 +44,7 @@ const links: readonly Link[] = [
 
 const references = { resource: "lands", field: "code", as: "in", onDelete: "restrict" } as const;
 
-/** Towns lead to the code of a land. */
+/** Towns refer to the code of a land. */
 function relationOf(
   type: FieldType,
   of: "towns" | "lands" = "towns",

@@ -25,7 +25,7 @@ describe("createRelay, of large events that failed", () => {
     scene.broker.refuses = () => false;
     await until(
       async () => {
-        // In larger steps, what is not fanned out on a busy machine counts as lost.
+        // With larger steps, events that a busy machine has not fanned out would count as lost.
         scene.skewMs += 200;
         return (await scene.work.outbox()).length === 0;
       },
@@ -65,7 +65,7 @@ describe("createRelay, of large events that failed", () => {
   });
 
   it("omits an event whose rows are larger as text than a connection may read, and publishes the others", async () => {
-    // PostgreSQL keeps such a number in 16 bytes, and writes it as 309 digits.
+    // PostgreSQL stores such a number in 16 bytes, and writes it as 309 digits.
     await scene.work.addEvent({ recordId: "long", snapshot: { list: Array<number>(115_000).fill(1e308) } });
     await scene.work.addEvent({ recordId: "short" });
     start();

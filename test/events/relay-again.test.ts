@@ -4,7 +4,7 @@ import { createRelayShares } from "../../src/events/relay-shares.ts";
 import { never, numbers, present, requeueAfterMs, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
-// What is published again, and what is left to other relays; relay.test.ts has the rest.
+// Republished events, and those left to other relays; relay.test.ts has the rest.
 describe("createRelay", () => {
   const scene = useRelayScene();
   const { start, addEvents, fanOut, published, untilPublished, untilLine, untilTurns, untilChecks } = scene;
@@ -76,7 +76,7 @@ describe("createRelay", () => {
   });
 
   it("continues after the database failed, and after a present that rejects", async () => {
-    // What is in flight for five seconds would count as lost, and go out again for that.
+    // Events in flight for five seconds would count as lost, and be published again.
     scene.stoppedAtMs = performance.now();
     await scene.core.sql("ALTER TABLE svc.outbox RENAME TO outbox_away");
     let isBroken = true;
@@ -151,8 +151,8 @@ describe("createRelay", () => {
 
       await fanOut();
       scene.skewMs += 1_000;
-      // 26 rounds, each of which deletes 50 rows one by one: more than 10 s beside other work. What
-      // is not fanned out in time goes out twice.
+      // 26 rounds, each of which deletes 50 rows one by one: more than 10 s beside other work.
+      // Events that are not fanned out in time are published twice.
       await until(() => new Set(published()).size === 1_301, { what: "all of them", timeoutMs: never });
       expect(new Set(published())).to.deep.equal(new Set([...numbers(1_300), "new"]));
     });
@@ -163,7 +163,7 @@ describe("createRelay", () => {
     start({ batchSize: 100 });
     await addEvents(500);
     await untilPublished(100);
-    /** Checks in so many steps of 10 ms. */
+    /** Returns the number of checks in so many steps of 10 ms. */
     const checksIn = async (steps: number): Promise<number> => {
       const before = scene.checks();
       for (let step = 0; step < steps; step += 1) {
@@ -232,7 +232,7 @@ describe("createRelay", () => {
       start();
       await untilPublished(3);
 
-      // The first second is of the wait after a failure.
+      // The first second belongs to the wait after a failure.
       scene.skewMs += 5_001;
       expect(await untilLine("relay.stranded")).to.include({ events: 3 });
       scene.skewMs += 1_000;
@@ -260,7 +260,7 @@ describe("createRelay", () => {
       const told = (): unknown[] =>
         scene.lines.filter(({ event }) => event === "relay.stranded").map(({ events }) => events);
 
-      // Each loss doubles the wait before the next try, and is seen after 5 s.
+      // Each loss doubles the wait before the next try, and is detected after 5 s.
       for (let second = 0; second < 40; second += 1) {
         scene.skewMs += 1_000;
         await untilTurns(2);
@@ -282,7 +282,7 @@ describe("createRelay", () => {
       await untilTurns(5);
       expect(published(), "all three are in the queue").to.have.length(3);
 
-      // It takes one, and does nothing about it.
+      // It consumes one message, and never settles it.
       await scene.broker.consume({ queue: queues.fanout, prefetch: 1, onMessage: () => undefined });
       await untilLine("relay.stranded");
       scene.skewMs += 1_000;

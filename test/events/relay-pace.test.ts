@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createRelayPace } from "../../src/events/relay-pace.ts";
 
-/** Reads an event at a time, so many ms apart, and returns the wait right after the last. */
+/** Reads single events, `apartMs` apart, and returns the wait after the last. */
 function waitAfter(events: number, apartMs: number): { readonly wait: (laterMs: number) => number } {
   let at = 0;
   const pace = createRelayPace({ now: () => at });

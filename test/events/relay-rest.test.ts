@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { numbers, present, presented, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
-// Resources that rest after events of them have failed by themselves; relay.test.ts has the rest.
+// Resources that pause after single events of them have failed; relay.test.ts has the rest.
 describe("createRelay, of a resource that fails as a whole after some of its events have failed", () => {
   const scene = useRelayScene();
   const { start, addEvents, published, untilPublished, untilTurns } = scene;
@@ -28,7 +28,7 @@ describe("createRelay, of a resource that fails as a whole after some of its eve
       { what: `${count} events` },
     );
   beforeEach(() => {
-    // Whole, so that sums of times are exact.
+    // A whole number, so that sums of times are exact.
     scene.stoppedAtMs = Math.round(performance.now());
     [state, tries] = ["refusing", 0];
   });
@@ -63,7 +63,7 @@ describe("createRelay, of a resource that fails as a whole after some of its eve
     state = "broken";
     await addEvents(3);
     await until(() => pauses().length === 1, { what: "the first pause" });
-    // The whole outbox is read again: its oldest events are those that failed by themselves.
+    // The whole outbox is read again: its oldest events are those that failed alone.
     scene.skewMs += 46_000;
     for (const [index, waitMs] of [2_000, 4_000, 8_000].entries()) {
       await until(() => pauses().length === index + 2, { what: `pause ${index + 2}` });
@@ -137,7 +137,7 @@ describe("createRelay, of a resource that fails as a whole after some of its eve
       });
       await untilOut(2);
 
-      // The next 17 are well, the 17 behind them are not, and the last four follow at once.
+      // The next 17 succeed, the 17 behind them fail, and the last four follow at once.
       scene.skewMs += 1_000;
       await untilPublished(2 + 17 + 4);
       slow.clear();

@@ -32,7 +32,7 @@ describe("retryLater and restResource", () => {
 
   beforeEach(() => {
     const { log } = createMemoryLog();
-    // Nothing else of the options is used where no relay runs.
+    // The state uses no other option without a running relay.
     state = createRelayState({ resources: ["notes"], log } as unknown as RelayOptions);
   });
 

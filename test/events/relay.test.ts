@@ -245,7 +245,7 @@ describe("createRelay", () => {
       let isBroken = true;
       let refusals = 0;
       await fanOut();
-      // No pause ends in less than a second.
+      // All pauses take a second at least.
       let stoppedAtMs = performance.now() - scene.skewMs;
       const lastMs = stoppedAtMs + 900;
       scene.stoppedAtMs = stoppedAtMs;
@@ -263,7 +263,7 @@ describe("createRelay", () => {
       });
       await until(
         () => {
-          // What was shown takes room until it is seen to be fanned out.
+          // Shown events use memory until they are fanned out.
           stoppedAtMs = Math.min(lastMs, stoppedAtMs + 10);
           scene.stoppedAtMs = stoppedAtMs;
           return refusals > 5_000;

@@ -45,7 +45,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
 
     beforeEach(() => client.query("TRUNCATE svc.events CASCADE"));
 
-    /** Returns those of the events since the last call, in their order. */
+    /** Returns the traceparents of the events since the last call, in order. */
     async function captured(): Promise<readonly (string | null)[]> {
       const { rows } = await client.query<{ traceparent: string | null }>(
         "WITH gone AS (DELETE FROM svc.events RETURNING id, traceparent) SELECT traceparent FROM gone ORDER BY id",
@@ -141,7 +141,7 @@ for (const kind of ["PostgreSQL", "the embedded database"] as const) {
 
       await client.query(`INSERT INTO notes (text) VALUES ${rows} ${comment}`);
 
-      // Read for each row it takes 26 s on a machine with nothing else to do.
+      // One read for each row takes 26 s on an idle machine.
       expect(performance.now() - startedAt).to.be.lessThan(20_000);
       expect(new Set(await captured())).to.deep.equal(new Set([traceparent]));
     });

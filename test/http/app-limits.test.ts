@@ -31,7 +31,7 @@ describe("createApp, with limits", () => {
   const { log, lines } = createMemoryLog();
   const servers: HttpServer[] = [];
   let held: (() => void)[];
-  /** Requests whose body was begun to be read. */
+  /** Requests whose body the service has begun to read. */
   let reading: number;
 
   beforeEach(() => {
@@ -43,7 +43,7 @@ describe("createApp, with limits", () => {
     await Promise.all(servers.splice(0).map((server) => server.close()));
   });
 
-  /** Serves, and gives what sends a request as the token with an id. */
+  /** Starts a server. Returns a function that sends a request as the token with an id. */
   async function serve(options: Options): Promise<{
     readonly port: number;
     readonly get: (

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { createBodyWeight } from "../../src/http/body-weight.ts";
 
-/** As documented: each byte, comma, and brace or bracket that is not in a text. */
+/** As documented: each byte, comma, brace and bracket outside of texts. */
 function weightOf(json: string): number {
   const outside = json.replaceAll(/"(?:[^"\\]|\\.)*"/gs, "");
   const count = (pattern: RegExp): number => outside.match(pattern)?.length ?? 0;

@@ -81,7 +81,7 @@ describe("readJsonBody", () => {
     });
   }
 
-  /** Sends a large body of each user; all of them end at the same time. */
+  /** Sends a large body of each user; all end at the same time. */
   async function endTogether(users: readonly number[]): Promise<void> {
     [sockets.length, parsed.length] = [0, 0];
     const large = `{"list":[${"[],".repeat(50_000)}[]]}`;
@@ -310,10 +310,9 @@ describe("readJsonBody", () => {
     ] as const) {
       it(`forgets a client that leaves while its body, ${what}, waits for memory`, async () => {
         const slow = await openRaw(bounded.port);
-        // Leaves room for the first reservation of the others, and not for their second.
+        // Leaves memory for the first reservation of the others, but not for their second.
         slow.send(`${head}Content-Length: 900000\r\n\r\n{`);
-        // Before the two seconds are over that a client might still be waited for: its place would
-        // be missed.
+        // Within the two seconds for a slow client, in which it would still hold its place.
         const turn = () =>
           until(async () => (await call(bounded.port, "/none")).status === 404, {
             what: "a turn of the server",

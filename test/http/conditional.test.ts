@@ -18,7 +18,7 @@ describe("parseEntityTags", () => {
     ['"a,b", "ours"', ['"a,b"', '"ours"']],
     [',, "a",, ', ['"a"']],
     ['""', ['""']],
-    // As Node.js gives the bytes beyond ASCII that a tag may have.
+    // Node.js decodes the bytes beyond ASCII of a tag like this.
     ['"\u00e9", "a"', ['"\u00e9"', '"a"']],
     ["*", "*"],
     [" * ", "*"],

@@ -13,7 +13,7 @@ describe("createApp, with CORS", () => {
   const servers: HttpServer[] = [];
   afterEach(() => Promise.all(servers.splice(0).map((server) => server.close())));
 
-  /** Serves for pages of `origins`, and gives what sends a request. */
+  /** Starts a server for pages of `origins`. Returns a function that sends a request. */
   async function serve(
     corsOrigins?: readonly string[],
   ): Promise<(method: string, path: string, headers?: Record<string, string>) => Promise<Answer>> {

@@ -18,7 +18,8 @@ export const { log } = createMemoryLog();
 const secretBox = createSecretBox(randomBytes(32));
 
 /**
- * The user with the id that the token is; a token with `limited` behind it lacks the scope `admin`.
+ * Authenticates the user whose id is the token; a token that ends in `limited` lacks the scope
+ * `admin`.
  */
 const authenticate: ApiMiddleware = (ctx, next) => {
   const [id, rest] = ctx.get("Authorization").replace("Bearer ", "").split(" ");
@@ -27,7 +28,7 @@ const authenticate: ApiMiddleware = (ctx, next) => {
   return next();
 };
 
-/** A place where a request waits, after its write and before its commit. */
+/** A point where a request waits, after its write and before its commit. */
 interface Gate {
   readonly entered: Promise<void>;
   readonly open: () => void;
@@ -42,8 +43,8 @@ export interface Scene {
 }
 
 /**
- * `POST /notes` and `PUT /notes` write a row and answer it; `POST /secrets` does, with an answer
- * that is a secret, and `POST /waits` outside of a transaction. A user may have 20 MB of memory.
+ * `POST /notes` and `PUT /notes` write a row and answer it. `POST /secrets` does the same with a
+ * secret answer, and `POST /waits` outside of a transaction. A user may have 20 MB of memory.
  */
 export async function startScene(database: Database, isEmbedded: boolean): Promise<Scene> {
   const sql = createSql({ pool: database.pool, isEmbedded });

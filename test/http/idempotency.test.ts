@@ -21,7 +21,7 @@ const inTransaction = async ({ sql }: CoreDatabase): Promise<boolean> => {
   return (await sql(text)).length > 0;
 };
 
-/** Keeps answers of user 9. */
+/** Stores answers of user 9. */
 async function keep({ sql }: CoreDatabase, count: number, expiresIn: string): Promise<void> {
   await sql(
     `INSERT INTO svc.idempotency_keys (user_id, key_hash, request_hash, status, headers, body, bytes, is_sealed, expires_at)
@@ -40,7 +40,7 @@ describe("Idempotency-Key", () => {
   });
 
   beforeEach(async () => {
-    // A count of what a user has is used for a minute.
+    // A user's total is cached for a minute.
     scene.clockMs += 60_000;
     await core.sql("TRUNCATE notes, svc.idempotency_keys");
   });
@@ -218,7 +218,7 @@ describe("Idempotency-Key", () => {
     expect([await countOf(scene, "notes"), await countOf(scene, "svc.idempotency_keys")]).to.deep.equal([
       0, 0,
     ]);
-    // The server may take a moment to let go of the key.
+    // The server may release the key a moment later.
     await until(async () => (await post(scene, { text: "a" })).status === 201, { what: "the key" });
   });
 

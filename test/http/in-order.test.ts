@@ -9,7 +9,7 @@ const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
 
 describe("requests that are sent behind each other on one connection", () => {
   let server: HttpServer;
-  /** Those that the listener has got and not answered, by path. */
+  /** Requests that the listener has received and not answered, by path. */
   const open = new Map<string, ServerResponse>();
   const seen: string[] = [];
 

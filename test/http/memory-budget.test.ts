@@ -12,7 +12,7 @@ import type { ApiContext } from "../../src/http/state.ts";
 
 const [ada, bob, eve] = [1, 2, 3];
 
-/** Whether it resolves before everything that can happen at once has happened. */
+/** Returns whether it resolves once all pending callbacks have run. */
 async function isGranted(reservation: Promise<void>): Promise<boolean> {
   const late = new Promise<false>((resolve) => setImmediate(() => resolve(false)));
   return Promise.race([reservation.then(() => true), late]);
@@ -199,7 +199,7 @@ describe("createMemoryBudget", () => {
       budget = createMemoryBudget({ limitBytes: 100, waitMs: 20, patienceMs: 0 });
     });
 
-    /** Opens a request that holds so many bytes, and waits for its client. */
+    /** Opens a request that holds `bytes`, and waits for its client. */
     async function lend(userId: number, bytes: number): Promise<OpenRequest> {
       const request = budget.open(userId);
       await request.reserve(bytes);

@@ -175,10 +175,10 @@ describe("startServer, to what is not quite HTTP", () => {
     const refused = await until(() => lines.slice(before).find(({ msg }) => msg === "request refused"), {
       what: "the refusal",
     });
-    // All of it is taken: a connection that was cut would fail here, before the answer is read.
+    // All of it is read: a cut connection would fail here, before the answer is read.
     for (let i = 0; i < 20; i += 1) {
       await new Promise((resolve) => connection.socket.write("x".repeat(20_000), resolve));
-      // The server's turn.
+      // Lets the server run.
       await setImmediate();
     }
     connection.socket.resume();
@@ -196,7 +196,7 @@ describe("startServer, to what is not quite HTTP", () => {
     connection.send("rubbish\r\n\r\n");
     await connection.untilAnswers(1);
 
-    // Half of it is open still; what is sent to a socket that is gone is answered by a reset.
+    // One direction is still open; bytes sent to a closed socket are answered by a reset.
     await until(() => connection.send("x") ?? connection.isClosed(), { what: "the end of the connection" });
   });
 

@@ -26,7 +26,7 @@ describe("createRequestTrace", () => {
   let current: Span | undefined;
   let server: HttpServer;
 
-  /** Records what it was given, and keeps no context. */
+  /** Records its arguments, and keeps no context. */
   const tracing: Tracing = {
     ...noTracing,
     isOn: true,

@@ -4,7 +4,9 @@ import { apiSections } from "../../src/config/contradictions.ts";
 import { guardRoutes, scopeTable } from "../../src/http/scope-check.ts";
 import { createRouter } from "../../src/http/state.ts";
 
-/** Requests of the documentation's table with what they need, `<name>:…` as `resource`. */
+/**
+ * Returns the requests of the documentation's table with their scopes, `<name>:…` as `resource`.
+ */
 function documented(): Readonly<Record<string, string>> {
   const page = readFileSync("docs/authentication.md", "utf8");
   const [table = ""] = (page.split("<!-- scopes: held to")[1] ?? "").split("\n\n");
@@ -27,7 +29,7 @@ function documented(): Readonly<Record<string, string>> {
 function needOf(text: string): string {
   if (text.includes("<name>")) return "resource";
   const [, plain] = /^`(\w+)`/.exec(text) ?? [];
-  // What a token needs for the one that it makes is asked for by the route.
+  // The route itself checks the scopes of a new token.
   return plain ?? "any";
 }
 

@@ -10,7 +10,7 @@ import { until } from "../support/wait.ts";
 
 const address = { host: "127.0.0.1", port: 0 };
 
-/** In how many turns of the event loop 64 clients that have connected at once are served. */
+/** Returns the number of turns of the event loop that serve 64 clients which connect at once. */
 async function turnsToServe(port: number): Promise<number> {
   let turns = 0;
   const count = (): void => {

@@ -8,7 +8,7 @@ import { asAda, createMemoryLog, readWithin } from "../support/http.ts";
 import { answersIn, openRaw, type RawConnection } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 
-/** More than the kernel takes off a server's hands for a client that reads nothing. */
+/** More than the kernel buffers for a client that reads nothing. */
 const large = "x".repeat(32 * 1024 * 1024);
 
 describe("startServer, to slow clients", () => {

@@ -16,7 +16,7 @@ export function thingsRouter(): ApiRouter {
   return router;
 }
 
-/** Makes the 401 of a request without a token. */
+/** Returns the 401 of a request without a token. */
 export function missingToken(): AppError {
   return new AppError("token.missing", "Unauthenticated.", { headers: { "WWW-Authenticate": "Bearer" } });
 }

@@ -95,7 +95,7 @@ describe("createUrlOf", () => {
       ["[::1]", "http://[::1]"],
       ["[::1]:8080", "http://[::1]:8080"],
       ["other.example.com:80", "http://other.example.com"],
-      // To another host: the first one.
+      // Another host gets the first one.
       ["api.example.org", "http://api.example.com"],
       ["api.example.org:8080", "http://api.example.com"],
       ["evil.com", "http://api.example.com"],

@@ -35,9 +35,9 @@ describe("createUserTurns", () => {
   let server: HttpServer;
   let registry: Registry;
   let held: (() => void)[];
-  /** Users, in the order in which their requests began. */
+  /** Users, in the order of the starts of their requests. */
   let started: number[];
-  /** Bodies that were begun to be read. */
+  /** Number of bodies that the service has begun to read. */
   let read = 0;
 
   const start = async (alone?: number, memoryBudgetBytes?: number, limit = 4): Promise<void> => {
@@ -137,7 +137,7 @@ describe("createUserTurns", () => {
     const refused = await get(1);
     const kept = await openRaw(server.port);
     kept.send("GET /held HTTP/1.1\r\nHost: a\r\nAuthorization: 1\r\n\r\n");
-    // What else is sent on it is not read.
+    // Further bytes on it are not read.
     expect(await kept.untilClosed()).to.match(/^HTTP\/1\.1 503 /);
     const other = get(2);
     await until(() => held.length === 3, { what: "the other user's request" });
@@ -259,7 +259,7 @@ describe("createUserTurns", () => {
     for (const { socket } of gone) socket.destroy();
 
     const next = get(1);
-    // 40 places of 0.2 s each, two at a time, would be 4 s.
+    // 40 slots of 0.2 s each, two at a time, would take 4 s.
     await until(() => held.length === 2, { what: "the user's next request", timeoutMs: 2000 });
     while (held.length > 0) held.pop()?.();
     expect([(await next).status, (await other).status]).to.deep.equal([200, 200]);
@@ -276,7 +276,7 @@ describe("createUserTurns", () => {
 
 describe("createUserTurns, of two users over time", () => {
   let nowMs: number;
-  /** Requests at work, by user. */
+  /** Running requests, by user. */
   let atWork: { readonly user: number; readonly end: () => void }[];
   let turns: ApiMiddleware;
 
@@ -286,7 +286,7 @@ describe("createUserTurns, of two users over time", () => {
     turns = createUserTurns({ atWork: 2, alone: 3, presence: createPresence(() => nowMs) })(10);
   });
 
-  /** Sends a request. Returns what its client does when it leaves. */
+  /** Sends a request. Returns a function by which its client leaves. */
   function send(
     user: number,
     readBody?: (ctx: ApiContext) => Promise<void>,
@@ -294,7 +294,7 @@ describe("createUserTurns, of two users over time", () => {
   ): () => void {
     const res = { destroyed: false };
     const caller = makeCaller({ id: user, name: "Ada", email: "ada@example.com", isAdmin: false });
-    // Nothing else of a context is used.
+    // The code uses no other part of a context.
     const ctx = { state: { caller, ...state }, res } as unknown as ApiContext;
     void turns(ctx, async () => {
       await readBody?.(ctx);
@@ -303,7 +303,7 @@ describe("createUserTurns, of two users over time", () => {
     return () => (res.destroyed = true);
   }
 
-  /** Returns the users whose requests are at work when all that may begin has begun. */
+  /** Returns the users of the running requests once all that may begin have begun. */
   async function usersAtWork(): Promise<readonly number[]> {
     for (let turn = 0; turn < 10; turn += 1) await setImmediate();
     return atWork.map(({ user }) => user);

@@ -20,7 +20,7 @@ const startLimitMs = 60_000;
 const stopLimitMs = 15_000;
 const deliveryLimitMs = 30_000;
 
-/** Asks for what is in the image, as one JSON text. */
+/** Prints the contents of the image as one JSON text. */
 const inventory = `
   const { readdirSync } = require("node:fs");
   const within = (folder) => readdirSync(folder, { recursive: true }).map((name) => folder + "/" + name);
@@ -223,7 +223,7 @@ describe("the image", function () {
       };
       folder = makeFolder("image-config");
       empty = makeFolder("image-data");
-      // The container's user is another one.
+      // The container has another user.
       for (const made of [folder, empty]) chmodSync(made, 0o755);
       cpSync("config/resources", `${folder}/resources`, { recursive: true });
       rmSync(`${folder}/resources/tasks.yaml`);
@@ -279,12 +279,12 @@ describe("the image", function () {
     });
   });
 
-  /** Runs what `docker run IMAGE ...args` does, in the container that is there. */
+  /** Runs the command of `docker run IMAGE ...args` in the running container. */
   function enter(...args: readonly string[]): Promise<Outcome> {
     return service.container.exec("docker-entrypoint.sh", ...args);
   }
 
-  /** Comes back when it is ready. */
+  /** Resolves when it is ready. */
   async function start(options: Omit<RunOptions, "image">): Promise<Service> {
     const [port, metricsPort] = [await freePort(), await freePort()];
     const env = { ...options.env, SVC_PORT: String(port), SVC_METRICS_PORT: String(metricsPort) };
@@ -373,13 +373,13 @@ function succeeded(outcome: Outcome): Outcome {
   return outcome;
 }
 
-/** From the Dockerfile: images in OCI's format do not keep it. */
+/** Returns the check of the Dockerfile: images in OCI's format do not keep it. */
 function healthcheck(): readonly string[] {
   const [, command = ""] = /^HEALTHCHECK .*CMD (\[.*\])$/m.exec(readFileSync("Dockerfile", "utf8")) ?? [];
   return JSON.parse(command) as readonly string[];
 }
 
-/** By the verification of GitHub's own library, which is given the bytes as they arrived. */
+/** Verifies with GitHub's own library, on the bytes as they arrived. */
 async function expectSigned(
   delivery: ReceivedRequest | undefined,
   secret: string,

@@ -6,7 +6,7 @@ import { containerBytes } from "../../bench/memory-limit.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { amqpUrl } from "../support/services.ts";
 
-/** A short version of `npm run attack`: what others notice is measured there, and not in a test. */
+/** A short version of `npm run attack`, which also measures the effect on other users. */
 describe("one hostile user", function () {
   this.timeout(120_000);
   let database: TestDatabase;
@@ -51,7 +51,7 @@ describe("one hostile user", function () {
       expect(outcome.death, "the service lives").to.equal(undefined);
       expect(outcome.peakBytes ?? 0, "its memory").to.be.below(containerBytes);
       expect([outcome.during.failures, outcome.after.failures, outcome.lost]).to.deep.equal([{}, {}, 0]);
-      // A request that is under way when the attack ends may be cut.
+      // A request in flight at the end of the attack may be cut.
       const { ECONNRESET: _cut, EPIPE: _shut, ...rest } = outcome.answers;
       expect(answers).to.include.members(Object.keys(rest));
     });

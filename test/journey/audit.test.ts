@@ -55,7 +55,7 @@ for (const mode of modes) {
       configuration?.dispose();
     });
 
-    /** In this process, which is quicker than one of its own. */
+    /** Runs in this process, which is faster than a new one. */
     async function admin(args: readonly string[]): Promise<Row> {
       const terminal = createMemoryTerminal();
       const status = await runAdmin({ args: [...args, "--json"], env, cwd: "/", terminal });
@@ -68,7 +68,7 @@ for (const mode of modes) {
       return (await admin(["audit", "list", ...options])) as unknown as readonly Row[];
     }
 
-    /** What an act adds, oldest first. */
+    /** Returns the rows that an act adds, oldest first. */
     async function added(act: () => Promise<unknown>): Promise<readonly Row[]> {
       const [before] = await list("--limit", "1");
       await act();
@@ -194,7 +194,7 @@ for (const mode of modes) {
         notesYaml.replace("Int }", "secret }").replace("on_create,", "secret,"),
       );
       const rows = await added(async () => {
-        // The command looks at the files first, and then asks no process.
+        // The command checks the files first, and then asks no process.
         expect(await admin(["reload"]).catch(String)).to.match(/2 faults/);
         for (const one of programs) {
           const refused = one.untilLogged(
@@ -203,7 +203,7 @@ for (const mode of modes) {
           one.signal("SIGHUP");
           await refused;
         }
-        // It is written behind the line of the log.
+        // It is written after the line of the log.
         await until(async () => (await list("--action", "configuration.refused")).length > 0, {
           what: "the row",
         });

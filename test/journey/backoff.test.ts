@@ -13,7 +13,7 @@ for (const mode of modes) {
       service = await startService({
         mode,
         resources: { "notes.yaml": notesYaml },
-        // Waits far shorter than the sweep's interval are kept all the same.
+        // Waits far shorter than the sweep's interval are kept too.
         webhooks: { maxAttempts: 4, backoffMs: [100, 250], sweepIntervalMs: 60_000 },
       });
     });

@@ -1,4 +1,4 @@
-/** Bodies of a new webhook, as changes to a valid one, and the field that is refused. */
+/** Bodies of a new webhook, as changes to a valid one, and the refused field. */
 export const badWebhooks: readonly (readonly [change: Readonly<Record<string, unknown>>, field: string])[] = [
   ...[
     undefined,

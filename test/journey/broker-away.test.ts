@@ -4,7 +4,7 @@ import { admin, createProgram, type Program } from "../support/program.ts";
 import { request } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
-/** What the chart's readiness probe of the API rests on. */
+/** The chart's readiness probe of the API depends on this. */
 describe("the API while RabbitMQ is away", function () {
   this.timeout(90_000);
   let servers: PrivateServers;

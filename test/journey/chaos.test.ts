@@ -4,8 +4,8 @@ import { type ChaosResult, runChaos } from "../../bench/chaos/run.ts";
 import { faultKinds } from "../../bench/chaos/schedule.ts";
 
 /**
- * A short version of `npm run chaos`. What its broker loses comes after `webhooks.requeueAfter`,
- * which is 60 s.
+ * A short version of `npm run chaos`. Messages that its broker loses arrive after
+ * `webhooks.requeueAfter`, which is 60 s.
  */
 describe("the whole service under faults of all kinds", function () {
   this.timeout(420_000);

@@ -42,7 +42,7 @@ for (const mode of modes) {
       await receiver.close();
     });
 
-    /** Every event so far is fanned out and every delivery settled. */
+    /** Waits until every event so far is fanned out and every delivery settled. */
     async function untilQuiet(): Promise<void> {
       await until(
         async () => {
@@ -182,7 +182,7 @@ for (const mode of modes) {
       const sent = first?.rawBody.toString() ?? "";
       expect(delivery.request.body).to.equal(sent);
       expect(delivery.occurred_at).to.equal(JSON.parse(sent).timestamp);
-      // Of what was sent, all but what signs is shown.
+      // The request is shown without its signatures.
       const { "X-Signature": ownHeader, ...shown } = delivery.request.headers;
       expect([ownHeader, first?.headers["x-signature"]]).to.deep.equal(["****", "canary"]);
       for (const [name, value] of Object.entries(shown))
@@ -215,7 +215,7 @@ for (const mode of modes) {
         });
         expect(attempt.first_byte_ms).to.be.within(0, attempt.duration_ms + 1);
       }
-      // The second attempt finds the connection of the first.
+      // The second attempt reuses the connection of the first.
       expect(delivery.attempts.map((attempt: Answer["body"]) => attempt.connect_ms !== null)).to.deep.equal([
         true,
         false,

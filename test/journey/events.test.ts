@@ -37,9 +37,9 @@ for (const mode of modes) {
     const service = serviceOfSuite({
       mode,
       resources: { "notes.yaml": notesYaml, "reports.yaml": teamYaml },
-      // As in 512 MB: a page then has 2 MB.
+      // As with 512 MB: a page then has 2 MB.
       http: { memoryBudgetBytes: 64 * 1024 ** 2 },
-      // One attempt, however long the test takes to look at it.
+      // One attempt, however long the test reads it.
       webhooks: { backoffMs: [600_000] },
     });
     let ada: TestUser;
@@ -54,7 +54,7 @@ for (const mode of modes) {
       for (const source of sources.splice(0)) source.close();
     });
 
-    /** Events behind the last one of all so far. */
+    /** Returns the id of the last event of all users. */
     async function last(): Promise<string> {
       const admin = await service.createUser({ isAdmin: true });
       let after = "0";

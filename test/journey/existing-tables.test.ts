@@ -42,7 +42,7 @@ for (const mode of modes) {
     });
     after(() => service.stop());
 
-    /** What a list should be, by SQL: the ids in order. */
+    /** Returns the expected list by SQL: the ids in order. */
     async function idsBySql(sql: string): Promise<readonly number[]> {
       return (await psql(url, { sql })).split("\n").filter(Boolean).map(Number);
     }
@@ -130,7 +130,7 @@ for (const mode of modes) {
         await receiver.close();
       });
 
-      /** The bodies of the next deliveries, each held against its signature. */
+      /** Returns the bodies of the next deliveries, each with a verified signature. */
       async function receive(count: number): Promise<readonly Answer["body"][]> {
         const received = await receiver.waitFor(count, { timeoutMs: 30_000 });
         expect(received).to.have.length(count);
@@ -235,7 +235,7 @@ for (const mode of modes) {
 
     it("keep a record that others refer to", async () => {
       const { status, body } = await admin.request("DELETE", "/resources/customers/23");
-      // Referred to by invoice_line, which no resource maps.
+      // invoice_line refers to it, which no resource maps.
       const unmapped = await admin.request("DELETE", "/resources/invoices/1");
 
       expect(status).to.equal(409);

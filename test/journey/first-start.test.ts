@@ -28,7 +28,7 @@ describe("the first start of svc all on the embedded database", function () {
     all.launch();
     await until(async () => (await fetch(`${all.healthOrigin}/livez`)).ok, { what: "its health" });
 
-    // Without a pause, which would hide a moment between the two.
+    // Without a pause, which could hide the time between the two.
     while (!(await isReady())) await nextTurn();
 
     expect(existsSync(file)).to.equal(true);

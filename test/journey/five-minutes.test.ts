@@ -6,7 +6,7 @@ import { expect } from "chai";
 import { freePort, makeFolder, removeFolder } from "../support/private-process.ts";
 import { createProgram, type Program } from "../support/program.ts";
 
-/** Returns the block of the README that is pasted into the second terminal. */
+/** Returns the block of the README for the second terminal. */
 function pastedBlock(): string {
   const [, block] =
     /<!-- run by test\/journey\/five-minutes\.test\.ts -->\n```sh\n(.*?)```/s.exec(
@@ -39,7 +39,7 @@ describe("the five minutes of the README", function () {
       .replaceAll("http://127.0.0.1:9090", program.healthOrigin)
       .replaceAll("4000", receiverPort)
       .replaceAll("/tmp/receiver.mjs", join(folder, "receiver.mjs"));
-    // The receiver ends with the shell, also when this test gives up.
+    // The receiver ends with the shell, also when this test fails.
     const script = `trap 'kill $(jobs -p)' EXIT\n${block}`;
 
     const running = promisify(execFile)("bash", { cwd: folder, timeout: 50_000 });

@@ -7,8 +7,8 @@ export interface FuzzedRequest {
 }
 
 /**
- * Requests that are nearly right, the same ones for the same seed: real endpoints and valid bodies,
- * with odd methods, ids, queries, fields and values put in at random.
+ * Returns nearly valid requests, the same for the same seed. Real endpoints and valid bodies get
+ * random odd methods, ids, queries, fields and values.
  */
 export function fuzzedRequests({
   seed,
@@ -74,7 +74,7 @@ export function fuzzedRequests({
   });
 }
 
-/** On this machine, where no receiver listens: the webhooks that are made are sent. */
+/** A port of this machine without a receiver, since created webhooks are sent. */
 const nowhere = "http://127.0.0.1:1/";
 
 /** Half of a surrogate pair cannot be percent-encoded. */

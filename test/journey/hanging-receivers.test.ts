@@ -23,7 +23,7 @@ for (const mode of modes) {
     };
 
     afterEach(async () => {
-      // Ends the attempts in flight, which the stop would wait for.
+      // Ends the attempts in flight, for which the stop would wait.
       await Promise.all([hanging.close(), quick.close()]);
       await service.stop();
     });
@@ -40,7 +40,7 @@ for (const mode of modes) {
       );
       return row?.count ?? 0;
     };
-    /** Deliveries that wait for a slot. */
+    /** Returns the number of deliveries that wait for a slot. */
     const waitingOf = async (user: TestUser): Promise<number> => {
       const [row] = await service.infrastructure.sql<{ count: number }>(
         "SELECT count(*)::int AS count FROM svc.delivery_queue WHERE user_id = $1 AND due_at IS NULL",
@@ -49,7 +49,7 @@ for (const mode of modes) {
       return row?.count ?? 0;
     };
     const shown = (): Promise<string> => service.infrastructure.metrics.scrape();
-    /** Counts what the service sends its database about deliveries from now on. */
+    /** Counts the service's statements about deliveries from this call on. */
     const watchStatements = (): (() => number) => {
       const { dispatcher: pool } = service.infrastructure.database;
       const query = pool.query.bind(pool) as (...args: unknown[]) => unknown;
@@ -77,14 +77,14 @@ for (const mode of modes) {
       await until(async () => (await countOf(bob, "status = 'delivered'")) === 100, {
         what: "the quick ones to be recorded",
       });
-      // The quick ones may have passed some of them on the way.
+      // The quick ones may have passed some of them.
       await until(async () => (await countOf(ada, "status = 'pending' AND attempt = 0")) === 2_000, {
         what: "all of the others to be there, and none attempted",
       });
       expect(hanging.received).to.have.length(12);
-      // In batches: 2,000 alone otherwise. The sweep looks 20 times a second.
+      // In batches: otherwise 2,000 alone. The sweep runs 20 times a second.
       expect(statements()).to.be.below(1_000);
-      // The start of the service included, on a busy machine.
+      // Includes the start of the service, on a busy machine.
     }).timeout(120_000);
 
     it("are switched off after ten attempts, and get everything once they answer", async () => {
@@ -98,7 +98,7 @@ for (const mode of modes) {
         what: "deliveries that wait for the receiver",
       });
       const before = hanging.received.length;
-      // Those in flight when it opened, the retries' share, and a probe or two.
+      // Those in flight when it opened, the retries' share, and one or two probes.
       expect(before).to.be.below(40);
 
       hanging.answer = { status: 204 };

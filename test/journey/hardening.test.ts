@@ -32,11 +32,11 @@ fields:
 triggers: []
 `;
 
-/** As they arrive. */
+/** Header names in lower case. */
 const lowered = (headers: Readonly<Record<string, string>>): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value]));
 
-/** One story on one process, which is as healthy at its end as at its start. */
+/** One sequence on one process, which is as healthy at its end as at its start. */
 describe("a hardened svc", function () {
   this.timeout(60_000);
   let configuration: Configuration;
@@ -62,7 +62,7 @@ describe("a hardened svc", function () {
   });
 
   after(async () => {
-    // In good order, after all of it.
+    // An orderly end after all tests.
     const ending = await program?.end("SIGTERM");
     await program?.dispose();
     configuration?.dispose();

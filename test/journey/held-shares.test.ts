@@ -13,7 +13,7 @@ describe("held deliveries of several users", function () {
   let one: TestReceiver;
 
   before(async () => {
-    // One subscription at a time sends what was held.
+    // One subscription at a time sends held deliveries.
     service = await startService({
       mode: "servers",
       resources: { "notes.yaml": notesYaml },

@@ -6,8 +6,8 @@ import { until } from "../support/wait.ts";
 const members = "members: { some: { user_id: $user.id } }";
 
 /**
- * A team and what belongs to it: members read, and what only its author reads hangs on what others
- * read.
+ * A team and its records: members read them, and records that only their author reads refer to
+ * records that others read.
  */
 const resources = {
   "projects.yaml": `
@@ -85,9 +85,7 @@ fields:
   author_id: { type: Int, index: true }`,
 };
 
-/**
- * What a list may be filtered and sorted by, with values of what is shown and of what is hidden.
- */
+/** Filters and sorts of a list, with values of shown and of hidden records. */
 const shown: Readonly<Record<string, Readonly<Record<string, readonly (string | number)[]>>>> = {
   projects: { id: [1, 900], name: ["ours", "secret"], lead_id: [1, 2] },
   members: { id: [1, 900], project_id: [1, 900], user_id: [1, 2] },
@@ -140,7 +138,7 @@ function* listsOf(name: string): Generator<string> {
       yield `?filter[or][0][${path}]=${value}&filter[or][1][id]=1`;
     }
   }
-  // No list has these: their answers must not depend on what is there.
+  // No list has these: their answers must not depend on the records.
   for (const path of [
     "members.user_id",
     "comments.text",
@@ -153,10 +151,7 @@ function* listsOf(name: string): Generator<string> {
   yield* ["?include=nothing", "?sort=nothing", "?fields=project.lead_id"];
 }
 
-/**
- * Writes that point at what is hidden, or at what is not there, in every place that takes a
- * reference.
- */
+/** Writes that refer to hidden or missing records, in every place of a reference. */
 const writes: readonly (readonly [method: string, path: string, body?: object])[] = [
   ["POST", "/resources/tasks", { title: "a", project_id: 900 }],
   ["POST", "/resources/tasks", { title: "a", project_id: 1, parent_id: 900 }],
@@ -189,7 +184,7 @@ const writes: readonly (readonly [method: string, path: string, body?: object])[
   ["DELETE", "/resources/projects/1"],
 ];
 
-/** Ada, 1, has what is hidden from Bob, 2, who leads the one project and is a member of it. */
+/** Ada, 1, has records that are hidden from Bob, 2. Bob leads one project and is a member of it. */
 describe("what Bob may not read", () => {
   const service = serviceOfSuite({ mode: "servers", resources, webhooks: { maxAttempts: 1 } });
   let ada: TestUser;
@@ -212,7 +207,7 @@ describe("what Bob may not read", () => {
     INSERT INTO tasks (id, title, points, project_id, parent_id) VALUES (900, 'hidden', 77, 900, NULL), (901, 'hidden too', 78, 900, 1);
     INSERT INTO comments (id, text, task_id, author_id) VALUES (900, 'whisper', 1, 1), (901, 'whisper', 900, 1);`;
 
-  /** Makes the world again, without events, and the next ids the same. */
+  /** Creates the records again, without events, and with the same next ids. */
   async function seed(isWithHidden: boolean): Promise<void> {
     await service.infrastructure.database.pool.query(`
       BEGIN;
@@ -223,7 +218,7 @@ describe("what Bob may not read", () => {
       COMMIT`);
   }
 
-  /** The whole answer as a text; a cursor is a new text each time. */
+  /** Returns the whole answer as a text, without the cursor, which differs each time. */
   async function told(method: string, path: string, body?: unknown): Promise<string> {
     const answer: Answer = await request({ url: service.baseUrl + path, method, token: bob.token, body });
     const names = ["etag", "location", "content-length", "allow"];
@@ -241,7 +236,7 @@ describe("what Bob may not read", () => {
     for (const isWithHidden of [false, true]) {
       await seed(isWithHidden);
       const answers: string[] = [];
-      // Reads go side by side; the ids of what is written depend on their order.
+      // Reads run concurrently; the ids of writes depend on their order.
       const atOnce = asked.every(([method]) => method === "GET") ? 8 : 1;
       for (let start = 0; start < asked.length; start += atOnce) {
         const portion = asked.slice(start, start + atOnce);
@@ -305,7 +300,7 @@ describe("what Bob may not read", () => {
         DELETE FROM projects WHERE id = 900;
         DELETE FROM comments WHERE id = 900;
         DELETE FROM members WHERE id = 901`);
-      // What Bob may read: it comes last, so that all before it has been fanned out.
+      // A record that Bob may read, last: all before it has been fanned out then.
       await bob.request("PATCH", "/resources/tasks/1", { title: "the last" });
       await receiver.waitFor(1);
       await until(async () => (await sql.query("SELECT FROM svc.outbox")).rows.length === 0, {

@@ -8,8 +8,8 @@ import { startService, type TestService, type TestUser } from "../support/servic
 import { until } from "../support/wait.ts";
 
 /**
- * A short version of `npm run holdups`, by order and progress: while something of Ada's holds up,
- * what Bob changes afterwards arrives. How long that takes is measured there.
+ * A short version of `npm run holdups`, by order and progress: while Ada blocks a part, Bob's later
+ * changes arrive. That script measures the time.
  */
 describe("what one party holds up", function () {
   this.timeout(60_000);
@@ -24,7 +24,7 @@ describe("what one party holds up", function () {
     service = await startService({
       mode: "servers",
       resources: files,
-      // A receiver that hangs does so for the whole test.
+      // A hanging receiver hangs for the whole test.
       webhooks: { timeoutMs: 60_000 },
     });
     [ada, bob] = [await service.createUser(), await service.createUser()];
@@ -63,7 +63,7 @@ describe("what one party holds up", function () {
     await subscribe(ada, receiver, { resource: wanted.resource, events: ["on_create"] });
     return receiver;
   };
-  /** One at a time, as they are made by an ordinary user. */
+  /** One at a time, as from an ordinary user. */
   const bobsArrive = async (): Promise<void> => {
     const before = quick.received.length;
     for (let made = 1; made <= changes; made += 1) {
@@ -87,7 +87,7 @@ describe("what one party holds up", function () {
     await sql("INSERT INTO places (id, name) VALUES (1, 'Here')");
     const client = await service.infrastructure.database.pool.connect();
     try {
-      // The reference of a row of its own would wait for the lock, too.
+      // The reference of a row of its own would also wait for the lock.
       await sql("ALTER TABLE visits DISABLE TRIGGER ALL");
       await sql("ALTER TABLE visits ENABLE TRIGGER USER");
       await client.query("BEGIN; LOCK TABLE places IN ACCESS EXCLUSIVE MODE");
@@ -107,7 +107,7 @@ describe("what one party holds up", function () {
     const receivers = await Promise.all([1, 2, 3, 4].map(() => openFor({ resource: "notes", answer: hang })));
     const hanging = (): number => receivers.reduce((sum, { received }) => sum + received.length, 0);
     await addNotes(ada, 100);
-    // Half of the slots for first attempts is one user's.
+    // One user may have half of the slots for first attempts.
     await until(() => hanging() >= 24, { what: "the user's slots to be taken" });
 
     await bobsArrive();

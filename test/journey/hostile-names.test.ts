@@ -5,7 +5,7 @@ import { subscribe, untilDelivery } from "../support/notes.ts";
 import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { modes, startService, type TestService, type TestUser } from "../support/service.ts";
 
-/** Names that PostgreSQL allows, in quotes, and that break whatever forgets to quote them. */
+/** Names that PostgreSQL allows in quotes, and that break unquoted SQL. */
 const names = [
   "two words",
   "it's",
@@ -29,7 +29,9 @@ function quoted(name: string): string {
   return JSON.stringify(name);
 }
 
-/** A resource on a table of the name, each of its columns with the name in it as far as it fits. */
+/**
+ * Returns a resource on a table of the name. The name is in each of its columns, as far as it fits.
+ */
 function fileOf(name: string, index: number): string {
   const column = (ending: string): string =>
     quoted(Buffer.byteLength(name) > 60 ? `${name.slice(0, 61)}${ending}` : name + ending);

@@ -13,7 +13,7 @@ import { until } from "../support/wait.ts";
 
 const schemas = "public,billing,My Schema ü";
 
-/** What the examples of the document cannot know. */
+/** Values that the examples of the document cannot contain. */
 const bodies: Readonly<Record<string, Readonly<Record<string, unknown>>>> = {
   deferred: { id: 2 },
   domains: { during: "[2026-01-01,)" },
@@ -115,7 +115,7 @@ describe("svc-admin import of the tables of others", function () {
     await psql(database.url, { sql: "REFRESH MATERIALIZED VIEW unpopulated" });
     const { faults, created } = await walkDocument(user, definitions, bodies);
 
-    // Arrays of arrays, and NaN, are shown as they are; the document has lists of one level.
+    // Arrays of arrays, and NaN, are shown unchanged; the document has lists of one level.
     const known = /\/(?:grid|sums)\/|must match a schema in anyOf|(?:required|additional) propert/;
     expect(faults.filter((fault) => !known.test(fault))).to.deep.equal([]);
     const writable = [...definitions.values()].filter(({ isView }) => !isView);

@@ -10,7 +10,7 @@ import { walkResources, type Walk } from "../support/walk.ts";
 
 const schemas = "public,sales,Größe & Co";
 
-/** Tables that no file can be made of, and a word of the reason. */
+/** Tables that no file can describe, and a word of the reason. */
 const leftOut: Readonly<Record<string, string>> = {
   "public.cats": "neither a primary key",
   "public.no_column": "neither a primary key",
@@ -93,7 +93,7 @@ describe("svc-admin import of tables of every kind", function () {
 
     expect(JSON.parse(check.stdout)).to.deep.include({ faults: [], warnings: [] });
     expect(plan).to.deep.include({ losses: [], impossible: [], left_alone: [] });
-    // What the service installed at its start is not due again.
+    // The triggers that the service installed at its start are not due again.
     expect(plan.steps).to.deep.equal([]);
   });
 
@@ -108,7 +108,7 @@ describe("svc-admin import of tables of every kind", function () {
       ({ name, triggers }) => triggers.length > 0 && walk.created.has(name),
     );
     expect(rows.map(({ resource }) => resource)).to.have.members(captured.map(({ name }) => name));
-    // The role of the import had not the privilege TRIGGER on it.
+    // The role of the import lacked the privilege TRIGGER on it.
     expect(walk.created.has("partly")).to.equal(true);
     expect(captured.map(({ name }) => name)).not.to.include("partly");
   });
@@ -192,7 +192,7 @@ describe("svc-admin import of tables of every kind", function () {
   });
 });
 
-/** Makes a role that may read and change every table but a few, and gives the URL that has it. */
+/** Makes a role that may read and change all but a few tables. Returns the URL with it. */
 async function createRole(url: string): Promise<{ readonly url: string; drop(): Promise<void> }> {
   const role = `import_${new URL(url).pathname.slice(1)}`;
   const granted = ["public", "sales", '"Größe & Co"']

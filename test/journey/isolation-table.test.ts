@@ -32,7 +32,8 @@ access: { read: admin }`,
 };
 
 /**
- * Who asks for what the owner has. The last one is the owner, with a token for another resource.
+ * Callers who request the owner's records. The last one is the owner, with a token for another
+ * resource.
  */
 const columns = ["stranger", "reader", "owner", "admin", "disabled", "other scope"] as const;
 type Column = (typeof columns)[number];
@@ -44,7 +45,7 @@ interface Row {
   readonly cells: readonly string[];
 }
 
-/** A stream does not end by itself. */
+/** Returns the status of a stream, which has no end. */
 async function statusOfStream(url: string, token: string): Promise<string> {
   const response = await fetch(url, { headers: { authorization: `Bearer ${token}` } });
   await response.body?.cancel();
@@ -121,7 +122,7 @@ describe("the table of isolation in docs/access.md", () => {
 
   const replayBody = { since: "2020-01-01", until: "2020-01-02" };
 
-  /** Makes what the owner has, for the path's `{id}`. */
+  /** Makes a record of the owner, for the path's `{id}`. */
   async function idFor(path: string): Promise<unknown> {
     if (path.includes("/resources/")) {
       const made = await owner.request("POST", "/resources/projects", { name: "made" });
@@ -154,7 +155,7 @@ describe("the table of isolation in docs/access.md", () => {
     return { name: "new", ...(method === "POST" ? { email: `${randomUUID()}@example.com` } : {}) };
   }
 
-  /** The status; of a list whether it holds something of the owner's. */
+  /** Returns the status; of a list also whether it has a record of the owner. */
   async function cellOf({ method, path }: Row, column: Column): Promise<string> {
     const id = path.includes("{id}") ? await idFor(path) : undefined;
     const spare = path.includes("{tokenId}")
@@ -184,7 +185,7 @@ describe("the table of isolation in docs/access.md", () => {
   it("has every route that is served", () => {
     const routes = Object.keys(scopeTable).map((key) => key.replaceAll(/:(\w+)/g, "{$1}"));
     const inTable = new Set(rows.map(({ method, path }) => `${method} ${path.replace("/svc-api", "")}`));
-    // `*` stands for every method of a resource's record, which the table has one by one.
+    // `*` means every method of a resource's record; the table lists them.
     const expected = routes.flatMap((route) =>
       route.startsWith("* ")
         ? ["PUT", "PATCH", "DELETE", "POST"].map((method) => route.replace("*", method))

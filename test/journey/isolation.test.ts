@@ -40,8 +40,8 @@ fields: ${owned}`,
 };
 
 /**
- * Who asks. Ada owns what `{note}`, `{webhook}` and `{delivery}` stand for; the last five have
- * nothing that counts as a token.
+ * Callers. Ada owns the records of `{note}`, `{webhook}` and `{delivery}`; the last five have no
+ * valid token.
  */
 const relations = [
   "owner",
@@ -123,7 +123,7 @@ const rows = table
     return { method, path, expected: expected as Row["expected"] };
   });
 
-/** The names that the list's records were made under. */
+/** Returns the names under which the list's records were created. */
 function ownersOf(data: readonly Answer["body"][]): readonly string[] {
   const names = data.map(({ text, url }) => text ?? new URL(url).pathname.slice(1));
   return [...new Set<string>(names)].toSorted();
@@ -136,7 +136,7 @@ for (const mode of modes) {
     let ada: TestUser;
     let bob: TestUser;
     let tokens: Readonly<Record<Relation, string | undefined>>;
-    /** Of the failed delivery of Ada's. */
+    /** Ada's failed delivery. */
     let failed: Answer["body"];
     const secrets: string[] = [];
     const told: string[] = [];
@@ -225,7 +225,7 @@ for (const mode of modes) {
       description: name,
     });
 
-    /** Makes what the path's placeholder stands for. */
+    /** Creates the record of the path's placeholder. */
     async function pathOf(template: string): Promise<string> {
       const made: Readonly<Record<string, () => unknown>> = {
         note: () => insert("notes", "ada", ada),
@@ -254,7 +254,7 @@ for (const mode of modes) {
       return isWebhook ? { is_active: false } : { text: "changed" };
     };
 
-    /** Everything that a request could change, as one text. */
+    /** Returns all rows that a request could change, as one text. */
     async function stored(): Promise<string> {
       const [all] = await service.infrastructure.sql<{ text: string }>(`SELECT concat(
         (SELECT json_agg(n ORDER BY id) FROM notes n), (SELECT json_agg(n ORDER BY id) FROM notices n),
@@ -263,7 +263,7 @@ for (const mode of modes) {
       return all?.text ?? "";
     }
 
-    /** The status, and of a list whose records are in it. */
+    /** Returns the status, and the owners of the records of a list. */
     async function cellOf({ method, path: template }: Row, relation: Relation): Promise<string> {
       const path = await pathOf(template);
       const before = await stored();

@@ -25,15 +25,15 @@ webhooks:
 `;
 
 /**
- * The programs end by themselves within this, whatever is under way: the longest is an attempt of
+ * Programs end by themselves within this, at any work: the longest is an attempt of
  * \`webhooks.timeout\`.
  */
 const stopLimitMs = 10_000;
 const stopping = "stopping; a second signal ends at once";
 
 /**
- * One story under one load: each test does its harm and looks at what is to be seen at once, and
- * the last ones close the books of all, since the leases of what was killed take up to 20 s to end.
+ * One sequence under one load: each test does its harm and checks the immediate effects. The last
+ * tests check the totals, since the leases of killed processes take up to 20 s to end.
  */
 describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", function () {
   this.timeout(90_000);
@@ -66,19 +66,19 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
 
   afterEach(() => scene.arrivals.release());
 
-  /** What is written from now on is accounted for under `label`. */
+  /** Counts later writes under `label`. */
   function begin(label: string): void {
     writers.label = label;
     labels.push(label);
   }
 
-  /** So many further changes are acknowledged. */
+  /** Waits until `count` further changes are acknowledged. */
   async function untilWritten(count: number): Promise<void> {
     const goal = writers.acknowledged() + count;
     await until(() => writers.acknowledged() >= goal, { what: `${count} changes`, timeoutMs: 30_000 });
   }
 
-  /** A change that is made from now on arrives. */
+  /** Waits until a new change arrives. */
   async function untilFlowing(): Promise<void> {
     const last = writers.lastNumber();
     const { all } = scene.arrivals;
@@ -92,15 +92,12 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   }
 
   let interrupted: Arrival;
-  /**
-   * POSTs whose outcome is known to the dispatcher when the harm comes, and so are not to be made
-   * again.
-   */
+  /** POSTs whose outcome the dispatcher has when the harm comes, and which must not be repeated. */
   const answered: Arrival[] = [];
 
   /**
-   * Holds a first attempt at `/grace`. A crash of PostgreSQL may lose that a retry was taken, and
-   * it is then made twice.
+   * Holds a first attempt at `/grace`. A crash of PostgreSQL may lose the take of a retry, which is
+   * then sent twice.
    */
   function holdFirst(): Promise<Arrival> {
     const { all } = scene.arrivals;
@@ -149,7 +146,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     it(`answers 503 while PostgreSQL is away after a ${harm}, and recovers`, async () => {
       begin(`postgresql-${harm}`);
       await untilWritten(30);
-      // Its answer comes when the database is gone, and is kept until it is back.
+      // Its answer arrives when the database is gone, and is kept until it is back.
       if (harm === "kill") answered.push(await holdFirst());
       await servers.postgres[harm]();
       scene.arrivals.release();
@@ -175,7 +172,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
   it("finishes running work at SIGTERM, and exits with 0", async () => {
     begin("terminated");
     await untilWritten(30);
-    // Requests that are certainly in flight: they wait for a row that the test holds.
+    // Requests that are certainly in flight: they wait for a row that the test locks.
     const lock = new Client({ connectionString: servers.postgres.url });
     await lock.connect();
     const insert = "INSERT INTO notes (text, user_id) VALUES ('terminated locked', $1) RETURNING id";
@@ -192,8 +189,8 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     const answers = Promise.all([1, 2, 3].map(update));
     const blocked =
       "SELECT FROM pg_stat_activity WHERE application_name LIKE 'svc api %' AND wait_event_type = 'Lock'";
-    // Half of the four connections that are not for lists may be one user's: the third waits for
-    // its turn.
+    // One user may have half of the four connections that are not for lists: the third request
+    // waits.
     await until(async () => (await scene.pool.query(blocked)).rows.length >= 2, {
       what: "two in hand",
       timeoutMs: 40_000,
@@ -280,7 +277,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     it("has repeated the interrupted POST, with the same delivery id and bytes", () => {
       const { delivery, body } = interrupted;
       const { all } = scene.arrivals;
-      // The held one may itself repeat a POST, that was answered with 503.
+      // The held one may itself be the repetition of a POST that was answered with 503.
       const others = all
         .slice(all.indexOf(interrupted) + 1)
         .filter((arrival) => arrival.delivery === delivery);
@@ -291,7 +288,7 @@ describe("contract, section 7, on PostgreSQL and RabbitMQ that are killed", func
     it("has repeated no POST whose answer came while PostgreSQL was away or its dispatcher was stopping", () => {
       const { all } = scene.arrivals;
       for (const held of answered) {
-        // The held one may itself repeat a POST that an earlier test cut off.
+        // The held one may itself be the repetition of a POST that an earlier test cut.
         const same = all.slice(all.indexOf(held)).filter(({ delivery }) => delivery === held.delivery);
         expect(same.map(({ isAccepted }) => isAccepted)).to.deep.equal([true]);
       }

@@ -5,7 +5,7 @@ import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { modes, serviceOfSuite, type TestUser } from "../support/service.ts";
 
 const refusal = "The url must not point to a loopback address, which is outside the allowed networks.";
-// As the image has it: on the embedded database, and reached from other machines.
+// The settings of the image: the embedded database, and access from other machines.
 const { allowedNetworks, adminNetworks } = loadConfig({
   env: { SVC_HOST: "0.0.0.0" },
   cwd: "/",

@@ -7,7 +7,7 @@ import { startReceiver, type TestReceiver } from "../support/receiver.ts";
 import { startService, type TestService } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
-/** Labels that Prometheus itself adds to what it scrapes. */
+/** Labels that Prometheus itself adds. */
 const addedLabels = ["namespace", "job", "pod", "instance"];
 
 interface Query {
@@ -15,7 +15,9 @@ interface Query {
   readonly labels: readonly string[];
 }
 
-/** Every metric that an expression names, with the labels that it is matched or grouped by. */
+/**
+ * Returns every metric that an expression names, with the labels by which it is matched or grouped.
+ */
 function queriesOf(expression: string): readonly Query[] {
   const grouped = [...expression.matchAll(/\bby \(([^)]*)\)/g)].flatMap(([, list = ""]) =>
     list.split(/,\s*/),
@@ -31,7 +33,7 @@ function queriesOf(expression: string): readonly Query[] {
   );
 }
 
-/** Every text under the key, however deep. */
+/** Returns every text under the key, at any depth. */
 function textsUnder(key: string, value: unknown): readonly string[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([name, child]) =>
@@ -39,7 +41,7 @@ function textsUnder(key: string, value: unknown): readonly string[] {
   );
 }
 
-/** A resource whose base query only the Prisma client knows. */
+/** A resource whose base query only the Prisma client supports. */
 const papers = {
   "papers.yaml": notesYaml
     .replace("name: notes", "name: papers")
@@ -85,7 +87,7 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
         what: "three failed deliveries",
       },
     );
-    // Its event lies in the past, and must not count as late.
+    // Its event is old, and must not count as late.
     bad.answer = { status: 200 };
     const failed = await untilDelivery(ada, id, "failed");
     await ada.request("POST", `/webhook-deliveries/${failed.id}/retry`);
@@ -208,7 +210,7 @@ describe("/metrics after a scenario on PostgreSQL and RabbitMQ", function () {
     });
 
     expect(missing).to.deep.equal([]);
-    // As many as the eye finds: a pattern that matches nothing would miss nothing.
+    // Roughly the real number: a pattern that matches nothing would find no fault.
     expect(queries).to.have.length.above(60);
   });
 });

@@ -25,7 +25,7 @@ describe("a new resource, which the API knows before the dispatcher does", funct
   this.timeout(90_000);
   let own: OwnDatabase;
   let api: Program;
-  /** Stays on the older mapping files. */
+  /** Keeps the older mapping files. */
   let old: Program;
   let dispatcher: Program;
   let receiver: TestReceiver;

@@ -11,7 +11,10 @@ const textsOf = ({ data }: Answer["body"]): readonly unknown[] =>
 const preview = (user: TestUser, body: unknown): Promise<Answer> =>
   user.request("POST", "/webhooks/preview", body);
 
-/** A transaction of another database, too, holds back the newest events until it ends. */
+/**
+ * Waits for an event: a transaction of another database, too, holds back the newest events until it
+ * ends.
+ */
 async function untilShown(user: TestUser, text: string, count = 1): Promise<void> {
   await until(
     async () =>

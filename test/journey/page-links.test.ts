@@ -15,7 +15,7 @@ describe("page links of an API with http.hosts", () => {
     ada = await service.createUser();
   });
 
-  /** Of the second page of a list. */
+  /** Returns the link back from the second page of a list. */
   async function prevPageUrl(path: string, host: string): Promise<unknown> {
     const head = `GET /svc-api/${path}?page=2 HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${ada.token}`;
     const [answer] = await exchange(service.api.port, `${head}\r\nConnection: close\r\n\r\n`);

@@ -52,7 +52,7 @@ for (const mode of modes) {
       expect([status, body.message]).to.deep.equal([422, "The subscription of this delivery was deleted."]);
     });
 
-    /** Notes of what was received, in its order. */
+    /** Returns the texts of the received notes, in order. */
     const texts = (): readonly string[] =>
       receiver.received.map(({ rawBody }) => String(JSON.parse(rawBody.toString()).data.text));
 
@@ -183,7 +183,7 @@ for (const mode of modes) {
       const { id } = await subscribe(ada, receiver);
       await createNote(ada);
       const waiting = await untilDelivery(ada, id, "retrying");
-      // The other attempts are far away.
+      // The other attempts are due much later.
       await service.infrastructure.sql(
         "UPDATE svc.delivery_queue SET due_at = now() + interval '1 day' WHERE delivery_id = $1",
         [waiting.id],

@@ -6,7 +6,7 @@ import { reply, startReceiver, type TestReceiver } from "../support/receiver.ts"
 import { request } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
-// What waits for the sweep's own time waits for seconds, which shows.
+// A delivery that waits for the sweep's interval takes seconds, which the test detects.
 const service = `
 webhooks:
   timeout: 5
@@ -18,7 +18,7 @@ webhooks:
 `;
 const answerMs = 10;
 
-/** A receiver that counts what it has at once. */
+/** A receiver that counts its concurrent requests. */
 interface Counting {
   readonly receiver: TestReceiver;
   /** Most requests at once so far. */
@@ -42,7 +42,7 @@ async function startCounting(): Promise<Counting> {
     response.once("close", end);
     setTimeout(() => {
       if (response.destroyed) return;
-      // Before the answer: the sender may begin the next attempt as soon as it has it.
+      // Before the answer: the sender may begin the next attempt at once after it.
       end();
       reply(response, { status });
     }, answerMs);
@@ -96,7 +96,7 @@ for (const limit of [1, 3])
 
     const countOf = async (text: string): Promise<number> =>
       (await pool.query<{ count: number }>(`SELECT count(*)::int AS count FROM ${text}`)).rows[0]?.count ?? 0;
-    /** Each has seen the other, and has waited as long as a new one does. */
+    /** Waits until each has seen the other, and has waited like a new one. */
     const untilSettled = (): Promise<unknown> =>
       until(
         async () =>
@@ -130,7 +130,7 @@ for (const limit of [1, 3])
       counting.refuses = (number) => number % 7 === 0;
 
       await addNotes(400);
-      // Some 470 attempts of 10 ms and more. A delivery for each sweep would take half an hour.
+      // Some 470 attempts of at least 10 ms. One delivery for each sweep would take half an hour.
       await untilDelivered(40_000);
 
       expect(counting.most).to.equal(limit);
@@ -147,7 +147,7 @@ for (const limit of [1, 3])
         waits.push(performance.now() - startedAt);
       }
 
-      // Sweeps are 5 s apart: what waits for one waits for nearly as long, behind the one before.
+      // Sweeps are 5 s apart: a delivery that waits for one waits nearly as long.
       expect(Math.max(...waits)).to.be.below(4_000);
     });
 

@@ -54,7 +54,7 @@ const troubleSql = `
   $$;
   CREATE TRIGGER trouble BEFORE INSERT ON notes FOR EACH ROW EXECUTE FUNCTION trouble()`;
 
-/** A journey through what can go right and wrong, with a secret wherever one could be. */
+/** Runs successful and failing operations, with a secret in every possible place. */
 async function journey({
   canaries,
   api,
@@ -78,13 +78,13 @@ async function journey({
   await user("Grace", "--admin");
   const port = Number(new URL(api.origin).port);
 
-  /** With a secret in every header and in the query; keeps the answers that tell of errors. */
+  /** Sends a secret in every header and in the query; keeps error answers. */
   const request: Request = async (method, path, body, headers = {}) => {
     const sent: Record<string, string> = { Authorization: `Bearer ${ada}` };
     const names = "Cookie X-Api-Key X-Custom User-Agent Referer X-Forwarded-For Origin";
     for (const name of names.split(" ")) sent[name] = canaries.make(`the header ${name}`);
     if (body !== undefined) sent["Content-Type"] = "application/json";
-    // Lists refuse parameters that they do not have.
+    // Lists refuse unknown parameters.
     const isList = method === "GET" && /^\/(?:webhook-deliveries|webhooks|resources\/\w+)(?:\?|$)/.test(path);
     const query = isList
       ? ""
@@ -99,7 +99,7 @@ async function journey({
   };
   const secretly = (place: string, prefix = ""): string => `${prefix}${canaries.make(place)}`;
 
-  // A webhook whose URL holds secrets, on a receiver that answers with some, and fails.
+  // A webhook whose URL has secrets, on a receiver that answers with some, and fails.
   receiver.answer = {
     status: 500,
     headers: {
@@ -134,7 +134,7 @@ async function journey({
   );
   await request("POST", `/webhook-deliveries/${failed.id}/retry`);
 
-  // What clients do wrong.
+  // Errors of clients.
   await request("GET", "/whoami", undefined, { Authorization: secretly("a wrong scheme", "Basic ") });
   await request("GET", "/whoami", undefined, { Authorization: secretly("a wrong token", "Bearer svc_") });
   await request("POST", "/resources/notes", `{"text": ${secretly("broken JSON")}`);
@@ -161,7 +161,7 @@ async function journey({
     `Broken ${secretly("a broken header")}`,
   );
 
-  // What the database refuses.
+  // Statements that the database refuses.
   await runSql(troubleSql);
   const once = secretly("a value that must be unique");
   await request("POST", "/resources/notes", { text: once });
@@ -173,7 +173,7 @@ async function journey({
   ].map(({ status }) => status);
   expect(statuses).to.deep.equal([422, 422, 422, 500]);
 
-  // What others see.
+  // Answers to other users.
   for (const path of [
     "/webhooks",
     "/webhook-deliveries",
@@ -193,7 +193,9 @@ type Request = (
   headers?: Readonly<Record<string, string>>,
 ) => ReturnType<typeof call>;
 
-/** A request as it stands, of lines. Answers when the server has closed the connection. */
+/**
+ * Sends a raw request of these lines. Returns the answer when the server has closed the connection.
+ */
 async function raw(port: number, ...lines: readonly string[]): Promise<void> {
   const socket = connect({ port, host: "127.0.0.1" });
   socket.on("error", () => undefined);
@@ -201,7 +203,7 @@ async function raw(port: number, ...lines: readonly string[]): Promise<void> {
   await readAll(socket).catch(() => undefined);
 }
 
-/** What anybody who reaches the metrics port can read. */
+/** Keeps all answers of the metrics port. */
 async function keepHealth(canaries: Canaries, program: Program): Promise<{ readonly metrics: string }> {
   const read = async (path: string): Promise<string> => (await fetch(program.healthOrigin + path)).text();
   canaries.keep("/readyz?verbose", await read("/readyz?verbose"));
@@ -346,7 +348,7 @@ describe("secrets in what the service says", function () {
     await admin(["secret-key", "rotate"], adminEnv);
     await keepAudit({ canaries, url: postgres.url, env: adminEnv });
 
-    // A configuration that is refused.
+    // A refused configuration.
     writeFileSync(
       join(configuration.env["SVC_CONFIG_DIR"] ?? "", "service.yaml"),
       `secretKey: ${canaries.make("a faulty setting in the file")}\nhttp:\n  port: ${canaries.make("a faulty port")}\n`,

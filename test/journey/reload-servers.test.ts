@@ -154,8 +154,8 @@ describe("reload of svc all under load, on the embedded database and broker", fu
 });
 
 /**
- * Reloads six times, each time with another setting, while records are written, and closes the
- * books.
+ * Reloads six times, each time with another setting, while records are written, and checks the
+ * totals.
  */
 async function reloadUnderLoad({
   programs,

@@ -41,7 +41,7 @@ describe("columns that get another type, and a reload", function () {
 
   let keys = 0;
 
-  /** Creates records in transactions of their own and without, on every connection. */
+  /** Creates records inside and outside of transactions, on every connection. */
   async function create(size: number): Promise<readonly number[]> {
     const url = `${api.origin}/svc-api/resources/gadgets`;
     const body = { size, text: "one", tags: ["a"] };

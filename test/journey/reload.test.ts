@@ -34,7 +34,7 @@ ownerColumn: user_id
 const applied = "the configuration was reloaded";
 const refused = "the configuration was not reloaded; the previous one stays in use";
 
-/** One story on one process: every test leaves it with a configuration that is at work. */
+/** One sequence on one process: every test leaves it with an active configuration. */
 describe("SIGHUP and svc-admin reload, on the embedded database and broker", function () {
   this.timeout(60_000);
   let configuration: Configuration;
@@ -46,7 +46,7 @@ describe("SIGHUP and svc-admin reload, on the embedded database and broker", fun
     receiver = await startReceiver();
     configuration = writeConfiguration({ service, resources: { "things.yaml": things } });
     program = await createProgram({ name: "all", env: configuration.env });
-    // Asked for while the database is still being made.
+    // Requested while the database is still being created.
     program.launch();
     await until(async () => (await fetch(`${program.healthOrigin}/livez`)).ok, { what: "the health port" });
     program.signal("SIGHUP");
@@ -69,7 +69,7 @@ describe("SIGHUP and svc-admin reload, on the embedded database and broker", fun
     return request({ url: `${program.origin}/svc-api${path}`, method, token, body });
   }
 
-  /** Sends the signal, and gives the line of the log that says what came of it. */
+  /** Sends the signal, and returns the line of the log with the outcome. */
   async function hangUp(message = applied): Promise<Readonly<Record<string, unknown>>> {
     const line = program.untilLogged(message);
     program.signal("SIGHUP");

@@ -7,7 +7,7 @@ import { createNote, notesYaml, subscribe } from "../support/notes.ts";
 import { startReceiver, type ReceivedRequest, type TestReceiver } from "../support/receiver.ts";
 import { request, startService, type TestService, type TestUser } from "../support/service.ts";
 
-/** How many of the requests to `path` carry the signature that `secret` makes. */
+/** Returns the number of requests to `path` with the signature by `secret`. */
 function verified(requests: readonly ReceivedRequest[], path: string, secret: string): number {
   return requests.filter(({ path: at, rawBody, headers }) => {
     const expected = `sha256=${createHmac("sha256", secret).update(rawBody).digest("hex")}`;
@@ -42,7 +42,7 @@ describe("a change of SVC_SECRET_KEY", function () {
     });
   }
 
-  /** Starts the service with other keys; the user's token goes on to work. */
+  /** Restarts the service with other keys; the user's token stays valid. */
   async function restart(env: Readonly<Record<string, string>>): Promise<void> {
     await service?.stop();
     service = undefined;

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Answer, TestUser } from "../support/service.ts";
 
-/** Creates a record as a user, and gives the record that was answered. */
+/** Creates a record as a user, and returns the record of the answer. */
 export async function create(user: TestUser, resource: string, body: object): Promise<Answer["body"]> {
   const answer = await user.request("POST", `/resources/${resource}`, body);
   expect(answer.status, JSON.stringify(answer.body)).to.equal(201);

@@ -10,8 +10,8 @@ const dateTime = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}\+00:00$/;
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
 /**
- * What is sent for a field of `kinds`, and what is shown of it (contract, section 4; null is shown
- * as null everywhere).
+ * The value sent for a field of `kinds`, and the value shown (contract, section 4; null is shown as
+ * null everywhere).
  */
 const shownAs: readonly (readonly [field: string, sent: unknown, shown: unknown])[] = [
   ["due_at", "2026-03-28T14:30:00.123Z", "2026-03-28T14:30:00.123+00:00"],

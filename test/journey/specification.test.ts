@@ -21,7 +21,7 @@ for (const mode of modes) {
       admin = await service.createUser({ isAdmin: true });
     });
 
-    /** As a new user, who owns no records yet. */
+    /** Creates a user without records. */
     const fresh = (): Promise<TestUser> => service.createUser();
 
     const order = (user: TestUser, changes: object = {}): Promise<Body> =>

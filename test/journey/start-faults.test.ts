@@ -27,7 +27,7 @@ describe("a start on the embedded database that cannot be", function () {
     removeFolder(folder);
   });
 
-  /** `svc all`, killed after 10 s: the code is null then. */
+  /** Runs `svc all`, and kills it after 10 s: the code is null then. */
   function start(
     changes: Readonly<Record<string, string>>,
   ): Promise<{ readonly code: unknown; readonly stdout: string; readonly stderr: string }> {

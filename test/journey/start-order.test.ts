@@ -139,7 +139,7 @@ describe("the start of API and dispatcher", function () {
     const program = await create("api", {
       DATABASE_URL: url.href,
       AMQP_URL: wrongPassword(servers.rabbitMq.url),
-      // Another configuration than before, which is recorded.
+      // Another configuration than before, which the service records.
       SVC_LOG_LEVEL: "debug",
     });
 
@@ -167,7 +167,7 @@ describe("the start of API and dispatcher", function () {
   }
 });
 
-/** Runs a program that ends by itself, and gives its exit status and the end of its output. */
+/** Runs a program that ends by itself. Returns its exit status and the end of its output. */
 async function failureOf(program: Program): Promise<{ readonly code: unknown; readonly output: string }> {
   program.launch();
   await until(() => !program.isRunning(), { what: "the program to end", timeoutMs: 30_000 });

@@ -20,10 +20,7 @@ webhooks:
 
 const stopping = "stopping; a second signal ends at once";
 
-/**
- * A program that needs longer is killed, and has no exit status. A request that stalls keeps one
- * for 11 s.
- */
+/** A slower program is killed, and has no exit status. A stalled request delays the end by 11 s. */
 const endLimitMs = 10_000;
 
 describe("SIGTERM", function () {
@@ -118,7 +115,7 @@ describe("SIGTERM", function () {
     half.on("error", () => undefined);
     await once(half, "connect");
     half.write("GET /livez HTTP/1.1\r\n");
-    // Behind it, so that it has been read.
+    // After it, so that it has been read.
     await fetch(`${dispatcher.healthOrigin}/livez`);
 
     expect((await dispatcher.end("SIGTERM", endLimitMs)).code).to.equal(0);
@@ -164,7 +161,7 @@ describe("SIGTERM", function () {
     } finally {
       await lock.end();
     }
-    // A read of the relay has two seconds, and its end keeps no client waiting.
+    // A read of the relay has two seconds, and its end delays no client.
     expect(endings.map(({ code }) => code)).to.deep.equal([0, 1]);
     const unfinished = (await cut)?.["unfinished"] as readonly string[];
     expect(unfinished).to.have.length.above(0);
@@ -175,8 +172,8 @@ describe("SIGTERM", function () {
 });
 
 /**
- * The relay waits for two seconds at a time, and the dispatcher from its next look into the queue
- * on.
+ * Waits until both block: the relay for two seconds at a time, and the dispatcher from its next
+ * read of the queue on.
  */
 async function untilBothWait(observer: Client): Promise<void> {
   const waiting = new Set<string>();
@@ -190,7 +187,7 @@ async function untilBothWait(observer: Client): Promise<void> {
   await until(areBoth, { what: "the API's relay and the dispatcher to wait", timeoutMs: 30_000 });
 }
 
-/** One request on a connection of the agent's. */
+/** Sends one request on a connection of the agent. */
 async function get(
   { origin }: Program,
   { token, agent }: { readonly token: string; readonly agent: Agent },
@@ -202,7 +199,7 @@ async function get(
   return answer;
 }
 
-/** A request whose body never comes to its end, and that the API is at work on. */
+/** Sends a request with an unfinished body, and waits until the API has begun it. */
 async function stall({ origin }: Program, token: string): Promise<Socket> {
   const socket = createConnection(Number(new URL(origin).port), "127.0.0.1");
   socket.on("error", () => undefined);
@@ -216,7 +213,7 @@ async function stall({ origin }: Program, token: string): Promise<Socket> {
     "Expect: 100-continue",
   ];
   socket.write(`${head.join("\r\n")}\r\n\r\n`);
-  // 100: the request has reached the API.
+  // Status 100: the request has reached the API.
   const [chunk] = (await once(socket, "data")) as [Buffer];
   await until(() => chunk.toString().startsWith("HTTP/1.1 100"), { what: "the request to be at work" });
   socket.write("{");

@@ -17,7 +17,7 @@ fields:
   user_id: { type: Int }
 ${more}`;
 
-/** Every way to say who sees more than the own records. */
+/** Every rule by which users see more than their own records. */
 const resources = {
   "notes.yaml": owned("notes", "Note"),
   "diaries.yaml": owned("diaries", "Diary", "isAdmin: nobody"),
@@ -39,7 +39,7 @@ fields:
 const people = ["owner", "stranger", "admin", "keeper", "auditor"] as const;
 type Person = (typeof people)[number];
 
-/** Who may see, change and delete a record that the owner created, and gets its events. */
+/** Persons who may see, change and delete a record that the owner created, and get its events. */
 const seers: readonly (readonly [resource: string, seenBy: readonly Person[]])[] = [
   ["notes", ["owner", "admin"]],
   ["diaries", ["owner"]],
@@ -90,7 +90,7 @@ for (const mode of modes) {
     const create = async (resource = "notes"): Promise<number> =>
       (await users.owner.request("POST", `/resources/${resource}`, { text: "hello" })).body.id;
 
-    /** Every event so far is fanned out, and nothing is due any more. */
+    /** Waits until every event so far is fanned out, and no delivery is due. */
     const untilQuiet = (): Promise<unknown> =>
       until(
         async () => {
@@ -103,7 +103,7 @@ for (const mode of modes) {
         { what: "all deliveries to settle" },
       );
 
-    /** The requests that arrived, as `person trigger`. */
+    /** Returns the arrived requests, as `person trigger`. */
     const arrivals = (): readonly string[] =>
       receiver.received
         .map(({ path, rawBody }) => `${path.slice(1)} ${JSON.parse(rawBody.toString()).event}`)
@@ -112,7 +112,7 @@ for (const mode of modes) {
     const deliveriesOf = async (webhookId: number): Promise<readonly Answer["body"][]> =>
       (await users.admin.request("GET", `/webhook-deliveries?webhook_id=${webhookId}`)).body.data;
 
-    /** Answers 500 to every request, but not before `act` is done. */
+    /** Answers 500 to every request, after `act` is done. */
     function failAfter(act: () => Promise<unknown>): void {
       receiver.answer = (_request, response) => {
         act().then(
@@ -239,7 +239,7 @@ for (const mode of modes) {
         const { body } = await user.request("GET", `/webhook-deliveries/${failed.id}`);
         return body.request.body === null;
       });
-      // The record is shown to who may read it now.
+      // The record is shown to its current readers.
       expect(await Promise.all(bodies)).to.deep.equal([true, false]);
       for (const { status, body } of [retried, byAdmin]) {
         expect([status, body.code]).to.deep.equal([403, "delivery.forbidden"]);

@@ -32,7 +32,7 @@ for (const mode of modes) {
     });
     afterEach(() => unsubscribeAll(admin));
 
-    /** The events that a statement makes, a line each. */
+    /** Returns the events of a statement, one per line. */
     const eventsOf = async (sql: string): Promise<string> => {
       await psql(url, { sql: "DELETE FROM svc.events WHERE resource = 'readings'" });
       await psql(url, { sql });

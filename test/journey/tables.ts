@@ -1,6 +1,6 @@
 import type { TestUser } from "../support/service.ts";
 
-/** Mapping files of tables of every kind, and the SQL that makes those that svc does not. */
+/** Mapping files of tables of every kind, and the SQL of the tables that svc does not create. */
 export const tableFiles: Readonly<Record<string, string>> = {
   "prices.yaml": `
 name: prices

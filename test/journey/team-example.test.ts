@@ -35,8 +35,7 @@ describe("config/example-team", () => {
 
     expect((await member.request("GET", path)).status).to.equal(403);
     expect(await invite(lead, member)).to.equal(201);
-    // To a stranger the project is not there; a member may point at it, and still not say who else
-    // is in.
+    // A stranger does not see the project; a member may refer to it, but may not add members.
     expect([await invite(stranger, stranger), await invite(member, stranger)]).to.deep.equal([422, 403]);
 
     const seen = await member.request("GET", "/resources/projects?include=project_members");
@@ -58,8 +57,8 @@ describe("config/example-team", () => {
       const [project] = (await lead.request("GET", "/resources/projects")).body.data;
       await lead.request("PATCH", `/resources/projects/${project.id}`, { name: "Apollo 11" });
 
-      // The last change of the test before may still be on its way, and then goes to these webhooks
-      // too.
+      // The last change of the previous test may still be on its way, and then also goes to these
+      // webhooks.
       const told = (): string[] =>
         receiver.received
           .filter(({ rawBody }) => JSON.parse(rawBody.toString()).data.name === "Apollo 11")

@@ -32,8 +32,8 @@ fields:
 `;
 
 /**
- * Checks that an answer is an error as the contract has it: JSON, a message, the code of the
- * status, and `errors` exactly when it is a 422.
+ * Checks that an answer is an error of the contract: JSON with a message and the code of the
+ * status. It has `errors` exactly when it is a 422.
  */
 export function expectRefusal(answer: Answer, status: number): void {
   expect(answer.status, answer.text).to.equal(status);
@@ -58,8 +58,8 @@ export function expectRefusal(answer: Answer, status: number): void {
 export type Send = (method: string, path: string, options?: Call) => Promise<Answer>;
 
 /**
- * Sends requests with a user's token, path, headers and body exactly as given; a body counts as
- * JSON unless a header says otherwise.
+ * Sends requests with a user's token, path, headers and body unchanged; a body is JSON unless a
+ * header names another type.
  */
 export function sendAs(service: TestService, { token }: TestUser): Send {
   return (method, path, { headers = {}, body } = {}) =>

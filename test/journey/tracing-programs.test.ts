@@ -43,7 +43,7 @@ describe("tracing of svc api and svc dispatcher", function () {
       AMQP_URL: await amqpUrl(),
       SVC_SECRET_KEY: randomBytes(32).toString("base64"),
       OTEL_EXPORTER_OTLP_ENDPOINT: collector.url,
-      // What arrives was sent at the end.
+      // Spans that arrive were sent at the end.
       OTEL_BSP_SCHEDULE_DELAY: "60000",
     };
     await purgeQueues(env.AMQP_URL);

@@ -37,7 +37,7 @@ for (const mode of modes) {
       await receiver.close();
     });
 
-    /** A write by Ada as a part of somebody's trace. */
+    /** Writes as Ada, as a part of the caller's trace. */
     async function write(method: string, path: string, traceparent: string, text = "hello"): Promise<number> {
       const { status, body } = await request({
         url: service.baseUrl + path,
@@ -256,7 +256,7 @@ function newTrace(): Trace {
   return { traceId, spanId, traceparent: `00-${traceId}-${spanId}-01` };
 }
 
-/** The spans of a trace that leads through the service, once all are collected. */
+/** Returns the spans of a trace through the service, once all are collected. */
 async function chainOf(
   collector: TestCollector,
   trace: string,

@@ -8,7 +8,7 @@ import { startReceiver, type ReceivedRequest, type TestReceiver } from "../suppo
 import { until } from "../support/wait.ts";
 import { modes, request, serviceOfSuite, type Answer, type TestUser } from "../support/service.ts";
 
-/** What the answers show of a receiver. */
+/** The state of a receiver in the answers. */
 interface Shown {
   readonly is_active: boolean;
   readonly disabled_at: string | null;
@@ -24,7 +24,7 @@ interface Told {
   readonly data: Readonly<Record<string, unknown>>;
 }
 
-/** What the answer to a creation has, as far as these tests look at it. */
+/** The fields of the answer to a creation that these tests read. */
 interface Made {
   readonly id: number;
   readonly secret: string;
@@ -162,7 +162,7 @@ for (const mode of modes) {
       const received = await receiver.waitFor(count);
 
       const times = received.map(({ receivedAt }) => receivedAt.getTime());
-      // A tenth of a second each, less what the first may have waited on its way.
+      // A tenth of a second each, less the time that the first may have waited.
       expect((times.at(-1) ?? 0) - (times[0] ?? 0)).to.be.at.least(100 * (count - 2));
       expect((await ada.request("GET", `/webhooks/${id}`)).body.rate_limit).to.equal(10);
     });
@@ -195,7 +195,7 @@ for (const mode of modes) {
       const { id } = await subscribeWith({ filter: { text: { contains: "URGENT" } } });
       await createNote(ada, "can wait");
       await createNote(ada, "urgent: now");
-      // Behind the one that does not pass, so that it has been fanned out by then.
+      // After the one that does not pass, so that it has been fanned out then.
       await createNote(ada, "most urgent");
 
       const texts = (await receiver.waitFor(2)).map(
@@ -283,7 +283,7 @@ for (const mode of modes) {
         "rate.exceeded",
         "1",
       ]);
-      // The reason that the tests themselves give; there are two.
+      // The tests themselves set the reason; there are two.
       expect(again.body.message).to.equal(
         "A webhook is tested at most once a second. Try again in 1 second.",
       );
@@ -340,7 +340,7 @@ for (const mode of modes) {
           .filter(({ path }) => path === "/admin")
           .map(({ rawBody }) => JSON.parse(rawBody.toString()) as Told);
 
-      // The receiver is gone for its own webhook, and receives the operational events about it.
+      // The receiver answers 410 for its own webhook, and receives the operational events about it.
       receiver.answer = ({ path }, response) => response.writeHead(path === "/admin" ? 200 : 410).end();
       await createNote(ada);
       await until(() => told().length === 1, { what: "webhook.disabled" });
@@ -358,7 +358,7 @@ for (const mode of modes) {
       expect(failed?.event).to.equal("delivery.failed");
       expect(failed?.data).to.include({ ...common, reason: "spent" });
 
-      // What becomes of the watching webhook itself makes no event.
+      // Changes of the watching webhook itself make no event.
       receiver.answer = { status: 410 };
       await ada.request("PUT", `/webhooks/${id}`, { is_active: true });
       await sql(

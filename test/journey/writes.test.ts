@@ -117,7 +117,7 @@ for (const mode of modes) {
 
         const firsts = answers.filter((answer) => answer.status === 201 && !isReplayed(answer));
         expect(firsts).to.have.length(1);
-        // One session cannot say that another one is at work: there, they wait.
+        // With one session, concurrent requests wait: none is seen as running.
         const statuses = new Set(answers.map(({ status }) => status));
         expect(
           [...statuses].every((status) => status === 201 || (status === 409 && mode === "servers")),

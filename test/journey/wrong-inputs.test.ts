@@ -6,7 +6,7 @@ import { expectRefusal, sendAs, things, type Send } from "./things.ts";
 const bodyLimitBytes = 1024 * 1024;
 const json = { "Content-Type": "application/json" };
 
-/** Texts that are no body of an object, and their status. */
+/** Texts that are not a body of an object, and their status. */
 const badBodies: readonly (readonly [what: string, body: string | Buffer, status: number])[] = [
   ["an empty body", "", 422],
   ["an empty object", "{}", 422],
@@ -37,7 +37,7 @@ const badBodies: readonly (readonly [what: string, body: string | Buffer, status
   ],
 ];
 
-/** Values that no field of `things` takes; all answer 422 on the field. */
+/** Values that no field of `things` accepts; all answer 422 on the field. */
 const badValues: readonly (readonly [field: string, json: string])[] = [
   ...["null", '""', '"   "', "1", "true", "[]", "{}", '["x"]', '"a\\u0000b"', '"\\ud800"', '"x\\udc00y"'].map(
     (value) => ["title", value] as const,
@@ -106,7 +106,7 @@ const badValues: readonly (readonly [field: string, json: string])[] = [
   ...["999999", "2147483648", '"x"', "1.5", "[1]", '"\\u0000"'].map((value) => ["parent_id", value] as const),
 ];
 
-/** Segments that are the id of nothing. */
+/** Segments that are no id. */
 const badIds = [
   "0",
   "-1",
@@ -140,7 +140,7 @@ const badIds = [
 ];
 
 /**
- * On one of the two databases: these answers come from the code in front of it, which is the same.
+ * On one of the two databases: the code in front of it gives these answers.
  * `wrong-requests.test.ts` sends random ones of all kinds to both.
  */
 describe("wrong inputs", () => {
@@ -195,7 +195,7 @@ describe("wrong inputs", () => {
       it(`are refused with ${status} for ${what}`, async () => {
         for (const [method, path] of bodyPlaces()) {
           const answer = await send(method, path, { body });
-          // To change nothing is no mistake.
+          // An empty change is valid.
           if (status === 422 && method === "PUT") expect(answer.status).to.equal(200);
           else expectRefusal(answer, status);
         }

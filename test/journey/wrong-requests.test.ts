@@ -10,7 +10,7 @@ import { expectRefusal, sendAs, things, type Send } from "./things.ts";
 
 const seed = 20_260_328;
 
-/** List parameters that are answered with the first page, as if they were not there. */
+/** List parameters that are ignored: the answer is the first page. */
 const junkPages = [
   "",
   "0",
@@ -29,7 +29,7 @@ const junkPages = [
   "%EF%BC%91",
 ];
 
-/** Sends bytes that no HTTP client would, and gives the first line of what comes back. */
+/** Sends invalid HTTP, and returns the first line of the answer. */
 function sendRaw(port: number, text: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, "127.0.0.1", () => socket.end(text));
@@ -52,7 +52,7 @@ for (const mode of modes) {
     let thingId: number;
     let deliveryId: number;
     let send: Send;
-    /** For what is answered by the code in front of the database, which is the same. */
+    /** For answers of the code in front of the database, which is the same for both. */
     const describeOnce = mode === "servers" ? describe : (): void => undefined;
 
     before(async () => {
@@ -96,7 +96,7 @@ for (const mode of modes) {
           const answers = [
             await send("POST", "/webhooks", { body: JSON.stringify({ ...valid, ...change }) }),
           ];
-          // What is left out of a change stays as it is.
+          // Fields that a change leaves out keep their values.
           if (Object.values(change)[0] !== undefined)
             answers.push(await send("PUT", `/webhooks/${webhookId}`, { body: JSON.stringify(change) }));
 
@@ -361,7 +361,7 @@ for (const mode of modes) {
       }
     });
 
-    // Last, since it changes and deletes what the others look at.
+    // Last, since it changes and deletes the records of the others.
     describe("any requests", () => {
       it(`are never answered with 5xx (seed ${seed})`, async () => {
         const ids = { thing: thingId, webhook: webhookId, delivery: deliveryId };

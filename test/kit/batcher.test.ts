@@ -2,14 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { expect } from "chai";
 import { createBatcher, type Batcher } from "../../src/kit/batcher.ts";
 
-/** A batcher that doubles numbers, one batch at each `release`. */
+/** Returns a batcher that doubles numbers, one batch at each `release`. */
 function createGated(
   maxItems = 100,
   atWork = 1,
 ): {
   readonly batcher: Batcher<number, number>;
   readonly batches: (readonly number[])[];
-  /** Lets the batch at work end; resolves once there is one. */
+  /** Lets the running batch end; resolves once there is one. */
   readonly release: (error?: Error) => Promise<void>;
 } {
   const batches: (readonly number[])[] = [];
@@ -106,7 +106,7 @@ describe("createBatcher", () => {
     const { batcher, batches, release } = createGated();
     await Promise.all([batcher.add(1), release()]);
 
-    // In the moment that the first is answered, and later.
+    // At the moment of the first answer, and later.
     const results = batcher.add(2).then(() => batcher.add(3));
     await release();
     await release();

@@ -4,7 +4,7 @@ import { includesScope, isScope, missingScope, scopeFault } from "../../src/kit/
 const resources = ["orders", "customers"];
 
 describe("includesScope", () => {
-  // Held, then all that it includes of the needed ones.
+  // The held scope, then all needed ones that it includes.
   const needed = ["orders:read", "orders:write", "customers:read", "read", "write", "webhooks", "admin", "*"];
   for (const [held, included] of [
     ["*", needed],

@@ -5,8 +5,8 @@ import { aborted, createAlarm, createPeriodicWorker, pause, endsWithin } from ".
 const never = 60_000;
 
 /**
- * Listeners, and signals that Node keeps for it (`AbortSignal.any`), which it holds in sets under
- * symbols.
+ * Returns the number of listeners and of dependent signals (`AbortSignal.any`), which Node holds in
+ * sets under symbols.
  */
 function heldBy(signal: AbortSignal): number {
   const held = Object.getOwnPropertySymbols(signal).map(

@@ -330,7 +330,7 @@ const rules: readonly Case[] = [
 ];
 
 /**
- * References with a fault, and where it is: the relations that they would make are used in both
+ * References with a fault, and its place: the relations that they would make are used in both
  * files.
  */
 const brokenReferences: readonly (readonly [fields: string, place: string])[] = [

@@ -31,10 +31,10 @@ export async function checkFiles(files: Readonly<Record<string, string>>): Promi
   }
 }
 
-/** A definition without its way back to the file. */
+/** A definition without its link to the file. */
 export type DefinitionData = Omit<Definition, "remark" | "faultAt">;
 
-/** What these files say about a resource. */
+/** Returns the definition of a resource in these files. */
 export async function definitionOf(
   name: string,
   files: Readonly<Record<string, string>>,
@@ -45,13 +45,13 @@ export async function definitionOf(
   return data;
 }
 
-/** The faults of these files, as text without the folder's name. */
+/** Returns the faults of these files, as text without the folder's name. */
 export async function faultsOf(files: Readonly<Record<string, string>>): Promise<readonly string[]> {
   const { faults } = await checkFiles(files);
   return faults.map((fault) => faultText(fault).replace(/^resources\//, ""));
 }
 
-/** Seven lines; what a case adds begins on line 8, with two spaces as a field. */
+/** Seven lines; the added lines of a case begin on line 8, with two spaces as a field. */
 const orders = `name: orders
 model: Order
 triggers: [on_create]
@@ -71,7 +71,7 @@ fields:
   code: { type: Uuid, unique: true }
 `;
 
-/** What is wrong, the lines that are added, and the faults: line, column, key and message. */
+/** The fault in words, the added lines, and the reported faults: line, column, key and message. */
 export type Case = readonly [fact: string, added: string, ...faults: string[]];
 
 /**

@@ -19,7 +19,7 @@ describe("the sample mapping files", () => {
   });
 
   it("name the JSON Schema for editors in their first line", () => {
-    // The example is in a folder beside theirs, so that the line still holds in a copy.
+    // The example is in a folder beside theirs, so that the line also works in a copy.
     const files = ["resources", "example-team"].flatMap((folder) =>
       readdirSync(`${configDir}/${folder}`)
         .filter((name) => name.endsWith(".yaml"))

@@ -17,7 +17,7 @@ const text = withField("amount", { type: "String" });
 const stay =
   "CREATE FUNCTION stay() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NEW; END'; CREATE TRIGGER";
 
-/** What somebody else makes of a column, the name that the plan gives it, and how it goes away. */
+/** Objects of others on a column, their names in the plan, and how to remove them. */
 const blocking: readonly {
   readonly sql: string;
   readonly object: string;
@@ -99,7 +99,7 @@ const blocking: readonly {
   },
 ];
 
-/** Letters with such a key, which the database does not fill. */
+/** Returns letters with such a key, which the database does not fill. */
 function lettersOf(type: "Int" | "BigInt"): Definitions {
   return definitionsOf(definition({ name: "letters", fields: [field("id", type, { isKey: true })] }));
 }
@@ -176,7 +176,7 @@ describe("planMigration, where something depends on a column that is dropped or 
   });
 });
 
-/** Notes in a schema of their own, under such a key. */
+/** Returns notes in a schema of their own, under such a key. */
 function notes(type: "Int" | "Uuid"): Definitions {
   const kind = type === "Int" ? "autoincrement" : "uuid";
   const key = field("id", type, { isKey: true, default: { kind } });

@@ -13,7 +13,7 @@ import { changeValueSettings, createTestDatabase } from "../support/database.ts"
 
 const log = createLog({ level: "silent" });
 
-/** Every type, with the defaults that it takes, as a mapping file writes them. */
+/** Every type, with its possible defaults, as a mapping file writes them. */
 const defaults: Readonly<Record<string, readonly string[]>> = {
   "type: Int": ["0", "-7", "2147483647", "-2147483648"],
   "type: BigInt": ["5", "-5", '"9223372036854775807"', '"-9223372036854775808"', '"007"'],
@@ -55,7 +55,7 @@ const defaults: Readonly<Record<string, readonly string[]>> = {
   "type: Enum, values: [a, b], list: true": ["[]", "[a, b]"],
 };
 
-/** A mapping file with a field for each default, and one without for each type. */
+/** Loads a mapping file with a field for each default, and one without for each type. */
 async function load(): Promise<Definitions> {
   return loadFields(
     Object.entries(defaults).flatMap(([type, literals]) => [

@@ -3,7 +3,7 @@ import type { Definitions, Field } from "../../src/mapping/definition.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { openScene, sceneOfSuite, type Scene } from "../support/migration-scene.ts";
 
-/** Seats whose key is the row and the number, or the row alone; `desk` is one of a floor. */
+/** Seats whose key is the row and the number, or the row alone; `desk` is unique on a floor. */
 function seats(unique: { readonly badge?: true; readonly desk?: true; readonly row?: true }): Definitions {
   return definitionsOf(
     definition({

@@ -19,10 +19,7 @@ const log = createLog({ level: "silent" });
 const city = field("city", "String", { isOptional: true });
 const named = withFields(customers, [field("name", "String"), city]);
 const shop = definitionsOf(named, orders);
-/**
- * Something of every kind is added, and something of the service's own goes: a column, a unique
- * index.
- */
+/** Adds a part of every kind, and removes two of the service's own: a column, a unique index. */
 const changed = definitionsOf(
   withFields(named, [field("name", "String"), city, field("phone", "String", { isOptional: true })]),
   withFields(orders, [
@@ -35,7 +32,7 @@ const changed = definitionsOf(
   ]),
 );
 
-/** The two tables as psql shows them, and the views. */
+/** Returns the two tables as psql shows them, and the views. */
 async function look(url: string): Promise<string> {
   return psql(url, { file: "test/fixtures/look.psql" });
 }

@@ -21,7 +21,7 @@ import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 
 const log = createLog({ level: "silent" });
-/** A table that only the migrations by hand make. */
+/** A table that only the migrations by hand create. */
 const places = definition({
   name: "places",
   isManaged: false,
@@ -114,7 +114,7 @@ describe("migrations by hand", () => {
 
   it("are recorded without the limits of the role", async () => {
     await apply(await write({ "1_places.sql": first }));
-    // A trigger of others may take long, such as one that copies the record elsewhere.
+    // A trigger of others may take long, for example one that copies the record elsewhere.
     await client.query(`
       CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN PERFORM pg_sleep(0.4); RETURN NEW; END';
       CREATE TRIGGER slow BEFORE INSERT ON svc.hand_migrations FOR EACH ROW EXECUTE FUNCTION slow();

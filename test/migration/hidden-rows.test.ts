@@ -4,7 +4,9 @@ import { openScene, without, withField, market, type Scene } from "../support/mi
 
 const role = "svc_test_hidden";
 
-/** Owns the tables, and yet sees no row of the orders: as with one policy for each tenant. */
+/**
+ * A role that owns the tables but sees no row of the orders, as with one policy for each tenant.
+ */
 const setUp = `
   CREATE ROLE ${role};
   GRANT USAGE, CREATE ON SCHEMA public, svc TO ${role}; GRANT ALL ON ALL TABLES IN SCHEMA svc TO ${role};

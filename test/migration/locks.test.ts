@@ -77,7 +77,7 @@ describe("a migration beside transactions of the version before", () => {
   ] as const)
     it(`does not deadlock with one that goes from ${what} to those of the service`, async () => {
       await scene.migrate(definitionsOf(notes));
-      // As after a migration whose captures have changed, and with a core migration to come.
+      // The state after a migration whose captures have changed, with a core migration to come.
       await scene.client.query("UPDATE svc.installed_resources SET hash = 'another'");
       await scene.client.query("DELETE FROM svc.migrations WHERE name = '0027_disabled_users'");
       await scene.client.query("DROP INDEX svc.users_disabled_idx");
@@ -303,7 +303,7 @@ describe("a migration beside transactions of the version before", () => {
         await making;
       },
     }).catch(() => undefined);
-    // Longer than the server takes to notice.
+    // Longer than the server needs to detect it.
     await setTimeout(5_000);
     await writer.query("COMMIT");
     await until(async () => (await sessions()).length === 0, { what: "the end of the index" });
@@ -319,7 +319,8 @@ describe("a migration beside transactions of the version before", () => {
     await scene.client.query("BEGIN");
 
     const locked = lockTables(scene.client, ["notes"], { patience: 20_000 });
-    // As PostgreSQL ends an autovacuum: for who has waited for deadlock_timeout, 1 s.
+    // PostgreSQL ends an autovacuum like this: for a session that has waited for deadlock_timeout,
+    // 1 s.
     const waiting = `SELECT FROM pg_locks WHERE NOT granted AND relation = 'notes'::regclass AND waitstart < clock_timestamp() - interval '1 second'`;
     await until(async () => (await writer.query(waiting)).rowCount === 1, { what: "a wait of a second" });
     await writer.query("COMMIT");

@@ -208,7 +208,7 @@ describe("applyMigration", () => {
 
   it("names the step that failed and rolls everything back", async () => {
     await scene.migrate(shop);
-    // What a plan cannot see.
+    // A row that a plan cannot see.
     await client.query(`
       CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'no index'; END $$;
       CREATE EVENT TRIGGER refusing ON ddl_command_start WHEN TAG IN ('CREATE INDEX') EXECUTE FUNCTION refuse()`);

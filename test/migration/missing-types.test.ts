@@ -41,7 +41,7 @@ describe("findMissingTypes", function () {
       ]);
       await scene.client.query("ALTER EXTENSION citext SET SCHEMA public");
       expect(await scene.apply(definitions)).to.equal("done");
-      // A column that has the type already needs nothing.
+      // A column that already has the type needs no change.
       await scene.client.query(`ALTER EXTENSION citext SET SCHEMA "my ext"`);
       expect(await scene.plan(definitions)).to.deep.include({ steps: [], impossible: [] });
     });

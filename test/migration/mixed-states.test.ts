@@ -6,7 +6,7 @@ import { createTestDatabase } from "../support/database.ts";
 
 type Row = Readonly<Record<string, string>>;
 
-/** SQL of the columns of a row that can be stored. */
+/** SQL of the columns of a valid row. */
 const delivery: Row = {
   uuid: "gen_random_uuid()",
   event_id: "1",
@@ -31,9 +31,7 @@ const states: Readonly<Record<string, Row>> = {
   "of a replay": { trigger_kind: "'manual'", replay_id: "1" },
 };
 
-/**
- * What is mixed, each beside a state that can be: columns, and the constraint that refuses them.
- */
+/** Mixed states, each beside a valid one: columns, and the constraint that refuses them. */
 const mixed: readonly (readonly [state: string, columns: Row, constraint: string])[] = [
   ["pending", { status: "'lost'" }, "deliveries_status_check"],
   ["pending", { held_at: "now()" }, "deliveries_held_check"],
@@ -84,7 +82,7 @@ describe("the CHECKs of the tables", () => {
   const scene = useCoreScene();
   beforeEach(() => scene.core.sql("DELETE FROM svc.replays"));
 
-  /** Says which constraint refuses a row; undefined: none. */
+  /** Returns the constraint that refuses a row; undefined: none. */
   async function refusalOf(table: string, row: Row): Promise<string | undefined> {
     const text = `INSERT INTO svc.${table} (${Object.keys(row).join(", ")}) VALUES (${Object.values(row).join(", ")})`;
     try {
@@ -112,7 +110,7 @@ describe("the CHECKs of the tables", () => {
       expect(await refusalOf(table, { ...row, ...columns })).to.equal(constraint);
     });
 
-  // A trigger completes `disabled_at` and `disabled_reason`, whatever is written of them.
+  // A trigger sets `disabled_at` and `disabled_reason`, over any written values.
   for (const [change, constraint] of [
     ["is_active = false, disabled_reason = 'tired'", "subscriptions_disabled_check"],
     ["events = '{on_read}'", "subscriptions_events_check"],

@@ -8,7 +8,7 @@ import { sceneOfSuite } from "../support/migration-scene.ts";
 const coded = field("code", "String", { isUnique: true, isOptional: true, length: 9 });
 const halls = definition({ name: "halls", table: "hall.halls", fields: [coded] });
 
-/** Seats with a hall and a code of it; `given` changes the one or the other. */
+/** Seats with a hall and a code of it; `given` changes either field. */
 function seatsWith(given: Readonly<Record<string, Partial<Field>>> = {}): Definition {
   const fields = [
     keyField("number"),

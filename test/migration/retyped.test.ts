@@ -21,7 +21,7 @@ describe("a change of a column's type, beside sessions that have written to the 
   });
   afterEach(() => scene.close());
 
-  // PL/pgSQL keeps the types that a session first saw, and fails for others.
+  // PL/pgSQL caches the types that a session first saw, and fails for others.
   const write = (): Promise<unknown> => scene.rows("INSERT INTO notes (text) VALUES ('1')");
   const events = (): Promise<readonly unknown[]> => scene.rows("SELECT record_id FROM svc.events");
 

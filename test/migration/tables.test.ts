@@ -104,7 +104,7 @@ describe("applyMigration of tables in schemas of their own", () => {
     ];
     expect(made).to.deep.equal(["done", "done"]);
     expect(await sequences()).to.deep.equal([{ name: "sales.tickets_id_seq" }]);
-    // Both may stop counting at once.
+    // Both may lose their counter at once.
     await scene.client.query("DROP TABLE tickets, sales.tickets");
     const ended = new Map([
       ...twins(field("id", "String", { isKey: true })),

@@ -35,7 +35,7 @@ const broken: readonly Cast[] = [
   { from: { type: "Date" }, to: { type: "DateTime" }, value: "'294277-01-01'" },
 ];
 
-/** Values that become others. */
+/** Values that the cast changes. */
 const lost: readonly Cast[] = [
   { from: { type: "DateTime" }, to: { type: "Date" }, value: "'2026-01-01 10:00:00+00'" },
   { from: { type: "String", ...list }, to: { type: "String" }, value: "'{a,b}'" },
@@ -44,7 +44,7 @@ const lost: readonly Cast[] = [
   { from: { type: "BigInt" }, to: { type: "Float" }, value: "-9007199254740993" },
 ];
 
-/** Values that stay what they are. */
+/** Values that stay the same. */
 const fitting: readonly Cast[] = [
   { from: { type: "DateTime" }, to: { type: "Date" }, value: "'infinity'" },
   { from: { type: "DateTime" }, to: { type: "Date" }, value: "'2026-01-01 00:00:00+00'" },
@@ -57,7 +57,7 @@ const fitting: readonly Cast[] = [
   { from: { type: "String", ...list }, to: { type: "String", length: 3, ...list }, value: "'{NULL,abc}'" },
 ];
 
-/** Values that fit, of which the engine does not know. It warns of the cast. */
+/** Values that fit but that the engine does not know. It warns of the cast. */
 const warned: readonly Cast[] = [
   { from: { type: "Float" }, to: short, value: "'NaN'" },
   { from: { type: "Decimal" }, to: short, value: "'NaN'" },
@@ -95,7 +95,7 @@ function notesWith(isList: boolean): Definitions {
   return noteWith(field("tag", "String", { isList }));
 }
 
-/** Columns of types that Prisma does not know. */
+/** Columns of types that Prisma lacks. */
 function thingsWith(isUnique: boolean): Definitions {
   const mac = field("mac", "String", { native: "macaddr", isUnique });
   const lasts = field("lasts", "Interval", { isOptional: true, isUnique });

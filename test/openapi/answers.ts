@@ -19,9 +19,9 @@ export interface ServedDocument {
 
 /**
  * Judges answers by a document. Keys that a schema does not name are faults, too: the document
- * would lack what is served.
+ * would be incomplete.
  *
- * @returns What is wrong with an answer; empty when nothing is.
+ * @returns The faults of an answer; empty without any.
  */
 export function createJudge(document: ServedDocument): {
   readonly faultsOf: (operation: DocumentedOperation, answer: Answer) => readonly string[];
@@ -90,7 +90,7 @@ export function resolve(document: ServedDocument, value: Json): Json {
     .reduce((here: unknown, key) => (here as Json)[key], document) as Json;
 }
 
-/** Forbids keys that no schema names, where nothing else says whether there may be more. */
+/** Forbids keys that no schema names, unless the schema sets that itself. */
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed);
   if (typeof value !== "object" || value === null) return value;

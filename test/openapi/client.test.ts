@@ -9,7 +9,7 @@ import { startService, type TestService, type TestUser } from "../support/servic
 
 const run = promisify(execFile);
 
-/** What somebody writes with the generated types; the lines marked as errors must not compile. */
+/** A program with the generated types; the lines marked as errors must not compile. */
 const program = `
 import createClient from "openapi-fetch";
 import type { paths, webhooks } from "./api.ts";
@@ -56,7 +56,7 @@ let deliveries = 0;
 for (const until = Date.now() + 10_000; deliveries < 2 && Date.now() < until; )
   deliveries = (await client.GET("/webhook-deliveries", { params: { query: { webhook_id: webhook.data?.id ?? 0 } } })).data?.data.length ?? 0;
 
-/** A receiver knows what it gets. */
+/** The type of a receiver's body. */
 type Received = webhooks["orders.on_update"]["post"]["requestBody"]["content"]["application/json"];
 const amountOf = ({ data }: Received): string => data.amount;
 
@@ -75,7 +75,7 @@ console.log(
 );
 `;
 
-/** Holds the types of the console to the document; what is any JSON is left out. */
+/** Compares the types of the console with the document, without fields of any JSON. */
 const consoleTypes = `
 import type { components } from "./api.ts";
 import type { Caller, Delivery, ServiceEvent, Stats } from "${resolve("src/console/api/types.ts")}";
@@ -143,7 +143,7 @@ describe("a client made of the document by openapi-typescript and openapi-fetch"
     await run(process.execPath, arguments_, { cwd: folder });
     const compiler = run(resolve("node_modules/.bin/tsc"), ["-p", "."], { cwd: folder });
 
-    // What a refusal says is in the output of the compiler.
+    // The output of the compiler has the reason of a refusal.
     expect(await compiler.catch((error: unknown) => error)).to.include({ stdout: "" });
   });
 

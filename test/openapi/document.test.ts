@@ -273,7 +273,7 @@ triggers: []
   });
 });
 
-/** The keys of a schema; those that are `readOnly` or are not, where it is said. */
+/** Returns the keys of a schema; all, or only those that are or are not `readOnly`. */
 function keysIn({ components }: TestDocument, name: string, isReadOnly?: boolean): readonly string[] {
   const properties = components.schemas[name]?.["properties"] as Readonly<Record<string, object>>;
   return Object.entries(properties)
@@ -289,7 +289,7 @@ function openRoutes(): Readonly<Record<string, string>> {
   return Object.fromEntries(paths.map((path) => [`GET ${path}`, "none"]));
 }
 
-/** Returns a route of the document as the table of scopes has it. */
+/** Returns a route of the document in the form of the table of scopes. */
 function routeOf(method: string, path: string): string {
   const [, root = "", name, id] = path.split("/");
   if (root === "resources" && name !== undefined)

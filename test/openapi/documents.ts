@@ -11,7 +11,7 @@ interface Method {
   readonly security?: unknown;
 }
 
-/** What the tests look at of a document. */
+/** The parts of a document that the tests read. */
 export interface TestDocument {
   readonly tags: readonly object[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, Method>>>>;

@@ -8,7 +8,8 @@ import { createJudge, resolve, type DocumentedOperation, type ServedDocument } f
 type Json = Readonly<Record<string, unknown>>;
 
 /**
- * Makers first, then what shows and changes, and what deletes at last, the newest resource first.
+ * Requests that create come first, then those that show and change, then those that delete, the
+ * newest resource first.
  */
 const order = ["post", "get", "put", "patch", "batch", "delete"];
 
@@ -26,7 +27,7 @@ describe("the examples of the document", () => {
   let admin: TestUser;
   let document: ServedDocument;
   let judge: ReturnType<typeof createJudge>;
-  /** Ids of what the examples made, by path. */
+  /** Ids of the records that the examples created, by path. */
   const made = new Map<string, string>();
 
   before(async () => {
@@ -53,7 +54,7 @@ describe("the examples of the document", () => {
     );
     const rank = ({ method, path }: Step): number =>
       order.indexOf(path.endsWith("/batch") ? "batch" : method);
-    // A delivery to be retried is there when a record was made; deletes go from the last resource
+    // A delivery for a retry exists after a record was created; deletes go from the last resource
     // to the first.
     const late = ({ path }: Step): boolean => path.startsWith("/webhook");
     return all.toSorted(
@@ -89,7 +90,7 @@ describe("the examples of the document", () => {
           async () => (await admin.request("GET", "/webhook-deliveries/1")).body.status === "failed",
           { what: "the delivery fails" },
         );
-      // One that has ended is not paused, resumed or cancelled.
+      // An ended replay cannot be paused, resumed or cancelled.
       if (step.path.startsWith("/webhook-replays"))
         await service.infrastructure.sql("UPDATE svc.replays SET state = 'paused'");
       const answer = await send(step);
@@ -217,7 +218,7 @@ describe("the examples of the document", () => {
     expect(judge.faultsOfRequest("service.delivery.failed", bodies[1])).to.deep.equal([]);
   });
 
-  /** Sends a header without a value: a variable of the sender's that is not set. */
+  /** Sends a header without a value, as from an unset variable. */
   function withEmpty(method: string, path: string, header: string): Promise<Answer> {
     const body = method === "POST" ? { name: "Ada", email: "b@example.com" } : undefined;
     return request({
@@ -229,7 +230,7 @@ describe("the examples of the document", () => {
     });
   }
 
-  /** One query for each parameter, operator and choice. */
+  /** Returns one query for each parameter, operator and choice. */
   function queriesOf({ operation }: Step): readonly string[] {
     const parameters = (operation.parameters ?? []).map((one) => resolve(document, one));
     return parameters
@@ -268,7 +269,7 @@ function hasOtherAnswer({ responses }: DocumentedOperation): boolean {
   return content !== undefined && !("application/json" in content);
 }
 
-/** Puts the id of a record that is there in the place of the example's. */
+/** Replaces the example's id by the id of an existing record. */
 function withIds(body: unknown, id: string | undefined): unknown {
   const { operations = [] } = body as { readonly operations?: readonly Json[] };
   return { operations: operations.map((one) => ("id" in one && id !== undefined ? { ...one, id } : one)) };

@@ -5,7 +5,7 @@ import { AppError } from "../../src/kit/errors.ts";
 import { addOpenApiRoutes } from "../../src/openapi/routes.ts";
 import { asAda, createMemoryLog } from "../support/http.ts";
 
-/** Serves a document without a database, to the token `ada`, or as `audience` says. */
+/** Serves a document without a database, to the token `ada`, or to another `audience`. */
 export function startOpenApiServer(audience: string, makeDocument: () => unknown): Promise<HttpServer> {
   const router = createRouter("/svc-api");
   const openRouter = createRouter("/svc-api");

@@ -8,14 +8,14 @@ import { startService, type TestService, type TestUser } from "../support/servic
 import { documentOf } from "./documents.ts";
 import { startOpenApiServer } from "./openapi-server.ts";
 
-/** Pictures for the documentation are written only when asked for: `TEST_PICTURES=1`. */
+/** Pictures for the documentation are written only on request: `TEST_PICTURES=1`. */
 async function picture(shown: Page | Locator, name: string): Promise<void> {
   if (process.env["TEST_PICTURES"] === undefined) return;
   await mkdir("docs/pictures", { recursive: true });
   await shown.screenshot({ path: `docs/pictures/${name}.png` });
 }
 
-/** An operation on the list of customers. */
+/** Returns an operation on the list of customers. */
 function operationOf(page: Page, method: string): Locator {
   return page.locator(`.opblock-${method}`, { has: page.locator('[data-path="/resources/customers"]') });
 }

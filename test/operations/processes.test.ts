@@ -20,7 +20,7 @@ describe("createRegistration", () => {
   const core = coreOfSuite();
   let registration: Registration;
   let running: Running;
-  /** Ends the reloads that were asked for, in their order. */
+  /** Functions that end the requested reloads, in order. */
   let reloads: ((outcome: ReloadOutcome) => void)[];
 
   beforeEach(async () => {
@@ -67,7 +67,7 @@ describe("createRegistration", () => {
     await until(async () => (await core.sql(isFresh)).length === 1, { what: "a sign of life" });
     const [before] = await rows();
 
-    // A request is seen by a later look.
+    // A later poll sees a request.
     await askForReload(core.sql, testOperator);
     await until(() => reloads.length === 1, { what: "the next look" });
 
@@ -112,7 +112,7 @@ describe("createRegistration", () => {
   it("answers all requests during a reload after one further reload", async () => {
     await askForReload(core.sql, testOperator);
     await until(() => reloads.length === 1, { what: "the reload" });
-    // Both at once, or a look between them would see but one.
+    // Both at once: a poll between them would see only one.
     await core.sql("UPDATE svc.processes SET reloads_asked = reloads_asked + 2");
     await until(() => reloads.length === 2, { what: "one more" });
 
@@ -216,7 +216,7 @@ describe("createRegistration", () => {
       const before = lists.length;
       await core.sql("UPDATE svc.processes SET seen_at = now() + interval '1 hour'");
 
-      // One list at most is empty: with it, the process has set its own time.
+      // At most one list is empty: with it, the process has set its own time.
       await until(() => lists.slice(before).some((ids) => ids.length === 0), {
         what: "the list without either",
       });

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { readStats } from "../../src/operations/stats.ts";
 import { useCoreScene } from "../support/core-scene.ts";
 
-/** What the tests look at. */
+/** The fields that the tests read. */
 interface Shown {
   readonly of: string;
   readonly now: string;
@@ -22,7 +22,7 @@ interface Series {
 
 const sum = (counts: readonly number[]): number => counts.reduce((all, one) => all + one, 0);
 
-/** As `date_trunc` of now, less so many steps. */
+/** Returns `date_trunc` of the current time, less `steps` steps. */
 const ago = (width: string, steps: number): string =>
   `date_trunc('${width}', now(), 'UTC') - interval '${steps} ${width}'`;
 

@@ -64,7 +64,7 @@ describe("createAgents", () => {
   }
 });
 
-/** Node's types keep the options of an agent to themselves. */
+/** Sets the option of an agent, which Node's types hide. */
 function setFamilies(agent: Agents["http"] | Agents["https"], autoSelectFamily: boolean): void {
   Object.assign((agent as unknown as { readonly options: object }).options, { autoSelectFamily });
 }

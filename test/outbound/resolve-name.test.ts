@@ -108,7 +108,7 @@ describe("createNameResolver", () => {
 
       const { addresses } = await resolver({ servers: [server.address, other.address] })("a.example");
 
-      // On a busy machine, the answer of one family may come too long after that of the other.
+      // On a busy machine, the answer of one family may arrive too late after the other.
       expect(addresses).to.not.have.length(0);
       expect([four, six]).to.deep.include.members([...addresses]);
       expect(server.asked).to.not.have.length(0);

@@ -111,7 +111,7 @@ describe("createTargetPolicy: refusalOf", () => {
   });
 });
 
-/** The spellings by which checks of the raw text are evaded. */
+/** Spellings that evade checks of the raw text. */
 const refusedUrls: Readonly<Record<string, readonly string[]>> = {
   "point to a loopback address": [
     "http://127.0.0.1/",
@@ -213,7 +213,7 @@ describe("createTargetPolicy: refusalOfUrl", () => {
     "https://müller.example/",
     "http://notlocalhost/",
     "http://localhost.example.com/",
-    // Vetted by what it resolves to, when it is connected to.
+    // Checked by its addresses, at the connection.
     "http://metadata.google.internal/",
   ];
   for (const url of passed) {

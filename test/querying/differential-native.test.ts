@@ -10,9 +10,7 @@ import { createRandom, pick } from "../support/random.ts";
 
 const seed = Number(process.env["SVC_TEST_SEED"] ?? Date.now() % 1_000_000);
 
-/**
- * Types that the Prisma client does not know, with values that differ and values that are equal.
- */
+/** Types that the Prisma client lacks, with different and equal values. */
 const values: Readonly<Record<string, readonly string[]>> = {
   interval: ["PT0S", "P1D", "PT24H", "P1M", "P30D", "P-3D", "P1Y2M3DT4H5M6.789S", "P1DT-1H"],
   macaddr: ["08:00:2b:01:02:03", "08002b010203", "00:00:00:00:00:00", "ff:ff:ff:ff:ff:ff"],
@@ -21,7 +19,7 @@ const values: Readonly<Record<string, readonly string[]>> = {
   box: ["(1,1),(0,0)", "(2,2),(1,1)"],
   tsvector: ["'a' 'b'", "'a':1 'b':2", ""],
 };
-/** Compared by the text that answers show: PostgreSQL has no order for them. */
+/** Compared by their text in answers: PostgreSQL has no order for them. */
 const unordered = ["point", "box"];
 
 const types = Object.keys(values);
@@ -38,7 +36,7 @@ const things = definition({
 });
 const shape = listShapeOf(things, definitionsOf(things));
 
-/** By hand, from the operator and the types of PostgreSQL alone. */
+/** Returns the expected result, from the operator and the types of PostgreSQL alone. */
 function expected(type: string, operator: string, operands: readonly string[]): string {
   const as = unordered.includes(type) ? "text" : type;
   const column = `${type}::${as}`;

@@ -60,7 +60,7 @@ const items = definition({
 });
 
 const linked = definitionsOf(owners, items);
-/** A record leads to its parent, and not back to its children. */
+/** A record refers to its parent, and not back to its children. */
 const definitions: Definitions = new Map(
   [...linked].map(([name, one]): [string, Definition] => [
     name,
@@ -266,7 +266,8 @@ describe(`writes by the compiler of queries and by the Prisma client, with seed 
         rows: at % 20 === 0 ? await storedIn(prisma) : [],
       });
       if (JSON.stringify(expected).startsWith('{"answer":"')) answered += 1;
-      // A create that fails takes a number or none, by whether the server reads the value first.
+      // A create that fails uses a number or none, depending on whether the server reads the value
+      // first.
       for (const { database } of [compiled, prisma])
         await database.pool.query("SELECT setval('items_id_seq', $1)", [at + 1]);
     }

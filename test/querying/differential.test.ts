@@ -23,10 +23,10 @@ const count = Number(process.env["SVC_TEST_QUERIES"] ?? 3000);
 
 const described = (query: unknown): string => inspect(query, { depth: 20, breakLength: 140 });
 
-/** It does not cast these to text before it compares without case. */
+/** Prisma does not cast these to text before it compares without case. */
 const faultsOfPrisma = /operator does not exist: (?:inet|mood) ~~\* text/;
 
-/** The compiler shows the times that no Date can be; Prisma has none of them. */
+/** Removes the times that no Date can hold: the compiler shows them, and Prisma does not. */
 function asOfPrisma(json: string): string {
   const beyond = String.raw`(?:-?infinity|\d{4}-[\d: +.-]+ BC|\d{5}-[\dT:+.-]+)`;
   return json
@@ -113,8 +113,8 @@ describe(`the compiler of queries and the Prisma client, with seed ${seed}`, fun
   }
 
   /**
-   * What differs between `queries` generated ones. Prisma's own faults, see `faultsOfPrisma`, are
-   * passed over.
+   * Returns the differences between the results of `queries` generated ones. Prisma's own faults,
+   * see `faultsOfPrisma`, are skipped.
    */
   async function differencesOf(
     definitions: readonly Definition[],
@@ -164,7 +164,7 @@ describe(`the compiler of queries and the Prisma client, with seed ${seed}`, fun
 
   const day = new Date("2024-02-29T00:00:00Z");
 
-  /** Resource, `where`, and why it is a case of its own. */
+  /** Resource, `where`, and the reason for the case. */
   const cases: readonly (readonly [string, Args, string])[] = [
     ["passports", { person: {} }, "a filter on a related record that asks for nothing"],
     ["passports", { person: { is: {} } }, "a related record that is anything"],

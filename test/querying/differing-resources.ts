@@ -4,10 +4,10 @@ import type { Definition, Definitions, Field } from "../../src/mapping/definitio
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 import { pick, type Random } from "../support/random.ts";
 
-/** Values that a column holds, as PostgreSQL reads them, and operands for filters on it. */
+/** Values of a column, as PostgreSQL reads them, and operands for filters on it. */
 interface Domain {
   readonly stored: readonly string[];
-  /** In Prisma's types; none: the field is not filtered. */
+  /** In Prisma's types; without any, the field is not filtered. */
   readonly operands: readonly unknown[];
 }
 
@@ -132,7 +132,7 @@ function column(
   return { field: field(name, type, rest), native, domain: domains[domain] as Domain };
 }
 
-/** Each type as a required field, an optional one and a list. */
+/** Returns each type as a required field, an optional one and a list. */
 function thrice(
   name: string,
   type: Field["type"],
@@ -246,8 +246,7 @@ const prices = definition({
 });
 
 /**
- * The inverse of a reference is named after the resource: the second one to the same needs another
- * name.
+ * Names the inverse of a reference after the resource: a second one to the same needs another name.
  */
 function withInverses(definitions: Definitions): Definitions {
   return new Map(
@@ -280,7 +279,7 @@ const personNames = ["Ada", "Bob", "Cy", null, "Éva", "100%"];
 /** Returns operands for a filter on the field. */
 export function operandsOf(resource: string, { name, type, isList }: Field): readonly unknown[] {
   const found = columnsOf[resource]?.find((one) => one.field.name === name);
-  // Of lists of Bytes, Prisma finds none. It writes the items of a list of times as dates.
+  // Prisma finds no lists of Bytes. It writes the items of a list of times as dates.
   const isLost = isList && (type === "Bytes" || type === "Time");
   if (found !== undefined) return isLost ? [] : found.domain.operands;
   if (resource === "people" && name === "name") return personNames.filter((one) => one !== null);
@@ -324,7 +323,7 @@ export async function fill(pool: Pool, random: Random): Promise<void> {
   for (let id = 1; id <= 8; id += 1)
     await pool.query("INSERT INTO people (name, country_code, boss_id) VALUES ($1, $2, $3)", [
       pick(random, personNames),
-      // One boss has a country, whatever the seed.
+      // One boss has a country, with any seed.
       pick(random, id === 1 ? ["se", "it", "dk"] : ["se", "it", "dk", null]),
       id === 1 ? null : pick(random, id === 2 ? [1] : [1, Math.ceil(id / 2), null]),
     ]);

@@ -23,7 +23,7 @@ const nameless = { id: 2, name: null, secret: "s", vip: null };
 const line = (sku: string, quantity: number | null): Row => ({ id: 1, order_id: 1, sku, quantity });
 const nothing = { logs: [], blob: null, hidden: "x" };
 
-/** The rows of `shopTables`, as Prisma gives them. */
+/** The rows of `shopTables`, as Prisma returns them. */
 const rows: readonly Row[] = [
   {
     ...nothing,
@@ -241,7 +241,7 @@ describe("readJsonFilter", () => {
   }
 });
 
-/** The same filter as a list would ask PostgreSQL. */
+/** Returns the condition that a list would send to PostgreSQL for the same filter. */
 function conditionOf(filter: JsonFilter): Condition {
   switch (filter.kind) {
     case "test":

@@ -5,7 +5,7 @@ import { listReader } from "./list-reader.ts";
 
 const { read, errorsIn } = listReader(listShop().shape);
 
-/** The condition of a query, with names in place of fields and links. */
+/** Returns the condition of a query, with names in place of fields and links. */
 function filterIn(query: string): unknown {
   const text = JSON.stringify(read(query).filter, (key, value: { readonly name: string }) =>
     key === "field" || key === "link" ? value.name : value,

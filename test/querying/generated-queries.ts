@@ -11,7 +11,7 @@ import { operandsOf } from "./differing-resources.ts";
 
 type Args = Record<string, unknown>;
 
-/** A query in Prisma's words, of what the compiler of queries knows. */
+/** A query in Prisma's form that the query compiler supports. */
 export interface GeneratedQuery {
   readonly where: Args;
   readonly orderBy: readonly Args[];
@@ -52,7 +52,7 @@ export function createGenerator(definitions: Definitions, random: Random): Gener
     return where;
   }
 
-  /** Prisma takes groups of nothing for all or for none, by their depth. */
+  /** Prisma treats empty groups as all or as none, by their depth. */
   function someWhere(definition: Definition, depth: number): Args {
     for (;;) {
       const where = whereOf(definition, depth);
@@ -117,13 +117,13 @@ export function createGenerator(definitions: Definitions, random: Random): Gener
   }
 
   function textFilter(field: Field, one: () => unknown): Args | undefined {
-    // Of a native type, answers show another text than Prisma looks through.
+    // For a native type, answers show another text than the one that Prisma searches.
     if (field.type !== "String" || field.native !== undefined || chance(0.4)) return undefined;
     const whole = Array.from(String(one()));
     const start = upTo(random, whole.length);
     const part = whole.slice(start, start + upTo(random, 3)).join("");
     const pattern = chance(0.3) ? part.replaceAll(/[\\%_]/g, String.raw`\$&`) : part.replace(/\\+$/, "");
-    // Without case, and only then, Prisma compares the padding of char(n) too.
+    // Prisma compares the padding of char(n) only without case.
     const mode = field.length === undefined ? pick(random, [undefined, "default", "insensitive"]) : undefined;
     const word = pick(random, ["contains", "startsWith", "endsWith"]);
     return { [word]: pattern, ...(mode === undefined ? {} : { mode }) };

@@ -14,7 +14,7 @@ const pieces =
     " ",
   );
 
-/** Names that are like `customer.customer.….100`, and none of them. */
+/** Names that are similar to `customer.customer.….100`, and different from all of them. */
 const typed = (count: number): readonly string[] =>
   Array.from({ length: count }, (_, index) => `${"cutsomer.".repeat(6)}${index}`);
 
@@ -82,7 +82,7 @@ describe("a hostile query string", () => {
 
     const refuse = (): unknown =>
       expect(() => readListParameters(query, wide, { maxPerPage: 100 })).to.throw(AppError);
-    // It was 1,300.
+    // Measured before: 1,300.
     expect(await cpuMsOf(refuse, 3)).to.be.below(500);
     expect(() => readListParameters(`fields=c${names[0]}`, wide, { maxPerPage: 100 }))
       .to.throw(AppError)

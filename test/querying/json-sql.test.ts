@@ -31,7 +31,7 @@ describe(`the JSON that PostgreSQL writes, with seed ${seed}`, () => {
     await created.drop();
   });
 
-  /** The JSON of all records in both ways; undefined where PostgreSQL writes none. */
+  /** Returns the JSON of all records in both ways; undefined where PostgreSQL writes none. */
   async function bothOf(
     one: Definition,
     include?: Readonly<Record<string, unknown>>,

@@ -5,7 +5,7 @@ import type { ListShape } from "../../src/querying/shown-paths.ts";
 /** Reads the parameters of lists of a shape. */
 export function listReader(shape: ListShape): {
   readonly read: (query: string) => ListParameters;
-  /** Returns the errors of a query that is refused; none of one that is read. */
+  /** Returns the errors of a refused query; none for a valid one. */
   readonly errorsIn: (query: string) => FieldErrors;
 } {
   const read = (query: string): ListParameters => readListParameters(query, shape, { maxPerPage: 100 });

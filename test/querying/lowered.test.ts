@@ -2,7 +2,7 @@ import { expect } from "chai";
 import { createSearch, lowered } from "../../src/querying/lowered.ts";
 import { createRandom, pick } from "../support/random.ts";
 
-/** As PostgreSQL does it. */
+/** Lowers like PostgreSQL. */
 function letterByLetter(text: string): string {
   return Array.from(text, (letter) => {
     const small = letter.toLowerCase();

@@ -26,7 +26,7 @@ const transformOf = (
   },
 });
 
-/** A team's projects: members read, the lead changes, and tasks go by their project. */
+/** A team's projects: members read, the lead changes, and tasks have the rules of their project. */
 const projects = definition({
   name: "projects",
   model: "Project",

@@ -18,14 +18,14 @@ const orders = pages.map((_, place) => ({
   status: place < 4 ? "open" : "paid",
 }));
 
-/** The definitions, with a resource of the table that has the records of `orders` as well. */
+/** Returns the definitions, with a resource of the table that also has the records of `orders`. */
 const withParent = (where: Where): Definitions => {
   const parent = variant("orders", { name: "all_orders", model: "AllOrder", table: "all_orders" });
   const own = variant("orders", accessWith(where));
   return definitionsOf(...withVariant("orders", own).values(), parent);
 };
 
-/** Where each record but the last one fits only because of the last one. */
+/** Each record but the last fits only through the last one. */
 const cases = [
   {
     what: "a trigger of the table",

@@ -27,7 +27,7 @@ const rows = `
 
 const filter = (where: Readonly<Record<string, unknown>>): AccessRule => ({ kind: "filter", where });
 
-/** Rules for who may create: all, those of a column, of another table, of records before them. */
+/** Rules of create: for all, by a column, by another table, by earlier records. */
 const creatable: readonly AccessRule[] = [
   { kind: "everyone" },
   filter({ status: { not: "paid" } }),
@@ -35,7 +35,7 @@ const creatable: readonly AccessRule[] = [
   filter({ OR: [{ customer_id: null }, { customer: { orders: { some: { amount: { gt: 3 } } } } }] }),
 ];
 
-/** References that are there, that another operation may use, and new ones; seldom a fault. */
+/** Makes references that exist, that another operation may use, and new ones; seldom a fault. */
 function operation(
   random: Random,
   place: number,

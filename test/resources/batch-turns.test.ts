@@ -32,7 +32,7 @@ describe("the turns of batches", () => {
       const others = [addPage("bob", "b")];
       await until(async () => (await waitingFor("site_pages")) === 1, { what: "the one of Bob's" });
       others.push(addPage("root", "r"));
-      // A request after it has been at the database, so that it would be, too.
+      // A later request has reached the database: this one would have, too, if it had begun.
       await as("ada", "GET /notices/1");
 
       expect([await waitingFor("orders"), await waitingFor("site_pages")]).to.deep.equal([1, 1]);
@@ -107,7 +107,7 @@ describe("the turns of batches", () => {
         body: JSON.stringify({ operations: [create("G-2")] }),
         signal: leaving.signal,
       }).catch(() => "left");
-      // A request after it has been at the database, so that it waits.
+      // A later request has reached the database: this one waits.
       await as("ada", "GET /notices/1");
       leaving.abort();
       expect(await left).to.equal("left");

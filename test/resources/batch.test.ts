@@ -4,7 +4,7 @@ import { runBatch, type Batch } from "../../src/resources/batch.ts";
 
 const tenMegabytes = JSON.stringify("x".repeat(10 * 1024 ** 2));
 
-/** Creates that answer `json` each. */
+/** Returns creates that answer `json` each. */
 function batchOf(count: number, json: string, changes: Partial<Batch> = {}): Batch {
   return {
     operations: Array.from({ length: count }, () => ({ method: "create" as const, data: {} })),

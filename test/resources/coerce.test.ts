@@ -7,7 +7,7 @@ import { fieldOf } from "../validation/definition.ts";
 
 type Given = Partial<Field> & Pick<Field, "type">;
 
-/** Arrays in one another, `levels` of them. */
+/** Returns nested arrays of `levels` levels. */
 function nested(levels: number): unknown {
   let value: unknown = 1;
   for (let i = 0; i < levels; i++) value = [value];
@@ -209,7 +209,7 @@ describe("coerce", () => {
 });
 
 describe("coerce of JSON", () => {
-  // By identity: the two look alike to a deep comparison.
+  // By identity: a deep comparison finds the two equal.
   it("turns null into JSON's null where the column has no NULL, else into NULL", () => {
     const required = atOnce(coerce(fieldOf({ type: "Json" }), null));
     const optional = atOnce(coerce(fieldOf({ type: "Json", isOptional: true }), null));
@@ -254,7 +254,7 @@ describe("parseKey", () => {
   it("does not expand the digits of an exponent", () => {
     const before = process.cpuUsage();
     expect(parseKey(fieldOf({ type: "Decimal" }), "1e40000000")).to.equal(undefined);
-    // It was 3 s.
+    // Measured before: 3 s.
     expect(process.cpuUsage(before).user).to.be.below(700_000);
   });
 

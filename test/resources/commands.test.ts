@@ -20,7 +20,7 @@ function run(files: Readonly<Record<string, string>>, ...args: readonly string[]
 async function runTop(files: Readonly<Record<string, string>>, ...args: readonly string[]): Promise<Ended> {
   const folder = createMappingFolder(files);
   const terminal = createMemoryTerminal();
-  // Settings that no other command would start with: these two need nothing but the files.
+  // Settings with which no other command would start: these two need only the files.
   const env = { SVC_CONFIG_DIR: folder.configDir, DATABASE_URL: "nothing" };
   const status = await runAdmin({ args, env, cwd: "/", terminal });
   folder.remove();

@@ -83,7 +83,7 @@ describe("impossibleRules", () => {
     expect(impossibleRules(definition({ name: "all", fields }))).to.deep.equal([]);
   });
 
-  // One value at least that each type takes and each rule passes, of all that the tables name.
+  // At least one value that each type accepts and each rule of the tables passes.
   const values: readonly unknown[] = [
     0,
     1,

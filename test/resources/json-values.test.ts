@@ -24,7 +24,7 @@ const documents = definitionsOf(
   }),
 );
 
-/** As texts: a literal with `__proto__` would be another thing. */
+/** As texts: a literal with `__proto__` would set the prototype. */
 const cores: readonly string[] = [
   ...[
     "BigInt",
@@ -121,7 +121,7 @@ describe("Json values", () => {
     await created.drop();
   });
 
-  /** Of a record, what PostgreSQL has. */
+  /** Returns the stored row of a record. */
   async function stored(id: number): Promise<unknown> {
     const text = "SELECT to_jsonb(documents) - 'id' AS row FROM documents WHERE id = $1";
     const { rows } = await database.pool.query<{ readonly row: unknown }>(text, [id]);
@@ -134,7 +134,7 @@ describe("Json values", () => {
     const wrong: string[] = [];
     let taken = 0;
     for (const document of cores.flatMap((core) => shapes.map((shape) => shape(core)))) {
-      // The API takes blank texts for null, before anything is validated.
+      // The API treats blank texts as null before the validation.
       const clean = JSON.parse(document, (_, value: unknown) => (value === "" ? null : value)) as unknown;
       const sent = `{"content":${document},"list":[${document},1],"preset":${document}}`;
       const want = { content: clean, list: [clean, 1], preset: clean };

@@ -5,7 +5,7 @@ import { apiOfSuite, ask } from "./serving-api.ts";
 
 const never = new AbortController().signal;
 
-/** One request of a user is at work at one time; a record of 1.5 MB holds its place for 0.7 s. */
+/** One request of a user runs at one time; a record of 1.5 MB holds its slot for 0.7 s. */
 describe("requests that only need the entity tag of a large record", () => {
   const { served, api } = apiOfSuite(undefined, { userTurns: createUserTurns({ atWork: 1 })(10) });
   let etag: string;

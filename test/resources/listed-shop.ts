@@ -83,9 +83,7 @@ const sales = definition({
   }),
 });
 
-/**
- * A table of somebody else's: types that take less than their field, references that nothing keeps.
- */
+/** A table made by others: types narrower than their field, references without a constraint. */
 const stocks = definition({
   name: "stocks",
   isManaged: false,
@@ -112,12 +110,12 @@ const stocks = definition({
 
 export const shop: Definitions = definitionsOf(firms, parts, sales, stocks);
 
-/** The shop with one of its definitions changed. */
+/** Returns the shop with one of its definitions changed. */
 export function shopWith(name: string, changes: Partial<Definition>): Definitions {
   return new Map([...shop, [name, { ...(shop.get(name) as Definition), ...changes }]]);
 }
 
-/** Makes the tables; see `serving-api.ts` for the users 1, 7 and 8. */
+/** Creates the tables; see `serving-api.ts` for the users 1, 7 and 8. */
 export async function makeShop({ sql }: ServedDatabase): Promise<void> {
   await sql("CREATE TYPE mood AS ENUM ('calm', 'wild')");
   await sql(
@@ -139,7 +137,7 @@ export async function makeShop({ sql }: ServedDatabase): Promise<void> {
 
 export const token = (last: string): string => `00000000-0000-4000-8000-00000000000${last}`;
 
-/** Sales A to D of user 7, E of user 8, and F, which the base query leaves out. */
+/** Creates sales A to D of user 7, E of user 8, and F, which the base query leaves out. */
 export async function fillShop(served: ServedDatabase): Promise<void> {
   await served.sql(
     `INSERT INTO sales (reference, amount, weight, serial, state, urgent, due, token, tags, sizes, meta, blob, hidden, firm_id, user_id, is_gone)

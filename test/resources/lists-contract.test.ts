@@ -81,7 +81,7 @@ describe("lists of resources", () => {
     ["filter[meta.0]=1", "D"],
     ["filter[meta.none][null]=true", "ABCD"],
     ["filter[customer.name]=Acme", "A"],
-    // B is of a firm that the caller may not read: a filter through the relation does not see it.
+    // B has a firm that the caller may not read: a filter through the relation does not see it.
     ["filter[customer.name][null]=true", "BCD"],
     ["filter[customer.name][null]=false", "A"],
     ["filter[customer.name][starts_with]=a", "A"],

@@ -83,7 +83,7 @@ describe("lists of resources", () => {
       ["count=all", { count: ["The value of count must be one of exact, estimated, none."] }],
       ["per-page=5", { "per-page": ["There is no parameter per-page; did you mean per_page?"] }],
       ["filter[id]=1&filter[id]=2", { "filter[id]": ["The parameter was given twice."] }],
-      // What is not shown does not exist, whatever it is called in the table.
+      // A hidden field does not exist, under any name in the table.
       ["filter[hidden]=red", { "filter[hidden]": [`There is no field hidden; expected one of ${paths}.`] }],
       ["filter[user_id]=8", { "filter[user_id]": [`There is no field user_id; expected one of ${paths}.`] }],
       [

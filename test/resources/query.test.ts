@@ -13,7 +13,7 @@ const orders = (overrides: Partial<Definition> = {}): Definition =>
     ...overrides,
   });
 
-/** As a query builder is used. */
+/** Changes the query as a query builder does. */
 function changing(query: { -readonly [Key in keyof BaseQuery]: BaseQuery[Key] }, search: string): BaseQuery {
   Object.assign(query.where ?? {}, { reference: search });
   (query.orderBy as Record<string, unknown>[]).unshift({ notes: "asc" });

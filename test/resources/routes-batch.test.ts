@@ -253,7 +253,7 @@ describe("POST /resources/{name}/batch", () => {
     const rules = [
       { where: { status: { not: "shipped" } }, place: 1, of: ["open", "shipped"] },
       { where: { status: { not: "shipped" } }, place: 5, of: [...Array<string>(5).fill("open"), "shipped"] },
-      // The records after it would make it fit.
+      // Later records would make it fit.
       {
         where: { customer: { orders: { some: { status: "paid" } } } },
         place: 0,

@@ -331,7 +331,7 @@ describe("an id that its column cannot hold", () => {
       });
 });
 
-/** Until a statement of the API waits for a row. */
+/** Waits until a statement of the API waits for a row. */
 async function waitsForLock({ sql }: ServedDatabase): Promise<void> {
   await until(
     async () =>

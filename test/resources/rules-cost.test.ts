@@ -10,7 +10,7 @@ import { fieldOf } from "../validation/definition.ts";
 
 const lookup = { exists: (): Promise<boolean> => Promise.resolve(true) };
 
-/** What the rules on one value may take, in ms of CPU. With a quadratic pattern it is 90 s. */
+/** Limit for the rules on one value, in ms of CPU. With a quadratic pattern it is 90 s. */
 const limitMs = 2000;
 
 /** Arguments for the rules that need some. */
@@ -24,7 +24,7 @@ const argumentsOf: Readonly<Record<string, string>> = {
   timezone: "",
 };
 
-/** The rule as text, with the other field as its argument where it takes a field, else 1. */
+/** Returns the rule as text, with the other field as its argument where it has a field, else 1. */
 function ruleText(name: string): string {
   const { least, most } = signatures[name as keyof typeof signatures];
   const given = argumentsOf[name] ?? (least === 0 ? "" : Array.from({ length: least }, argumentAt).join(","));
@@ -103,7 +103,7 @@ describe("validate, with 10,000 items beside one large value", () => {
               x: item,
             })),
           };
-          // `password` is the one that is not trimmed.
+          // `password` is the only field that is not trimmed.
           const specs = { "items.*.x": ruleText(name).replace("other", "password"), password: "nullable" };
           times[name] = Math.max(times[name] ?? 0, await timeOf(specs, { ...body, password: other }));
         }

@@ -109,8 +109,8 @@ export function apiOfSuite(
 }
 
 /**
- * A request by a user to a path under `/svc-api/resources`; an object is sent as JSON, a text as it
- * is.
+ * Sends a request by a user to a path under `/svc-api/resources`; an object is sent as JSON, a text
+ * unchanged.
  */
 export function ask(
   { server }: Api,
@@ -131,19 +131,18 @@ export function ask(
   });
 }
 
-/** The status of an answer, and its errors by field. */
+/** Returns the status of an answer, and its errors by field. */
 export const errorsOf = ({ status, json }: Answer): unknown => [
   status,
   (json as { errors?: unknown }).errors,
 ];
 
-/** The ids on a page of a list. */
+/** Returns the ids on a page of a list. */
 export const idsOf = (answer: Answer): unknown[] =>
   (answer.json as { data: { id: number }[] }).data.map(({ id }) => id);
 
 /**
- * Two orders of Ada's (7) and one of Bob's (8), a page each and a hidden one, a notice without an
- * owner.
+ * Creates two orders of Ada's (7) and one of Bob's (8), pages of both, a hidden page, and a notice.
  */
 export async function seed(served: ServedDatabase): Promise<void> {
   await served.sql("TRUNCATE orders, customers, site_pages, notices RESTART IDENTITY");

@@ -88,7 +88,7 @@ const pages = definition({
   baseQuery: { where: { is_hidden: false }, orderBy: [{ title: "desc" }] },
 });
 
-/** No owner column, and nothing but reading. */
+/** No owner column, and read only. */
 const notices = definition({
   name: "notices",
   model: "Notice",
@@ -129,7 +129,7 @@ export interface ServedDatabase {
   readonly database: Database;
   readonly models: ModelsClient;
   readonly sql: Sql;
-  /** For the stores, with the resources that the Prisma client answered for. */
+  /** For the stores, with the resources for which the Prisma client answered. */
   readonly records: RecordDatabase;
   readonly fallbacks: string[];
   /** Texts of the statements since the last call. */
@@ -137,7 +137,7 @@ export interface ServedDatabase {
   close(): Promise<void>;
 }
 
-/** A database of its own with the tables of `definitions`, empty. */
+/** Opens a database of its own with the tables of `definitions`, empty. */
 export async function openServedDatabase(): Promise<ServedDatabase> {
   const created = await createTestDatabase();
   const database = await openDatabase({ url: created.url, poolSize: 4, isEmbedded: false });
@@ -175,7 +175,7 @@ export function servedOfSuite(): ServedDatabase {
   return ofSuite(openServedDatabase, (served) => served.close());
 }
 
-/** How stores reach a database, as `svc api` has it. */
+/** Returns the access of stores to a database, as `svc api` has it. */
 export function recordDatabaseOf({
   database,
   models,
@@ -205,7 +205,7 @@ export function recordDatabaseOf({
   };
 }
 
-/** Tells the text of every statement, on whichever connection it goes out. */
+/** Passes the text of every statement to `tell`, from every connection. */
 function watch({ pool }: Database, tell: (text: string) => void): void {
   pool.on("connect", (client) => {
     const query = client.query.bind(client) as (...args: unknown[]) => unknown;
@@ -219,14 +219,14 @@ function watch({ pool }: Database, tell: (text: string) => void): void {
   });
 }
 
-/** The definition with the name, changed as given. */
+/** Returns the definition with the name, changed as given. */
 export function variant(name: string, overrides: Partial<Definition>): Definition {
   const found = definitions.get(name);
   if (found === undefined) throw new Error(`no definition ${name}`);
   return { ...found, ...overrides };
 }
 
-/** The definitions with one of them changed. */
+/** Returns the definitions with one of them changed. */
 export function withVariant(name: string, overrides: Partial<Definition>): Definitions {
   return new Map([...definitions, [name, variant(name, overrides)]]);
 }

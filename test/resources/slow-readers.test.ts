@@ -8,7 +8,7 @@ import { apiOfSuite, ask, startApi, type Api } from "./serving-api.ts";
 const memoryBudgetBytes = 40_000_000;
 const limitOfUser = memoryBudgetBytes / 2;
 
-/** More than the kernel takes off a server's hands: 1.5 million letters of three bytes each. */
+/** More than the kernel buffers: 1.5 million letters of three bytes each. */
 const largeText = "repeat('漢', 1500000)";
 const largeBytes = 4_500_000;
 
@@ -125,7 +125,7 @@ describe("memory of answers that nobody reads", () => {
   it("is reserved before a write begins: a write without it is not begun", async () => {
     for (let id = 1; id <= 6; id += 1) await open(`PATCH /orders/${id}`, { body: '{"amount":1}' });
 
-    // The fifth takes it beyond the half.
+    // The fifth exceeds the half.
     expect(readers.map(({ status }) => status)).to.deep.equal([200, 200, 200, 200, 200, 503]);
     expect(readers[5]?.headers["retry-after"]).to.equal("1");
     const written = await served.sql<{ id: number }>("SELECT id FROM orders WHERE amount = 1 ORDER BY id");

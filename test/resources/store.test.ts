@@ -32,8 +32,8 @@ const asRead = (record: Found): Row => shown(record.json());
 const plain = { where: {}, orderBy: [{ id: "asc" }], include: undefined, ...unasked };
 
 /**
- * Both keep the same contract: the Prisma client answers what the compiler of queries does not
- * know.
+ * Both meet the same contract: the Prisma client answers queries that the compiler does not
+ * support.
  */
 const makers = {
   createStore(name: string, { records }: ServedDatabase): RecordStore {

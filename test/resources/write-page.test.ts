@@ -40,7 +40,7 @@ describe("writePage", () => {
       writePage(1, [[large], ["x"], [large]], write),
     ]);
     counter.isStopped = true;
-    // The small one goes with a large one.
+    // The small one is in the same turn as a large one.
     expect(turns).to.have.length(5);
     expect(new Set(turns).size).to.equal(4);
   });
@@ -54,7 +54,7 @@ describe("writePage", () => {
       workMs += performance.now() - began;
       return "";
     });
-    // The last part needs no pause behind it.
+    // No pause follows the last part.
     expect(performance.now() - startedAt).to.be.at.least(workMs * 1.75);
   });
 

@@ -23,7 +23,7 @@ const good = { url: "https://example.com/hook", resource: "orders", events: ["on
 const refusedEvent = (index: number): string =>
   `The selected events.${index} is invalid. The events of orders are on_create, on_update.`;
 
-/** A field of the body, a value, and the errors that come of it; none when it is accepted. */
+/** A field of the body, a value, and the resulting errors; none when it is accepted. */
 type Case = readonly [string, unknown, Record<string, readonly string[]>];
 
 const cases: readonly Case[] = [
@@ -130,7 +130,7 @@ const cases: readonly Case[] = [
   ["description", "a\u0000b", { description: ["The description field must not contain null characters."] }],
 ];
 
-/** The first value of a field that is accepted, or refused. */
+/** Returns the first value of a field that is accepted, or refused. */
 function firstOf(name: string, isRefused: boolean): readonly Case[] {
   return cases
     .filter(([field, value]) => field === name && value !== undefined)
@@ -255,8 +255,8 @@ describe("checkSubscriptionChanges", () => {
     expect(checked).to.deep.equal({ kind: "valid", value: { isActive: false, description: null } });
   });
 
-  // The rules are those of a creation: the first accepted and the first refused value of each field
-  // show it.
+  // The rules are those of a creation, as the first accepted and the first refused value of each
+  // field show.
   const names = ["url", "events", "is_active", "description"];
   for (const item of names.flatMap((name) => [...firstOf(name, false), ...firstOf(name, true)])) {
     it(titleOf(item), async () => {

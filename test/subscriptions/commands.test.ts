@@ -68,7 +68,7 @@ describe("secret-key rotate", () => {
     });
     expect(await opened()).to.deep.equal(["a", "b", "c", "d"]);
 
-    // Without the old key: it is not needed any more.
+    // Without the old key, which is not needed after the first run.
     const again = await rotate(env(newKey), "--json");
     expect(JSON.parse(again.stdout)).to.deep.equal({ reencrypted: 0, current: 4, unreadable: [] });
     expect(again).to.include({ status: 0, stderr: "" });
@@ -85,7 +85,7 @@ describe("secret-key rotate", () => {
     try {
       const { stderr } = await rotate(env(newKey, oldKey));
 
-      // The third has not been seen for 20 s.
+      // The third was last seen 20 s ago.
       expect(stderr.split("\n").slice(1)).to.deep.equal([
         `2 processes run, the first since 2026-03-28T12:30:00.000Z. Each must have been started with the new key (id ${keyIdOf(newBox.currentHead)}): ` +
           "one without it cannot sign. Restart those with both keys; their deliveries wait until then.",

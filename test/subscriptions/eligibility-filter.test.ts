@@ -79,7 +79,9 @@ const cases: readonly (readonly [
 const asEvents = (some: readonly string[]): readonly { id: string; resource: string; owner_id: null }[] =>
   some.map((id) => ({ id, resource: "reports", owner_id: null }));
 
-/** Ada is a member of the first team, Bob of the second; Cleo is not asked about, and disabled. */
+/**
+ * Ada is a member of the first team, Bob of the second. Cleo is disabled, and no test asks for her.
+ */
 describe("createEligibility, by a filter", () => {
   const core = coreOfSuite();
   const ids: string[] = [];
@@ -112,7 +114,7 @@ describe("createEligibility, by a filter", () => {
     );
     // None of these gets an event: inactive, to another trigger, of another resource.
     await subscribe(`SELECT 7, 'http://localhost', 'others', '{on_delete}', '', 'abcd', true`);
-    // The table is empty: what an event is about may be gone.
+    // The table is empty: the record of an event may have been deleted.
     for (const [team, amount, state, email, lead, reviewers] of [
       [1, "10.50", "open", "ada@example.com", 7, [9]],
       [2, "20", "open", "bob@example.com", 8, [7, 8]],
@@ -152,7 +154,7 @@ describe("createEligibility, by a filter", () => {
       (await eligibility.readerSelectorOf("reports", asEvents(ids))).groupsOf([0, 1]);
 
     const before = await readersNow();
-    // What was switched off within the last hour counts as active.
+    // A webhook that was switched off within the last hour counts as active.
     await core.sql(
       "UPDATE svc.subscriptions SET is_active = false, disabled_at = now() - interval '61 minutes' WHERE user_id = 7",
     );
@@ -316,7 +318,7 @@ describe("createEligibility, by a filter", () => {
     expect(await judgedBy({ kind: "owner" })).to.deep.equal([true, false]);
   });
 
-  /** Runs the rule, and returns the blocks and the pairs that its statements took. */
+  /** Runs the rule, and returns the blocks and the pairs of its statements. */
   async function costOf(
     where: Readonly<Record<string, unknown>>,
   ): Promise<{ readonly blocks: number; readonly rows: readonly number[]; readonly found: number }> {
@@ -345,7 +347,7 @@ describe("createEligibility, by a filter", () => {
 
   describe("among 100,000 subscriptions of the resource", () => {
     before(async () => {
-      // A replica's triggers are off: the audit trail would take longer than all the rest.
+      // A replica's triggers are off: the audit trail would take longer than the rest.
       await core.database.pool.query(`
         BEGIN;
         SET LOCAL session_replication_role = replica;
@@ -357,7 +359,7 @@ describe("createEligibility, by a filter", () => {
         COMMIT`);
     });
 
-    // Those in which each user is asked take seconds; the last test is about them.
+    // Rules that ask for each user take seconds; the last test is about them.
     casesAmong(
       "among 100,000",
       cases.filter(([what]) => !/negation|no equality|different users/.test(what)),
@@ -375,7 +377,7 @@ describe("createEligibility, by a filter", () => {
           const { blocks, rows, found } = await costOf(where);
 
           expect([rows, found], JSON.stringify(where)).to.deep.equal([[pairs], users]);
-          // Some ten look-ups for each event: all subscriptions are more than 1,500 blocks.
+          // About ten look-ups for each event: all subscriptions are more than 1,500 blocks.
           expect(blocks, JSON.stringify(where)).to.be.lessThan(200);
         }
       });
@@ -388,8 +390,7 @@ describe("createEligibility, by a filter", () => {
         team_id: 1,
       });
 
-      // The first event is all that passes the rest of the rule: 6,666 users of three events a
-      // time.
+      // Only the first event passes the rest of the rule: 6,666 users of three events a time.
       expect(rows).to.have.length(Math.ceil(100_002 / Math.floor(asked / 3)));
       expect(found).to.equal(100_001);
     });

@@ -16,7 +16,7 @@ const throws = (): boolean => {
   throw new Error("a bug");
 };
 
-/** Which owners' events Ada and Ben get. */
+/** Owners whose events Ada and Ben get. */
 const none = { 7: ["7"], 8: ["8"] };
 const rules: readonly (readonly [string, Partial<Definition>, typeof none])[] = [
   ["nobody is an admin", { isAdmin: { kind: "nobody" } }, none],
@@ -71,7 +71,7 @@ describe("createEligibility", () => {
           const readers = users.filter((_, index) => judged[index]);
           const missed = readers.filter((user) => !groups.some((group) => includes(group, user)));
           expect(missed, String(event.owner_id)).to.deep.equal([]);
-          // The statement takes ids as int.
+          // The statement has ids as int.
           expect(groups).to.not.deep.include({ kind: "owner", userId: 2 ** 31 });
         }
       });

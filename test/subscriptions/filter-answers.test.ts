@@ -22,7 +22,7 @@ function webhook(name: string, filter: unknown, userId = 1): Webhook {
   return { name, filter: filter === null ? null : JSON.stringify(filter), user: { id: userId } };
 }
 
-/** As many as a user may have, each with another filter. */
+/** Returns the maximum of a user's webhooks, each with another filter. */
 function fifty(filterOf: (index: number) => unknown): readonly Webhook[] {
   return Array.from({ length: 50 }, (_, index) => webhook(`w${index}`, filterOf(index)));
 }
@@ -36,7 +36,7 @@ function in60000Steps(_event: unknown, _filter: string, steps: Steps): boolean {
   return false;
 }
 
-/** What is judged of one record, and the lines of the log. */
+/** Returns the webhooks that one record passes to, and the lines of the log. */
 async function pass(
   data: object,
   webhooks: readonly Webhook[],

@@ -19,8 +19,8 @@ interface NewSubscription {
 const nobody: AdminRule = { kind: "nobody" };
 
 /**
- * Orders, notes and a resource of the name of operational events, whose admins are named by the
- * rule or the code.
+ * Orders, notes and a resource with the name of operational events, whose admins the rule or the
+ * code names.
  */
 function eligibilityBy(rule: AdminRule, code: CodeModule = {}): Eligibility {
   const resources = ["orders", "notes", "service"].map((name) =>
@@ -301,7 +301,9 @@ describe("createSubscriberFinder", () => {
     const owners = 200;
     const blocksOfATable = 500;
 
-    /** How many blocks the finder's statement touches for events of as many owners. */
+    /**
+     * Returns the number of blocks that the finder's statement reads for events of as many owners.
+     */
     async function blocksTouched({
       admins,
       isPlannedEmpty,
@@ -338,8 +340,8 @@ describe("createSubscriberFinder", () => {
           event({ owner_id: String(index * 7 + 1) }),
         );
         if (isPlannedEmpty) for (let turn = 0; turn < 10; turn++) await finder.find(events);
-        // A replica's triggers are off: 40,000 rows of the audit trail would take longer than all
-        // the rest. On a connection of its own: the setting makes a session forget its plans.
+        // A replica's triggers are off: 40,000 rows of the audit trail would take longer than the
+        // rest. On a connection of its own: the setting discards a session's plans.
         await fresh.database.pool.query(`
           BEGIN;
           SET LOCAL session_replication_role = replica;
@@ -373,8 +375,8 @@ describe("createSubscriberFinder", () => {
           const { blocks, found } = await blocksTouched({ admins, isPlannedEmpty, isAnalysed });
 
           expect(found).to.equal(answers);
-          // A way down an index and a row, three times for each: a read of all subscriptions for
-          // each owner takes 100,000.
+          // An index path and a row, three times for each: a read of all subscriptions for each
+          // owner takes 100,000.
           expect(blocks).to.be.lessThan(owners * 12 + blocksOfATable);
         });
       }

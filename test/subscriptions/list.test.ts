@@ -31,7 +31,7 @@ describe("GET /webhooks", () => {
   });
 
   const get = (query = "", user = api.ada): Promise<ListAnswer> => api.get(`/webhooks${query}`, user);
-  /** Which of the subscriptions are answered, from 0. */
+  /** Returns the places of the answered subscriptions, from 0. */
   const found = async (query: string): Promise<readonly number[]> =>
     (await get(query)).data.map(({ id }) => ids.indexOf(id as number));
 

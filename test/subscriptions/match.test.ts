@@ -15,7 +15,7 @@ const anybody = (): boolean => true;
 
 type Candidate = typeof subscription;
 
-/** Which of the candidates get each event, by their places. */
+/** Returns the candidates that get each event, by their places. */
 async function match(
   events: readonly MatchedEvent[],
   given: readonly Candidate[],

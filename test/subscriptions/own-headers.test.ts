@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { maskHeaders, mergeHeaders, readHeaders } from "../../src/subscriptions/own-headers.ts";
 
-/** Headers of a body, and what is said about them; nothing when they are accepted. */
+/** Headers of a body, and the message about them; none when they are accepted. */
 const cases: readonly (readonly [unknown, string?])[] = [
   [null],
   [{}],

@@ -30,7 +30,7 @@ describe("createChangesPruner", () => {
   const start = (
     options: { readonly sql?: Sql; readonly intervalMs?: number; readonly portion?: number } = {},
   ): void => scene.run(createChangesPruner({ sql: counting, log: scene.log, intervalMs: 30, ...options }));
-  /** As if each session were new. */
+  /** Simulates a new session for each statement. */
   const forgetful: Sql = async (text, values) => {
     await Promise.all(
       Array.from({ length: 4 }, () =>
@@ -65,7 +65,7 @@ describe("createChangesPruner", () => {
     });
 
     await until(async () => (await changes()).length === 0, { what: "the changes pruned" });
-    // The first turn, and the second with what that one has seen.
+    // The first turn, and the second with the rows that the first has seen.
     const [[first], [seen]] = asked as [unknown[], unknown[]];
     expect(first).to.equal(null);
     expect(asked.slice(1, 4)).to.deep.equal(Array.from({ length: 3 }, () => [seen, 2]));

@@ -63,7 +63,7 @@ describe("webhook subscription routes", () => {
       return { id, token: (await tokens.issue({ userId: id, name: "test" })).token };
     };
     ada = await addUser("ada");
-    // An admin, who has no business with the subscriptions of others either.
+    // An admin, who may not manage the subscriptions of others either.
     ben = await addUser("ben");
   });
 

@@ -11,7 +11,7 @@ const files = definition({
     keyField(),
     field("hash", "Bytes", { isOptional: true }),
     field("parts", "Bytes", { isList: true }),
-    // As `svc-admin import` writes a domain of a list.
+    // `svc-admin import` writes a domain of a list like this.
     field("pieces", "Bytes", { isList: true, native: "pieces", isOptional: true }),
   ],
   isAdmin: { kind: "nobody" },

@@ -40,7 +40,7 @@ describe("judgeSnapshots", () => {
     const verdicts = await eligibilityOf(definitionsOf(reports), { sql: counting }).judge(pairs);
 
     expect(verdicts).to.deep.equal(pairs.map(() => true));
-    // One that fails is asked again for fewer pairs.
+    // A statement that fails is sent again for fewer pairs.
     expect(statements).to.equal(1);
   });
 
@@ -56,7 +56,7 @@ describe("judgeSnapshots", () => {
   });
 
   describe("on a table of another program, with a domain that refuses NULL", () => {
-    // More than a function takes as arguments.
+    // More than the arguments that a function may have.
     const names = ["address", ...Array.from({ length: 60 }, (_, index) => `text_${index}`)];
     const notes = definition({
       name: "notes",

@@ -175,7 +175,7 @@ describe("stored secrets", () => {
       let other: Reencryption | undefined;
       const overtaken: Sql = async (text, values) => {
         const rows = await core.sql(text, values);
-        // Between the read of the first batch and its write, another run does everything.
+        // Between the read of the first batch and its write, another run encrypts everything.
         if (values?.length === 3) other ??= await reencrypt();
         return rows as never;
       };

@@ -16,7 +16,7 @@ const reportsOf = (where: Readonly<Record<string, unknown>>): Definition =>
   });
 const reports = reportsOf({ lead_id: "$user.id" });
 
-/** The readers of a filter are found by a statement before the one that finds their webhooks. */
+/** One statement finds the readers of a filter, and a later one their webhooks. */
 describe("createSubscriberFinder, with a webhook that is off and a filter", () => {
   const core = coreOfSuite();
   let id = "";
@@ -41,7 +41,7 @@ describe("createSubscriberFinder, with a webhook that is off and a filter", () =
     sql: Sql,
     { isOn = false, resource = reports }: { readonly isOn?: boolean; readonly resource?: Definition } = {},
   ): Promise<readonly boolean[]> {
-    // What was switched off within the last hour counts as on in the look for readers.
+    // A webhook that was switched off within the last hour counts as on in the query for readers.
     await core.sql("UPDATE svc.subscriptions SET is_active = $1, disabled_at = now() - interval '2 hours'", [
       isOn,
     ]);

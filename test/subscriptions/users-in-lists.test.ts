@@ -56,7 +56,7 @@ const rules = [
 
 /**
  * Columns stand for the values of users there, which have a type, as parameters have none. The
- * schema of an extension may not be among those that are searched.
+ * search path may lack the schema of an extension.
  */
 for (const schema of ["public", "elsewhere"])
   describe(`access.read by the users in a list, in a native type of the schema ${schema} and among other values`, () => {

@@ -5,7 +5,7 @@ import { idsForLog, isForPeople } from "../../src/telemetry/log.ts";
 
 const run = promisify(execFile);
 
-/** What a program writes to stdout that has a `log` of these options. */
+/** Returns the output of a program that has a `log` with these options. */
 async function output(options: string, program: string): Promise<string> {
   const text = `
     import { createRequire } from "node:module";

@@ -44,7 +44,7 @@ describe("createSdkTracing", () => {
     return lines.filter(({ event }) => event === "tracing.lost").length;
   }
 
-  /** Sends only when it is closed, unless `env` says otherwise. */
+  /** Sends only when it is closed, unless `env` changes that. */
   function start(env: NodeJS.ProcessEnv = {}): Tracing {
     const faults: string[] = [];
     const settings = readTracingSettings({

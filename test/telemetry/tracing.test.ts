@@ -96,7 +96,7 @@ describe("startTracing", () => {
         import { createRequire } from "node:module";
         import { loadConfig } from ${JSON.stringify(new URL("../../src/config/load.ts", import.meta.url).href)};
         import { startTracing } from ${JSON.stringify(new URL("../../src/telemetry/start-tracing.ts", import.meta.url).href)};
-        // Everything that the programs are made of.
+        // All modules of the programs.
         await import(${JSON.stringify(new URL("../../src/app/service.ts", import.meta.url).href)});
         const { tracing: settings } = loadConfig({ env: ${JSON.stringify(env)}, cwd: process.cwd(), program: "all" });
         await startTracing(settings, undefined);
@@ -113,7 +113,7 @@ describe("startTracing", () => {
       ]);
 
       const packages = new Set([...stdout.matchAll(/@opentelemetry\/([a-z-]+)/g)].map(([, name]) => name));
-      // prom-client loads it for its exemplars; all that it does is nothing.
+      // prom-client loads it for its exemplars; without an SDK it has no effect.
       packages.delete("api");
       if (isOn) expect([...packages]).to.include.members(["sdk-trace", "exporter-trace-otlp-proto"]);
       else expect([...packages]).to.deep.equal([]);

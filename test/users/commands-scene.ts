@@ -13,7 +13,7 @@ export interface Ran {
   readonly stdout: string;
   readonly stderr: string;
   readonly asked: readonly string[];
-  /** What it threw; undefined when it was done. */
+  /** The thrown error; undefined after a success. */
   readonly error: unknown;
 }
 
@@ -28,7 +28,7 @@ export interface CommandsScene {
   readonly json: <T = Json>(...args: readonly string[]) => Promise<T>;
 }
 
-/** Registers the hooks of the `describe` around it. */
+/** Registers the hooks of the surrounding `describe`. */
 export function useUserCommands(): CommandsScene {
   let core: CoreDatabase;
   let tokens: TokenProvider;
@@ -66,7 +66,7 @@ export function useUserCommands(): CommandsScene {
         () => undefined,
         (thrown: unknown) => thrown,
       );
-      // Whatever happened, nothing stays open.
+      // Nothing stays open, also after a failure.
       expect(opened).to.equal(0);
       return { ...terminal.read(), asked: terminal.asked, error };
     },

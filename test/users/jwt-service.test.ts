@@ -365,7 +365,7 @@ describe("JWTs over HTTP", () => {
       pool.off("acquire", watch);
     }
 
-    // A worker looks for replays at any time.
+    // A worker reads replays at any time.
     const own = statements.filter((text) => !text.includes("FROM svc.replays"));
     expect(own).to.have.length(1);
     expect(own[0]).to.contain("issuer = $1");

@@ -26,7 +26,7 @@ describe("createJwtIdentifier", () => {
     await core.close();
   });
 
-  /** What one process has of it. */
+  /** Returns the identifier of one process. */
   function identifierWith(changes: Partial<JwtSettings> = {}): Identifier {
     const settings = testJwtSettings(issuer, { jwksUrl: `${issuer.url}/jwks`, ...changes });
     const keys = createKeySource({

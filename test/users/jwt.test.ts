@@ -96,7 +96,7 @@ describe("createJwtVerifier", () => {
       expect([await kindOf(fresh), await kindOf(old)]).to.deep.equal(["invalid", "verified"]);
       seconds = 31;
       expect(await kindOf(fresh)).to.equal("verified");
-      // The answer that is kept for it went with the key.
+      // Its cached answer was dropped with the key.
       expect(verifier.wasVerified(old)).to.equal(false);
       expect(await kindOf(old)).to.equal("invalid");
     });
@@ -120,7 +120,7 @@ describe("createJwtVerifier", () => {
       await issuer.rotate();
       seconds = 601;
 
-      // The first one sets the fetch off, and does not wait for it.
+      // The first one starts the fetch, and does not wait for it.
       expect(await kindOf(old)).to.equal("verified");
       await kindOf(await issuer.sign());
       expect(await kindOf(old)).to.equal("invalid");

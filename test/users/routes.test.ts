@@ -77,7 +77,7 @@ describe("tokens and users over HTTP", () => {
 
     it("refuses one more valid token than a user may have with 422, under concurrency", async () => {
       const { sql } = service.infrastructure;
-      // The token that asks is one of 100.
+      // The token of the caller is one of 100.
       await sql(
         `INSERT INTO svc.tokens (user_id, name, hash) SELECT $1::int, 'old', sha256(($1 || ' ' || n)::bytea) FROM generate_series(1, 97) AS n`,
         [ada.id],
@@ -102,7 +102,7 @@ describe("tokens and users over HTTP", () => {
       expect((await make()).status).to.equal(201);
       expect((await make()).status).to.equal(201);
       expect((await make()).status).to.equal(422);
-      // Nothing limits the admin who makes tokens for others.
+      // An admin who makes tokens for others has no limit.
       expect((await admin.request("POST", `/users/${ada.id}/tokens`, { name: "x" })).status).to.equal(201);
     });
 

@@ -1,7 +1,7 @@
 import type { JwtSettings } from "../../src/config/settings.ts";
 import { audience, type Issuer } from "../support/issuer.ts";
 
-/** Settings that take the JWTs of a test's issuer, which is on loopback. */
+/** Settings that accept the JWTs of a test's issuer, which is on loopback. */
 export function testJwtSettings(
   { url }: Pick<Issuer, "url">,
   changes: Partial<JwtSettings> = {},

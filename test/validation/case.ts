@@ -1,6 +1,6 @@
 import type { RuleSpec } from "../../src/validation/syntax.ts";
 
-/** The key is not in the body. */
+/** The body lacks the key. */
 export const absent = Symbol("absent");
 
 /** One row of the reference's message table (reference/validation.md), for a field `item_code`. */

@@ -1,14 +1,14 @@
 import type { Definition, Field } from "../../src/mapping/definition.ts";
 import { definition, field } from "../support/definitions.ts";
 
-/** A field `it`, plain but for what is given. */
+/** Returns a plain field `it`, with the given changes. */
 export function fieldOf({ name = "it", type, ...given }: Partial<Field> & Pick<Field, "type">): Field {
   return field(name, type, given);
 }
 
 /**
- * A resource `orders` that declares nothing but what is given; its key is the field that says so,
- * else the first.
+ * Returns a resource `orders` with the given keys only; its key is the field that declares it, else
+ * the first.
  */
 export function definitionOf({
   fields,

@@ -3,7 +3,7 @@ import { compilePattern } from "../../src/validation/patterns.ts";
 import { compileRules, validate, type Validation } from "../../src/validation/validate.ts";
 import { cpuMsOf } from "../support/cpu-time.ts";
 
-/** `a` and `b` in an order without a pattern of its own; the same at every run. */
+/** Returns `a` and `b` in an irregular order; the same at every run. */
 function noise(length: number): string {
   let state = 12_345;
   let text = "";
@@ -86,8 +86,8 @@ describe("compilePattern", () => {
 });
 
 describe("the rule regex", () => {
-  // Each takes JavaScript's engine hours, or makes the linear one as slow as it gets: a new state
-  // for nearly every character.
+  // Each takes JavaScript's engine hours, or makes the linear one slowest: a new state for nearly
+  // every character.
   const hard = [
     "/^(a+)+$/",
     "/(a|a)+c$/",
@@ -114,7 +114,7 @@ describe("the rule regex", () => {
         for (const texts of bodies) await judge(pattern, texts);
       });
 
-      // 50 ms a body. An engine that goes back takes hours.
+      // 50 ms for a body. A backtracking engine takes hours.
       expect(cpuMs).to.be.below(5000);
     });
 

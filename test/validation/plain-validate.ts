@@ -30,7 +30,7 @@ interface Finding {
 
 const idOf = (path: Path): string => JSON.stringify(path);
 
-/** Does what `validate` does, without regard to time: paths are lists, and nothing is left out. */
+/** Does the same as `validate`, without regard to time: paths are lists, and nothing is skipped. */
 export async function plainValidate(
   specs: RuleSpecs,
   body: Readonly<Record<string, unknown>>,
@@ -145,7 +145,7 @@ function partOf(node: KeyNode, value: unknown, path: Path, isKept: IsKept): unkn
   return mapped(node, value, (child, item, key) => child && partOf(child, item, [...path, key], isKept));
 }
 
-/** Returns all of a value but what is excluded. */
+/** Returns the whole value without its excluded parts. */
 function wholeOf(node: KeyNode, value: unknown, path: Path, isKept: IsKept): unknown {
   if (node.children.size === 0 || !isContainer(value) || countOf(value) === 0) return value;
   return mapped(node, value, (child, item, key) => {

@@ -37,7 +37,7 @@ async function messagesFor({ rules, beside = {} }: Case, value: unknown): Promis
   return result.kind === "valid" ? [] : (result.errors["item_code"] ?? []);
 }
 
-/** Names of the rules that have such values in the table. */
+/** Names of the rules with such values in the table. */
 const tried = (which: "holds" | "breaks"): Set<string> =>
   new Set(
     table

@@ -39,7 +39,7 @@ function randomBody(random: Random): Readonly<Record<string, unknown>> {
   return Object.fromEntries(present.map((name) => [name, randomValue(random, 4)]));
 }
 
-/** Runs one of both. Returns the result with its order, and the questions. */
+/** Runs one of both. Returns the result with its order, and the queries. */
 async function shownBy(run: (lookup: Lookup) => Promise<Validation>): Promise<string> {
   const asked: LookupQuery[] = [];
   const lookup: Lookup = {

@@ -26,7 +26,7 @@ async function errorsOf(
   return result.kind === "invalid" ? result.errors : result;
 }
 
-/** Answers yes for some values, and remembers what it was asked. */
+/** Answers yes for some values, and records its queries. */
 function recording(answers: readonly unknown[]): Lookup & { readonly asked: LookupQuery[] } {
   const asked: LookupQuery[] = [];
   return {
@@ -385,7 +385,7 @@ describe("validate", () => {
         expect(await check({ "a.*": "distinct|in_array:a.*" }, { a })).to.have.property("kind", "valid"),
       );
 
-      // Quadratic takes 10^8 steps, seconds.
+      // A quadratic algorithm takes 10^8 steps, seconds.
       expect(cpuMs).to.be.lessThan(1500);
     });
   });

@@ -10,16 +10,13 @@ const api = `namespace="${namespace}", job="release-svc-api-metrics", pod="api-1
 const dispatcher = `namespace="${namespace}", job="release-svc-dispatcher-metrics", pod="dispatcher-1"`;
 const elsewhere = `namespace="other", job="release-svc-dispatcher-metrics", pod="dispatcher-1"`;
 
-/**
- * Both programs are up, so that only the alert that is meant fires. `_` is a scrape that found
- * nothing.
- */
+/** Both programs are up, so that only the tested alert fires. `_` is a scrape without a value. */
 const up = { [`up{${api}}`]: "1x60", [`up{${dispatcher}}`]: "1x60" };
 
-/** A minute a value, in promtool's notation: `0x10 5` is 0 eleven times, then 5. */
+/** One value a minute, in promtool's notation: `0x10 5` is 0 eleven times, then 5. */
 type Series = Readonly<Record<string, string>>;
 
-/** What an alert must fire at, after how many minutes, and what it must be silent at. */
+/** Series at which an alert must fire, after how many minutes, and series at which it must not. */
 const alerts: Readonly<
   Record<string, { readonly at: Series; readonly minutes: number; readonly notAt: Series }>
 > = {
@@ -142,7 +139,7 @@ describe("the alerts", () => {
   });
   after(() => rmSync(folder, { recursive: true }));
 
-  /** Names of the alerts that fire. */
+  /** Returns the names of the alerts that fire. */
   function firing(series: Series, minutes: number): readonly string[] {
     const test = {
       rule_files: ["rules.yaml"],

@@ -7,10 +7,10 @@ import { fileOf } from "../generated.ts";
 /** The chart's root. */
 export const chart = fileURLToPath(fileOf("helm"));
 
-/** Names of the files of values that the chart is rendered with. */
+/** Names of the files of values with which the chart is rendered. */
 export const cases = readdirSync(fileOf("helm/ci")).toSorted();
 
-/** What CI says: a path or a list, from `.ci/helm`. */
+/** Returns a path or a list from `.ci/helm`. */
 export function given(variable: `SVC_${string}`): string {
   const value = process.env[variable];
   if (value === undefined || value === "") throw new Error(`${variable} is not set: run .ci/helm`);
@@ -69,7 +69,7 @@ export interface Peer {
   readonly podSelector?: LabelSelector;
 }
 
-/** An object of Kubernetes, with what the checks look at. */
+/** An object of Kubernetes, with the parts that the checks read. */
 export interface KubernetesObject {
   readonly apiVersion: string;
   readonly kind: string;
@@ -115,7 +115,7 @@ interface Rule {
 interface Options {
   /** A file of `helm/ci`, without its ending. */
   readonly file?: string;
-  /** On top of the file. */
+  /** Merged over the file. */
   readonly values?: object;
   readonly kubernetes?: string;
   /** Name of the release. */
@@ -144,13 +144,13 @@ function run(
   });
 }
 
-/** What `helm lint --strict` has against it; empty for nothing. */
+/** Returns the complaints of `helm lint --strict`; empty without any. */
 export function lint(options: Options): string {
   const { status, stdout, stderr } = run("lint", options);
   return status === 0 ? "" : `${stdout}${stderr}`;
 }
 
-/** What helm says to values that it refuses; empty when it takes them. */
+/** Returns helm's message for values that it refuses; empty when it accepts them. */
 export function refusal(options: Options): string {
   const { status, stderr } = run("template", options);
   return status === 0 ? "" : stderr;
@@ -172,7 +172,8 @@ export function render(options: Options): readonly KubernetesObject[] {
 }
 
 /**
- * What kubeconform has against the objects; empty for nothing. A kind without a schema is a fault.
+ * Returns kubeconform's complaints about the objects; empty without any. A kind without a schema is
+ * a fault.
  */
 export function schemaFaults(text: string, kubernetes: string): string {
   const schemas = given("SVC_CHART_SCHEMAS");
@@ -189,7 +190,7 @@ export function schemaFaults(text: string, kubernetes: string): string {
   return status === 0 ? "" : `${stdout}${stderr}` || "kubeconform failed without a word";
 }
 
-/** Runs promtool and gives what it says. Throws with that when it finds fault. */
+/** Runs promtool and returns its output. Throws the output when it finds a fault. */
 export function promtool(args: readonly string[]): string {
   try {
     return execFileSync(given("SVC_PROMTOOL"), args, { encoding: "utf8", stdio: "pipe" });
@@ -199,7 +200,7 @@ export function promtool(args: readonly string[]): string {
   }
 }
 
-/** The one object of a kind whose name ends so. */
+/** Returns the one object of a kind whose name ends in `suffix`. */
 export function find(objects: readonly KubernetesObject[], kind: string, suffix = ""): KubernetesObject {
   const found = objects.filter((object) => object.kind === kind && object.metadata.name.endsWith(suffix));
   const [only] = found;
@@ -208,14 +209,14 @@ export function find(objects: readonly KubernetesObject[], kind: string, suffix 
   return only;
 }
 
-/** A pod that will run, made by any object. */
+/** A pod that some object creates. */
 export interface Pod {
   readonly component: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly spec: PodSpec;
   readonly container: Container;
-  /** The object that makes it, or it itself. */
+  /** The object that creates it, or the pod itself. */
   readonly maker: KubernetesObject;
 }
 
@@ -239,14 +240,14 @@ export function podsOf(objects: readonly KubernetesObject[]): readonly Pod[] {
   });
 }
 
-/** Components of the pods that a selector chooses. */
+/** Returns the components of the pods that a selector matches. */
 export function chosen(pods: readonly Pod[], selector: Readonly<Record<string, string>>): readonly string[] {
   return pods
     .filter(({ labels }) => Object.entries(selector).every(([key, value]) => labels[key] === value))
     .map(({ component }) => component);
 }
 
-/** The pod of a component. */
+/** Returns the pod of a component. */
 export function podOf(objects: readonly KubernetesObject[], component: string): Pod {
   const pod = podsOf(objects).find((one) => one.component === component);
   if (pod === undefined) throw new Error(`no pod is the ${component}`);

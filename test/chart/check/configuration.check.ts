@@ -8,14 +8,14 @@ import { checkDefinitions } from "../../../src/mapping/load.ts";
 import { unknownVariables } from "../../../src/config/unknown-variables.ts";
 import { cases, find, podOf, render, type KubernetesObject, type Pod } from "./chart.ts";
 
-/** The variables that come from Secrets of others. */
+/** Variables from Secrets outside the chart. */
 const elsewhere: Readonly<Record<string, string>> = {
   DATABASE_URL: "postgresql://svc@postgres/svc",
   AMQP_URL: "amqp://svc@rabbitmq",
   SVC_SECRET_KEY: "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=",
 };
 
-/** The variables of a container as the kubelet sets them. */
+/** Returns the variables of a container as the kubelet sets them. */
 function environmentOf(pod: Pod, objects: readonly KubernetesObject[]): Record<string, string> {
   const entries = (pod.container.env ?? []).flatMap(({ name, value, valueFrom }): [string, string][] => {
     const ref = valueFrom?.secretKeyRef;
@@ -33,7 +33,7 @@ function decoded(base64: string | undefined): string | undefined {
 }
 
 /**
- * Lays the ConfigMaps of a pod into a folder, as the kubelet mounts them. Undefined when they are
+ * Writes the ConfigMaps of a pod into a folder, as the kubelet mounts them. Undefined when they are
  * not the chart's.
  */
 function mount(pod: Pod, objects: readonly KubernetesObject[]): string | undefined {
@@ -58,11 +58,11 @@ const urlOf = (values: object): string | undefined => {
 const checksumsOf = (values: object, component: string): Readonly<Record<string, string>> =>
   podOf(render({ values }), component).annotations;
 
-/** The ConfigMap that a pod has its settings from. */
+/** Returns the ConfigMap with the settings of a pod. */
 const settingsIn = (file: string, component: string): unknown =>
   podOf(render({ file }), component).spec.volumes?.find(({ name }) => name === "settings")?.configMap;
 
-/** What each pod has for a PostgreSQL URL. */
+/** Returns the PostgreSQL URL of each pod. */
 const urlsOf = (values: object): readonly (string | undefined)[] => {
   const objects = render({ values });
   return ["migrate", "api", "dispatcher"].map(

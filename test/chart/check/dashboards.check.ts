@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { stringify } from "yaml";
 import { chart, promtool } from "./chart.ts";
 
-/** The expressions of every panel, however deep it lies. */
+/** Returns the expressions of every panel, at any depth. */
 function expressionsIn(value: unknown): readonly string[] {
   if (typeof value !== "object" || value === null) return [];
   return Object.entries(value).flatMap(([key, part]: [string, unknown]) =>
@@ -13,7 +13,7 @@ function expressionsIn(value: unknown): readonly string[] {
   );
 }
 
-/** With what Grafana fills in. */
+/** Returns the expression with Grafana's variables filled in. */
 function filledIn(expression: string): string {
   return expression
     .replace(/\$(__rate_interval|__interval|__range|\{__range\})/g, "5m")

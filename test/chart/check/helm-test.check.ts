@@ -5,7 +5,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { podOf, render } from "./chart.ts";
 
-/** Runs the Pod's program against an API whose `whoami` answers so, on one attempt. */
+/** Runs the Pod's program against an API with this answer of `whoami`, with one attempt. */
 async function runAgainst(
   whoamiStatus: number,
 ): Promise<{ readonly status: number; readonly output: string }> {

@@ -5,7 +5,7 @@ import { render, type Peer } from "./chart.ts";
 
 type SpecialRange = readonly [network: ipaddr.IPv4 | ipaddr.IPv6, bits: number];
 
-/** What the types of ipaddr.js leave out. */
+/** Members that the types of ipaddr.js lack. */
 interface WithRanges {
   readonly SpecialRanges: Readonly<Record<string, SpecialRange | readonly SpecialRange[]>>;
 }
@@ -53,7 +53,7 @@ function edges(): readonly string[] {
 }
 
 describe("the NetworkPolicies", () => {
-  // The API sends test deliveries, and asks the issuer of JWTs.
+  // The API sends test deliveries, and fetches the keys of the issuer of JWTs.
   for (const component of ["api", "dispatcher"])
     it(`permit exactly the destinations of ${component}`, () => {
       const rules = peers(component);

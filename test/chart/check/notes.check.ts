@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { chart, find, render } from "./chart.ts";
 
-/** The notes as data of an object: helm shows them only when it has a cluster. */
+/** The notes as data of an object: helm renders them only with a cluster. */
 const template = `apiVersion: v1
 kind: ConfigMap
 metadata: { name: notes }

@@ -2,14 +2,14 @@ import { expect } from "chai";
 import { queues } from "../../../src/broker/topology.ts";
 import { cases, chosen, find, podOf, podsOf, render, type KubernetesObject, type Pod } from "./chart.ts";
 
-/** What ci/existing.yaml names: objects that are there before the chart. */
+/** Objects that ci/existing.yaml names, which exist before the chart. */
 const existing = new Set([
   "Secret svc-secrets",
   "ConfigMap my-settings",
   "ConfigMap my-resources",
   "ServiceAccount my-account",
 ]);
-/** What the other files name. */
+/** Objects that the other files name. */
 const others = new Set([
   "Secret svc",
   "ConfigMap company-ca",
@@ -19,7 +19,7 @@ const others = new Set([
   "ServiceAccount 56",
 ]);
 
-/** Undefined for an object of the release. */
+/** Returns the weight of a hook; undefined for an object of the release. */
 function hookWeight({ metadata }: KubernetesObject): number | undefined {
   const weight = metadata.annotations?.["helm.sh/hook-weight"];
   return weight === undefined ? undefined : Number(weight);
@@ -29,7 +29,7 @@ function isHook({ metadata }: KubernetesObject, name: string): boolean {
   return metadata.annotations?.["helm.sh/hook"]?.split(",").includes(name) === true;
 }
 
-/** What a pod cannot start without, as `Kind name`. */
+/** Returns the objects that a pod needs to start, as `Kind name`. */
 function needsOf({ spec, container }: Pod): readonly string[] {
   const secrets = (container.env ?? []).flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []);
   return [
@@ -97,10 +97,10 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
         for (const need of needsOf(one)) {
           const object = objects.find(({ kind, metadata }) => `${kind} ${metadata.name}` === need);
           if (object === undefined) expect(known, `${one.component} needs it`).to.include(need);
-          // A test runs when everything is there.
+          // A test runs when all objects exist.
           else if (isHook(one.maker, "test") || weight === undefined)
             expect(hookWeight(object), need).to.equal(undefined);
-          // Hooks run before any object of the release is made, the lightest first.
+          // Hooks run before any object of the release is created, the lightest first.
           else expect(hookWeight(object), `the Job needs ${need}`).to.be.lessThan(weight);
         }
       }
@@ -159,7 +159,7 @@ for (const file of cases.map((name) => name.replace(/\.yaml$/, ""))) {
         for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"] as const)
           expect(container[probe]?.httpGet.port).to.equal("metrics");
         expect(container["livenessProbe"]?.httpGet.path).to.equal("/livez");
-        // Events wait in the outbox while RabbitMQ is away: that takes no API out of service.
+        // Events wait in the outbox while RabbitMQ is away, so the API stays in service.
         const ready = component === "api" ? "/readyz?exclude=broker" : "/readyz";
         expect(container["readinessProbe"]?.httpGet.path).to.equal(ready);
         const services = of("Service").filter(({ spec }) =>
@@ -201,7 +201,7 @@ describe("the objects of ci/keda.yaml", () => {
   });
 });
 
-/** Paths that the ingress routes with these settings of the console. */
+/** Returns the paths that the ingress routes with these settings of the console. */
 function pathsOf(console: object): readonly string[] {
   const objects = render({ file: "full", values: { config: { settings: { console } } } });
   return (find(objects, "Ingress").spec?.rules?.[0]?.http.paths ?? []).map(({ path }) => path);

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { parse } from "yaml";
 
 /**
- * Writes the schemas of Kubernetes and of custom resources where kubeconform finds them:
+ * Writes the schemas of Kubernetes and of custom resources for kubeconform:
  * `<out>/<version>/<kind>-<group>-<version>.json` and `<out>/custom/<group>/<kind>-<version>.json`.
  *
  * Arguments: the folder of schemas by version, the folder to write to, then versions of Kubernetes
@@ -16,7 +16,7 @@ function main([schemas = "", out = "", ...rest]: readonly string[]): void {
   }
 }
 
-/** Leads the references to the file beside, instead of the place where it was published. */
+/** Rewrites the references from the published URL to the file beside. */
 function rewrite(from: string, to: string): void {
   mkdirSync(to, { recursive: true });
   for (const file of readdirSync(from)) {
@@ -58,7 +58,7 @@ function writeCustom(file: string, to: string): void {
   }
 }
 
-/** An API server drops fields that it does not know; here they are faults. */
+/** Forbids unknown fields. An API server drops them. */
 function strict(schema: Schema): unknown {
   const { properties, items, additionalProperties, type, nullable, ...rest } = schema;
   const isClosed =

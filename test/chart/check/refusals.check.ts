@@ -3,10 +3,7 @@ import { refusal } from "./chart.ts";
 
 const key = "MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY=";
 
-/**
- * What is wrong, the values on top of ci/minimal.yaml (or another file), and what the message must
- * say.
- */
+/** The fault, the values over ci/minimal.yaml (or another file), and a pattern of the message. */
 const refused: readonly (readonly [name: string, values: object, message: RegExp, file?: string])[] = [
   ["no image", { image: { repository: "" } }, /image\.repository: required.*Dockerfile/],
   [

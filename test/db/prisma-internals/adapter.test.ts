@@ -20,7 +20,7 @@ describe("createAdapter", () => {
 
   before(async () => {
     created = await createTestDatabase();
-    // One connection, for pg_prepared_statements shows those of its own only.
+    // One connection, since pg_prepared_statements shows only those of its own session.
     pool = new Pool({ connectionString: created.url, max: 1 });
     await pool.query("CREATE TABLE notes (text text)");
   });
@@ -30,7 +30,7 @@ describe("createAdapter", () => {
     await created.drop();
   });
 
-  /** What the server saw of a statement that is run within `span`; undefined for no span. */
+  /** Returns the statement of `span` as the server saw it; undefined for no span. */
   async function seen(
     sql: string,
     { isOn = true, span }: { readonly isOn?: boolean; readonly span?: Span | undefined },

@@ -127,10 +127,7 @@ describe("Prisma's packages", () => {
   });
 });
 
-/**
- * What the CLI writes, read from its text: the module itself would want a folder of packages around
- * it.
- */
+/** Reads the output of the CLI as text: the module itself would need a folder of packages. */
 async function generate(schemaText: string): Promise<ModelsDescription> {
   const folder = await mkdtemp(path.join(tmpdir(), "svc-generate-"));
   try {
@@ -140,7 +137,7 @@ async function generate(schemaText: string): Promise<ModelsDescription> {
     const cli = path.join(path.dirname(require.resolve("prisma/package.json")), "build/index.js");
     await run(process.execPath, [cli, "generate", "--schema", "schema.prisma", "--no-hints"], {
       cwd: folder,
-      // Any executable will do: with one named, Prisma downloads none, and generating runs none.
+      // Any executable is enough: with one named, Prisma downloads none, and generating runs none.
       env: { PRISMA_SCHEMA_ENGINE_BINARY: process.execPath, CHECKPOINT_DISABLE: "1" },
     });
     const text = await readFile(path.join(folder, "client/index.js"), "utf8");

@@ -18,7 +18,7 @@ const limitMs = 60_000;
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
-/** A table that somebody else made, with types that the service itself would not choose. */
+/** A table made by others, with types that the service itself would not choose. */
 const foreignTables = `
   CREATE TYPE mood AS ENUM ('sad', 'ok');
   CREATE TABLE readings (
@@ -222,7 +222,7 @@ for (const kind of databaseKinds) {
       }
     });
 
-    /** In a function of its own, whose variables are gone when it comes back. */
+    /** A function of its own, whose variables are freed when it returns. */
     async function useOnce(): Promise<WeakRef<Delegate>> {
       const other = await openModelsClient({
         schemaText,

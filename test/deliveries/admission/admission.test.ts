@@ -65,7 +65,7 @@ describe("createAdmission", () => {
     });
   }
 
-  /** Begins an attempt, or says why it cannot be begun. */
+  /** Begins an attempt, or returns the reason of the refusal. */
   const admit = (to = url, overrides: Partial<SlotRequest> = {}): Done | string => {
     const wanted = candidate(to, overrides);
     const refusal = admission.refusalOf(wanted);

@@ -23,7 +23,7 @@ describe("createBreakers", () => {
     breakers.report({ receiver, isProbe, cost });
   const fail = (times = failuresToOpen, receiver = "a"): (string | undefined)[] =>
     Array.from({ length: times }, () => tell("costly", { receiver }));
-  /** How long it is left alone, to the ms. */
+  /** Returns the pause of a receiver, to the ms. */
   const pauseOf = (receiver: string): number => {
     const from = nowMs;
     while (!breakers.mayAcquire(receiver)) nowMs += 1;

@@ -23,19 +23,19 @@ const request = (lane: Lane, to = url): SlotRequest => ({
   isUrgent: false,
 });
 
-/** Notes in `begun` when its attempt begins. Returns whether there was a place. */
+/** Adds to `begun` when its attempt begins. Returns whether there was a place. */
 const enter = (admission: Admission, lane: Lane, begun: Done[] = []): boolean => {
   const place = admission.reserve(request(lane));
   place?.enter({ begin: (done) => begun.push(done), giveUp: () => expect.fail("gave up") });
   return place !== undefined;
 };
-/** Enters for as long as there are places, and returns what has begun. */
+/** Enters while there are places, and returns the attempts that have begun. */
 const enterAll = (admission: Admission, ...lanes: readonly Lane[]): Done[] => {
   const begun: Done[] = [];
   for (const lane of lanes) while (enter(admission, lane, begun));
   return begun;
 };
-/** Makes known that the receiver answers in `durationMs`. */
+/** Records an answer of the receiver after `durationMs`. */
 const attempt = (admission: Admission, durationMs: number): void => {
   for (const lane of ["first", "retry"] as const) {
     const begun: Done[] = [];
@@ -167,7 +167,7 @@ describe("createAdmission with a number of slots for each receiver", () => {
     const begun: Done[] = [];
     enter(admission, "first", begun);
     enter(admission, "first", begun);
-    // With enough others, another one has the slot.
+    // With enough other receivers, another one shares the slot.
     const others = Array.from({ length: 50 }, (_, index) => `other ${index}`);
     slots.see(["a", ...others]);
     expect(slots.shareOf("https://hooks.example.com", 1)).to.equal(0);

@@ -8,7 +8,7 @@ import {
 } from "../../../src/deliveries/admission/receiver-slots.ts";
 import { until } from "../../support/wait.ts";
 
-/** Waits that no test waits for. */
+/** Longer than any test waits. */
 const never = 600_000;
 
 /** A visit that has entered the line. */
@@ -44,14 +44,14 @@ const visit = (slots: ReceiverSlots, origin = "a", userId = 1): Visit | undefine
   return place && enter(place);
 };
 
-/** Visits for as long as there are places. */
+/** Enters visits while there are places. */
 const visitAll = (slots: ReceiverSlots, origin = "a", userId = 1): Visit[] => {
   const visits: Visit[] = [];
   for (let next = visit(slots, origin, userId); next !== undefined; next = visit(slots, origin, userId))
     visits.push(next);
   return visits;
 };
-/** Makes what is usual of a receiver known. */
+/** Records a usual duration of a receiver. */
 const attempt = (slots: ReceiverSlots, durationMs: number, origin = "a", userId = 1): void =>
   visit(slots, origin, userId)?.release(durationMs);
 
@@ -336,7 +336,8 @@ describe("createReceiverSlots", () => {
     for (let step = 0; step < 5_000; step++) act(false);
     while (open.length > 0) act(true);
 
-    // Every receiver is silent after this: they have half of the slots, and one for the third user.
+    // Every receiver is silent after this: they have half of the slots, with one for the third
+    // user.
     for (const origin of "abc") for (const user of [0, 1, 2]) attempt(slots, 0, origin, user);
     const counts = [...visitAll(slots, "a", 0), ...visitAll(slots, "b", 1), ...visitAll(slots, "c", 2)].map(
       stateOf,

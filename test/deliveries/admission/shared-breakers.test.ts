@@ -40,7 +40,10 @@ describe("createSharedBreakers", () => {
   });
 
   const now = (): number => performance.now() + skewMs;
-  /** The breakers of one more process. Their clock is that of the test, ahead of the database's. */
+  /**
+   * Starts the breakers of one more process. Their clock is that of the test, ahead of the
+   * database's.
+   */
   function start({
     signal = stopping.signal,
     limit,

@@ -16,7 +16,7 @@ describe("createSharedSlots", () => {
   });
 
   const create = (id: string): SharedSlots => createSharedSlots({ id, joinAfterMs, now: () => nowMs });
-  /** Dispatchers that have known one another for long. */
+  /** Returns dispatchers that have seen one another for long enough. */
   const settled = (ids: readonly string[]): ReadonlyMap<string, SharedSlots> => {
     const all = new Map(ids.map((id) => [id, create(id)]));
     for (const one of all.values()) one.see(ids);
@@ -134,7 +134,7 @@ describe("createSharedSlots", () => {
   it("never exceeds the limit, for any lists that were read", () => {
     const ids = ["a", "b", "c", "d", "e"];
     const all = settled(ids);
-    // Each knows all that send, "a" to "c", and some of those that have gone or do not send yet.
+    // Each has seen all senders, "a" to "c", and some that have gone or do not send yet.
     const lists = [["a", "b", "c"], ids, ["a", "b", "c", "d"], ["a", "b", "c", "e"]];
     for (const limit of [1, 2, 3, 4, 7])
       for (const one of lists)

@@ -19,8 +19,8 @@ import { createCoreClient } from "../../support/core-client.ts";
 
 const free: Place = { enter: ({ begin }) => begin((() => undefined) satisfies Done), leave: () => undefined };
 
-// The commit of an outcome does not wait for the disk: what PostgreSQL's crash takes back, this
-// process believes written.
+// The commit of an outcome does not wait for the disk: a crash of PostgreSQL can undo a write that
+// this process counts as done.
 describe("createAttempts, when a crash of PostgreSQL undoes a write of one delivery of a flight", () => {
   let postgres: PrivatePostgres;
   let database: Database;
@@ -34,7 +34,7 @@ describe("createAttempts, when a crash of PostgreSQL undoes a write of one deliv
   let byId: ReadonlyMap<string, DeliveryInFlight>;
 
   before(async () => {
-    // Nothing but a commit that waits, or a checkpoint, writes the log within the test.
+    // Only a commit that waits, or a checkpoint, writes the log within the test.
     postgres = await startPrivatePostgres({
       fsync: true,
       settings: { wal_writer_delay: "10s", bgwriter_lru_maxpages: "0" },

@@ -51,7 +51,7 @@ describe("createAttempts", () => {
       isOver = true;
 
       expect(scene.posts).to.have.length(count);
-      // A turn of the test may have the ends of two.
+      // One turn of the test may have the ends of two.
       expect(Math.max(...begun)).to.be.at.most(2 * most);
     });
 
@@ -145,7 +145,7 @@ describe("createAttempts", () => {
       open(success);
       await startAll();
 
-      // Cuts the connection that waits with the outcome.
+      // Cuts the connection with the waiting outcome.
       await until(
         async () => {
           const { rows } = await other.query<{ cut: boolean }>(

@@ -3,7 +3,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { createFairTurns } from "../../../src/deliveries/attempt/fair-turns.ts";
 
 interface Scene {
-  /** The holders of the works that have begun, in their order. */
+  /** The holders of the works that have begun, in order. */
   readonly begun: string[];
   readonly add: (holder: string, given?: { readonly count?: number; readonly cost?: number }) => void;
 }

@@ -84,8 +84,8 @@ describe("createSender, with failures", () => {
         "result.detail",
         `127.0.0.1:${receiver.port} did not answer within 0.3 s.`,
       );
-      // On a busy machine the first one's connection may fall free a moment before the second one's
-      // time is up.
+      // On a busy machine, the first connection may become free shortly before the second attempt's
+      // time limit.
       expect(JSON.stringify(sent[1])).to.match(
         /"kind":"unmade","reason":"No connection to the receiver was free\."|did not (accept a connection|answer within 0\.3 s)/,
       );
@@ -135,7 +135,7 @@ describe("createSender, with failures", () => {
     it("that was kept and is now closed is replaced, within the same attempt", async () => {
       const { post } = senders.open();
       await post(receiver.url);
-      // What a receiver that gave up an idle connection answers with: nothing but a reset.
+      // A receiver that has closed an idle connection answers with a reset.
       receiver.answer = (request, response) => {
         if (request.connection === 1) reset(request, response);
         else reply(response, { status: 204 });
@@ -196,7 +196,7 @@ describe("createSender, with failures", () => {
   });
 });
 
-/** A server of plain TCP on a free port. */
+/** Starts a server of plain TCP on a free port. */
 async function listen(onConnection: (socket: Socket) => void): Promise<{ server: Server; port: number }> {
   const server = createServer((socket) => {
     socket.on("error", () => {});

@@ -47,7 +47,7 @@ describe("createSender, with names", () => {
     expect(await postFor(2, urlOf("alive.example"))).to.have.nested.property("result.statusCode", 200);
 
     expect(ended).to.deep.equal([]);
-    // What is still asked for is asked for again.
+    // Pending look-ups are sent again.
     nameServer.answer = () => "NXDOMAIN";
     await Promise.all(theirs);
     expect(ended.map((sent) => sent.kind === "made" && sent.result.error)).to.deep.equal(
@@ -84,7 +84,7 @@ describe("createSender, with names", () => {
 
     expect(first).to.have.nested.property("result.error", "timeout");
     expect(second).to.have.property("kind", "unmade");
-    // The look-up that was under way goes on to its end, and nothing follows it.
+    // The running look-up continues to its end, and none follows.
     const isDead = async (): Promise<boolean> => {
       const sent = await postFor(1, urlOf("dead-1.example"));
       return sent.kind === "made" && sent.result.error === "dns";

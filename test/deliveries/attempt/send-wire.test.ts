@@ -72,7 +72,7 @@ describe("createSender, byte by byte", () => {
     });
 
     it("to an IPv6 address needs no look-up", async () => {
-      // Whether the machine has the address at all is another matter.
+      // The machine may lack the address.
       expect((await senders.send("http://[::1]:1/")).error).to.be.oneOf(["refused", "unreachable"]);
     });
 
@@ -241,7 +241,7 @@ describe("createSender, byte by byte", () => {
     const timers = timerCount();
     try {
       const { post, close } = senders.open({ timeoutMs: 60_000 });
-      // More than the ten listeners of one kind that Node takes for a leak.
+      // More than the ten listeners of one kind that Node reports as a leak.
       for (let times = 0; times < 12; times++) await post(receiver.url);
       for (const answer of [reset, { status: 500 }, { body: Buffer.alloc(20_000) }]) {
         receiver.answer = answer;

@@ -177,8 +177,8 @@ describe("createSender", () => {
         expect(result.responseBody).to.have.length(16 * 1024);
         expect(result.isResponseTruncated).to.equal(true);
         await until(() => isClosed, { what: "the connection to be destroyed" });
-        // What sockets and streams buffer on both sides, not what a sender reads that goes on
-        // reading.
+        // The buffers of sockets and streams on both sides: a sender that continued to read would
+        // get more.
         expect(sent).to.be.lessThan(16 * 1024 * 1024);
       });
     }
@@ -286,7 +286,7 @@ describe("createSender", () => {
         allowedNetworks: ["::1/128"],
       });
 
-      // Whether localhost has the other address at all is up to the machine.
+      // The machine may lack the other address of localhost.
       expect(result.error).to.be.oneOf(["blocked", "refused", "unreachable"]);
       expect(receiver.connectionCount()).to.equal(0);
     });
@@ -343,8 +343,8 @@ describe("createSender", () => {
 });
 
 /**
- * Sends from a process of its own, since Node reads its TLS environment when it starts: a status or
- * an error per URL.
+ * Sends from a process of its own, since Node reads its TLS environment when it starts. Returns a
+ * status or an error per URL.
  */
 async function sendFromProcess(env: Record<string, string>, urls: readonly string[]): Promise<unknown> {
   const program = `

@@ -5,7 +5,9 @@ import { importedDefault } from "../../../src/mapping/import/defaults.ts";
 import { provedKeys } from "../../../src/mapping/import/view-key.ts";
 import type { BaseTable } from "../../../src/mapping/import/view-sources.ts";
 
-/** Conditions as `pg_get_expr` writes them, and what is read of each: column, rule, values. */
+/**
+ * Conditions as `pg_get_expr` writes them, and the column, rule and values that are read from each.
+ */
 const checks: readonly (readonly [condition: string, ...read: (readonly unknown[])[]])[] = [
   ["(price > (0)::numeric)", ["price", "gt", "0"]],
   ["(x >= '-5'::integer)", ["x", "min", "-5"]],
@@ -64,7 +66,7 @@ describe("readCheck", () => {
     });
 });
 
-/** The default of a column that has the time of the insert. */
+/** Returns the default of a column that has the time of the insert. */
 function kindOf(column: string): unknown {
   return importedDefault("CURRENT_TIMESTAMP", { type: "DateTime" }, { column, isKey: false })?.kind;
 }
@@ -173,7 +175,7 @@ describe("provedKeys", () => {
     [' SELECT l."ID" AS "Line, x",\n    upper(l.name) AS name\n   FROM sales."Order Lines" l;', "Line, x"],
     [" SELECT lower(orders.id) AS id\n   FROM orders;"],
     [" WITH x AS (\n         SELECT 1\n        )\n SELECT x.id\n   FROM x;"],
-    // The row of the table that is named last decides, and the row of each table that it leads to.
+    // The row of the last named table decides, and the row of each table to which it refers.
     [
       " SELECT o.id,\n    c.name\n   FROM customers c\n     JOIN orders o ON c.id = o.customer_id\n  WHERE o.open = 0;",
       "id",
@@ -190,14 +192,13 @@ describe("provedKeys", () => {
     [" SELECT o.id\n   FROM orders o\n     LEFT JOIN customers c ON c.name = o.name;"],
     [" SELECT c.id\n   FROM orders o\n     LEFT JOIN customers c ON c.id = o.customer_id;"],
     [" SELECT o.id,\n    c.id AS cid\n   FROM orders o\n     FULL JOIN customers c ON c.id = o.customer_id;"],
-    // Groups that others decide on are no part of the key.
+    // Groups that other columns determine are not part of the key.
     [
       " SELECT c.id AS cid,\n    c.name AS label,\n    o.kind\n   FROM orders o\n     JOIN customers c ON c.id = o.customer_id\n  GROUP BY c.id, c.name, o.kind\n HAVING count(*) > 1\n  ORDER BY c.id;",
       "cid+kind",
       "cid+label+kind",
     ],
-    // An outer join's condition leaves NULL where it does not hold, whatever it says of the
-    // columns.
+    // The condition of an outer join leaves NULL where it is false, for any columns.
     [
       " SELECT o.customer_id,\n    c.name\n   FROM orders o\n     LEFT JOIN customers c ON c.id = o.customer_id AND o.open = 1\n  GROUP BY o.customer_id, c.name;",
       "customer_id+name",
@@ -241,7 +242,7 @@ describe("provedKeys", () => {
     ],
     [' SELECT "Key no"\n   FROM "Weird ü".t;', "Key no"],
     [" SELECT x.id\n   FROM ( SELECT o.id\n           FROM orders o) x;"],
-    // A cast may make one value of several. PostgreSQL itself adds those to text.
+    // A cast may merge values. PostgreSQL itself adds those to text.
     [" SELECT readings.ts::date AS day,\n    readings.ts\n   FROM readings;", "ts"],
     [
       " SELECT d.day,\n    r.ts,\n    r.value\n   FROM readings r\n     JOIN days d ON d.day = r.ts::date;",

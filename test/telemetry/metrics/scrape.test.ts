@@ -8,7 +8,7 @@ describe("createScraper", () => {
   let scraper: Scraper;
   let nowMs: number;
   let reads: number;
-  /** What the source does when it is asked. */
+  /** Answers a query to the source. */
   let answer: () => Promise<number>;
 
   beforeEach(() => {
