@@ -7,7 +7,7 @@ const src = fileURLToPath(new URL("../src", import.meta.url));
 
 /**
  * The folders of `src`, from the top down, with the folders that each may import, apart from
- * itself, types included. Every part may import the folders below the parts, from `validation` on,
+ * itself, types included. Every part may import the folders below the rooms, from `validation` on,
  * in the order of this table.
  */
 const allowed: Readonly<Record<string, readonly string[]>> = {

@@ -76,8 +76,8 @@ function faultOf(...outcomes: readonly PromiseSettledResult<unknown>[]): unknown
 }
 
 /**
- * Hashes everything that a reload can change. Processes on the same files have the same hash,
- * whatever their ports and folders.
+ * Hashes everything that a reload can change. Processes on the same files have the same hash, at
+ * any ports and folders.
  */
 function hashOf(config: Config, definitions: Definitions, byHand: readonly HandMigration[]): string {
   return fingerprint([

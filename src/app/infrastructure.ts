@@ -26,7 +26,7 @@ import { addScrapeSources } from "./scrape-sources.ts";
 import { openStorage, type Opening, type Storage } from "./storage.ts";
 
 /**
- * The parts that live as long as the process, whatever its configuration. API and dispatcher share
+ * The parts that live as long as the process, under any configuration. API and dispatcher share
  * them in `svc all`.
  */
 export interface Infrastructure extends Storage {

@@ -6,7 +6,7 @@ import { declareBindings, declareTopology } from "./topology.ts";
 
 /**
  * How long a queue must be missing before it is declared here. When a queue is declared at the
- * moment of its deletion, RabbitMQ 3.10 does not notify its consumers. They then wait for ever (12
+ * moment of its deletion, RabbitMQ 3.10 does not notify its consumers. They then wait forever (12
  * of 12 times). Notified consumers declare the queue themselves within 0.2 s.
  */
 const consumersFirstMs = 1_000;

@@ -38,7 +38,7 @@ export interface AdminOptions extends Environment {
 }
 
 /**
- * Opens the database, whatever its state.
+ * Opens the database, in any state.
  *
  * @throws OperatorError for a bad setting, or a database that does not answer. Does not retry,
  *   since a person waits.

@@ -60,7 +60,7 @@ export function addMigrateCommand(
 
 /** Returns a script for `psql`, with remarks as comments. */
 function textOfPlan({ byHand, core, steps, losses, impossible, notes, leftAlone }: MigrationPlan): string {
-  // A file may rename what seems to be dropped.
+  // A file may rename a part that a plan would drop.
   const unless = byHand.length === 0 ? "" : ", unless the migrations by hand keep it";
   const remarks = [
     ...impossible.map((line) => `CANNOT BE DONE: ${line}`),

@@ -46,7 +46,7 @@ function inMb(bytes: number): number {
 }
 
 /**
- * Creates a folder and its parents. Does not use `mkdir` with `recursive`: Node 20 loops for ever
+ * Creates a folder and its parents. Does not use `mkdir` with `recursive`: Node 20 loops forever
  * when a folder cannot be created although its parent exists, as in /proc.
  */
 async function makeFolder(path: string): Promise<void> {

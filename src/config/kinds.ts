@@ -8,7 +8,7 @@ export interface Kind<T> {
   readonly expected: string;
   /** Returns undefined when the value is not of this kind. */
   read(value: unknown): T | undefined;
-  /** Returns the problem of a value, without the value; undefined when `expected` says all. */
+  /** Returns the problem of a value, without the value; undefined when `expected` is enough. */
   readonly problemOf?: (value: unknown) => string | undefined;
   /** The kind of each item of a list. */
   readonly item?: Kind<unknown>;

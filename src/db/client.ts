@@ -165,12 +165,12 @@ function listAnswerMs({ statementTimeoutMs: ownMs }: ListLimits, queryTimeoutMs:
 }
 
 /**
- * Returns settings for statements that each read only what they return, by an index. A plan that
- * was made while a table was empty reads the whole table. PostgreSQL keeps that plan until the next
- * ANALYZE. At 6,000 rows the relay's read then took 9 ms instead of 0.2. Without them, PostgreSQL
- * also plans the write of an outcome at each execution: 0.38 ms, beside 0.23 ms for the write. It
- * assumes ten items for a list of unknown length, so a plan for one item seems cheaper. The
- * embedded database is one session, whose settings would apply to all.
+ * Returns settings for statements that each read only the rows they return, by an index. A plan
+ * that was made while a table was empty reads the whole table. PostgreSQL keeps that plan until the
+ * next ANALYZE. At 6,000 rows the relay's read then took 9 ms instead of 0.2. Without them,
+ * PostgreSQL also plans the write of an outcome at each execution: 0.38 ms, beside 0.23 ms for the
+ * write. It assumes ten items for a list of unknown length, so a plan for one item seems cheaper.
+ * The embedded database is one session, whose settings would apply to all.
  */
 function byIndex(isEmbedded: boolean): string {
   if (isEmbedded) return "";
@@ -214,7 +214,7 @@ function openPool({
   // does not know. `options` in the user's URL would also replace them. JIT takes 50 to 250 ms when
   // old statistics make a statement look expensive, and no statement is worth that. With parallel
   // workers, a list of one user would take several cores of the server. The limit of idle
-  // transactions makes PGlite 0.5.14 loop for ever at the next statement; `listenEmbedded` has its
+  // transactions makes PGlite 0.5.14 loop forever at the next statement; `listenEmbedded` has its
   // own limit.
   const sessionSettings = `${valueSettings}
     SET statement_timeout = ${timeoutMs};

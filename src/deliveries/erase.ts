@@ -11,7 +11,7 @@ export interface ErasedRecord {
   readonly recordId: string;
 }
 
-/** Result of one erasure. Leaves out what an earlier run erased. */
+/** Result of one erasure. Leaves out rows that an earlier run erased. */
 export interface Erased {
   /** Events that have lost their snapshot. */
   readonly events: number;
@@ -37,7 +37,7 @@ const countText = "SELECT count(*)::int AS events FROM svc.events WHERE resource
 const pageText = `
   SELECT id FROM svc.events WHERE resource = $1 AND record_id = $2 AND id > $3 ORDER BY id LIMIT ${eventsPerPortion}`;
 
-// Waits for a running fan-out of the event: the next statements see what it wrote. A later fan-out
+// Waits for a running fan-out of the event: the next statements see its writes. A later fan-out
 // does not find the event in the outbox.
 const emptyEventsText = `
   WITH unpublished AS (

@@ -6,7 +6,7 @@ import type { Log } from "../telemetry/log.ts";
 
 /**
  * Counts changes, deliveries and failures for `GET /stats`, in memory, and adds them to
- * `svc.figures` every few seconds. A process that dies loses what it has not written.
+ * `svc.figures` every few seconds. A process that dies loses its unwritten counts.
  */
 export interface Figures extends Worker {
   /**

@@ -37,8 +37,8 @@ export interface PlaceOptions {
  */
 const unjudgedMs = 30_000;
 /**
- * Longest delay of a delivery whose resource this process does not know. The resource may be gone
- * for good: a million such deliveries every 30 s would fill the sweep.
+ * Longest delay of a delivery whose resource this process does not know. The resource may be
+ * removed: a million such deliveries every 30 s would fill the sweep.
  */
 const longestUnknownMs = 3_600_000;
 /** Delay of a delivery when the database has not answered. */

@@ -12,7 +12,7 @@ export type RetryAnswer =
   | { readonly kind: "refused"; readonly reason: string };
 
 // Locks the root's row: otherwise two simultaneous retries of one chain could both pass the limit.
-// The next statement sees what the earlier retry has written.
+// The next statement sees the write of the earlier retry.
 const lockChainText = `
   SELECT FROM svc.deliveries
   WHERE id = (SELECT root_delivery_id FROM svc.deliveries WHERE id = $1) FOR NO KEY UPDATE`;

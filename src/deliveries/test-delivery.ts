@@ -17,8 +17,8 @@ export type TestAnswer =
   | { readonly kind: "unknown" };
 
 /**
- * Sends a ping to the receiver of a subscription: one attempt, whatever the state of the
- * subscription. Pings count in no statistics.
+ * Sends a ping to the receiver of a subscription: one attempt, in any state of the subscription.
+ * Pings count in no statistics.
  */
 export type TestWebhook = (subscriptionId: number) => Promise<TestAnswer>;
 

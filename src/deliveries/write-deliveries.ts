@@ -47,7 +47,7 @@ interface Planned {
   readonly received: Received;
   readonly subscriber: Subscriber;
   readonly place: Place | undefined;
-  /** What the delivery's row and its first attempt have in common. */
+  /** Columns that the delivery's row and its first attempt share. */
   readonly shared: Pick<
     NewDelivery & DeliveryInFlight,
     "uuid" | "eventId" | "eventUuid" | "subscriptionId" | "resource" | "maxAttempts" | "hasPrevious"

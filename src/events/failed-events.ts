@@ -3,7 +3,7 @@ export interface FailedEvents {
   has(id: string): boolean;
   ids(): readonly string[];
   /**
-   * Returns whether a resource has used up its part of the free room. Some room always remains for
+   * Returns whether a resource has used up its part of the free capacity. Some always remains for
    * another resource.
    */
   isFull(resource: string): boolean;

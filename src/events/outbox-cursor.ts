@@ -68,9 +68,9 @@ export function parseSnapshot(text: string): TransactionSnapshot {
 }
 
 /**
- * Plans reads that find every event of the outbox when it becomes visible, in whatever order
- * transactions commit. A read does not scan again the rows that are being published. It also skips
- * dead row versions, which vacuum cannot remove while a long transaction runs.
+ * Plans reads that find every event of the outbox when it becomes visible, in any order of commits.
+ * A read does not scan again the rows that are being published. It also skips dead row versions,
+ * which vacuum cannot remove while a long transaction runs.
  *
  * A read begins at the `xmax` of the last snapshot. Transactions that were running then are
  * remembered. The next reads cover the young ones, because they begin at the first of them. An old

@@ -65,9 +65,8 @@ export interface InFlight {
 }
 
 /**
- * Division of a read's room among holders, by dynamic thresholds (Choudhury and Hahne, 1998). A
- * holder may have at most as much in flight as is free, which always leaves room for another
- * holder.
+ * Division of a read's capacity among holders, by dynamic thresholds (Choudhury and Hahne, 1998). A
+ * holder may have at most as much in flight as is free, so another holder can always begin.
  */
 export interface ReadShares {
   /** Events in flight of each holder, by `holderOf`, without those of costly resources. */

@@ -36,9 +36,9 @@ interface SentEvent {
   readonly span: Span;
 }
 
-/** Room in flight, which large messages may use up. */
+/** Capacity in flight, which large messages may use up. */
 export interface Room {
-  /** Returns whether there is room for the message of an event. */
+  /** Returns whether the window has capacity for the message of an event. */
   has(event: OutboxEvent): boolean;
   take(event: OutboxEvent, bytes: number): void;
 }
@@ -49,7 +49,7 @@ export interface Unpublished {
   readonly tooLarge: readonly string[];
   /** Not confirmed by the broker. */
   readonly unconfirmed: readonly string[];
-  /** Without room: not tried. */
+  /** No capacity: not tried. */
   readonly left: readonly OutboxEvent[];
 }
 
@@ -58,7 +58,7 @@ const portionBytes = 1024 ** 2;
 
 /**
  * Publishes events of one resource to the exchange `svc.events`, in portions, so that few messages
- * are in memory at once. The first event needs no room.
+ * are in memory at once. The first event needs no free capacity.
  */
 export async function publishEvents(
   options: PublishOptions & { readonly room: Room },

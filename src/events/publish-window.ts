@@ -19,11 +19,11 @@ export interface PublishWindow {
   idsKnown(transaction: bigint): readonly string[];
   hasRoom(): boolean;
   /**
-   * Returns whether there is room for events that earlier reads left over. Most of the window is
-   * reserved for new events, which would wait behind a backlog in the broker's one queue.
+   * Returns whether the window has capacity for events that earlier reads left over. Most of the
+   * window is reserved for new events, which would wait behind a backlog in the broker's one queue.
    */
   hasRoomToCatchUp(): boolean;
-  /** Returns how the next read must divide the room. */
+  /** Returns how the next read must divide the capacity. */
   shares(): ReadShares;
   /**
    * Returns how many more events of the resource fit. A costly resource has its own part, because
@@ -32,8 +32,8 @@ export interface PublishWindow {
   roomOf(resource: string): number;
   enter(event: WindowedEvent & { readonly isLeftOver?: boolean }): void;
   /**
-   * Returns whether there is room for the message of an event in flight. Its holder may use at most
-   * as much room as it leaves free. A message may be a thousand times as large as the record.
+   * Returns whether the window has capacity for the message of an event. Its holder may use at most
+   * as much as it leaves free. A message may be a thousand times as large as the record.
    */
   hasRoomFor(id: string): boolean;
   /** Notes the size of an event's message, which counts from now on. */
@@ -67,7 +67,7 @@ interface Entry {
   readonly isLeftOver: boolean;
   /** When the event was sent: Infinity before. Presenting alone may take minutes. */
   sentAtMs: number;
-  /** When the event was first missing in the outbox; from then on it takes no room. */
+  /** When the event was first missing in the outbox; from then on it uses no capacity. */
   readonly goneSinceMs: number;
 }
 
@@ -81,7 +81,7 @@ const mostEvents = 1_000;
 const mostBytes = 4 * 1024 ** 2;
 /** With this many left-over events in flight, further left-over events wait. */
 const catchUpBelow = { events: mostEvents / 20, bytes: mostBytes / 8 };
-/** Room of each costly resource, however many there are. */
+/** Capacity for each costly resource, at any number of them. */
 const leastOwnEvents = 10;
 const mostOwnBytes = mostBytes / 4;
 /**

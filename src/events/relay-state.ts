@@ -64,7 +64,7 @@ export interface RelayState {
   nextWholeMs: number;
   /** Before this time, no range left over is read alone. */
   nextAloneMs: number;
-  /** Whether the next read only learns what is visible, because new events took too long. */
+  /** Whether the next read only finds the visible events, because new events took too long. */
   isBlindDue: boolean;
 }
 

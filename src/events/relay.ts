@@ -27,7 +27,7 @@ export interface Relay extends Worker {
 
 const beatMs = 1_000;
 const checkMs = 1_000;
-/** Interval of checks of the events in flight, while other events wait for room. */
+/** Interval of checks of the events in flight, while other events wait for capacity. */
 const urgentCheckMs = 10;
 /**
  * The interval after `idleFrom` checks without a change, which means that no dispatcher runs.
@@ -117,7 +117,7 @@ async function turn(state: RelayState): Promise<boolean> {
   return hasMoreAlone || hasMore;
 }
 
-/** Returns whether events may be waiting for room in the window. */
+/** Returns whether events may be waiting for capacity in the window. */
 function isHeldUp(state: RelayState): boolean {
   const { window, cursor, resting, options } = state;
   const awake = options.resources.filter((resource) => !resting.has(resource));
@@ -275,7 +275,7 @@ async function reportUnknown(state: RelayState): Promise<void> {
  * more to read at once.
  *
  * @param isCatchingUp Whether the read may take events that were left over. They would use all the
- *   room of a range that is read alone after it.
+ *   capacity for a range that is read alone after it.
  */
 async function readNext(
   state: RelayState,

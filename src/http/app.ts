@@ -18,8 +18,8 @@ import type { ApiContext, ApiMiddleware, ApiRouter, RequestState } from "./state
 import { createUserTurns } from "./user-turns.ts";
 
 /**
- * Limit of the headers. It is far above what clients send, because each header costs more memory
- * than its bytes.
+ * Limit of the headers. It is far above the headers of clients, because each header costs more
+ * memory than its bytes.
  */
 const maxHeaders = 200;
 

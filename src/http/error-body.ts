@@ -85,7 +85,7 @@ export function memoryOfAnswer(text: string): number {
 
 /**
  * Sets the reservation to the answer, because the request now holds nothing else. A read is refused
- * when there is no room for its answer. A write is not, because it may be committed. A refused
+ * when there is no memory for its answer. A write is not, because it may be committed. A refused
  * request keeps the reservation of its body, if it has one.
  */
 function account(

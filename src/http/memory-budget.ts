@@ -123,7 +123,7 @@ function createShares({ limitBytes, waitMs = defaultWaitMs, ...rest }: Limits): 
       /** Takes memory from other requests to end the wait. Returns whether that succeeded. */
       const borrow = (): boolean => {
         const { userId, bytes } = given;
-        // When there is room already, requests before this one wait for it.
+        // When memory is already free, requests before this one wait for it.
         const isTaken = !fits(userId, bytes) && ledger.take(userId, bytes);
         if (isTaken) {
           queue.delete(waiting);
@@ -287,11 +287,12 @@ export function createMemoryBudgets(): (limitBytes: number) => MemoryBudget {
 }
 
 /**
- * Returns a quarter of the memory of the process, with room for two of the largest bodies. That
- * memory is limited by the cgroup, by the machine, and by the heap, which holds most of a request.
+ * Returns a quarter of the memory of the process, and at least the memory of two of the largest
+ * bodies. The cgroup, the machine, and the heap, which holds most of a request, limit the memory of
+ * the process.
  */
 export function defaultMemoryBudget(bodyLimitBytes: number): number {
-  // The value is 0 when the system knows no limit.
+  // The value is 0 when the system has no limit.
   const constrained = process.constrainedMemory() || Number.POSITIVE_INFINITY;
   const memory = Math.min(constrained, totalmem(), getHeapStatistics().heap_size_limit);
   return Math.max(Math.floor(memory / 4), leastBudgetOf(bodyLimitBytes));

@@ -16,7 +16,7 @@ export interface MemoryLedger {
   /** Returns the bytes of all users. */
   readonly held: () => number;
   readonly heldBy: (userId: number) => number;
-  /** Returns whether the user may have `bytes` more when there is room. */
+  /** Returns whether the user may have `bytes` more when that much is free. */
   readonly hasShare: (userId: number, bytes: number) => boolean;
   /** Returns whether the user may have `bytes` more now. */
   readonly fits: (userId: number, bytes: number) => boolean;

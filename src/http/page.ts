@@ -1,8 +1,6 @@
 import { setParameter } from "./url-of.ts";
 
-/**
- * The requested part of a list. `page` and `skip` stay below 2^31, whatever the request asks for.
- */
+/** The requested part of a list. `page` and `skip` stay below 2^31, for any request. */
 export interface Page {
   readonly page: number;
   readonly perPage: number;

@@ -12,7 +12,7 @@ export interface QueryParameter {
 /** Result of decoding. `stray`: a `%` begins no byte. `no text`: the bytes are not UTF-8. */
 type Encoding = "fine" | "stray" | "no text";
 
-/** Limit of the parameters, above what any list takes. */
+/** Limit of the parameters, above the number that any list accepts. */
 export const mostParameters = 100;
 
 /**

@@ -60,27 +60,28 @@ export interface RequestMemory {
   /** Memory for all requests together; a request that needs more can never be served. */
   readonly mostBytes: number;
   /**
-   * Replaces the request's reservation by `bytes`. Waits for other requests to finish when there is
-   * no room. Also waits while the reservations exceed the limit, for any `bytes`.
+   * Replaces the request's reservation by `bytes`. Waits for other requests to finish when too
+   * little is free. Also waits while the reservations exceed the limit, for any `bytes`.
    *
-   * @throws AppError `server.overloaded`, with `Retry-After`, when there is no room after `waitMs`.
+   * @throws AppError `server.overloaded`, with `Retry-After`, when too little is free after
+   *   `waitMs`.
    */
   reserve(bytes: number): Promise<void>;
   /**
    * Sets the reservation to `bytes` without waiting: to fewer than before, or to more that the
    * process already holds.
    *
-   * @throws AppError `server.overloaded` when there is no room for more.
+   * @throws AppError `server.overloaded` when too little is free.
    */
   settle(bytes: number): void;
   /**
-   * Does the same, but never throws: it counts bytes even without room for them. For the answer to
-   * a committed write, which is always given.
+   * Does the same, but never throws: it counts bytes beyond the limit, too. For the answer to a
+   * committed write, which is always given.
    */
   hold(bytes: number): void;
   /**
    * Permits taking the request's memory while it waits for its client. After some seconds, a user
-   * who has less and finds no room takes it.
+   * who has less and finds no free memory takes it.
    *
    * @param onLost Called when the memory is lost; ends the wait.
    * @returns A function that ends the loan.

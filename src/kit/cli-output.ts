@@ -182,7 +182,7 @@ interface Opened {
   close(): Promise<void>;
 }
 
-/** Dependencies of a command: the opening of what it works on, and the terminal. */
+/** Dependencies of a command: the function that opens its subject, and the terminal. */
 export interface CommandOptions<Context extends Opened> {
   readonly open: () => Promise<Context>;
   readonly terminal: Terminal;

@@ -51,6 +51,6 @@ export interface Grant {
   readonly scopes: readonly string[];
   /** End of the credential. Undefined: it never ends. */
   readonly expiresAt: Date | undefined;
-  /** Whether the user has the admin flag, whatever the scopes. */
+  /** Whether the user has the admin flag, with any scopes. */
   readonly isOfAdmin: boolean;
 }

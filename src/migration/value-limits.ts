@@ -139,9 +139,9 @@ export const castWarning =
   /^You are about to alter the column `([^`]+)` on the `([^`]+)` table,.* will be cast from /s;
 
 /**
- * Checks the values of columns whose type changes. Some values cannot be cast, whatever flag is
- * given. The engine warns of most casts to a narrower type, whatever the values are; when all fit,
- * nothing is lost. The warning names no schema, so it may be about several tables.
+ * Checks the values of columns whose type changes. Some values cannot be cast, with any flag. The
+ * engine warns of most casts to a narrower type, for any values; when all fit, nothing is lost. The
+ * warning names no schema, so it may be about several tables.
  *
  * @param changed The columns whose type changes.
  * @param objects Objects of their tables.

@@ -49,7 +49,7 @@ interface ReceiverRow {
 
 /**
  * Reads the figures of all users for an admin, otherwise those of one user. Every statement reads a
- * bounded number of rows, whatever the history.
+ * bounded number of rows, for any history.
  *
  * @param sql SQL that uses only indexes.
  * @param showsWebhooks Whether the token may see webhooks; otherwise `receivers` is null.

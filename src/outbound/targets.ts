@@ -85,7 +85,7 @@ export function perUser<T>(
 function literalAddresses(hostname: string): readonly string[] {
   const host = hostname.replace(/^\[|\]$/g, "");
   if (isIP(host) !== 0) return [host];
-  // RFC 6761: these names always mean the machine itself, whatever a resolver answers.
+  // RFC 6761: these names always mean the machine itself, for any answer of a resolver.
   return /(^|\.)localhost\.?$/.test(host) ? ["127.0.0.1", "::1"] : [];
 }
 

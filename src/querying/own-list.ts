@@ -33,7 +33,7 @@ export interface ListsOptions {
   /** Turns of users, over all lists of all kinds. */
   readonly listTurns: Turns;
   readonly cursors: Cursors;
-  /** Returns URLs, for the page links, and for the `Location` of what is new. */
+  /** Returns URLs, for the page links, and for the `Location` of a new record. */
   readonly urlOf: UrlOf;
 }
 

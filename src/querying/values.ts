@@ -11,7 +11,7 @@ const textListOid: number = 1009;
 // oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum of its typings leaves out every list
 const parseList = types.getTypeParser(textListOid) as (text: string) => Item[];
 
-/** An item of an array. A column of arrays accepts arrays of any depth, whatever its type says. */
+/** An item of an array. A column of arrays accepts arrays of any depth, of any declared depth. */
 type Item = string | null | readonly Item[];
 
 /**

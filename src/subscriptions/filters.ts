@@ -127,8 +127,9 @@ export function createWebhookFilters({
 }
 
 /**
- * Returns the shape of what the resource shows, even if `filterable` narrows its lists: an event is
- * judged in memory, by the record that its receiver gets. Undefined with a transform in code.
+ * Returns the shape of the resource's shown records, even if `filterable` narrows its lists: an
+ * event is judged in memory, by the record that its receiver gets. Undefined with a transform in
+ * code.
  */
 function shownShape(definition: Definition, definitions: Definitions): ListShape | undefined {
   if (definition.code.transform !== undefined) return undefined;

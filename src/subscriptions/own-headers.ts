@@ -3,7 +3,7 @@ import type { OwnHeaders } from "./signing.ts";
 
 /**
  * Headers of a request body, by name as written. `keep` stands for the stored value: a client that
- * sends back what it read must not overwrite a password with asterisks.
+ * sends back its last read must not overwrite a password with asterisks.
  */
 export type GivenHeaders = ReadonlyMap<string, { readonly value: string } | "keep">;
 

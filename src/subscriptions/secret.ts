@@ -36,7 +36,7 @@ export interface SecretBox {
    * which case it is.
    */
   decrypt(sealed: Uint8Array): string;
-  /** First bytes of what `encrypt` returns, in hex: version and key id. */
+  /** First bytes of the result of `encrypt`, in hex: version and key id. */
   readonly currentHead: string;
   /** The first bytes for every known key. */
   readonly knownHeads: ReadonlySet<string>;

@@ -10,7 +10,7 @@ export interface SpanStart {
   readonly kind: "server" | "client" | "producer" | "consumer";
   /** The `traceparent` of the parent span. Undefined starts a new trace. */
   readonly parent?: string | undefined;
-  /** False creates a span of a trace that is not recorded, whatever the sampler decides. */
+  /** False creates a span of a trace that is not recorded, under any sampler. */
   readonly isSampled?: false;
   /**
    * Attributes by names of the OpenTelemetry semantic conventions, and `svc.*` where they have

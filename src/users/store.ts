@@ -147,8 +147,8 @@ export function createUserStore({
 }
 
 /**
- * Serialises changes of users: no index makes addresses unique whatever their case, or keeps the
- * last admin.
+ * Serialises changes of users: no index makes addresses unique in any case, or keeps the last
+ * admin.
  */
 async function lockUsers(sql: Sql, actor: Actor): Promise<void> {
   await sql("SELECT pg_advisory_xact_lock($1::bigint)", [String(lockKey)]);

@@ -34,8 +34,8 @@ export function countOf(value: Container): number {
 }
 
 /**
- * Returns whether two JSON values are equal, whatever the order of their keys. Compares the counts
- * first and stops at the first difference, so the smaller value limits the time.
+ * Returns whether two JSON values are equal, in any order of their keys. Compares the counts first
+ * and stops at the first difference, so the smaller value limits the time.
  */
 export function isEqual(a: unknown, b: unknown): boolean {
   if (!isContainer(a) || !isContainer(b)) return Object.is(a, b);

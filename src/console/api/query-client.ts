@@ -25,7 +25,7 @@ export const queryClient = new QueryClient({
   },
 });
 
-/** Reads the shown data again: all of it, or what is below the parts of a key. */
+/** Reads the shown data again: all of it, or the part below a key. */
 export function refresh(...queryKey: readonly string[]): Promise<void> {
   return queryClient.invalidateQueries({ queryKey });
 }

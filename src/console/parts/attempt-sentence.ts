@@ -29,7 +29,7 @@ const failures: Readonly<Record<string, string>> = {
   blocked: "The address is outside the networks that webhooks may reach, so nothing was sent.",
 };
 
-/** Returns the outcome of an attempt in a sentence or two, and what to do about a failure. */
+/** Returns the outcome of an attempt in a sentence or two, with the remedy for a failure. */
 export function sentenceOf(attempt: Attempt): string {
   const { error, status_code: status, duration_ms: ms } = attempt;
   if (error === null) return `The receiver took it with ${nameOf(status ?? 200)} in ${formatMs(ms)}.`;

@@ -111,7 +111,7 @@ interface Once {
    * lost.
    */
   readonly question: string;
-  /** Undefined until the answer is there. */
+  /** Undefined until the answer arrives. */
   readonly shown: ReactNode;
 }
 

@@ -39,7 +39,7 @@ export function ScopeNote({ scope }: { readonly scope: string }): JSX.Element {
   );
 }
 
-/** Shows an error as a sentence, with what can be done about it. */
+/** Shows an error as a sentence, with the remedy. */
 export function ErrorNote({
   error,
   onRetry,

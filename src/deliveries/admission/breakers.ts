@@ -3,7 +3,7 @@ import type { BreakerCounts } from "../../telemetry/metrics/receivers.ts";
 
 /** Result of an attempt as its receiver's breaker counts it. */
 export type AttemptCost =
-  /** A complete answer, whatever its status. */
+  /** A complete answer, with any status. */
   | "answered"
   /** No answer, and the attempt held its slot for a while. */
   | "costly"

@@ -31,11 +31,11 @@ const mostWaiting = 10_000;
 const withShortLockWait = withLockWait(1000);
 
 /**
- * Each row says when the next attempt may begin. Time that passes unused adds up to a burst. An
- * attempt that is granted and not made is lost, so that a rate is never exceeded. The commit does
- * not wait for the disk: a crash of the database may grant the attempts of the last 0.6 s again.
- * The lowest rate has 10 s between attempts: a time far later than that dates from before the
- * database's clock was set back.
+ * Each row says when the next attempt may begin. Time that passes unused adds up to a burst. A
+ * granted attempt that is not made is lost, so a rate is never exceeded. The commit does not wait
+ * for the disk: a crash of the database may grant the attempts of the last 0.6 s again. The lowest
+ * rate has 10 s between attempts: a time far later than that dates from before the database's clock
+ * was set back.
  */
 const takeText = `
   WITH given AS (

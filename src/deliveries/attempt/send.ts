@@ -13,7 +13,7 @@ import {
   type TargetPolicy,
 } from "../../outbound/targets.ts";
 
-/** Limits of the stored part of an answer, whatever a receiver sends. */
+/** Limits of the stored part of an answer, for any answer of a receiver. */
 const maxBodyBytes = 16 * 1024;
 const maxHeaders = 64;
 const maxHeaderBytes = 8 * 1024;

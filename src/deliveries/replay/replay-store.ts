@@ -26,7 +26,7 @@ export interface ReplayStore {
    * first. No other process takes the replay for `leaseMs`. Undefined when there is none.
    */
   claim(options: { readonly holder: string; readonly leaseMs: number }): Promise<Replay | undefined>;
-  /** Leaves a replay alone for a time, in all processes. It shows the reason until it goes on. */
+  /** Pauses a replay for a time, in all processes. It shows the reason until it continues. */
   rest(replay: Replay, options: { readonly ms: number; readonly reason: string | null }): Promise<void>;
   /** Releases the replays of this process, so that other processes can take them. */
   leave(holder: string): Promise<void>;

@@ -5,7 +5,7 @@ import { literalOf, textOfLiteral, withoutCasts } from "./sql-text.ts";
 
 /**
  * The default of a field: a literal, or a function that mapping files can name. All others are
- * `database`, whatever their value.
+ * `database`, at any value.
  */
 export type ImportedDefault =
   | { readonly kind: "literal"; readonly value: unknown }

@@ -63,7 +63,7 @@ export function importedRules({
 
 /**
  * Returns whether a rule is the default length. It applies to every text without a length of its
- * own, whatever the rules.
+ * own, under any rules.
  */
 function isDefaultLength(rule: Rule): boolean {
   return typeof rule === "object" && rule["max"] === defaultLength;

@@ -25,7 +25,7 @@ const exportNames: readonly (keyof CodeModule)[] = [
  */
 const failures = new Map<string, number>();
 
-/** A load that waits for ever would keep every later reload waiting. */
+/** A load that waits forever would keep every later reload waiting. */
 const longestLoadMs = 10_000;
 
 /**

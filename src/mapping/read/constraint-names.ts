@@ -3,7 +3,7 @@ import type { YamlPath } from "../../config/yaml-source.ts";
 import { fittingName, maxNameBytes, partsOfTable, shortTable } from "../../db/names.ts";
 import { keysOf, type Draft } from "./draft.ts";
 
-/** Start of the message about a taken name. An import recognises by it what it must omit. */
+/** Start of the message about a taken name. An import recognises by it the parts to omit. */
 export const takenIndexName = "its index would have the name";
 
 /**

@@ -14,8 +14,8 @@ export interface Conflict {
   /** The record when it was opened here. */
   readonly before: JsonRecord;
   /**
-   * The stored record. It is overwritten whatever its entity tag: a `transform` in code may show
-   * the time of day, and no tag would ever match.
+   * The stored record. It is overwritten under any entity tag: a `transform` in code may show the
+   * time of day, and no tag would ever match.
    */
   readonly theirs: Answer<JsonRecord>;
   /** The body that should have been sent. */

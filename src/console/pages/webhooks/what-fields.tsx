@@ -20,7 +20,7 @@ const meanings: Readonly<Record<string, string>> = {
   "delivery.failed": "The attempts of a delivery are spent.",
 };
 
-/** Asks what a webhook sends: its resource, its events and its filter. */
+/** Fields for the contents of a webhook: its resource, its events and its filter. */
 export function WhatFields({
   draft,
   onChange,
