@@ -69,7 +69,7 @@ export function retentionReport({
     ),
     prose(
       `Disk: ${gigabytes(bytes.full)} GB with all of them. After they had gone and a VACUUM, ${gigabytes(bytes.gone)} GB. With as many new
-      ones, ${gigabytes(bytes.again)} GB: what is removed makes room for what comes.`,
+      ones, ${gigabytes(bytes.again)} GB: new rows use the space of removed ones.`,
     ),
   ].join("\n\n");
 }
