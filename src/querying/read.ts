@@ -210,8 +210,8 @@ async function readMany(
   rows: readonly Raw[],
 ): Promise<void> {
   const values = rows.map((row) => row[from] as string | null);
-  const lists = await readLinked(sql, { definition, link, statement, ...rest }, values);
-  rows.forEach((row, index) => (row[position] = lists.get(values[index] as string) ?? []));
+  const lists = await readLinkedTo(sql, { definition, link, statement, ...rest }, values);
+  rows.forEach((row, index) => (row[position] = lists[index] ?? []));
 }
 
 /** The selection and order of the records at the other end of a link. */
@@ -223,45 +223,7 @@ export interface LinkedReading extends RelatedPage {
 }
 
 /**
- * Reads the linked records of many records through a link to many, in one statement.
- *
- * @param values Values of the near field of the link, as texts.
- * @returns The records by that value.
- */
-async function readLinked(
-  sql: TextSql,
-  { definition, link, statement, where = allOf([]), order = [], take, skip }: LinkedReading,
-  values: readonly (string | null)[],
-): Promise<ReadonlyMap<string, readonly Raw[]>> {
-  const lists = new Map(values.flatMap((value) => (value === null ? [] : [[value, [] as Raw[]]])));
-  if (lists.size === 0) return lists;
-  const parameters = createParameters();
-  const [near, far] = [columnText("p", link.from), columnText("t", link.to)];
-  const total = totalOrder(order, link.target);
-  const { from, aliasOf } = statement.withOrder(total);
-  const condition = isAlways(where) ? "" : `AND (${conditionText(where, "t", parameters)})`;
-  const all = parameters.add([...lists.keys()]);
-  const text = joined([
-    `SELECT ${near}, r.* FROM ${quoteTable(definition.table)} AS p CROSS JOIN LATERAL (`,
-    `SELECT ${statement.columns} FROM ${from} WHERE ${far} = ${near}`,
-    condition,
-    `ORDER BY ${orderText(total, aliasOf)}`,
-    take === undefined ? "" : `LIMIT ${parameters.add(take)}`,
-    skip === undefined ? "" : `OFFSET ${parameters.add(skip)}`,
-    `) AS r WHERE ${near} = ANY(${all})`,
-  ]);
-  const records: Raw[] = [];
-  for (const [value, ...columns] of await sql(text, parameters.values)) {
-    const record: Raw = columns;
-    lists.get(value as string)?.push(record);
-    records.push(record);
-  }
-  await readManys(sql, statement, records);
-  return lists;
-}
-
-/**
- * Reads the linked records of values that need not be in a table, in one statement.
+ * Reads the linked records of values, in one statement. The values need not be in a table.
  *
  * @param values Values of the near field of the link, as texts.
  * @returns The records for each value.

@@ -1,0 +1,66 @@
+import { expect } from "chai";
+import { openDatabase, type Database } from "../../src/db/client.ts";
+import { createTextSql } from "../../src/db/text-sql.ts";
+import type { Definition } from "../../src/mapping/definition.ts";
+import { always } from "../../src/querying/condition.ts";
+import { readRecords } from "../../src/querying/read.ts";
+import { rowOf, selectionOf } from "../../src/querying/selection.ts";
+import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { definition, definitionsOf, field } from "../support/definitions.ts";
+
+const definitions = definitionsOf(
+  definition({ name: "places", isManaged: false, isView: true, fields: [field("town", "String")] }),
+  definition({
+    name: "visits",
+    isManaged: false,
+    fields: [
+      field("place_id", "Int", {
+        references: { resource: "places", field: "id", as: "place", onDelete: "restrict" },
+      }),
+    ],
+  }),
+);
+
+describe("readRecords", () => {
+  let created: TestDatabase;
+  let database: Database;
+
+  before(async () => {
+    created = await createTestDatabase();
+    database = await openDatabase({ url: created.url, poolSize: 1, isEmbedded: false });
+    await database.pool.query(`
+      CREATE VIEW places AS SELECT * FROM (VALUES (1, 'Ulm'), (1, 'Bonn'), (2, 'Kiel')) AS place (id, town);
+      CREATE TABLE visits (id int PRIMARY KEY, place_id int NOT NULL);
+      INSERT INTO visits VALUES (7, 1), (8, 1)`);
+  });
+
+  after(async () => {
+    await database.close();
+    await created.drop();
+  });
+
+  it("reads each related record once where two rows of a view have the same key", async () => {
+    const places = definitions.get("places") as Definition;
+    const need = { fields: undefined, related: new Map() };
+    const statement = selectionOf(places, definitions, {
+      fields: undefined,
+      related: new Map([["visits", { need }]]),
+    });
+
+    const rows = await readRecords(
+      createTextSql(database.pool, () => undefined),
+      statement,
+      { condition: always },
+    );
+
+    const visits = [
+      { id: 7, place_id: 1 },
+      { id: 8, place_id: 1 },
+    ];
+    expect(rows.map((raw) => rowOf(statement.root, raw))).to.deep.equal([
+      { id: 1, town: "Ulm", visits },
+      { id: 1, town: "Bonn", visits },
+      { id: 2, town: "Kiel", visits: [] },
+    ]);
+  });
+});
