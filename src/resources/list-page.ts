@@ -56,12 +56,13 @@ export interface CountedRecords {
  *
  * @param read Reads the given number of records from `skip` on.
  * @param readCounted Does the same, and may count all records when there is a record at `countAt`.
+ *   Default: it does not count.
  */
 export async function readPage(
   { skip, take, likely = take, count: mode }: ListPart,
   {
     read,
-    readCounted,
+    readCounted = async (most) => ({ records: await read(most) }),
     count,
   }: {
     readonly read: (size: number) => Promise<readonly string[]>;
@@ -82,26 +83,16 @@ export async function readPage(
     if (!hasMore) return { ...page, ...(await count("exact")) };
     return { ...page, ...correctedTotal(await count(mode), { end, size: records.length, hasMore }) };
   }
-  if (readCounted !== undefined) {
-    let total: number | undefined;
-    const found = await readFitting(size, async (most) => {
-      const { records, total: counted } = await readCounted(most, skip > 0 ? 1 : most);
-      // A page that is not full contains the last records of the list.
-      const isLast = records.length < most && (records.length > 0 || skip === 0);
-      total = counted ?? (isLast ? skip + records.length : undefined);
-      return records;
-    });
-    return { ...found, ...(total === undefined ? await count(mode) : exactTotal(total)), hasNext: false };
-  }
-  if (skip > 0) {
-    const [found, total] = await Promise.all([readFitting(size, read), count(mode)]);
-    return { ...found, ...total, hasNext: false };
-  }
-  // Most lists fit on their first page, whose length then is the count.
-  const found = await readFitting(size, read);
-  const isWhole = found.records.length < found.size;
-  const total = isWhole ? exactTotal(found.records.length) : await count(mode);
-  return { ...found, ...total, hasNext: false };
+  let total: number | undefined;
+  const found = await readFitting(size, async (most) => {
+    const { records, total: counted } = await readCounted(most, skip > 0 ? 1 : most);
+    // A page that is not full contains the last records of the list. Most lists fit on their first
+    // page.
+    const isLast = records.length < most && (records.length > 0 || skip === 0);
+    total = counted ?? (isLast ? skip + records.length : undefined);
+    return records;
+  });
+  return { ...found, ...(total === undefined ? await count(mode) : exactTotal(total)), hasNext: false };
 }
 
 /**
