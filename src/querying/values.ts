@@ -1,18 +1,9 @@
 import { DbNull, Decimal, JsonNull } from "../kit/prisma-values.ts";
-import { types } from "pg";
+import { parseTextList, type ListItem } from "../db/text-list.ts";
 import type { Field, FieldType } from "../mapping/definition.ts";
 import { instantText } from "../mapping/temporal.ts";
 import { parseDateText } from "../validation/dates.ts";
 import type { Parameter } from "./condition.ts";
-
-const textListOid: number = 1009;
-
-/** pg's own parser of `text[]`. It parses the text of every array into texts and nulls. */
-// oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum of its typings leaves out every list
-const parseList = types.getTypeParser(textListOid) as (text: string) => Item[];
-
-/** An item of an array. A column of arrays accepts arrays of any depth, of any declared depth. */
-type Item = string | null | readonly Item[];
 
 /**
  * Returns a column's value in Prisma's types, from its PostgreSQL text: `Decimal`, `Date`,
@@ -21,11 +12,11 @@ type Item = string | null | readonly Item[];
  * can represent, such as `infinity`, are texts too.
  */
 export function valueOf(field: Field, text: string | null): unknown {
-  if (field.isList) return text === null ? [] : parseList(text).map((item) => itemOf(field.type, item));
+  if (field.isList) return text === null ? [] : parseTextList(text).map((item) => itemOf(field.type, item));
   return itemOf(field.type, text);
 }
 
-function itemOf(type: FieldType, item: Item): unknown {
+function itemOf(type: FieldType, item: ListItem): unknown {
   if (typeof item === "object" && item !== null) return item.map((one) => itemOf(type, one));
   return item === null ? null : decoders[type](item);
 }

@@ -1,21 +1,17 @@
 import { PrismaPg } from "@prisma/adapter-pg";
 import type { SqlDriverAdapterFactory } from "@prisma/client/runtime/client";
 import type { SqlQuery, SqlQueryable } from "@prisma/driver-adapter-utils";
-import { DatabaseError, type Pool, types } from "pg";
+import { DatabaseError, type Pool } from "pg";
 import { noTracing, type Tracing } from "../../telemetry/tracing.ts";
 import { columnsOf } from "../fault-columns.ts";
 import { statementName } from "../statement-name.ts";
+import { parseTextList } from "../text-list.ts";
 import { traceComment, unsampledComment } from "../traceparent.ts";
-
-const textListOid: number = 1009;
 
 type ListParser = NonNullable<
   NonNullable<ConstructorParameters<typeof PrismaPg>[1]>["userDefinedTypeParser"]
 >;
 
-/** pg's own parser of `text[]`. */
-// oxlint-disable-next-line typescript/no-unsafe-enum-assignment -- the enum of its typings leaves out every list
-const parseTextList = types.getTypeParser(textListOid) as (text: string) => unknown;
 const maxStatements = 500;
 const maxStatementParameters = 32;
 
