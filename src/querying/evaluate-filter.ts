@@ -219,15 +219,9 @@ function compileOperator(
     case "contains":
       return containing(path, String(first), valuesIn);
     case "starts_with":
-      return atAnEnd(String(first), valuesIn, {
-        cut: (text, length) => text.slice(0, length),
-        isMet: (text, part) => text.startsWith(part),
-      });
+      return atAnEnd(String(first), valuesIn, "start");
     case "ends_with":
-      return atAnEnd(String(first), valuesIn, {
-        cut: (text, length) => text.slice(-length),
-        isMet: (text, part) => text.endsWith(part),
-      });
+      return atAnEnd(String(first), valuesIn, "end");
     case "has":
     case "has_all":
       return list((items) => {
@@ -267,25 +261,20 @@ function containing(path: string, part: string, valuesIn: Values): Meeting {
   };
 }
 
-/** Checks the length of the part and one letter more, because half of a letter is not lowered. */
-function atAnEnd(
-  part: string,
-  valuesIn: Values,
-  {
-    cut,
-    isMet,
-  }: {
-    readonly cut: (text: string, length: number) => string;
-    readonly isMet: (text: string, part: string) => boolean;
-  },
-): Meeting {
+/**
+ * Checks as much of a text as the part has, and one letter more: half of a letter is not lowered.
+ */
+function atAnEnd(part: string, valuesIn: Values, end: "start" | "end"): Meeting {
   const small = lowered(part);
+  const length = part.length + 1;
   return {
     made: valuesIn,
     meets(value, steps) {
       if (typeof value !== "string") return undefined;
       spend(steps, 3 * part.length);
-      return isMet(lowered(cut(value, part.length + 1)), small);
+      return end === "start"
+        ? lowered(value.slice(0, length)).startsWith(small)
+        : lowered(value.slice(-length)).endsWith(small);
     },
   };
 }
