@@ -27,7 +27,7 @@ import { findDuplicates } from "./duplicates.ts";
 import { partsOfTable, quoteName, shortTable } from "../db/names.ts";
 import { nextRecord } from "./next-record.ts";
 import { findOrphans } from "./orphans.ts";
-import { compareOwn, type OwnChanges } from "./own-changes.ts";
+import { compareOwn } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
 import { planParts, type PartsPlan } from "./planned-parts.ts";
 import { indexPartOf, isTableIndex, type WantedIndex } from "./table-indexes.ts";
@@ -95,7 +95,7 @@ export async function planTables({
   const isUnrecorded = ({ table, before }: WantedTable): boolean =>
     before !== undefined && there.includes(table) && !made.has(keyOf("table", table, table));
   const compared = objects.filter((object) => !isTableIndex(object));
-  const change = await compareManaged({ client, schemaText, live, managed, objects: compared, made });
+  const change = await compareOwn({ client, schemaText, live, managed, objects: compared, made });
   const sequences = await readSequences(client, managed);
   const judged = wanted.map((one) => (isUnrecorded(one) ? one : { ...one, before: undefined }));
   const changePlan = judgeChanges({
@@ -185,30 +185,6 @@ async function findGone(
   const others = [...new Set(record.map(({ table }) => table))].filter((table) => !managed.includes(table));
   const there = await readRelations(client, others);
   return others.filter((table) => !there.some(({ name }) => name === table));
-}
-
-/** Compares the managed tables with the models, if there are any. */
-async function compareManaged({
-  client,
-  schemaText,
-  live,
-  managed,
-  objects,
-  made,
-}: Pick<Parameters<typeof compareOwn>[0], "client" | "schemaText" | "managed" | "objects" | "made"> & {
-  readonly live: LiveSchema;
-}): Promise<OwnChanges> {
-  if (managed.length === 0) return { statements: [], warnings: [], impossible: [], seen: new Set() };
-  const named = live.relations.map(({ name }) => name).filter((name) => !managed.includes(name));
-  return compareOwn({
-    client,
-    schemaText,
-    externalTables: [...named.map(qualified), ...live.dotted],
-    externalEnums: live.enums,
-    managed,
-    objects,
-    made,
-  });
 }
 
 function schemaSteps(managed: readonly string[], { schemas }: LiveSchema): readonly Step[] {
@@ -352,11 +328,6 @@ function inTheWay(
       (object) =>
         `${sentenceStart(object)} must have a value and has no default: no record can be created unless a field maps it, or it gets a default.`,
     );
-}
-
-function qualified(table: string): string {
-  const { schema, name } = partsOfTable(table);
-  return `${schema}.${name}`;
 }
 
 /** Returns the SQL as one line, without the columns of a new table. */

@@ -1,5 +1,7 @@
 import type { Client } from "pg";
+import { partsOfTable } from "../db/names.ts";
 import { keyOf, keyOfObject, placeOf, type LiveObject } from "./live-objects.ts";
+import type { LiveSchema } from "./live-tables.ts";
 import { isSame, type MadeObject } from "./made.ts";
 import type { SchemaChange, VisibleParts } from "../db/prisma-internals/schema-engine.ts";
 import { readStatement, topLevelParts, type Statement, withQuotedSequences } from "./statements.ts";
@@ -12,7 +14,7 @@ export interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"
 }
 
 /**
- * Compares the managed tables with the models.
+ * Compares the managed tables, if there are any, with the models.
  *
  * The engine sees the objects that the service made. It also sees objects with the name of a wanted
  * object, because only the engine can compare the two. All other objects are hidden, and stay as
@@ -21,26 +23,33 @@ export interface OwnChanges extends Pick<SchemaChange, "warnings" | "impossible"
 export async function compareOwn({
   client,
   schemaText,
-  externalTables,
-  externalEnums,
+  live,
   managed,
   objects,
   made,
 }: {
   readonly client: Client;
   readonly schemaText: string;
-  readonly externalTables: readonly string[];
-  readonly externalEnums: readonly string[];
+  readonly live: LiveSchema;
   readonly managed: readonly string[];
   /** Objects of the managed tables. */
   readonly objects: readonly LiveObject[];
   readonly made: ReadonlyMap<string, MadeObject>;
 }): Promise<OwnChanges> {
+  if (managed.length === 0) return { statements: [], warnings: [], impossible: [], seen: new Set() };
+  const others = live.relations.map(({ name }) => name).filter((name) => !managed.includes(name));
+  const externalTables = [...others.map(qualified), ...live.dotted];
   const compare = async (shown: readonly LiveObject[]): Promise<OwnChanges> => {
     const visible = visiblePartsOf(managed, shown);
     // Loaded only for a comparison, because most starts have nothing to migrate.
     const { compareSchema } = await import("../db/prisma-internals/schema-engine.ts");
-    const change = await compareSchema({ client, schemaText, externalTables, externalEnums, visible });
+    const change = await compareSchema({
+      client,
+      schemaText,
+      externalTables,
+      externalEnums: live.enums,
+      visible,
+    });
     // The schemas have their own step.
     const scripts = withQuotedSequences(change.statements).filter((sql) => !sql.startsWith("CREATE SCHEMA "));
     const statements = withTables(scripts.flatMap((script) => topLevelParts(script, ";")).map(readStatement));
@@ -80,6 +89,11 @@ function withTables(statements: readonly Statement[]): readonly Statement[] {
     const sql = `DROP SEQUENCE ${placeOf({ table: last, name: clause.name })}`;
     return { ...statement, table: last, sql };
   });
+}
+
+function qualified(table: string): string {
+  const { schema, name } = partsOfTable(table);
+  return `${schema}.${name}`;
 }
 
 function isSeen({ kind, table, name }: LiveObject, visible: VisibleParts): boolean {
