@@ -1,13 +1,21 @@
 import type { ClientBase } from "pg";
 import type { LiveObject } from "./live-objects.ts";
+import { findOwnRows, rowNameOf, type RowChecks, type TableColumn } from "./row-checks.ts";
 import type { Statement } from "./statements.ts";
-import type { ValueLimit } from "./value-limits.ts";
-import { partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
+import { partsOfTable, quoteName } from "../db/names.ts";
 
 /** Columns whose values must be unique together. */
 interface UniqueColumns {
   readonly table: string;
   readonly columns: readonly string[];
+}
+
+interface DuplicateChecks extends RowChecks {
+  /**
+   * Columns that get another type. Each of their values can be cast to it, and may then equal
+   * another one.
+   */
+  readonly castable: readonly TableColumn[];
 }
 
 /** Ends with the columns: `("a", "b")`. */
@@ -17,9 +25,7 @@ const uniqueClause = /^(?:CREATE UNIQUE INDEX|ADD CONSTRAINT "[^"]+" PRIMARY KEY
  * Counts the values that new unique indexes and keys would refuse, so that a plan reports them. It
  * uses the values after the other changes: cast to a new type, or a new default.
  *
- * @param warnings Warnings of the engine, which does not read the rows.
- * @param castable Columns that get another type. Each of their values can be cast, and may then
- *   equal another one.
+ * @returns `settled`: the warnings of the engine about columns whose values were counted.
  */
 export async function findDuplicates({
   client,
@@ -27,13 +33,10 @@ export async function findDuplicates({
   objects,
   warnings,
   castable,
-}: {
-  readonly client: ClientBase;
-  readonly statements: readonly Statement[];
-  readonly objects: readonly LiveObject[];
-  readonly warnings: readonly string[];
-  readonly castable: readonly Pick<ValueLimit, "table" | "column">[];
-}): Promise<{ readonly impossible: readonly string[]; readonly settled: readonly string[] }> {
+}: DuplicateChecks): Promise<{
+  readonly impossible: readonly string[];
+  readonly settled: readonly string[];
+}> {
   const isDropped = ({ name }: LiveObject): boolean =>
     statements.some(({ clauses }) => clauses.some((one) => one.action === "drop" && one.name === name));
   const rebuilt = objects.filter(
@@ -70,9 +73,7 @@ function valuesOf({
   statements,
   objects,
   castable,
-}: {
-  readonly unique: UniqueColumns;
-} & Pick<Parameters<typeof findDuplicates>[0], "statements" | "objects" | "castable">):
+}: Omit<DuplicateChecks, "client" | "warnings"> & { readonly unique: UniqueColumns }):
   | readonly string[]
   | undefined {
   const clauses = statements
@@ -131,25 +132,4 @@ async function duplicatesOf(
   const occur = found.count === "1" ? "1 value occurs" : `${found.count} values occur`;
   const example = row === undefined ? "" : `, for example in the rows with ${found.one} and ${found.other}`;
   return `The ${what} of the table ${table} must be unique, and ${occur} more than once${example}. Change the values first.`;
-}
-
-/**
- * Returns SQL for the rows that keys of a table apply to: those of its partitions, without tables
- * that inherit from it. It names no columns, because the role may not read some.
- */
-export async function findOwnRows(client: ClientBase, table: string): Promise<string> {
-  const place = quoteTable(table);
-  const { rows } = await client.query<{ isPartitioned: boolean }>(
-    `SELECT relkind = 'p' AS "isPartitioned" FROM pg_class WHERE oid = to_regclass($1)`,
-    [place],
-  );
-  return rows[0]?.isPartitioned === true ? place : `ONLY ${place}`;
-}
-
-/** Returns an SQL expression that names a row by its key; undefined for a table without a key. */
-export function rowNameOf(table: string, objects: readonly LiveObject[]): string | undefined {
-  const key = objects.find((one) => one.table === table && one.what === "primary key")?.columns ?? [];
-  if (key.length === 0) return undefined;
-  const parts = key.map((name) => `concat(${quoteText(`${name} `)}, ${quoteName(name)})`);
-  return `concat_ws(', ', ${parts.join(", ")})`;
 }

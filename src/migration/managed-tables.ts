@@ -29,6 +29,7 @@ import { nextRecord } from "./next-record.ts";
 import { findOrphans } from "./orphans.ts";
 import { compareOwn } from "./own-changes.ts";
 import type { ColumnPart, Statement } from "./statements.ts";
+import type { RowChecks, TableColumn } from "./row-checks.ts";
 import { planParts, type PartsPlan } from "./planned-parts.ts";
 import { indexPartOf, isTableIndex, type WantedIndex } from "./table-indexes.ts";
 import { findUncastable } from "./uncastable.ts";
@@ -116,8 +117,9 @@ export async function planTables({
     unrecorded: new Set(wanted.filter(isUnrecorded).map(({ table }) => table)),
   });
   const concerns = concernsOf(changePlan);
+  const { statements } = changePlan;
   const warnings = change.warnings.filter(concerns);
-  const unfit = await judgeRows({ client, limits, changePlan, objects, warnings });
+  const unfit = await judgeRows({ client, statements, objects, warnings }, limits, changePlan);
   const next = nextRecord({ wanted: judged, objects, made, seen: change.seen, changePlan, partsPlan });
   const gone = await findGone(client, record, managed);
 
@@ -128,16 +130,16 @@ export async function planTables({
       ...next.rows.map(([table, rows]) => recordStep(table, rows)),
       ...gone.map((table) => recordStep(table, [])),
     ],
-    ends: await foreignEnds(client, changePlan.statements),
+    ends: await foreignEnds(client, statements),
     retyped: changePlan.retyped,
     losses: [...lossesOf({ changePlan, partsPlan, wanted: judged, objects, made }), ...unfit.losses],
     impossible: [
       ...changePlan.impossible,
       ...(await findTaken(client, changePlan, objects)),
-      ...(await findBlocking(client, changePlan.statements)),
-      ...(await findMissingTypes(client, changePlan.statements)),
+      ...(await findBlocking(client, statements)),
+      ...(await findMissingTypes(client, statements)),
       ...partsPlan.impossible,
-      ...change.impossible.filter(concerns).map((text) => withWayOn(text, changePlan.statements)),
+      ...change.impossible.filter(concerns).map((text) => withWayOn(text, statements)),
       ...unfit.impossible,
       ...(await findUnlisted({ client, checks, plan: partsPlan, objects, dropped: changePlan.dropped })),
     ],
@@ -147,27 +149,18 @@ export async function planTables({
 }
 
 /** Checks the rows and casts of changes about which the engine, which reads neither, only warns. */
-async function judgeRows({
-  client,
-  limits,
-  changePlan,
-  objects,
-  warnings,
-}: {
-  readonly client: Client;
-  readonly limits: readonly ValueLimit[];
-  readonly changePlan: ChangePlan;
-  readonly objects: readonly LiveObject[];
-  readonly warnings: readonly string[];
-}): Promise<Pick<TablesPlan, "impossible" | "losses" | "notes">> {
-  const changed = changedTypesOf(changePlan);
-  const narrowed = await findNarrowed({ client, limits, changed, objects, warnings });
-  const { statements } = changePlan;
-  const { castable } = narrowed;
-  const doubled = await findDuplicates({ client, statements, objects, warnings, castable });
-  const orphans = await findOrphans({ client, statements, objects });
+async function judgeRows(
+  checks: RowChecks,
+  limits: readonly ValueLimit[],
+  changePlan: ChangePlan,
+): Promise<Pick<TablesPlan, "impossible" | "losses" | "notes">> {
+  const { client, statements } = checks;
+  const narrowed = await findNarrowed({ ...checks, limits, changed: changedTypesOf(changePlan) });
+  const doubled = await findDuplicates({ ...checks, castable: narrowed.castable });
+  const orphans = await findOrphans(checks);
   const uncastable = await findUncastable(client, statements);
-  const open = warnings.filter((one) => ![...narrowed.settled, ...doubled.settled].includes(one));
+  const settled = [...narrowed.settled, ...doubled.settled];
+  const open = checks.warnings.filter((one) => !settled.includes(one));
   const losses = open.filter((warning) => !harmless.test(warning));
   return {
     impossible: [...narrowed.impossible, ...doubled.impossible, ...orphans, ...uncastable],
@@ -275,7 +268,7 @@ function concernsOf(changePlan: ChangePlan): (text: string) => boolean {
     changes.some((change) => isAbout(text, change));
 }
 
-function changedTypesOf(changePlan: ChangePlan): readonly Pick<ValueLimit, "table" | "column">[] {
+function changedTypesOf(changePlan: ChangePlan): readonly TableColumn[] {
   return changesOf(changePlan)
     .filter(({ clause }) => clause.part === "type")
     .map(({ clause, table }) => ({ table, column: clause.name }));

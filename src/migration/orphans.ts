@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
-import { findOwnRows, rowNameOf } from "./duplicates.ts";
 import type { LiveObject } from "./live-objects.ts";
-import type { Clause, Statement } from "./statements.ts";
+import { findOwnRows, rowNameOf, type RowChecks } from "./row-checks.ts";
+import type { Clause } from "./statements.ts";
 import { counted } from "../kit/counted.ts";
 import { quoteName, quoteTable, shortTable } from "../db/names.ts";
 
@@ -26,12 +26,7 @@ export async function findOrphans({
   client,
   statements,
   objects,
-}: {
-  readonly client: ClientBase;
-  readonly statements: readonly Statement[];
-  /** Objects of the managed tables. */
-  readonly objects: readonly LiveObject[];
-}): Promise<readonly string[]> {
+}: Omit<RowChecks, "warnings">): Promise<readonly string[]> {
   const clauses = statements.flatMap((statement) =>
     statement.clauses.map((clause) => ({ statement, clause })),
   );

@@ -3,7 +3,7 @@ import { counted } from "../kit/counted.ts";
 import { numberTypes, type Definition, type Field } from "../mapping/definition.ts";
 import { digitsOf } from "../mapping/storable.ts";
 import { partsOfTable, quoteName, quoteTable } from "../db/names.ts";
-import type { LiveObject } from "./live-objects.ts";
+import type { RowChecks, TableColumn } from "./row-checks.ts";
 
 /** Effect of PostgreSQL's cast of a column to its new type on the values. */
 interface Cast {
@@ -21,9 +21,7 @@ interface Cast {
 }
 
 /** The limit that the wanted type of a column sets. */
-export interface ValueLimit {
-  readonly table: string;
-  readonly column: string;
+export interface ValueLimit extends TableColumn {
   /** @param from The current type in PostgreSQL's words, without the `[]` of a list. */
   readonly castFrom: (from: string) => Cast | undefined;
   readonly isList: boolean;
@@ -144,7 +142,6 @@ export const castWarning =
  * warning names no schema, so it may be about several tables.
  *
  * @param changed The columns whose type changes.
- * @param objects Objects of their tables.
  */
 export async function findNarrowed({
   client,
@@ -152,18 +149,15 @@ export async function findNarrowed({
   changed,
   objects,
   warnings,
-}: {
-  readonly client: ClientBase;
+}: RowChecks & {
   readonly limits: readonly ValueLimit[];
-  readonly changed: readonly Pick<ValueLimit, "table" | "column">[];
-  readonly objects: readonly LiveObject[];
-  readonly warnings: readonly string[];
+  readonly changed: readonly TableColumn[];
 }): Promise<{
   readonly impossible: readonly string[];
   readonly losses: readonly string[];
   readonly settled: readonly string[];
   /** The columns of which every value can be cast, and may change by it. */
-  readonly castable: readonly Pick<ValueLimit, "table" | "column">[];
+  readonly castable: readonly TableColumn[];
 }> {
   const results: CastResult[] = [];
   for (const one of changed) results.push(await castResultOf({ client, limits, objects, ...one }));
@@ -188,7 +182,7 @@ const listAsText: Cast = {
   isLossless: false,
 };
 
-interface CastResult extends Pick<ValueLimit, "table" | "column"> {
+interface CastResult extends TableColumn {
   readonly isLossless: boolean;
   readonly isCastable: boolean;
   readonly impossible?: string;
@@ -201,11 +195,8 @@ async function castResultOf({
   objects,
   table,
   column,
-}: Pick<ValueLimit, "table" | "column"> & {
-  readonly client: ClientBase;
-  readonly limits: readonly ValueLimit[];
-  readonly objects: readonly LiveObject[];
-}): Promise<CastResult> {
+}: TableColumn &
+  Pick<RowChecks, "client" | "objects"> & { readonly limits: readonly ValueLimit[] }): Promise<CastResult> {
   const limit = limits.find((one) => one.table === table && one.column === column);
   const [type = ""] =
     objects
