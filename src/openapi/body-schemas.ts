@@ -80,7 +80,7 @@ function alternativesFor({ rules, children }: Node, field: Field | undefined): r
   if (hasKeys) return [below];
   if (field?.isList === true) return [listOf(itemSchema(emptyNode(), field))];
   const byRules = alternativesOf(rules);
-  const byColumn = field && sentAlternatives[field.type](field);
+  const byColumn = field && sentAlternatives(field);
   if (byRules === undefined) return byColumn ?? [choicesOf(rules) ?? {}];
   return byRules.map((way) => withColumn(way, byColumn ?? []));
 }

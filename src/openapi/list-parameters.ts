@@ -5,7 +5,7 @@ import type { ListShape, PathTable, ShownPath } from "../querying/shown-paths.ts
 import { exampleOf } from "./examples.ts";
 import { listOf, type JsonSchema } from "./json-schema.ts";
 import type { Parameter } from "./operation.ts";
-import { askedSchemas } from "./value-schemas.ts";
+import { askedSchema } from "./value-schemas.ts";
 
 /** Parameters of one list only, by name: their schema and description. */
 export type OwnParameters = Readonly<
@@ -158,7 +158,7 @@ function operandSchema(shown: ShownPath, operator: Operator): JsonSchema {
   if (operator === "null") return { type: "boolean" };
   if (textOperators.includes(operator)) return { type: "string" };
   const one = escaped(
-    shown.jsonPath === undefined ? askedSchemas[shown.field.type](shown.field) : { type: "string" },
+    shown.jsonPath === undefined ? askedSchema(shown.field) : { type: "string" },
   );
   const isOne = operator === "eq" && !operatorsOf(shown).includes("in");
   if (!ofSeveral.includes(operator) || isOne) return one;

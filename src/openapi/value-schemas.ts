@@ -155,51 +155,43 @@ function nullableIf(isNullable: boolean, schema: JsonSchema): JsonSchema {
   return isNullable ? nullable(schema) : schema;
 }
 
-/**
- * Schemas of all forms in which a body may write a value. They include the forms that both rules
- * and column allow.
- */
-export const sentAlternatives: Readonly<Record<FieldType, (field: Field) => readonly JsonSchema[]>> = {
+/** Schemas of the forms in which a body may write a value, where they differ from answers. */
+const sent: Partial<Record<FieldType, (field: Field) => readonly JsonSchema[]>> = {
   Int: () => [int32, integerText],
   BigInt: () => [{ type: "integer" }, integerText],
   Float: () => [{ type: "number" }, numberText],
   Decimal: (field) => [decimalSchema(field), numberText],
   String: (field) => [{ ...textSchema(field), maxLength: field.length ?? defaultLength }],
   Boolean: () => [{ enum: [true, false, 0, 1, "0", "1"] }],
-  DateTime: () => [dateTime],
-  Instant: () => [dateTime],
-  Date: () => [date],
-  Time: () => [time],
-  Interval: () => [interval],
-  Json: () => [{}],
-  Bytes: () => [{ type: "string", contentEncoding: "base64" }],
-  Uuid: () => [uuid],
-  Enum: ({ values = [] }) => [{ type: "string", enum: values }],
 };
 
-/** Schemas of one value of a condition in a query string (docs/lists.md, "Operators"). */
-export const askedSchemas: Readonly<Record<FieldType, SchemaOf>> = {
+/**
+ * Returns the schemas of all forms in which a body may write a value. The forms that both rules and
+ * column allow are among them.
+ */
+export function sentAlternatives(field: Field): readonly JsonSchema[] {
+  return sent[field.type]?.(field) ?? [shown[field.type](field)];
+}
+
+/** Schemas of the types of which a query string has another form than answers. */
+const asked: Partial<Record<FieldType, SchemaOf>> = {
   Int: () => int32,
   // The same forms as in answers: a text where a JSON number would lose digits.
   BigInt: () => ({ type: ["integer", "string"], pattern: "^-?[0-9]+$" }),
-  Float: () => ({ type: "number" }),
   Decimal: () => ({ type: "number" }),
   String: textSchema,
-  Boolean: () => ({ type: "boolean" }),
-  DateTime: () => dateTime,
-  Instant: () => dateTime,
-  Date: () => date,
-  Time: () => time,
-  Interval: () => interval,
-  Json: () => ({ type: "string" }),
-  Bytes: () => ({ type: "string" }),
-  Uuid: () => uuid,
-  Enum: ({ values = [] }) => ({ type: "string", enum: values }),
+  Json: () => text,
+  Bytes: () => text,
 };
+
+/** Returns the schema of one value of a condition in a query string (docs/lists.md, "Operators"). */
+export function askedSchema(field: Field): JsonSchema {
+  return (asked[field.type] ?? shown[field.type])(field);
+}
 
 /** Returns the schema of the id of a record, in a path and in a batch. */
 export function idSchema({ key, keys }: Pick<Definition, "key" | "keys">): JsonSchema {
-  const schema = askedSchemas[key.type](key);
+  const schema = askedSchema(key);
   if (keys.length > 1)
     return {
       type: "string",
