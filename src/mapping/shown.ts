@@ -118,8 +118,8 @@ export function leadsToMany(relation: Relation, to: Definition): boolean {
 }
 
 /** A requested place, and the keys below it inside a Json field. */
-export interface Found {
-  readonly place: Shown;
+export interface Found<P = Shown> {
+  readonly place: P;
   readonly jsonPath?: readonly string[];
 }
 
@@ -133,7 +133,10 @@ export const longestPath = 1000;
  * Returns the place of a path, or the `Json` field above it with the rest of the path. Returns
  * undefined when both are missing.
  */
-export function findPlace(places: ReadonlyMap<string, Shown>, path: string): Found | undefined {
+export function findPlace<P extends Pick<Shown, "field">>(
+  places: ReadonlyMap<string, P>,
+  path: string,
+): Found<P> | undefined {
   if (path.length > longestPath) return undefined;
   const exact = places.get(path);
   if (exact !== undefined) return { place: exact };

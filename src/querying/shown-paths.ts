@@ -3,7 +3,6 @@ import { countModes, type CountMode, type Definition, type Definitions } from ".
 import {
   filterFault,
   findPlace,
-  longestPath,
   shownPlaces,
   sortFault,
   type Included,
@@ -112,18 +111,12 @@ function narrowed({ paths, faults }: PathTable, listed: readonly string[]): Path
 
 /** Returns the target of a path in a parameter; undefined when the path is not allowed. */
 export function findPath({ paths, faults }: PathTable, path: string): ShownPath | undefined {
-  if (path.length > longestPath) return undefined;
-  const exact = paths.get(path);
-  if (exact !== undefined) return faults.has(path) ? undefined : exact;
-  for (let end = path.indexOf("."); end !== -1; end = path.indexOf(".", end + 1)) {
-    const above = paths.get(path.slice(0, end));
-    if (above?.field.type !== "Json" || above.field.isList) continue;
-    const jsonPath = [...(above.jsonPath ?? []), ...path.slice(end + 1).split(".")];
-    // A webhook's filter is stored as JSON, which cannot hold such a key.
-    const isFine = !jsonPath.includes("") && textFault(path) === undefined && above.jsonPath === undefined;
-    return isFine ? { ...above, path, jsonPath } : undefined;
-  }
-  return undefined;
+  const found = findPlace(paths, path);
+  if (found?.jsonPath === undefined) return faults.has(path) ? undefined : found?.place;
+  const { place, jsonPath } = found;
+  // A webhook's filter is stored as JSON, which cannot hold such a key.
+  const isFine = place.jsonPath === undefined && textFault(path) === undefined;
+  return isFine ? { ...place, path, jsonPath } : undefined;
 }
 
 /** Returns the message for a path that is not allowed. */
