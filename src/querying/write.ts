@@ -115,7 +115,7 @@ export async function updateRecord(
   const { definition } = statement.root;
   const parameters = createParameters();
   const sets = definition.fields.flatMap((field) => {
-    const value = updatedText(field, data, parameters);
+    const value = writtenText(field, data, parameters);
     return value === undefined ? [] : [`${quoteName(field.column)} = ${value}`];
   });
   const where = whereText({ kind: "all", of: [key, condition] }, parameters);
@@ -218,15 +218,15 @@ function insertedText(
   { isManaged }: Definition,
   parameters: Parameters,
 ): string | undefined {
-  if (field.isGenerated) return undefined;
-  if (Object.hasOwn(data, field.name)) return valueText(field, data[field.name], parameters);
-  if (field.isUpdatedAt) return "now()";
+  const value = writtenText(field, data, parameters);
+  if (value !== undefined || field.isGenerated) return value;
   if (field.default?.kind === "literal") return valueText(field, field.default.value, parameters);
   // A table of another program need not have the default of the mapping file.
   return field.default?.kind === "now" && !isManaged ? "now()" : undefined;
 }
 
-function updatedText(field: Field, data: Row, parameters: Parameters): string | undefined {
+/** Returns the value that every write sets; undefined for none. */
+function writtenText(field: Field, data: Row, parameters: Parameters): string | undefined {
   if (field.isGenerated) return undefined;
   if (Object.hasOwn(data, field.name)) return valueText(field, data[field.name], parameters);
   return field.isUpdatedAt ? "now()" : undefined;
