@@ -117,6 +117,9 @@ export type AdminRule =
 export const operations = ["read", "create", "update", "delete", "reference"] as const;
 export type AccessOperation = (typeof operations)[number];
 
+/** A part of the arguments of Prisma's `findMany`: a filter, an item of an order, an `include`. */
+export type PrismaArgs = Readonly<Record<string, unknown>>;
+
 /**
  * Rule that decides who may perform an operation on a record. Admins of the resource may perform
  * every operation.
@@ -124,15 +127,15 @@ export type AccessOperation = (typeof operations)[number];
 export type AccessRule =
   | { readonly kind: "owner" | "everyone" | "admin" }
   /** A Prisma filter, in which texts such as `$user.id` stand for values of the caller. */
-  | { readonly kind: "filter"; readonly where: Readonly<Record<string, unknown>> };
+  | { readonly kind: "filter"; readonly where: PrismaArgs };
 
 export type Access = Readonly<Record<AccessOperation, AccessRule>>;
 
 /** Arguments for Prisma's `findMany`. */
 export interface BaseQuery {
-  readonly include?: Readonly<Record<string, unknown>>;
-  readonly orderBy?: readonly Readonly<Record<string, unknown>>[];
-  readonly where?: Readonly<Record<string, unknown>>;
+  readonly include?: PrismaArgs;
+  readonly orderBy?: readonly PrismaArgs[];
+  readonly where?: PrismaArgs;
 }
 
 /** Modes of counting a list: exactly, exactly only up to 10,000, or not at all. */

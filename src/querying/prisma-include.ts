@@ -1,11 +1,9 @@
 import { isObject } from "../kit/is-object.ts";
-import type { Definition, Definitions } from "../mapping/definition.ts";
+import type { Definition, Definitions, PrismaArgs } from "../mapping/definition.ts";
 import { linkOf } from "./links.ts";
 import type { OrderItem } from "./order.ts";
 import { conditionOf } from "./prisma-where.ts";
 import type { Need, RelatedNeed } from "./selection.ts";
-
-type Args = Readonly<Record<string, unknown>>;
 
 /**
  * Returns the fields and relations that a Prisma `include` reads: every field, and the relations
@@ -14,7 +12,7 @@ type Args = Readonly<Record<string, unknown>>;
 export function needOf(
   definition: Definition,
   definitions: Definitions,
-  include: Args | undefined,
+  include: PrismaArgs | undefined,
 ): Need | undefined {
   const related = new Map<string, RelatedNeed>();
   for (const [name, args] of Object.entries(include ?? {})) {
@@ -35,13 +33,13 @@ function relatedNeed(
   target: Definition,
   definitions: Definitions,
   isMany: boolean,
-  args: Args,
+  args: PrismaArgs,
 ): RelatedNeed | undefined {
   const given = Object.entries(args).filter(([, value]) => value !== undefined);
   if (given.some(([key]) => !(isMany ? known.has(key) : key === "include"))) return undefined;
   const { include, where, orderBy, take, skip } = args;
-  const need = needOf(target, definitions, include as Args | undefined);
-  const condition = conditionOf(target, definitions, where as Args | undefined);
+  const need = needOf(target, definitions, include as PrismaArgs | undefined);
+  const condition = conditionOf(target, definitions, where as PrismaArgs | undefined);
   const order = orderOf(target, definitions, orderBy);
   if (need === undefined || condition === undefined || order === undefined) return undefined;
   // A negative number counts from the end.

@@ -1,4 +1,4 @@
-import type { Definition, Definitions, Field } from "../mapping/definition.ts";
+import type { Definition, Definitions, Field, PrismaArgs } from "../mapping/definition.ts";
 import {
   always,
   allOf,
@@ -11,8 +11,6 @@ import {
 import { linkOf, type Link } from "./links.ts";
 import { isUserValue } from "./user-values.ts";
 import { scalarParameter } from "./values.ts";
-
-type Args = Readonly<Record<string, unknown>>;
 
 /**
  * An argument that only the Prisma client knows. Thrown by the compiler, and caught in
@@ -27,7 +25,7 @@ class UnknownArgument extends Error {}
 export function conditionOf(
   definition: Definition,
   definitions: Definitions,
-  where: Args | undefined,
+  where: PrismaArgs | undefined,
 ): Condition | undefined {
   try {
     return where === undefined ? always : whereOf({ definition, definitions, isNegated: false }, where);
@@ -48,7 +46,7 @@ interface Place {
   readonly isNegated: boolean;
 }
 
-function whereOf(place: Place, where: Args): Condition {
+function whereOf(place: Place, where: PrismaArgs): Condition {
   return allOf(
     Object.entries(where)
       .filter(([, value]) => value !== undefined)
@@ -236,13 +234,13 @@ function parameter({ type }: Field, value: unknown): Parameter {
  * Returns whether a value consists of arguments. An object may also be a value: a date, a decimal
  * or bytes.
  */
-export function isArgs(value: unknown): value is Args {
+export function isArgs(value: unknown): value is PrismaArgs {
   if (typeof value !== "object" || value === null) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }
 
-function argsOf(value: unknown): Args {
+function argsOf(value: unknown): PrismaArgs {
   return isArgs(value) ? value : unknown();
 }
 

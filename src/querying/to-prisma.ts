@@ -1,14 +1,12 @@
 import { Decimal } from "../kit/prisma-values.ts";
-import type { Definition, Field, FieldType, Row } from "../mapping/definition.ts";
+import type { Definition, Field, FieldType, PrismaArgs, Row } from "../mapping/definition.ts";
 import { comparesWithNull, type Condition, type Parameter } from "./condition.ts";
-
-type Where = Readonly<Record<string, unknown>>;
 
 /**
  * A Prisma filter. "nothing" is never true: Prisma drops an `OR: []` within another OR, and finds
  * every record.
  */
-type Translated = Where | "nothing" | undefined;
+type Translated = PrismaArgs | "nothing" | undefined;
 
 /**
  * Returns the Prisma filter of a condition, for queries that the Prisma client answers. Prisma
@@ -65,8 +63,8 @@ export function prismaWhereOf(condition: Condition): Translated {
   }
 }
 
-/** Prisma makes the same pattern: its `contains` puts a `%` before and after a text. */
-function likeOf({ field, pattern, isCaseSensitive }: Extract<Condition, { kind: "like" }>): Where {
+/** Prisma makes the same pattern of it: its `contains` puts a `%` before and behind a text. */
+function likeOf({ field, pattern, isCaseSensitive }: Extract<Condition, { kind: "like" }>): PrismaArgs {
   const isOpen = pattern.length > 1 && pattern.startsWith("%");
   const isOpenEnded = pattern.endsWith("%");
   const text = pattern.slice(isOpen ? 1 : 0, isOpenEnded ? -1 : undefined);
@@ -74,7 +72,7 @@ function likeOf({ field, pattern, isCaseSensitive }: Extract<Condition, { kind: 
   return { [field.name]: { [word]: text, ...(!isCaseSensitive && { mode: "insensitive" }) } };
 }
 
-const everything: Where = {};
+const everything: PrismaArgs = {};
 
 function isEverything(translated: Translated): boolean {
   return typeof translated === "object" && Object.keys(translated).length === 0;

@@ -14,9 +14,6 @@ import { allOf, always, isNever, never, withParts, type Condition } from "../que
 import { conditionOf } from "../querying/prisma-where.ts";
 import { bindCondition } from "../querying/user-values.ts";
 
-/** A Prisma filter. */
-export type Where = Readonly<Record<string, unknown>>;
-
 /**
  * Returns whether the caller sees and changes every record of the resource (docs/mapping.md,
  * "Ownership and admins"). Throws when the code module's `isAdmin` throws, or returns anything but

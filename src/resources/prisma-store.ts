@@ -1,12 +1,11 @@
 import type { Delegate, ModelsClient } from "../db/models-client.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { validationError, type AppError } from "../kit/errors.ts";
-import type { Definition, Definitions, Row } from "../mapping/definition.ts";
+import type { Definition, Definitions, PrismaArgs, Row } from "../mapping/definition.ts";
 import { isAlways, type Condition } from "../querying/condition.ts";
 import { exactTotal, type Total } from "../querying/count.ts";
 import { prismaData, prismaValue, prismaWhereOf } from "../querying/to-prisma.ts";
 import { createTransform } from "../querying/transform.ts";
-import type { Where } from "./access.ts";
 import { whereAll } from "./query.ts";
 import { forbidden, refuseDelete, refuseWrite } from "./refusals.ts";
 import { readPage, type ListPart, type RecordPage } from "./list-page.ts";
@@ -183,7 +182,7 @@ function foundOf({ transform }: Context, row: Row): Found {
 }
 
 /** Returns the filter for a key in the form of `parseId`. */
-function keyIs({ keys }: Definition, key: unknown): Where {
+function keyIs({ keys }: Definition, key: unknown): PrismaArgs {
   const values: readonly unknown[] = Array.isArray(key) ? key : [key];
   return Object.fromEntries(keys.map((field, index) => [field.name, prismaValue(field, values[index])]));
 }
@@ -196,7 +195,7 @@ function keyIn({ keys }: Definition, row: Row): unknown {
  * Returns the filter of a write with its conditions. They are part of the statement, so that no
  * change of owner slips in between a check and a write.
  */
-function guardedKey(definition: Definition, key: unknown, where: Where): Where {
+function guardedKey(definition: Definition, key: unknown, where: PrismaArgs): PrismaArgs {
   const { keys } = definition;
   const values = keyIs(definition, key);
   // Prisma has one name for a key of several fields.
@@ -208,7 +207,7 @@ function guardedKey(definition: Definition, key: unknown, where: Where): Where {
  * Adds a rule of access to a filter. Throws for a rule that Prisma cannot express, which the loader
  * refuses.
  */
-function guardedBy(access: Condition, where: Where): Where {
+function guardedBy(access: Condition, where: PrismaArgs): PrismaArgs {
   const filter = prismaWhereOf(access);
   if (filter === undefined) throw new Error("A rule of access cannot be said to the Prisma client");
   return filter === "nothing" ? { OR: [] } : whereAll([where, filter]);

@@ -1,16 +1,15 @@
 import { isDeepStrictEqual } from "node:util";
 import { isObject } from "../kit/is-object.ts";
-import type { Where } from "./access.ts";
 import { callCode } from "../mapping/code-module.ts";
 import { escapeLike } from "../querying/condition.ts";
 import { isArgs } from "../querying/prisma-where.ts";
-import type { BaseQuery, Definition } from "../mapping/definition.ts";
+import type { BaseQuery, Definition, PrismaArgs } from "../mapping/definition.ts";
 
 /** The query of a list, as Prisma arguments. */
 export interface PrismaQuery {
-  readonly where: Where;
-  readonly orderBy: readonly Readonly<Record<string, unknown>>[];
-  readonly include: Readonly<Record<string, unknown>> | undefined;
+  readonly where: PrismaArgs;
+  readonly orderBy: readonly PrismaArgs[];
+  readonly include: PrismaArgs | undefined;
 }
 
 /**
@@ -53,9 +52,9 @@ function queryAnswer(
 }
 
 /** Combines filters so that all of them must hold, and none can widen another. */
-export function whereAll(filters: readonly (Where | undefined)[]): Where {
+export function whereAll(filters: readonly (PrismaArgs | undefined)[]): PrismaArgs {
   const present = filters.filter((filter) => filter !== undefined && Object.keys(filter).length > 0);
-  return present.length === 1 ? (present[0] as Where) : present.length === 0 ? {} : { AND: present };
+  return present.length === 1 ? (present[0] as PrismaArgs) : present.length === 0 ? {} : { AND: present };
 }
 
 function searchedQuery(definition: Definition, base: BaseQuery, search: string): BaseQuery | "nothing" {
@@ -90,7 +89,7 @@ function copyOf<T>(query: T): T {
 function totalOrder(
   definition: Definition,
   orderBy: NonNullable<BaseQuery["orderBy"]>,
-): readonly Readonly<Record<string, unknown>>[] {
+): readonly PrismaArgs[] {
   const missing = definition.keys.filter(({ name }) => !orderBy.some((item) => name in item));
   return missing.length === 0 ? orderBy : [...orderBy, ...missing.map(({ name }) => ({ [name]: "asc" }))];
 }

@@ -1,5 +1,4 @@
-import type { Row } from "../mapping/definition.ts";
-import type { Where } from "./access.ts";
+import type { PrismaArgs, Row } from "../mapping/definition.ts";
 import type { Condition } from "../querying/condition.ts";
 import type { OrderItem } from "../querying/order.ts";
 import type { CursorPage, CursorPart, ListPart, RecordPage } from "./list-page.ts";
@@ -58,14 +57,14 @@ export interface RecordWrite<T> {
 /** Conditions of the statement of an update or a delete. */
 export interface WriteConditions {
   readonly access: Condition;
-  readonly where: Where;
-  /** Version from `RecordStore.version`. Undefined for any version. */
+  readonly where: PrismaArgs;
+  /** Version from `RecordStore.version`. Undefined when each version will do. */
   readonly version?: string | undefined;
 }
 
 /** A read of one record. */
 export interface RecordRead {
-  readonly where: Where | undefined;
+  readonly where: PrismaArgs | undefined;
   /** The part to read: the shown one, or only the fields that decide on access. */
   readonly shape: { readonly include: Include } | "access";
   /** Condition under which the caller may perform the operation. */

@@ -1,4 +1,4 @@
-import type { Definition, Definitions, Row } from "../mapping/definition.ts";
+import type { Definition, Definitions, PrismaArgs, Row } from "../mapping/definition.ts";
 import { recordSqlOf, type RecordSql } from "../querying/json-sql.ts";
 import { jsonTemplateOf } from "../querying/json-template.ts";
 import { createRecordWriter } from "../querying/json-writer.ts";
@@ -12,8 +12,6 @@ import { shownPlaces } from "../mapping/shown.ts";
 import { createProjection } from "../querying/projection.ts";
 import { keysOf } from "../querying/shown-paths.ts";
 import { projectTransform } from "./project-transform.ts";
-
-type Include = Readonly<Record<string, unknown>> | undefined;
 
 /** A view of records: the columns and relations to read, and the conversion to JSON. */
 export interface View {
@@ -41,7 +39,7 @@ export interface Views {
    *   the Prisma client knows.
    * @param part The part of a record that a list shows; by default all.
    */
-  of(include: Include, part?: ShownPart): View | undefined;
+  of(include: PrismaArgs | undefined, part?: ShownPart): View | undefined;
   /** View that reads only the fields that decide on access: the key and the owner. */
   readonly access: View;
 }
@@ -52,7 +50,10 @@ export function createViews(definition: Definition, definitions: Definitions): V
   const always = accessNames(definition);
   const transform = createTransform(definition, definitions);
 
-  function compile(include: Include, { fields, related }: ShownPart = whole): View | undefined {
+  function compile(
+    include: PrismaArgs | undefined,
+    { fields, related }: ShownPart = whole,
+  ): View | undefined {
     const included = needOf(definition, definitions, include);
     if (included === undefined) return undefined;
     const places = shownPlaces(definition, definitions, include);

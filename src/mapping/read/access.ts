@@ -1,4 +1,4 @@
-import { operations, type Access, type AccessRule } from "../definition.ts";
+import { operations, type Access, type AccessRule, type PrismaArgs } from "../definition.ts";
 import { checkAccessFilter } from "./base-query.ts";
 import type { Draft, Drafts } from "./draft.ts";
 
@@ -23,6 +23,6 @@ export function readAccess(draft: Draft, drafts: Drafts): Access {
   };
 }
 
-function ruleOf(given: string | Readonly<Record<string, unknown>>): AccessRule {
+function ruleOf(given: string | PrismaArgs): AccessRule {
   return typeof given === "string" ? { kind: given as "owner" } : { kind: "filter", where: given };
 }

@@ -1,6 +1,13 @@
 import { hint } from "../../kit/did-you-mean.ts";
 import type { YamlPath } from "../../config/yaml-source.ts";
-import { numberTypes, type BaseQuery, type Field, type FieldType, type Relation } from "../definition.ts";
+import {
+  numberTypes,
+  type BaseQuery,
+  type Field,
+  type FieldType,
+  type PrismaArgs,
+  type Relation,
+} from "../definition.ts";
 import { isUniqueAlone } from "../keys.ts";
 import { hasOrder } from "../native.ts";
 import { hasFields, keysOf, type Draft, type Drafts } from "./draft.ts";
@@ -21,12 +28,7 @@ interface Place {
 }
 
 /** Checks the names and the comparisons in the filter of an access rule. */
-export function checkAccessFilter(
-  draft: Draft,
-  drafts: Drafts,
-  path: YamlPath,
-  where: Readonly<Record<string, unknown>>,
-): void {
+export function checkAccessFilter(draft: Draft, drafts: Drafts, path: YamlPath, where: PrismaArgs): void {
   checkWhere({ draft, drafts, here: draft, path, hasUser: true }, where);
 }
 
@@ -81,7 +83,7 @@ function lookUp(place: Place, name: string): NameLookup {
 
 const includeKeys = ["include", "where", "orderBy", "take", "skip"];
 
-function checkInclude(place: Place, include: Readonly<Record<string, unknown>>): void {
+function checkInclude(place: Place, include: PrismaArgs): void {
   for (const [name, value] of Object.entries(include)) {
     const inner = within(place, name);
     const named = lookUp(inner, name);
@@ -93,11 +95,7 @@ function checkInclude(place: Place, include: Readonly<Record<string, unknown>>):
   }
 }
 
-function checkIncluded(
-  place: Place,
-  relation: Relation | undefined,
-  args: Readonly<Record<string, unknown>>,
-): void {
+function checkIncluded(place: Place, relation: Relation | undefined, args: PrismaArgs): void {
   // A single record cannot be filtered, sorted or cut.
   const known = relation?.kind === "one" ? ["include"] : includeKeys;
   for (const [key, value] of Object.entries(args)) {
@@ -151,7 +149,7 @@ const comparisons = ["equals", "not", "in", "notIn", "lt", "lte", "gt", "gte"];
 const textComparisons = ["contains", "startsWith", "endsWith", "mode"];
 const listComparisons = ["equals", "has", "hasEvery", "hasSome", "isEmpty"];
 
-function checkWhere(place: Place, where: Readonly<Record<string, unknown>>): void {
+function checkWhere(place: Place, where: PrismaArgs): void {
   for (const [name, value] of Object.entries(where)) {
     const inner = within(place, name);
     if (combinations.includes(name)) {

@@ -13,6 +13,7 @@ import type {
   DeleteAction,
   Field,
   FieldType,
+  PrismaArgs,
   Relation,
   TableIndex,
 } from "../definition.ts";
@@ -42,9 +43,6 @@ export interface FileField extends TypeOptions {
 /** A path, `{ value: ... }`, or an object of these. */
 export type FileTransform = string | { readonly [name: string]: FileTransform };
 
-/** An item of `orderBy` in Prisma's form. */
-export type Order = Readonly<Record<string, unknown>>;
-
 /** A mapping file that matches the JSON Schema. */
 export interface MappingFile {
   readonly name: string;
@@ -67,16 +65,16 @@ export interface MappingFile {
   readonly updateRules?: RuleSpecs;
   readonly ownerColumn?: string;
   readonly isAdmin?: "flag" | "nobody" | readonly string[];
-  readonly access?: Readonly<Partial<Record<AccessOperation, string | Readonly<Record<string, unknown>>>>>;
+  readonly access?: Readonly<Partial<Record<AccessOperation, string | PrismaArgs>>>;
   readonly searchableColumns?: readonly string[];
   readonly filterable?: readonly string[];
   readonly sortable?: readonly string[];
   readonly includes?: readonly string[];
   readonly count?: CountMode;
   readonly baseQuery?: {
-    readonly include?: Readonly<Record<string, unknown>>;
-    readonly orderBy?: Order | readonly Order[];
-    readonly where?: Readonly<Record<string, unknown>>;
+    readonly include?: PrismaArgs;
+    readonly orderBy?: PrismaArgs | readonly PrismaArgs[];
+    readonly where?: PrismaArgs;
   };
   readonly supportsCreate?: boolean;
   readonly supportsUpdate?: boolean;
