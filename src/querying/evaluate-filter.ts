@@ -1,6 +1,6 @@
 import { findPlace, type Shown } from "../mapping/shown.ts";
 import { byText, compare, comparisons, identity, type Comparable } from "./compared-values.ts";
-import type { JsonFilter, JsonTest } from "./json-filter.ts";
+import type { JsonFilter, FilterTest } from "./json-filter.ts";
 import { jsonbText } from "./jsonb-text.ts";
 import {
   memoized,
@@ -88,7 +88,7 @@ function not(truth: Truth): Truth {
 
 type Values = (evaluation: FilterEvaluation) => readonly unknown[];
 
-function compileTest(test: JsonTest, places: ReadonlyMap<string, Shown>): Evaluate {
+function compileTest(test: FilterTest, places: ReadonlyMap<string, Shown>): Evaluate {
   const { shown, operator, values } = test;
   const valuesIn = compileValues(test, places);
   if (operator === "null") {
@@ -115,7 +115,7 @@ function every(values: readonly unknown[], { steps }: FilterEvaluation): readonl
 
 /** Returns a function that finds the values at the path of a test, once for a record. */
 function compileValues(
-  { shown: { path, links, jsonPath } }: JsonTest,
+  { shown: { path, links, jsonPath } }: FilterTest,
   places: ReadonlyMap<string, Shown>,
 ): Values {
   const keys = findPlace(places, path)?.place.keys ?? [];
@@ -160,7 +160,7 @@ interface Meeting {
 }
 
 function compileOperator(
-  { shown: { path, field, jsonPath }, values: given }: JsonTest,
+  { shown: { path, field, jsonPath }, values: given }: FilterTest,
   operator: Exclude<Operator, "null">,
   valuesIn: Values,
 ): Meeting {

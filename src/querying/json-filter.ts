@@ -7,7 +7,7 @@ import { countFault, type Operator } from "./operators.ts";
 import { findPath, pathFault, type PathTable, type ShownPath } from "./shown-paths.ts";
 
 /** One comparison of a filter that is written as JSON. */
-export interface JsonTest {
+export interface FilterTest {
   readonly kind: "test";
   readonly shown: ShownPath;
   readonly operator: Operator;
@@ -16,7 +16,7 @@ export interface JsonTest {
 
 /** A filter in JSON, with all paths resolved and all values parsed. */
 export type JsonFilter =
-  | JsonTest
+  | FilterTest
   | { readonly kind: "all" | "any"; readonly of: readonly JsonFilter[] }
   | { readonly kind: "not"; readonly of: JsonFilter };
 
