@@ -111,6 +111,14 @@ export function transactionSettings(lockMs = lockTimeoutMs): string {
     DO $$ BEGIN SET LOCAL client_connection_check_interval = '2s'; EXCEPTION WHEN undefined_object OR invalid_parameter_value THEN END $$`;
 }
 
+/** A connection of its own, and the work on it. */
+interface Migrating<T> {
+  readonly url: string;
+  /** Says for whom it waits. */
+  readonly log?: Log;
+  readonly work: (client: Client) => Promise<T>;
+}
+
 /**
  * Runs `work` in one transaction on its own connection, and commits unless it throws.
  *
@@ -119,21 +127,15 @@ export function transactionSettings(lockMs = lockTimeoutMs): string {
  * embedded database, all sockets are one session, where an advisory lock excludes nothing. Its
  * transactions run one after another.
  *
- * @param isReadOnly Whether the transaction is for a plan. It then waits for no other one, and
- *   cannot change anything.
- * @param log Gets the processes that it waits for.
+ * @param isReadOnly Whether the transaction is for a plan: it waits for no other one, and cannot
+ *   change anything.
  */
 export async function inMigrationTransaction<T>({
   url,
   isReadOnly,
   log,
   work,
-}: {
-  readonly url: string;
-  readonly isReadOnly: boolean;
-  readonly log?: Log;
-  readonly work: (client: Client) => Promise<T>;
-}): Promise<T> {
+}: Migrating<T> & { readonly isReadOnly: boolean }): Promise<T> {
   return withClient(url, async (client) => {
     await client.query(isReadOnly ? "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY" : "BEGIN");
     await client.query(transactionSettings(isReadOnly ? 0 : lockTimeoutMs));
@@ -149,15 +151,7 @@ export async function inMigrationTransaction<T>({
  * for statements that cannot run in a transaction. When the process is gone, the server completes
  * them, and the next try waits. It would otherwise mistake an invalid index for the wanted one.
  */
-export async function inMigrationSession<T>({
-  url,
-  log,
-  work,
-}: {
-  readonly url: string;
-  readonly log?: Log;
-  readonly work: (client: Client) => Promise<T>;
-}): Promise<T> {
+export async function inMigrationSession<T>({ url, log, work }: Migrating<T>): Promise<T> {
   return withClient(url, async (client) => {
     await client.query(
       `SET statement_timeout = 0; SET lock_timeout = 0; SET search_path = public; ${noTransactionTimeout(false)}`,

@@ -297,11 +297,8 @@ export function changesOfOthers({
   wanted,
   objects,
   made,
-}: {
+}: Pick<Given, "wanted" | "objects" | "made"> & {
   readonly touched: readonly string[];
-  readonly wanted: readonly WantedTable[];
-  readonly objects: readonly LiveObject[];
-  readonly made: ReadonlyMap<string, MadeObject>;
 }): readonly string[] {
   const isOfOthers = (table: string): boolean =>
     wanted.find((one) => one.table === table)?.before === undefined &&
