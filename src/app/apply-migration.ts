@@ -6,7 +6,7 @@ import type { Definitions } from "../mapping/definition.ts";
 import { applyByHand } from "../migration/apply-by-hand.ts";
 import { inMigrationTransaction, runSteps, type Step } from "../migration/core-migrations.ts";
 import { findPendingByHand, titleOf, type HandMigration } from "../migration/hand-migrations.ts";
-import { findInstalledInTransaction } from "../migration/installed.ts";
+import { findInstalled } from "../migration/installed.ts";
 import { coreTablesOf, lockTables } from "../migration/lock-tables.ts";
 import type { Log } from "../telemetry/log.ts";
 import { dueCoreSteps, planChanges, type MigrationPlan, type MigrationTarget } from "./plan-migration.ts";
@@ -29,7 +29,7 @@ export async function applyCoreMigrations(
   client: Client,
   actor: Actor | undefined,
 ): Promise<readonly Step[]> {
-  const steps = await dueCoreSteps(await findInstalledInTransaction(client));
+  const steps = await dueCoreSteps(await findInstalled(client));
   await lockTables(client, coreTablesOf(steps));
   await runSteps(client, steps);
   await recordMigration(client, steps, actor);

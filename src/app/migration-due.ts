@@ -6,11 +6,11 @@ import { dueCoreSteps, refuseFaults, type MigrationTarget } from "./plan-migrati
 import { dueOf, removedResources, wantedResources } from "./wanted-resources.ts";
 
 /**
- * Returns why a migration is due, in one query; empty when none is. Compares the record of the last
- * migration and the live capture triggers with the expected ones. A restored or recreated table has
- * lost its triggers. Does not compare columns.
+ * Returns why a migration is due; empty when none is. Compares the record of the last migration and
+ * the live capture triggers with the expected ones. A restored or recreated table has lost its
+ * triggers. Does not compare columns.
  *
- * @throws OperatorError naming every rule that looks into a missing table. Such rules take a second
+ * @throws OperatorError naming every rule that looks into a missing table. Such rules take a further
  *   query.
  */
 export async function migrationDue({

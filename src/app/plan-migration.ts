@@ -12,7 +12,7 @@ import {
 } from "../migration/core-migrations.ts";
 import { checkExistingTables } from "../migration/existing-table.ts";
 import { findPendingByHand, type HandMigration } from "../migration/hand-migrations.ts";
-import { findInstalledInTransaction, findUndelivered, type Installed } from "../migration/installed.ts";
+import { findInstalled, findUndelivered, type Installed } from "../migration/installed.ts";
 import { readSchema, type LiveSchema } from "../migration/live-tables.ts";
 import { coreTablesOf } from "../migration/lock-tables.ts";
 import { lookupFaults } from "../migration/lookup-tables.ts";
@@ -68,7 +68,7 @@ export async function planMigration({
     async work(client) {
       const pending = await findPendingByHand(client, byHand);
       if (pending.length === 0) return planChanges(client, definitions);
-      const core = await dueCoreSteps(await findInstalledInTransaction(client));
+      const core = await dueCoreSteps(await findInstalled(client));
       const planned = await planChanges(client, definitions).then(
         (one) => (one.impossible.length > 0 ? planAfter(one.impossible.join(" "), core) : noted(one)),
         (error: unknown) => {
@@ -110,7 +110,7 @@ const retyped: Due = { reason: "the type of a column changes", what: "capture" }
 
 /** Plans the changes of the core migrations and the mapping files, in the client's transaction. */
 export async function planChanges(client: Client, definitions: Definitions): Promise<MigrationPlan> {
-  const installed = await findInstalledInTransaction(client);
+  const installed = await findInstalled(client);
   const core = await dueCoreSteps(installed);
   // The foreign keys to drop may reference tables that are not mapped any more.
   const before = installed.resources.map(({ table }) => partsOfTable(table).schema);

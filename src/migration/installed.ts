@@ -3,7 +3,6 @@ import type { AppliedMigrations } from "./core-migrations.ts";
 import { hasTable } from "./live-tables.ts";
 import { withMissingRight } from "../db/missing-right.ts";
 import { tableSql } from "../db/names.ts";
-import { codeOf } from "../kit/errors.ts";
 
 /** The record of the last migration about a resource. */
 export interface InstalledResource {
@@ -75,34 +74,16 @@ const installedQuery = `
       FROM own
     ) AS triggers`;
 
-/**
- * Reads what is installed, in one query. Fails with `undefined_table` or `invalid_schema_name` when
- * the service's tables do not exist yet.
- */
-async function readInstalled(client: ClientBase | Pool): Promise<Installed> {
+/** Reads what is installed; nothing when the service's tables do not exist. */
+export async function findInstalled(client: ClientBase | Pool): Promise<Installed> {
   try {
+    // Asked first: within a transaction, the error of a missing table would abort everything.
+    if (!(await hasTable(client, "svc.migrations"))) return nothingInstalled;
     const { rows } = await client.query<Installed>(installedQuery);
     return rows[0] ?? nothingInstalled;
   } catch (error) {
     throw withMissingRight(error);
   }
-}
-
-/** Returns what is installed, in one query; nothing when the service's tables do not exist. */
-export async function findInstalled(pool: Pool): Promise<Installed> {
-  try {
-    return await readInstalled(pool);
-  } catch (error) {
-    if (unmigratedCodes.includes(codeOf(error) ?? "")) return nothingInstalled;
-    throw error;
-  }
-}
-
-const unmigratedCodes: readonly string[] = ["42P01", "3F000"];
-
-/** Returns the same inside a transaction, which an error would abort. */
-export async function findInstalledInTransaction(client: ClientBase): Promise<Installed> {
-  return (await hasTable(client, "svc.migrations")) ? readInstalled(client) : nothingInstalled;
 }
 
 /**
