@@ -10,15 +10,11 @@ import type { CodeModule, Definition } from "./definition.ts";
  *   the export. A promise counts as an error, because no export may be async: its rejection would
  *   end the process.
  */
-export function callCode<T>({
-  definition,
-  name,
-  call,
-}: {
-  readonly definition: Pick<Definition, "name">;
-  readonly name: keyof CodeModule;
-  readonly call: () => T;
-}): T {
+export function callCode<T>(
+  definition: Pick<Definition, "name">,
+  name: keyof CodeModule,
+  call: () => T,
+): T {
   try {
     const result = call();
     if (!(result instanceof Promise)) return result;
@@ -41,7 +37,7 @@ export function scheduleAnswer<T>(
   name: "webhookMaxAttempts" | "webhookBackoff",
   kind: Kind<T>,
 ): T | undefined {
-  const given = callCode({ definition, name, call: () => definition.code[name]?.() });
+  const given = callCode(definition, name, () => definition.code[name]?.());
   if (given === undefined) return undefined;
   const value = kind.read(given);
   if (value === undefined)
@@ -62,7 +58,7 @@ export function rulesAnswer(
 ): RuleSpecs | undefined {
   const call = definition.code[name];
   if (call === undefined) return undefined;
-  const rules = callCode({ definition, name, call });
+  const rules = callCode(definition, name, call);
   if (isObject(rules)) return rules;
   throw new Error(`${name} of the resource ${definition.name} must answer rules by field`);
 }

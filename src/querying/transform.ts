@@ -19,7 +19,7 @@ const maxDepth = 64;
 export function createTransform(definition: Definition, definitions: Definitions): (row: Row) => unknown {
   const { transform } = definition.code;
   if (transform !== undefined) {
-    const run = <T>(call: () => T): T => callCode({ definition, name: "transform", call });
+    const run = <T>(call: () => T): T => callCode(definition, "transform", call);
     const withTexts = temporalTexts(definition, definitions);
     return (row) => {
       const result = run(() => transform(withTexts(row)));

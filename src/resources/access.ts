@@ -23,8 +23,8 @@ export function isAdminFor(definition: Definition, caller: Caller): boolean {
   if (caller.isLimited === true) return false;
   const decide = definition.code.isAdmin;
   if (decide !== undefined) {
-    // Gets a copy, because other resources of the request also use the caller for decisions.
-    const answer: unknown = callCode({ definition, name: "isAdmin", call: () => decide({ ...caller }) });
+    // Gets a copy, since other resources of the request decide by the caller too.
+    const answer: unknown = callCode(definition, "isAdmin", () => decide({ ...caller }));
     if (typeof answer === "boolean") return answer;
     throw new Error(`isAdmin of the resource ${definition.name} must answer true or false`);
   }

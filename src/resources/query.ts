@@ -46,7 +46,7 @@ function queryAnswer(
   name: "baseQuery" | "applySearch",
   call: () => BaseQuery,
 ): BaseQuery {
-  const query = callCode({ definition, name, call });
+  const query = callCode(definition, name, call);
   if (isObject(query)) return query;
   throw new Error(`${name} of the resource ${definition.name} must answer arguments of findMany`);
 }

@@ -247,7 +247,7 @@ function lazyRules(
 ): () => CompiledRules {
   const compile = (): CompiledRules => {
     const rules = rulesOf(definition);
-    return callCode({ definition, name, call: () => compileRules(rules) });
+    return callCode(definition, name, () => compileRules(rules));
   };
   let known: CompiledRules | undefined;
   return () => (known ??= compile());
