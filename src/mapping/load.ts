@@ -70,7 +70,7 @@ export async function checkDefinitions(
   linkRelations(all, drafts);
   checkConstraintNames(all);
   if (withAnswers) for (const draft of all) checkCode(draft, drafts);
-  const definitions = all.map((draft) => toDefinition({ draft, drafts, configDir }));
+  const definitions = all.map((draft) => toDefinition(draft, drafts, configDir));
   const made = new Map(definitions.flatMap((one) => (one === undefined ? [] : [[one.name, one] as const])));
   for (const [index, draft] of all.entries()) checkListPaths(draft, definitions[index], made);
 
@@ -140,15 +140,7 @@ function byName(all: readonly Draft[]): Drafts {
  * Returns the definition of a draft; undefined when a required part has a fault, which is reported
  * already.
  */
-function toDefinition({
-  draft,
-  drafts,
-  configDir,
-}: {
-  readonly draft: Draft;
-  readonly drafts: Drafts;
-  readonly configDir: string;
-}): Definition | undefined {
+function toDefinition(draft: Draft, drafts: Drafts, configDir: string): Definition | undefined {
   const { content, source } = draft;
   const transform = readTransform(draft, drafts);
   const baseQuery = readBaseQuery(draft, drafts);

@@ -15,7 +15,7 @@ export function checkCode(draft: Draft, drafts: Drafts): void {
   for (const key of ["createRules", "updateRules"] as const) {
     attempt(report, () => {
       const specs = rulesAnswer(definition, key) ?? {};
-      checkSpecs({ draft: { ...draft, report }, drafts, key, specs });
+      checkSpecs({ draft: { ...draft, report }, drafts, path: [key], given: specs });
     });
   }
   attempt(report, () =>

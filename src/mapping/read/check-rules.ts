@@ -3,7 +3,7 @@ import { lookupColumnOf } from "../../validation/compile.ts";
 import type { RuleSpec, RuleSpecs } from "../../validation/syntax.ts";
 import { parseRules, ruleFaults } from "../../validation/syntax.ts";
 import { shortTable } from "../../db/names.ts";
-import { findField, hasFields, type Draft, type Drafts } from "./draft.ts";
+import { findField, hasFields, type Draft, type DraftPart, type Drafts } from "./draft.ts";
 
 /**
  * Checks both sets of rules: their syntax, their fields, and the targets of `unique` and `exists`.
@@ -11,7 +11,7 @@ import { findField, hasFields, type Draft, type Drafts } from "./draft.ts";
 export function checkRules(draft: Draft, drafts: Drafts): void {
   for (const key of ["createRules", "updateRules"] as const) {
     const specs = draft.content[key] ?? {};
-    checkSpecs({ draft, drafts, key, specs });
+    checkSpecs({ draft, drafts, path: [key], given: specs });
     for (const name of Object.keys(specs)) {
       const [root = name] = name.split(".");
       findField({ draft, name: root, path: [key, name], place: "key" });
@@ -20,22 +20,12 @@ export function checkRules(draft: Draft, drafts: Drafts): void {
 }
 
 /** Checks the syntax of a set of rules, and the targets of its look-ups. */
-export function checkSpecs({
-  draft,
-  drafts,
-  key,
-  specs,
-}: {
-  readonly draft: Draft;
-  readonly drafts: Drafts;
-  readonly key: "createRules" | "updateRules";
-  readonly specs: RuleSpecs;
-}): void {
+export function checkSpecs({ draft, drafts, path, given: specs }: DraftPart<RuleSpecs>): void {
   const faults = ruleFaults(specs);
-  for (const { field, message } of faults) draft.report([key, field], message);
-  for (const [name, spec] of Object.entries(specs)) {
-    const path = [key, name];
-    if (!faults.some(({ field }) => field === name)) checkLookups({ draft, drafts, path, name, spec });
+  for (const { field, message } of faults) draft.report([...path, field], message);
+  for (const [name, given] of Object.entries(specs)) {
+    if (faults.some(({ field }) => field === name)) continue;
+    checkLookups(name, { draft, drafts, path: [...path, name], given });
   }
 }
 
@@ -43,23 +33,11 @@ export function checkSpecs({
  * Checks the targets. A target that is not a resource is a table of the database, which is unknown
  * here. It is a fault only when it looks like a mistyped resource.
  */
-function checkLookups({
-  draft,
-  drafts,
-  path,
-  name,
-  spec,
-}: {
-  readonly draft: Draft;
-  readonly drafts: Drafts;
-  readonly path: readonly string[];
-  readonly name: string;
-  readonly spec: RuleSpec;
-}): void {
+function checkLookups(name: string, { draft, drafts, path, given }: DraftPart<RuleSpec>): void {
   const tables = new Set(
     [...drafts.values()].map(({ content }) => content.table && shortTable(content.table)),
   );
-  for (const rule of parseRules(spec)) {
+  for (const rule of parseRules(given)) {
     if (rule.name !== "unique" && rule.name !== "exists") continue;
     const [resource = "", column = lookupColumnOf(name)] = rule.args;
     const target = drafts.get(resource);

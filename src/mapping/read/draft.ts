@@ -109,6 +109,15 @@ export interface Draft {
 /** Drafts by their valid names. */
 export type Drafts = ReadonlyMap<string, Draft>;
 
+/** A part of a file, and its place. */
+export interface DraftPart<T> {
+  /** The draft that gets the reports. */
+  readonly draft: Draft;
+  readonly drafts: Drafts;
+  readonly path: YamlPath;
+  readonly given: T;
+}
+
 /**
  * Compiles the JSON Schema of a mapping file, which editors use too.
  *

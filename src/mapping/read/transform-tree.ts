@@ -1,7 +1,6 @@
 import { hint } from "../../kit/did-you-mean.ts";
-import type { YamlPath } from "../../config/yaml-source.ts";
 import type { TransformNode } from "../definition.ts";
-import { hasFields, type Draft, type Drafts, type FileTransform } from "./draft.ts";
+import { hasFields, type Draft, type DraftPart, type Drafts, type FileTransform } from "./draft.ts";
 import { jsonFault } from "../storable.ts";
 import { isObject } from "../../kit/is-object.ts";
 import { atOnce } from "../../kit/parts.ts";
@@ -19,19 +18,12 @@ export function readTransform(draft: Draft, drafts: Drafts): ObjectNode | undefi
     : readObject({ draft, drafts, given: transform, path: ["transform"] });
 }
 
-interface Part<T> {
-  readonly draft: Draft;
-  readonly drafts: Drafts;
-  readonly given: T;
-  readonly path: YamlPath;
-}
-
 function readObject({
   draft,
   drafts,
   given,
   path,
-}: Part<Readonly<Record<string, FileTransform>>>): ObjectNode {
+}: DraftPart<Readonly<Record<string, FileTransform>>>): ObjectNode {
   const entries = Object.entries(given).map(([name, child]) => {
     const childPath = [...path, name];
     if (name in Object.prototype) draft.report(childPath, "the name is reserved; expected another", "key");
@@ -40,7 +32,7 @@ function readObject({
   return { kind: "object", entries };
 }
 
-function readNode({ given, ...rest }: Part<FileTransform>): TransformNode {
+function readNode({ given, ...rest }: DraftPart<FileTransform>): TransformNode {
   if (typeof given === "string") {
     const path = given.split(".");
     checkPath({ ...rest, given: path });
@@ -57,7 +49,7 @@ function readNode({ given, ...rest }: Part<FileTransform>): TransformNode {
 }
 
 /** Follows the path through the resources. `include` must load every relation on it. */
-function checkPath({ draft, drafts, given, path }: Part<readonly string[]>): void {
+function checkPath({ draft, drafts, given, path }: DraftPart<readonly string[]>): void {
   const { content, faultyKeys, code } = draft;
   // The relations that a code module loads are known only at run time.
   const isOpen = code.baseQuery !== undefined || faultyKeys.has("baseQuery");
