@@ -113,7 +113,7 @@ export function judgeChanges(given: Given): ChangePlan {
         .map((object) => lossOf(object, false)),
     ],
     impossible: [
-      ...new Set(kept.flatMap((change) => refusalOf({ change, kept, dropped, originOf }) ?? [])),
+      ...new Set(kept.flatMap((change) => refusalOf(change, kept, dropped, originOf) ?? [])),
       ...secondKeys(kept, dropped, objects),
     ],
   };
@@ -229,17 +229,12 @@ function originIn(
   return table?.before === "changed" && isNamed ? "made" : "theirs";
 }
 
-function refusalOf({
-  change,
-  kept,
-  dropped,
-  originOf,
-}: {
-  readonly change: ObjectChange;
-  readonly kept: readonly ObjectChange[];
-  readonly dropped: ReadonlySet<string>;
-  readonly originOf: (object: LiveObject) => Origin;
-}): string | undefined {
+function refusalOf(
+  change: ObjectChange,
+  kept: readonly ObjectChange[],
+  dropped: ReadonlySet<string>,
+  originOf: (object: LiveObject) => Origin,
+): string | undefined {
   const { clause, table, key, object } = change;
   if (object === undefined) return undefined;
   const origin = originOf(object);

@@ -1,6 +1,6 @@
-import type { ClientBase } from "pg";
-import { keyOf, type LiveObject } from "./live-objects.ts";
+import { keyOf } from "./live-objects.ts";
 import { checkEnding, type PartsPlan, type WantedPart } from "./planned-parts.ts";
+import type { RowChecks } from "./row-checks.ts";
 import { counted } from "../kit/counted.ts";
 import { fittingName, partsOfTable, quoteName, quoteTable, quoteText } from "../db/names.ts";
 
@@ -52,11 +52,9 @@ export async function findUnlisted({
   plan,
   objects,
   dropped,
-}: {
-  readonly client: ClientBase;
+}: Pick<RowChecks, "client" | "objects"> & {
   readonly checks: readonly ValueCheck[];
   readonly plan: PartsPlan;
-  readonly objects: readonly LiveObject[];
   readonly dropped: ReadonlySet<string>;
 }): Promise<readonly string[]> {
   const isNew = (check: ValueCheck): boolean =>

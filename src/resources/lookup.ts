@@ -30,11 +30,9 @@ export function createLookup({
   definitions,
   over,
   access,
-}: {
+}: Referring & {
   readonly own: Definition;
-  readonly definitions: Definitions;
   readonly over: { readonly reads: TextSql } | { readonly within: Within };
-  readonly access: AccessConditions;
 }): (caller: Caller) => Lookup {
   const asker = "reads" in over ? createAsker(over.reads) : createGuardedAsker(over.within);
 

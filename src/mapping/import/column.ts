@@ -95,7 +95,7 @@ export function importColumns({
       typed,
       baseType: resolved.base.name,
       isNotNull,
-      default: defaultOf({ column, resolved, typed, isKey }),
+      default: defaultOf(column, resolved, typed, isKey),
       isGenerated: column.isGenerated || column.identity === "a",
       isCounted: column.identity !== "" || column.expression?.startsWith("nextval(") === true,
       checks: own,
@@ -125,17 +125,12 @@ function hasDomainDefault(resolved: ResolvedType | undefined): boolean {
   return resolved?.domains.some(({ domainDefault }) => domainDefault !== null) === true;
 }
 
-function defaultOf({
-  column,
-  resolved,
-  typed,
-  isKey,
-}: {
-  readonly column: CatalogColumn;
-  readonly resolved: ResolvedType;
-  readonly typed: TypedField;
-  readonly isKey: boolean;
-}): ImportedDefault | undefined {
+function defaultOf(
+  column: CatalogColumn,
+  resolved: ResolvedType,
+  typed: TypedField,
+  isKey: boolean,
+): ImportedDefault | undefined {
   if (column.isGenerated) return undefined;
   if (column.identity !== "") return { kind: "database" };
   if (column.expression !== null)

@@ -12,17 +12,8 @@ export interface TableComments {
   readonly remarks: readonly string[];
 }
 
-/**
- * Returns comments: those of the database, and properties of the table that a file cannot express.
- */
-export function tableComments({
-  table: { relation, columns, key, table },
-  fields,
-  references,
-  needed,
-  ownTriggers,
-  ownerRemarks,
-}: {
+/** The table, and what its file says. */
+interface CommentedParts {
   readonly table: ChosenTable;
   readonly fields: readonly FieldOfColumn[];
   readonly references: TableReferences;
@@ -30,13 +21,16 @@ export function tableComments({
   readonly needed: readonly string[];
   readonly ownTriggers: readonly Trigger[];
   readonly ownerRemarks: readonly string[];
-}): TableComments {
+}
+
+/**
+ * Returns comments: those of the database, and properties of the table that a file cannot express.
+ */
+export function tableComments(parts: CommentedParts): TableComments {
+  const { fields, references } = parts;
+  const { relation, columns, table } = parts.table;
   const isView = relation.kind === "view" || relation.kind === "materialized view";
-  const remarks = [
-    ...remarksOf({ table: { relation, key }, needed, ownTriggers, isView }),
-    ...ownerRemarks,
-    ...references.remarks,
-  ];
+  const remarks = [...remarksOf(parts, isView), ...parts.ownerRemarks, ...references.remarks];
   const head = [
     `${capitalized(relation.kind)} ${table}, from \`svc-admin import\`.`,
     ...linesOf(relation.comment),
@@ -80,17 +74,10 @@ export function tableComments({
 }
 
 /** Returns sentences about properties of the table that may surprise a person. */
-function remarksOf({
-  table: { relation, key },
-  needed,
-  ownTriggers,
-  isView,
-}: {
-  readonly table: Pick<ChosenTable, "relation" | "key">;
-  readonly needed: readonly string[];
-  readonly ownTriggers: readonly Trigger[];
-  readonly isView: boolean;
-}): readonly string[] {
+function remarksOf(
+  { table: { relation, key }, needed, ownTriggers }: CommentedParts,
+  isView: boolean,
+): readonly string[] {
   const { kind, children, replaced } = relation;
   const isTable = !isView && kind !== "foreign table";
   return [

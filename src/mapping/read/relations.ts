@@ -42,7 +42,7 @@ export function linkRelations(all: readonly Draft[], drafts: Drafts): void {
   const isNamed = all.every(({ content }) => content.name !== undefined);
   const linked = all.flatMap((draft) =>
     [...draft.fields.values()].flatMap((field) =>
-      field === undefined ? [] : (linkOwn({ draft, field, drafts, isNamed }) ?? []),
+      field === undefined ? [] : (linkOwn(draft, field, drafts, isNamed) ?? []),
     ),
   );
   const ends = linked.filter((one) => one.kind === "end");
@@ -118,21 +118,19 @@ function defaultNameOf(field: string): string {
   return field.replace(/_id$/, "");
 }
 
-/** Links a field's own reference. Returns undefined when the field references nothing. */
-function linkOwn({
-  draft,
-  field,
-  drafts,
-  isNamed,
-}: {
-  readonly draft: Draft;
-  readonly field: Field;
-  readonly drafts: Drafts;
-  /**
-   * Whether every file has a valid name. Otherwise, an unknown resource may be a file without one.
-   */
-  readonly isNamed: boolean;
-}): RelationEnd | BrokenReference | undefined {
+/**
+ * Links a field's own reference.
+ *
+ * @param isNamed Whether every file has a valid name. Otherwise, an unknown resource may be a file
+ *   without one.
+ * @returns Undefined when the field references nothing.
+ */
+function linkOwn(
+  draft: Draft,
+  field: Field,
+  drafts: Drafts,
+  isNamed: boolean,
+): RelationEnd | BrokenReference | undefined {
   const given = draft.content.fields?.[field.name];
   if (given?.references === undefined) return undefined;
   const resource = draft.content.name ?? "";
