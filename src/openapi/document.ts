@@ -91,16 +91,15 @@ function schemasOf(definitions: Definitions): Readonly<Record<string, JsonSchema
 
 function operationsOf({ definitions, config }: DocumentOptions): readonly Operation[] {
   const { maxPerPage, openApi } = config.http;
-  const lists = { maxPerPage };
   return [
-    ...[...definitions.values()].flatMap((definition) => resourceOperations(definition, definitions, lists)),
-    ...webhookOperations(lists),
-    ...deliveryOperations(lists),
-    ...replayOperations(lists),
-    ...eventOperations({ ...lists, resources: [...definitions.keys()] }),
-    ...userOperations(lists),
-    ...operationOperations(lists),
-    ...serviceOperations({ isPublic: openApi === "public" }),
+    ...[...definitions.values()].flatMap((definition) => resourceOperations(definition, definitions, maxPerPage)),
+    ...webhookOperations(maxPerPage),
+    ...deliveryOperations(maxPerPage),
+    ...replayOperations(maxPerPage),
+    ...eventOperations(maxPerPage, [...definitions.keys()]),
+    ...userOperations(maxPerPage),
+    ...operationOperations(maxPerPage),
+    ...serviceOperations(openApi === "public"),
   ];
 }
 

@@ -89,7 +89,8 @@ export function listRemarks(shape: ListShape): string {
   return allowedPaths(shape.filterable).length + within.length > 0 ? `${short}${groups}${json}` : "";
 }
 
-function query(name: string, schema: JsonSchema, description: string): Parameter {
+/** Returns a parameter of the query string. */
+export function query(name: string, schema: JsonSchema, description: string): Parameter {
   return { name, in: "query", description, schema, ...(name === "cursor" && { allowEmptyValue: true }) };
 }
 
@@ -157,9 +158,7 @@ const ofSeveral: readonly Operator[] = ["eq", "in", "not_in", "between", "has_an
 function operandSchema(shown: ShownPath, operator: Operator): JsonSchema {
   if (operator === "null") return { type: "boolean" };
   if (textOperators.includes(operator)) return { type: "string" };
-  const one = escaped(
-    shown.jsonPath === undefined ? askedSchema(shown.field) : { type: "string" },
-  );
+  const one = escaped(shown.jsonPath === undefined ? askedSchema(shown.field) : { type: "string" });
   const isOne = operator === "eq" && !operatorsOf(shown).includes("in");
   if (!ofSeveral.includes(operator) || isOne) return one;
   const description =

@@ -111,7 +111,7 @@ export function deliverySchemas(): Readonly<Record<string, JsonSchema>> {
 }
 
 /** The operations of `webhook-deliveries`. */
-export function deliveryOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
+export function deliveryOperations(maxPerPage: number): readonly Operation[] {
   const id = pathParameter("id", rowId, 1);
   return sectionOf({ tag: "Deliveries", scope: "webhooks" }, [
     {

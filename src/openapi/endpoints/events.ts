@@ -2,7 +2,7 @@ import type { ErrorCode } from "../../kit/errors.ts";
 import { triggers } from "../../mapping/definition.ts";
 import { cursorPageSchema } from "../envelopes.ts";
 import { objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
-import { pageParameters } from "../list-parameters.ts";
+import { pageParameters, query } from "../list-parameters.ts";
 import { pathParameter, sectionOf, type Operation, type Parameter } from "../operation.ts";
 import { dateTime, text, uuid, whole } from "../value-schemas.ts";
 
@@ -41,20 +41,14 @@ export function eventSchemas(): Readonly<Record<string, JsonSchema>> {
 
 function filters(resources: readonly string[]): readonly Parameter[] {
   return [
-    {
-      name: "resource",
-      in: "query",
-      schema: { type: "string", enum: resources },
-      description: "Of this resource.",
-    },
-    { name: "event", in: "query", schema: trigger, description: "Of this trigger." },
-    { name: "record_id", in: "query", schema: text, description: "Of the record with this id." },
-    {
-      name: "after",
-      in: "query",
-      schema: position,
-      description: "Events behind this one, named by its id or its UUID; empty as if it was left out.",
-    },
+    query("resource", { type: "string", enum: resources }, "Of this resource."),
+    query("event", trigger, "Of this trigger."),
+    query("record_id", text, "Of the record with this id."),
+    query(
+      "after",
+      position,
+      "Events behind this one, named by its id or its UUID; empty as if it was left out.",
+    ),
   ];
 }
 
@@ -65,13 +59,7 @@ function filters(resources: readonly string[]): readonly Parameter[] {
 const scope: readonly ErrorCode[] = ["token.scope"];
 
 /** The operations of `events`. */
-export function eventOperations({
-  maxPerPage,
-  resources,
-}: {
-  readonly maxPerPage: number;
-  readonly resources: readonly string[];
-}): readonly Operation[] {
+export function eventOperations(maxPerPage: number, resources: readonly string[]): readonly Operation[] {
   return sectionOf({ tag: "Events", scope: "any" }, [
     {
       method: "get",
@@ -82,13 +70,11 @@ export function eventOperations({
         "Go on with `after` set to `next_cursor`, also behind an empty page: it moves on behind events that the caller may not read.",
       parameters: [
         ...filters(resources),
-        {
-          name: "before",
-          in: "query",
-          schema: position,
-          description:
-            "Newest first: events before this one; empty: from the newest on. Not with after. `next_cursor` is null at the end.",
-        },
+        query(
+          "before",
+          position,
+          "Newest first: events before this one; empty: from the newest on. Not with after. `next_cursor` is null at the end.",
+        ),
         ...pageParameters(maxPerPage).filter(({ name }) => name === "per_page"),
       ],
       answers: { 200: { description: "A page.", schema: cursorPageSchema(schemaNamed("Event")) } },

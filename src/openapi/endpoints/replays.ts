@@ -70,7 +70,7 @@ const asked: JsonSchema = {
 };
 
 /** The operations of replays. */
-export function replayOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
+export function replayOperations(maxPerPage: number): readonly Operation[] {
   const id = pathParameter("id", rowId, 1);
   const replay = { description: "The replay.", schema: schemaNamed("Replay") };
   const move = (name: string, summary: string): SectionOperation => ({

@@ -72,7 +72,7 @@ function schemaOf(
 export function resourceOperations(
   definition: Definition,
   definitions: Definitions,
-  { maxPerPage }: { readonly maxPerPage: number },
+  maxPerPage: number,
 ): readonly Operation[] {
   const { name, supportsCreate, supportsUpdate, supportsDelete } = definition;
   const schema = idSchema(definition);

@@ -9,7 +9,7 @@ import { readConditions } from "../shared-parameters.ts";
  *
  * @param isPublic Whether this document needs no token.
  */
-export function serviceOperations({ isPublic }: { readonly isPublic: boolean }): readonly Operation[] {
+export function serviceOperations(isPublic: boolean): readonly Operation[] {
   return sectionOf({ tag: "Service", scope: "none" }, [
     {
       method: "get",

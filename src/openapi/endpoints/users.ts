@@ -35,7 +35,7 @@ function closed(schema: JsonSchema): JsonSchema {
 }
 
 /** The operations of `whoami`, `tokens` and `users`. */
-export function userOperations({ maxPerPage }: { readonly maxPerPage: number }): readonly Operation[] {
+export function userOperations(maxPerPage: number): readonly Operation[] {
   return [
     ...sectionOf({ tag: "Tokens", scope: "any" }, tokenOperations(maxPerPage)),
     ...sectionOf({ tag: "Users", scope: "admin" }, adminOperations(maxPerPage)),
