@@ -134,7 +134,7 @@ function fieldLine(field: Field, definition: Definition): string {
 function prismaType(field: Field, isManaged: boolean): string {
   const { type, native, isKey, isUnique, references } = field;
   // Prisma requires a separate type for keys and for both ends of a relation. It never reads these
-  // fields: see `refuseUnsupported`. No managed table has such a key or reference.
+  // fields: see `refuseUnsupportedFields`. No managed table has such a key or reference.
   const isNamed = !isManaged && (isKey || isUnique || references !== undefined);
   if (isUnsupported(field) && isNamed) return "String";
   if (isUnsupported(field)) return `Unsupported(${quote(native ?? "interval")})`;

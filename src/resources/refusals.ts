@@ -15,7 +15,7 @@ export function forbidden(): AppError {
  * Throws for a resource with a field that the Prisma client does not know, when that client has to
  * answer.
  */
-export function refuseUnsupported({ name, fields }: Definition): void {
+export function refuseUnsupportedFields({ name, fields }: Definition): void {
   const field = fields.find(isUnsupported);
   if (field !== undefined)
     throw new Error(

@@ -25,7 +25,7 @@ import type {
   RecordStore,
   RecordWrite,
 } from "./record-store.ts";
-import { forbidden, leftOut, refuseDelete, refuseUnsupported, refuseWrite } from "./refusals.ts";
+import { forbidden, leftOut, refuseDelete, refuseUnsupportedFields, refuseWrite } from "./refusals.ts";
 import { accessOf, type View } from "./view.ts";
 
 /**
@@ -37,7 +37,7 @@ export function createStore(options: StoreOptions): RecordStore & ManyStore {
   const { definition, definitions, database } = options;
   let byPrisma: RecordStore | undefined;
   const fallback = (): RecordStore => {
-    refuseUnsupported(definition);
+    refuseUnsupportedFields(definition);
     database.onFallback(definition.name);
     return (byPrisma ??= createPrismaStore({ definition, definitions, models: database.models }));
   };
