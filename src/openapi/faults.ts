@@ -82,15 +82,13 @@ const retried: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "issuer.unavailable",
 ]);
 
-/** A response of the components, and its name. */
-export interface FaultResponse {
-  readonly status: number;
-  readonly name: string;
-  readonly response: JsonSchema;
-}
-
-/** Groups codes by status: each status of an operation has one response. */
-export function faultResponses(codes: readonly ErrorCode[]): readonly FaultResponse[] {
+/**
+ * Groups codes by status: each status of an operation has one response, with its name in the
+ * components.
+ */
+export function faultResponses(
+  codes: readonly ErrorCode[],
+): readonly { readonly status: number; readonly name: string; readonly response: JsonSchema }[] {
   const statuses = [...new Set(codes.map((code) => errorStatus[code]))].toSorted((a, b) => a - b);
   return statuses.map((status) => {
     const here = codes.filter((code) => errorStatus[code] === status).toSorted();

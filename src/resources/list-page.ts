@@ -44,13 +44,6 @@ export interface CursorPage extends Omit<PageOfRows<never>, "rows"> {
   readonly size: number;
 }
 
-/** Records, with their number from the same statement. */
-export interface CountedRecords {
-  readonly records: readonly string[];
-  /** Undefined without a count. */
-  readonly total?: number | undefined;
-}
-
 /**
  * Reads a page, or as much of it as a connection may hold.
  *
@@ -66,7 +59,10 @@ export async function readPage(
     count,
   }: {
     readonly read: (size: number) => Promise<readonly string[]>;
-    readonly readCounted?: (size: number, countAt: number) => Promise<CountedRecords>;
+    readonly readCounted?: (
+      size: number,
+      countAt: number,
+    ) => Promise<{ readonly records: readonly string[]; readonly total?: number | undefined }>;
     readonly count: (mode: "exact" | "estimated") => Promise<Total>;
   },
 ): Promise<RecordPage> {

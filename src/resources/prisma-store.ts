@@ -19,12 +19,6 @@ import type {
   RecordWrite,
 } from "./record-store.ts";
 
-export interface PrismaStoreOptions {
-  readonly definition: Definition;
-  readonly definitions: Definitions;
-  readonly models: () => Promise<ModelsClient>;
-}
-
 interface Context {
   readonly definition: Definition;
   readonly models: () => Promise<ModelsClient>;
@@ -35,7 +29,11 @@ interface Context {
  * Reads and writes the records of a resource through the Prisma client. It is needed for arguments
  * of code modules that only this client knows.
  */
-export function createPrismaStore({ definition, definitions, models }: PrismaStoreOptions): RecordStore {
+export function createPrismaStore({
+  definition,
+  definitions,
+  models,
+}: Omit<Context, "transform"> & { readonly definitions: Definitions }): RecordStore {
   const context = { definition, models, transform: createTransform(definition, definitions) };
   return {
     list: (query, part) => list(context, query, part),

@@ -9,14 +9,12 @@ export interface Catalog {
   readonly made: readonly { readonly schema: string; readonly name: string }[];
 }
 
-export type RelationKind = "table" | "partitioned table" | "view" | "materialized view" | "foreign table";
-
 /** A table or view, with the privileges of the connection's role. */
 export interface CatalogRelation {
   readonly oid: number;
   readonly schema: string;
   readonly name: string;
-  readonly kind: RelationKind;
+  readonly kind: "table" | "partitioned table" | "view" | "materialized view" | "foreign table";
   readonly isPartition: boolean;
   readonly hasRowSecurity: boolean;
   readonly comment: string | null;

@@ -15,12 +15,6 @@ export interface FieldOfColumn {
 
 type Rule = string | Readonly<Record<string, unknown>>;
 
-/** The rules of a file that the service cannot derive from its fields. */
-export interface ImportedRules {
-  readonly createRules?: RuleSpecs;
-  readonly updateRules?: RuleSpecs;
-}
-
 /**
  * Returns rules where a column accepts less than the type of its field, or where the client gives
  * the key. Returns none for other tables, because the service derives the rules.
@@ -35,7 +29,7 @@ export function importedRules({
   readonly fields: readonly FieldOfColumn[];
   readonly ownerColumn: string | undefined;
   readonly isSoleKey: boolean;
-}): ImportedRules {
+}): Partial<Readonly<Record<"createRules" | "updateRules", RuleSpecs>>> {
   const more = new Map(fields.map((one) => [one.name, furtherRules(one)]));
   const givenKey = fields.find((one) => isSoleKey && isGivenKey(one));
   if (givenKey === undefined && [...more.values()].every((rules) => rules.length === 0)) return {};
