@@ -1,6 +1,7 @@
 import type { Definition, Field, FieldType } from "../mapping/definition.ts";
 import { defaultLength } from "../mapping/storable.ts";
 import type { ListShape } from "../querying/shown-paths.ts";
+import { exampleOf } from "./examples.ts";
 import { listOf, nullable, type JsonSchema } from "./json-schema.ts";
 
 type SchemaOf = (field: Field) => JsonSchema;
@@ -197,18 +198,14 @@ export function idSchema({ key, keys }: Pick<Definition, "key" | "keys">): JsonS
       type: "string",
       pattern: `^${keys.map((field) => (field.type === "String" ? "[^,]*" : "[^,]+")).join(",")}$`,
       description: `The values of ${keys.map(({ name }) => name).join(", ")}, each percent-encoded, with commas between them.`,
-      examples: [keys.map((field) => exampleOfKey(field)).join(",")],
+      examples: [keys.map(exampleOfKey).join(",")],
     };
   return schema["type"] === "string" && schema["format"] === undefined ? { ...schema, minLength: 1 } : schema;
 }
 
-function exampleOfKey({ type, values = [], native }: Field): string {
-  if (native !== undefined) return encodeURIComponent(nativeExample(native) ?? "a");
-  if (type === "Date") return "2026-03-28";
-  if (type === "Instant") return encodeURIComponent("2026-03-28T14:30:00.000+00:00");
-  if (type === "Time") return encodeURIComponent("14:30:00");
-  if (type === "Boolean") return "true";
-  if (type === "Uuid") return "3f2504e0-4f89-41d3-9a0c-0305e82c3301";
-  if (type === "Enum") return encodeURIComponent(values[0] ?? "");
-  return type === "String" ? "a" : "1";
+function exampleOfKey(field: Field): string {
+  // The only form of an Instant in an id.
+  const example =
+    field.type === "Instant" ? "2026-03-28T14:30:00.000+00:00" : exampleOf(askedSchema(field), "a");
+  return encodeURIComponent(String(example));
 }
