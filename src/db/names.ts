@@ -52,15 +52,8 @@ export function fittingName(stem: string, ending = ""): string {
   return cut + hash + ending;
 }
 
-/**
- * Returns SQL for the table of a row of `pg_class`, as mapping files write it.
- *
- * @param relation Alias of that row.
- */
-export function tableSql(relation: string): string {
-  const schema = `${relation}.relnamespace`;
-  return `(CASE WHEN ${schema} = to_regnamespace('${tablesSchema}') THEN ${relation}.relname::text ELSE concat((SELECT nspname FROM pg_namespace WHERE oid = ${schema}), '.', ${relation}.relname) END)`;
-}
+/** SQL for the table of the row `cls` of `pg_class`, as mapping files write it. */
+export const tableSql = `(CASE WHEN cls.relnamespace = to_regnamespace('${tablesSchema}') THEN cls.relname::text ELSE concat((SELECT nspname FROM pg_namespace WHERE oid = cls.relnamespace), '.', cls.relname) END)`;
 
 /** Returns the body of a function, quoted for SQL. */
 export function dollarQuoted(body: string): string {

@@ -16,7 +16,7 @@ interface Captured {
 // Leaves out partitions and children: their triggers have the same functions, but other column
 // numbers.
 const capturedQuery = `
-  SELECT trg.tgfoid::text AS id, att.attnum AS number, att.attname AS column, att.atttypid::text AS type, ${tableSql("cls")} AS "table"
+  SELECT trg.tgfoid::text AS id, att.attnum AS number, att.attname AS column, att.atttypid::text AS type, ${tableSql} AS "table"
   FROM pg_trigger AS trg
   JOIN pg_proc AS fn ON fn.oid = trg.tgfoid AND fn.pronamespace = to_regnamespace('svc')
   JOIN pg_class AS cls ON cls.oid = trg.tgrelid AND cls.relnamespace <> fn.pronamespace

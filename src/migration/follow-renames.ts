@@ -9,7 +9,7 @@ interface Part extends Pick<MadeObject, "table" | "kind" | "name" | "definition"
 }
 
 const partsQuery = `
-  WITH tables AS (SELECT cls.oid, ${tableSql("cls")} AS name FROM pg_class AS cls WHERE cls.oid = ANY($1::oid[])),
+  WITH tables AS (SELECT cls.oid, ${tableSql} AS name FROM pg_class AS cls WHERE cls.oid = ANY($1::oid[])),
   parts AS (
     SELECT oid AS relid, 'table' AS kind, oid::text AS id, name, '' AS definition FROM tables
     UNION ALL

@@ -42,12 +42,12 @@ const nothingInstalled: Installed = { migrations: {}, resources: [], triggers: [
 
 const installedQuery = `
   WITH RECURSIVE own AS (
-    SELECT trg.tgname, trg.tgtype, cls.oid AS relid, ${tableSql("cls")} AS name
+    SELECT trg.tgname, trg.tgtype, cls.oid AS relid, ${tableSql} AS name
     FROM pg_trigger AS trg
     JOIN pg_class AS cls ON cls.oid = trg.tgrelid
     JOIN pg_proc AS fn ON fn.oid = trg.tgfoid
     WHERE fn.pronamespace = to_regnamespace('svc') AND trg.tgenabled IN ('O', 'A')
-      AND ${tableSql("cls")} IN (SELECT "table" FROM svc.installed_resources)
+      AND ${tableSql} IN (SELECT "table" FROM svc.installed_resources)
   ), below (root, relid) AS (
     SELECT inhparent, inhrelid FROM pg_inherits WHERE inhparent IN (SELECT relid FROM own)
     UNION SELECT root, inhrelid FROM pg_inherits JOIN below ON inhparent = below.relid
@@ -92,7 +92,7 @@ export async function findInstalled(client: ClientBase | Pool): Promise<Installe
  */
 export async function findUndelivered(client: ClientBase): Promise<readonly string[]> {
   const { rows } = await client.query<{ table: string }>(`
-    SELECT DISTINCT ${tableSql("cls")} AS "table" FROM pg_trigger AS trg
+    SELECT DISTINCT ${tableSql} AS "table" FROM pg_trigger AS trg
     JOIN pg_class AS cls ON cls.oid = trg.tgrelid
     JOIN pg_proc AS fn ON fn.oid = trg.tgfoid AND fn.pronamespace = to_regnamespace('svc') AND cls.relnamespace <> fn.pronamespace
     WHERE trg.tgenabled = 'A' AND NOT EXISTS (

@@ -48,7 +48,7 @@ export function keyOfObject({
 // the parent.
 const liveQuery = `
   WITH tables AS (
-    SELECT cls.oid, ${tableSql("cls")} AS name FROM pg_class AS cls
+    SELECT cls.oid, ${tableSql} AS name FROM pg_class AS cls
     WHERE relkind IN ('r', 'p') AND cls.oid = ANY(SELECT to_regclass(given) FROM unnest($1::text[]) AS given)
   )
   SELECT tables.name AS "table", 'column' AS kind, att.attname AS name, 'column' AS what,
@@ -124,7 +124,7 @@ export async function readRelations(
 ): Promise<readonly { readonly name: string; readonly what: string }[]> {
   if (names.length === 0) return [];
   const { rows } = await client.query<{ name: string; what: string }>(
-    `SELECT ${tableSql("cls")} AS name, concat(CASE cls.relkind WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' WHEN 'S' THEN 'sequence'
+    `SELECT ${tableSql} AS name, concat(CASE cls.relkind WHEN 'i' THEN 'index' WHEN 'I' THEN 'index' WHEN 'S' THEN 'sequence'
        WHEN 'v' THEN 'view' WHEN 'm' THEN 'materialized view' ELSE 'table' END, ' on the table ' || own.relname) AS what
      FROM pg_class AS cls LEFT JOIN pg_index AS ind ON ind.indexrelid = cls.oid LEFT JOIN pg_class AS own ON own.oid = ind.indrelid
      WHERE cls.oid = ANY(SELECT to_regclass(given) FROM unnest($1::text[]) AS given)`,
@@ -151,7 +151,7 @@ export async function readSequences(
   tables: readonly string[],
 ): Promise<readonly OwnedSequence[]> {
   const { rows } = await client.query<OwnedSequence>(
-    `SELECT seq.relname AS name, ${tableSql("cls")} AS "table", att.attname AS column
+    `SELECT seq.relname AS name, ${tableSql} AS "table", att.attname AS column
      FROM pg_class AS seq
      JOIN pg_depend AS dep ON dep.classid = 'pg_class'::regclass AND dep.objid = seq.oid AND dep.deptype = 'a'
      JOIN pg_class AS cls ON cls.oid = dep.refobjid

@@ -60,7 +60,7 @@ export interface LiveSchema {
 // The name of a table in `public` may contain a dot. Mapping files read it as the end of a schema's
 // name.
 const schemaQuery = `
-  SELECT ${tableSql("cls")} AS name, nsp.nspname AS schema,
+  SELECT ${tableSql} AS name, nsp.nspname AS schema,
     CASE WHEN relkind IN ('r', 'p') THEN 'table' WHEN relkind = 'f' THEN 'foreign table' ELSE 'view' END AS kind, strpos(relname, '.') > 0 AS "hasDot",
     CASE WHEN NOT has_table_privilege(cls.oid, 'SELECT') THEN json_build_object('owner', pg_get_userbyid(relowner), 'role', current_user) END AS closed
   FROM pg_class AS cls JOIN pg_namespace AS nsp ON nsp.oid = cls.relnamespace
@@ -106,7 +106,7 @@ const beneath = (type: string, aggregate: string): string => `(
 export const plainTypeOf = (type: string): string => beneath(type, "max(oid) FILTER (WHERE typtype <> 'd')");
 
 const columnsQuery = `
-  SELECT ${tableSql("cls")} AS "table", att.attname AS name, format_type(att.atttypid, att.atttypmod) AS type,
+  SELECT ${tableSql} AS "table", att.attname AS name, format_type(att.atttypid, att.atttypmod) AS type,
     CASE WHEN base.typtype = 'e' THEN 'enum' ELSE base.typname::text END AS "baseType",
     coalesce(item.typname, own.typname)::text AS "ownType",
     CASE WHEN base.typtype = 'e' THEN ARRAY(SELECT enumlabel::text FROM pg_enum WHERE enumtypid = base.oid) END AS labels,
@@ -140,7 +140,7 @@ export interface LiveUnique {
 }
 
 const uniquesQuery = `
-  SELECT ${tableSql("cls")} AS "table",
+  SELECT ${tableSql} AS "table",
     ARRAY(SELECT attname::text FROM unnest(ind.indkey::int2[]) WITH ORDINALITY AS part (num, place)
       JOIN pg_attribute ON attrelid = cls.oid AND attnum = part.num WHERE part.place <= ind.indnkeyatts ORDER BY place) AS columns
   FROM pg_index AS ind JOIN pg_class AS cls ON cls.oid = ind.indrelid

@@ -36,8 +36,8 @@ function args(least: number, most: number, expected?: string, isFine?: (arg: str
   return { least, most, fault: (arg) => (isFine(arg) ? undefined : expected) };
 }
 
-const oneOf = (least: number, most: number, ...words: readonly string[]): Signature =>
-  args(least, most, `one of ${words.join(", ")}`, (arg) => words.includes(arg));
+const someOf = (most: number, ...words: readonly string[]): Signature =>
+  args(0, most, `one of ${words.join(", ")}`, (arg) => words.includes(arg));
 
 const none = args(0, 0);
 const values = args(1, Infinity);
@@ -50,8 +50,8 @@ const count = args(1, 1, "a whole number", isCount);
 const bound = args(1, 1, "a number or the name of a field", (arg) => isNumber(arg) || isField(arg));
 const date = args(1, 1, "a date or the name of a field", (arg) => isDate(arg) || isField(arg));
 const pattern: Signature = { least: 1, most: 1, fault: patternFault };
-const asciiOnly = oneOf(0, 1, "ascii");
-const strictly = oneOf(0, 1, "strict");
+const asciiOnly = someOf(1, "ascii");
+const strictly = someOf(1, "strict");
 const lookup = args(1, 2, "a name", (arg) => /^[A-Za-z_][\w-]*$/.test(arg));
 
 /**
@@ -108,9 +108,9 @@ export const signatures = {
 
   // Refuses `dns` and `spoof` rather than ignoring them. `dns` would make the service query a
   // server of the client's choice. `spoof` needs tables that Node.js does not have.
-  email: oneOf(0, 4, "rfc", "strict", "filter", "filter_unicode"),
+  email: someOf(4, "rfc", "strict", "filter", "filter_unicode"),
   url: args(0, Infinity, "a URL scheme", (arg) => /^[a-z][a-z0-9+.-]*$/i.test(arg)),
-  uuid: oneOf(0, 1, "1", "2", "3", "4", "5", "6", "7", "8"),
+  uuid: someOf(1, "1", "2", "3", "4", "5", "6", "7", "8"),
   ulid: none,
   ip: none,
   ipv4: none,
@@ -152,7 +152,7 @@ export const signatures = {
   doesnt_end_with: values,
   contains: values,
   doesnt_contain: values,
-  distinct: oneOf(0, 1, "strict", "ignore_case"),
+  distinct: someOf(1, "strict", "ignore_case"),
   required_array_keys: values,
 } as const satisfies Readonly<Record<string, Signature>>;
 
