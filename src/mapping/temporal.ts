@@ -85,8 +85,4 @@ export function instantOf(date: Date, text: string): string {
 }
 
 /** Examples for messages. */
-export const temporalExamples = {
-  Date: "2026-03-28",
-  Time: "14:30:00",
-  Interval: "P1DT12H",
-} as const;
+export const temporalExamples = { Date: "2026-03-28", Time: "14:30:00", Interval: "P1DT12H" } as const;

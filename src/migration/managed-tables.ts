@@ -211,10 +211,7 @@ function changeSteps(
 }
 
 function recordStep(table: string, rows: Parameters<typeof recordStatements>[1]): Step {
-  return {
-    title: `${table}: record what svc made`,
-    sql: recordStatements(table, rows).join(";\n"),
-  };
+  return { title: `${table}: record what svc made`, sql: recordStatements(table, rows).join(";\n") };
 }
 
 function shownAs(object: LiveObject): string {

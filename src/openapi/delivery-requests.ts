@@ -31,10 +31,7 @@ const headers: Readonly<Record<string, JsonSchema>> = {
     schema: { type: "string", pattern: "^v1,[A-Za-z0-9+/]{43}=( v1,[A-Za-z0-9+/]{43}=)*$" },
   },
   "X-Service-Event": { description: "UUID of the event.", schema: uuid },
-  "X-Service-Delivery": {
-    description: "UUID of the delivery, the same on every attempt.",
-    schema: uuid,
-  },
+  "X-Service-Delivery": { description: "UUID of the delivery, the same on every attempt.", schema: uuid },
   "User-Agent": { description: "The sender.", schema: { type: "string", const: "Service-Webhook/1.0" } },
 };
 

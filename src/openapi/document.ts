@@ -43,12 +43,7 @@ export function createDocument({ definitions, config }: DocumentOptions): JsonSc
   });
   return {
     openapi: "3.1.0",
-    info: {
-      title: "svc",
-      version,
-      license: { name: "Apache-2.0", identifier: "Apache-2.0" },
-      description,
-    },
+    info: { title: "svc", version, license: { name: "Apache-2.0", identifier: "Apache-2.0" }, description },
     servers: [{ url: url === "" ? "/" : url }],
     security: [{ [scheme]: [] }],
     tags: tagsOf(definitions),
@@ -92,7 +87,9 @@ function schemasOf(definitions: Definitions): Readonly<Record<string, JsonSchema
 function operationsOf({ definitions, config }: DocumentOptions): readonly Operation[] {
   const { maxPerPage, openApi } = config.http;
   return [
-    ...[...definitions.values()].flatMap((definition) => resourceOperations(definition, definitions, maxPerPage)),
+    ...[...definitions.values()].flatMap((definition) =>
+      resourceOperations(definition, definitions, maxPerPage),
+    ),
     ...webhookOperations(maxPerPage),
     ...deliveryOperations(maxPerPage),
     ...replayOperations(maxPerPage),

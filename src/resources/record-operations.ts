@@ -115,10 +115,7 @@ export function createRecordOperations(resource: Resource): RecordOperations {
       const { database, caller, isLarge } = request;
       const creatable = access.of(definition, ["create"], caller);
       if (isNever(creatable)) throw forbidden();
-      const values = await validated(resource, request, body, {
-        rules: createRules(),
-        fields: settable,
-      });
+      const values = await validated(resource, request, body, { rules: createRules(), fields: settable });
       return database.store.create({
         data: { ...values, ...ownerOf(definition, values, caller) },
         userId: caller.id,

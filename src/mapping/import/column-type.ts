@@ -87,10 +87,7 @@ const plain = new Map<string, FieldType>(
  * Types whose values the database creates for its own use, with the reason why no field holds them.
  */
 const internal = new Map(
-  Object.entries({
-    tsvector: "a search index, which is no data of its own",
-    tsquery: "a search query",
-  }),
+  Object.entries({ tsvector: "a search index, which is no data of its own", tsquery: "a search query" }),
 );
 
 const mostValues = 1000;

@@ -38,12 +38,7 @@ export function importedDefault(
   if (typed.type === "Uuid" && typed.list === undefined && uuid.test(bare)) return { kind: "uuid" };
   const value = typed.list === true ? listOf(bare, typed) : scalarOf(bare, typed);
   if (value === undefined || typed.native !== undefined) return { kind: "database" };
-  const field = {
-    type: typed.type,
-    isList: typed.list === true,
-    isKey,
-    ...typeOptionsOf(typed),
-  };
+  const field = { type: typed.type, isList: typed.list === true, isKey, ...typeOptionsOf(typed) };
   const read = readDefault(field, value);
   return read.kind === "ok" && read.value.kind === "literal"
     ? { kind: "literal", value }

@@ -44,10 +44,7 @@ export const attemptKeys: Readonly<Record<string, JsonSchema>> = {
     ...text,
     description: "dns, refused, timeout, tls, blocked, reset, unreachable, protocol, http.",
   }),
-  response_headers: nullable({
-    type: "object",
-    additionalProperties: { anyOf: [text, listOf(text)] },
-  }),
+  response_headers: nullable({ type: "object", additionalProperties: { anyOf: [text, listOf(text)] } }),
   response_body: nullable(text),
   response_truncated: { type: "boolean" },
   trigger: text,

@@ -17,13 +17,8 @@ const keys: Readonly<Record<string, JsonSchema>> = {
   record_id: text,
   occurred_at: { ...dateTime, description: "With microseconds." },
   data: { description: "The record as it was, by the resource's transform." },
-  previous: {
-    description: "The record before the update, of a resource that keeps it, to who may read it.",
-  },
-  problem: {
-    ...text,
-    description: "Why there is no data: the transform fails, or the record was erased.",
-  },
+  previous: { description: "The record before the update, of a resource that keeps it, to who may read it." },
+  problem: { ...text, description: "Why there is no data: the transform fails, or the record was erased." },
 };
 const optional = ["previous", "problem"];
 
@@ -94,9 +89,7 @@ export function eventOperations(maxPerPage: number, resources: readonly string[]
           description: "Goes on behind this event; wins over `after`. Without both: from now on.",
         },
       ],
-      answers: {
-        200: { description: "An endless stream.", mediaType: "text/event-stream", schema: text },
-      },
+      answers: { 200: { description: "An endless stream.", mediaType: "text/event-stream", schema: text } },
       errors: scope,
     },
     {

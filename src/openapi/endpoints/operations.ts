@@ -173,10 +173,7 @@ export function operationOperations(maxPerPage: number): readonly Operation[] {
       path: "/dead-letters",
       id: "svc.deadLetters.list",
       summary: "Lists deliveries whose attempts are spent; a retry makes a new one",
-      parameters: cursorParameters(deadLetterShape, {
-        maxPerPage,
-        own: { webhook_id: ofWebhook },
-      }),
+      parameters: cursorParameters(deadLetterShape, { maxPerPage, own: { webhook_id: ofWebhook } }),
       answers: {
         200: {
           description: "A page, and how many messages the queue of dead letters holds.",

@@ -43,12 +43,8 @@ export function bodySchemas(
   const bodyOf = (rulesOf: (definition: Definition) => RuleSpecs, isNew: boolean): JsonSchema =>
     withHints(schemaOf(rulesOf, definition, isNew), definition, definitions);
   return {
-    ...(supportsCreate && {
-      [`${name}.create`]: bodyOf(createRulesOf, true),
-    }),
-    ...(supportsUpdate && {
-      [`${name}.update`]: bodyOf(updateRulesOf, false),
-    }),
+    ...(supportsCreate && { [`${name}.create`]: bodyOf(createRulesOf, true) }),
+    ...(supportsUpdate && { [`${name}.update`]: bodyOf(updateRulesOf, false) }),
   };
 }
 

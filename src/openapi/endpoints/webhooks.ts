@@ -53,10 +53,7 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     additionalProperties: { type: "string", minLength: 1, maxLength: 1024 },
     description: `A value of ${maskedHeader} keeps what is stored.`,
   };
-  const resource = {
-    type: "string",
-    enum: resources,
-  };
+  const resource = { type: "string", enum: resources };
   const sent = {
     ...(body["properties"] as Readonly<Record<string, JsonSchema>>),
     resource,
