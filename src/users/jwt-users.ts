@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import type { JwtSettings } from "../config/settings.ts";
-import type { Sql } from "../db/sql.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
 import { toPath, valueAt } from "../validation/body-paths.ts";
@@ -8,15 +7,7 @@ import type { Identifier } from "./authenticate.ts";
 import { callerOf, disabledUser, expiredToken, invalidToken, type Identity } from "./identity.ts";
 import { emailFault, subjectFault } from "./input.ts";
 import type { JwtVerifier, VerifiedJwt } from "./jwt.ts";
-import type { UserStore } from "./store.ts";
-
-interface FoundUser extends Pick<Caller, "id" | "name" | "email" | "isAdmin"> {
-  readonly isDisabled: boolean;
-}
-
-const findText = `
-  SELECT id, name, email, is_admin AS "isAdmin", disabled_at IS NOT NULL AS "isDisabled"
-  FROM svc.users WHERE issuer = $1 AND subject = $2`;
+import type { User, UserStore } from "./store.ts";
 
 const longestName = 255;
 
@@ -38,23 +29,19 @@ export function createJwtIdentifier({
   settings,
   verifier,
   users,
-  sql,
 }: {
   readonly settings: JwtSettings;
   readonly verifier: JwtVerifier;
-  readonly users: Pick<UserStore, "provision">;
-  readonly sql: Sql;
+  readonly users: Pick<UserStore, "findBySubject" | "provision">;
 }): Identifier {
   const { issuer, userClaim, provision } = settings;
 
-  async function findUser(subject: string, claims: Caller["claims"]): Promise<FoundUser | Identity> {
-    const [found] = await sql<FoundUser>(findText, [issuer, subject]);
+  async function findUser(subject: string, claims: Caller["claims"]): Promise<User | Identity> {
+    const found = await users.findBySubject({ issuer, subject });
     if (found !== undefined) return found;
     if (!provision) return refusals.unknown;
     const made = await users.provision({ issuer, subject, ...profileOf(subject, claims, settings) });
-    if (made.kind === "email_taken") return refusals.email_taken;
-    const { disabledAt, ...user } = made.user;
-    return { ...user, isDisabled: disabledAt !== null };
+    return made.kind === "email_taken" ? refusals.email_taken : made.user;
   }
 
   return {
@@ -67,7 +54,7 @@ export function createJwtIdentifier({
       if (result.kind !== "verified" || subject === undefined) return invalidToken;
       const { claims, scopes, expiresAt } = result;
       const found = await findUser(subject, claims);
-      const user = "isDisabled" in found && found.isDisabled ? disabledUser : found;
+      const user = "disabledAt" in found && found.disabledAt !== null ? disabledUser : found;
       if ("kind" in user) {
         // Known tokens pass the limit of failures, and each of their requests costs a statement.
         verifier.forget(token);

@@ -63,6 +63,7 @@ export interface UserStore {
     user: JwtSubject & { readonly name: string; readonly email: string },
   ): Promise<{ readonly kind: "found"; readonly user: User } | { readonly kind: "email_taken" }>;
   find(id: number): Promise<User | undefined>;
+  findBySubject(subject: JwtSubject): Promise<User | undefined>;
   /** Lists the users by id. */
   list(): Promise<readonly User[]>;
   /** Changes a user. `last_admin`: no other user with the admin flag would be enabled. */
@@ -123,7 +124,7 @@ export function createUserStore({
     create: (user, by = actor, transaction) => change(by, (sql) => createUser(sql, user), transaction),
     async provision({ issuer, subject, name, email }) {
       return change(actor, async (sql) => {
-        const [found] = await sql<User>(findBySubjectText, [issuer, subject]);
+        const found = await findBySubject(sql, { issuer, subject });
         if (found !== undefined) return { kind: "found", user: found };
         if (await isEmailTaken(sql, email)) return { kind: "email_taken" };
         return {
@@ -133,6 +134,7 @@ export function createUserStore({
       });
     },
     find: (id) => findUser(ownSql, id),
+    findBySubject: (subject) => findBySubject(ownSql, subject),
     list: () => ownSql<User>(listText),
     update: (id, changes, by) => change(by, (sql) => updateUser(sql, id, changes)),
     async setDisabled(id, isDisabled) {
@@ -160,6 +162,11 @@ async function lockUsers(sql: Sql, actor: Actor): Promise<void> {
 
 async function findUser(sql: Sql, id: number): Promise<User | undefined> {
   const [user] = await sql<User>(findText, [id]);
+  return user;
+}
+
+async function findBySubject(sql: Sql, { issuer, subject }: JwtSubject): Promise<User | undefined> {
+  const [user] = await sql<User>(findBySubjectText, [issuer, subject]);
   return user;
 }
 

@@ -38,7 +38,6 @@ describe("createJwtIdentifier", () => {
       settings,
       verifier: createJwtVerifier({ ...settings, keys }),
       users: createUserStore({ ...core, actor: testOperator }),
-      sql: core.sql,
     });
   }
 
