@@ -50,34 +50,27 @@ export function refusalOfWebhook(
  */
 export function silentWebhooks(definitions: Definitions): readonly string[] {
   return [...definitions.values()].flatMap((definition) => {
-    const { triggers, access, isAdmin, code, remark } = definition;
-    if (triggers.length === 0) return [];
-    const silence = silenceOf(definition, definitions);
-    const hasAdmins = isAdmin.kind !== "nobody" || code.isAdmin !== undefined;
-    if (silence !== undefined && !hasAdmins)
-      return [
-        remark(["triggers"], `no user can get webhooks: ${silence.reason}, and isAdmin makes no admins`),
-      ];
-    if (silence?.kind === "unowned")
-      return [
-        remark(
-          ["triggers"],
-          "only admins get webhooks: the file has no ownerColumn, and access.read is owner",
-        ),
-      ];
-    if (silence?.kind === "claims")
-      return [
-        remark(
-          ["access", "read"],
-          "only admins get webhooks: a claim of a JWT decides, and no event has one",
-        ),
-      ];
-    if (access.read.kind === "filter" && asksForClaims(access.read.where))
-      return [
-        remark(["access", "read"], "no event has a claim of a JWT: webhooks follow the rest of the filter"),
-      ];
-    return [];
+    const found = remarkOn(definition, definitions);
+    return found === undefined ? [] : [definition.remark(...found)];
   });
+}
+
+function remarkOn(
+  definition: Definition,
+  definitions: Definitions,
+): readonly [path: readonly string[], message: string] | undefined {
+  const { triggers, access, isAdmin, code } = definition;
+  if (triggers.length === 0) return undefined;
+  const silence = silenceOf(definition, definitions);
+  if (silence !== undefined && isAdmin.kind === "nobody" && code.isAdmin === undefined)
+    return [["triggers"], `no user can get webhooks: ${silence.reason}, and isAdmin makes no admins`];
+  if (silence?.kind === "unowned")
+    return [["triggers"], "only admins get webhooks: the file has no ownerColumn, and access.read is owner"];
+  if (silence?.kind === "claims")
+    return [["access", "read"], "only admins get webhooks: a claim of a JWT decides, and no event has one"];
+  if (access.read.kind === "filter" && asksForClaims(access.read.where))
+    return [["access", "read"], "no event has a claim of a JWT: webhooks follow the rest of the filter"];
+  return undefined;
 }
 
 function asksForClaims(value: unknown): boolean {
