@@ -10,11 +10,7 @@ import type { CodeModule, Definition } from "./definition.ts";
  *   the export. A promise counts as an error, because no export may be async: its rejection would
  *   end the process.
  */
-export function callCode<T>(
-  definition: Pick<Definition, "name">,
-  name: keyof CodeModule,
-  call: () => T,
-): T {
+export function callCode<T>(definition: Pick<Definition, "name">, name: keyof CodeModule, call: () => T): T {
   try {
     const result = call();
     if (!(result instanceof Promise)) return result;
@@ -45,6 +41,9 @@ export function scheduleAnswer<T>(
   return value;
 }
 
+/** The keys of the rules of a create and of an update. */
+export type RulesKey = "createRules" | "updateRules";
+
 /**
  * Calls a code module for the rules of a create or an update.
  *
@@ -54,7 +53,7 @@ export function scheduleAnswer<T>(
  */
 export function rulesAnswer(
   definition: Pick<Definition, "name" | "code">,
-  name: "createRules" | "updateRules",
+  name: RulesKey,
 ): RuleSpecs | undefined {
   const call = definition.code[name];
   if (call === undefined) return undefined;

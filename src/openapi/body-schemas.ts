@@ -1,5 +1,5 @@
 import { getOrSet } from "../kit/group-by.ts";
-import type { Definition, Field } from "../mapping/definition.ts";
+import type { Field } from "../mapping/definition.ts";
 import { toPath } from "../validation/body-paths.ts";
 import { parseRules, type ParsedRule, type RuleName, type RuleSpecs } from "../validation/syntax.ts";
 import { listOf, nullable, type JsonSchema } from "./json-schema.ts";
@@ -26,15 +26,6 @@ export function bodySchema(specs: RuleSpecs, fields: readonly Field[]): JsonSche
     node.rules.push(...parseRules(spec));
   }
   return objectSchema(root, (name) => fields.find((field) => field.name === name));
-}
-
-/** Returns the schema of a body of a resource, without the key of a record, which never changes. */
-export function resourceBodySchema(
-  specs: RuleSpecs,
-  { fields }: Definition,
-  { isNew }: { readonly isNew: boolean },
-): JsonSchema {
-  return bodySchema(specs, isNew ? fields : fields.filter(({ isKey }) => !isKey));
 }
 
 function emptyNode(): Node {

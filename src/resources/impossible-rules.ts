@@ -1,14 +1,14 @@
 import type { Definition, FieldType } from "../mapping/definition.ts";
 import { questionOf } from "../kit/did-you-mean.ts";
+import type { RulesKey } from "../mapping/code-module.ts";
 import {
   comparedField,
   parseRules,
   type ParsedRule,
   type RuleName,
   type RuleSpec,
-  type RuleSpecs,
 } from "../validation/syntax.ts";
-import { createRulesOf, updateRulesOf } from "./rules.ts";
+import { rulesOf } from "./rules.ts";
 
 const lists = ["array", "list"] as const;
 const formats = ["email", "url", "ip", "ipv4", "ipv6", "mac_address", "hex_color"] as const;
@@ -57,19 +57,15 @@ export const impossibleForLists: readonly RuleName[] = [
 export function impossibleRules(definition: Definition): readonly string[] {
   const { supportsCreate, supportsUpdate } = definition;
   return [
-    ...(supportsCreate ? remarksOn(definition, "createRules", createRulesOf) : []),
-    ...(supportsUpdate ? remarksOn(definition, "updateRules", updateRulesOf) : []),
+    ...(supportsCreate ? remarksOn(definition, "createRules") : []),
+    ...(supportsUpdate ? remarksOn(definition, "updateRules") : []),
   ];
 }
 
-function remarksOn(
-  definition: Definition,
-  key: "createRules" | "updateRules",
-  rulesOf: (definition: Definition) => RuleSpecs,
-): readonly string[] {
+function remarksOn(definition: Definition, key: RulesKey): readonly string[] {
   const isCode = definition.code[key] !== undefined;
   try {
-    const rules = rulesOf(definition);
+    const rules = rulesOf(definition, key);
     // A value may be sent only to be compared: it has rules, and is no field.
     const sent = [...definition.fields.map(({ name }) => name), ...Object.keys(rules).map(topOf)];
     return Object.entries(rules).flatMap(([name, spec]) =>

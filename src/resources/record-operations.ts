@@ -4,7 +4,7 @@ import type { JsonObject } from "../http/body.ts";
 import type { Caller } from "../kit/caller.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { inParts } from "../kit/parts.ts";
-import { callCode } from "../mapping/code-module.ts";
+import { callCode, type RulesKey } from "../mapping/code-module.ts";
 import type { Definition, Definitions, Field, Row } from "../mapping/definition.ts";
 import { isNever } from "../querying/condition.ts";
 import { isAdminFor, ownerFieldOf, ownerValue, type AccessConditions } from "./access.ts";
@@ -24,7 +24,7 @@ import { checkReferences } from "./references.ts";
 import { forbidden } from "./refusals.ts";
 import { areCheckedTogether, areJudgedTogether, refuseEqual } from "./together.ts";
 import type { Found, ManyStore, RecordStore } from "./record-store.ts";
-import { createRulesOf, updateRulesOf } from "./rules.ts";
+import { rulesOf } from "./rules.ts";
 import { compileRules, validate, type CompiledRules, type Lookup } from "../validation/validate.ts";
 
 /** Database access of an operation: over the pool, or within a transaction. */
@@ -99,8 +99,8 @@ interface Resource {
 /** Creates the operations. Compiles everything that does not depend on the request, once. */
 export function createRecordOperations(resource: Resource): RecordOperations {
   const { definition, access } = resource;
-  const createRules = lazyRules(definition, "createRules", createRulesOf);
-  const updateRules = lazyRules(definition, "updateRules", updateRulesOf);
+  const createRules = lazyRules(definition, "createRules");
+  const updateRules = lazyRules(definition, "updateRules");
   const settable = definition.fields.filter(({ isGenerated }) => isGenerated !== true);
   const changeable = settable.filter(({ isKey }) => !isKey);
 
@@ -237,14 +237,10 @@ async function removeTogether(
  * Returns the rules, compiled at the first call. A failure is tried again, and fails a request, not
  * the start.
  */
-function lazyRules(
-  definition: Definition,
-  name: "createRules" | "updateRules",
-  rulesOf: typeof createRulesOf,
-): () => CompiledRules {
+function lazyRules(definition: Definition, key: RulesKey): () => CompiledRules {
   const compile = (): CompiledRules => {
-    const rules = rulesOf(definition);
-    return callCode(definition, name, () => compileRules(rules));
+    const rules = rulesOf(definition, key);
+    return callCode(definition, key, () => compileRules(rules));
   };
   let known: CompiledRules | undefined;
   return () => (known ??= compile());

@@ -1,6 +1,6 @@
 import type { Definition, Definitions, Field, TransformNode } from "../mapping/definition.ts";
 import { listShapeOf } from "../querying/shown-paths.ts";
-import { createRulesOf, updateRulesOf } from "./rules.ts";
+import { rulesOf } from "./rules.ts";
 
 /**
  * Returns a definition in the form of a mapping file, with every default and derived rule.
@@ -53,8 +53,8 @@ export function shownDefinition(
 function shownRules(definition: Definition): Readonly<Record<string, unknown>> {
   const { code } = definition;
   return {
-    createRules: code.createRules === undefined ? createRulesOf(definition) : "module",
-    updateRules: code.updateRules === undefined ? updateRulesOf(definition) : "module",
+    createRules: code.createRules === undefined ? rulesOf(definition, "createRules") : "module",
+    updateRules: code.updateRules === undefined ? rulesOf(definition, "updateRules") : "module",
   };
 }
 

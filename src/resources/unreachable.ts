@@ -1,6 +1,6 @@
 import type { Definition, Field } from "../mapping/definition.ts";
 import { isMade } from "../mapping/derive-rules.ts";
-import { createRulesOf, updateRulesOf } from "./rules.ts";
+import { rulesOf } from "./rules.ts";
 
 /**
  * Returns a sentence about each field that no rule of create or update reaches. Only validated
@@ -34,12 +34,10 @@ export function reachedFields(
   definition: Definition,
   operations: readonly ("create" | "update")[] = ["create", "update"],
 ): ReadonlySet<string> | undefined {
-  const readers = operations.flatMap((operation) =>
-    definition[supported[operation]] ? [rulesOf[operation]] : [],
-  );
-  if (readers.length === 0) return undefined;
+  const written = operations.filter((operation) => definition[supported[operation]]);
+  if (written.length === 0) return undefined;
   try {
-    const keys = readers.flatMap((read) => Object.keys(read(definition)));
+    const keys = written.flatMap((operation) => Object.keys(rulesOf(definition, `${operation}Rules`)));
     return new Set(keys.map((key) => key.split(".")[0] ?? key));
   } catch {
     // A fault of the code module fails a request, not the start.
@@ -48,7 +46,6 @@ export function reachedFields(
 }
 
 const supported = { create: "supportsCreate", update: "supportsUpdate" } as const;
-const rulesOf = { create: createRulesOf, update: updateRulesOf };
 
 /** A list without a value is empty. An existing table may have defaults that no file shows. */
 function isNeeded({ isOptional, isList, default: given }: Field, { isManaged }: Definition): boolean {

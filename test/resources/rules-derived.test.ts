@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import type { Definition, Field } from "../../src/mapping/definition.ts";
 import { ruleFaults } from "../../src/validation/syntax.ts";
-import { createRulesOf, updateRulesOf } from "../../src/resources/rules.ts";
+import { rulesOf } from "../../src/resources/rules.ts";
 import { compileRules, validate } from "../../src/validation/validate.ts";
 import { definitionOf, fieldOf } from "../validation/definition.ts";
 
@@ -9,7 +9,7 @@ const key = fieldOf({ name: "id", type: "Int", isKey: true, default: { kind: "au
 
 const withFields = (...fields: readonly Field[]): Definition => definitionOf({ fields: [key, ...fields] });
 
-describe("createRulesOf", () => {
+describe("rulesOf, of a create", () => {
   const cases: readonly [name: string, field: Field, rules: Readonly<Record<string, unknown>>][] = [
     ["a text", fieldOf({ type: "String" }), { it: ["required", "string", { max: 65_536 }] }],
     [
@@ -64,7 +64,7 @@ describe("createRulesOf", () => {
   ];
   for (const [name, field, rules] of cases) {
     it(`derives ${JSON.stringify(rules)} from ${name}`, () => {
-      const derived = createRulesOf(withFields(field));
+      const derived = rulesOf(withFields(field), "createRules");
 
       expect(derived).to.deep.equal(rules);
       expect(ruleFaults(derived)).to.deep.equal([]);
@@ -74,13 +74,13 @@ describe("createRulesOf", () => {
   it("leaves the owner column to the service", () => {
     const definition = definitionOf({ fields: [key, fieldOf({ type: "Int" })], ownerColumn: "it" });
 
-    expect(createRulesOf(definition)).to.deep.equal({});
+    expect(rulesOf(definition, "createRules")).to.deep.equal({});
   });
 
   it("requires a key that the client chooses", () => {
     const code = fieldOf({ name: "code", type: "String", isKey: true });
 
-    expect(createRulesOf(definitionOf({ fields: [code] }))).to.deep.equal({
+    expect(rulesOf(definitionOf({ fields: [code] }), "createRules")).to.deep.equal({
       code: ["required", "string", { max: 65_536 }],
     });
   });
@@ -88,14 +88,16 @@ describe("createRulesOf", () => {
   it("prefers the mapping file to derived rules, and the code module to both", () => {
     const inFile = definitionOf({ fields: [key], createRules: { a: "required" } });
 
-    expect(createRulesOf(inFile)).to.deep.equal({ a: "required" });
-    expect(createRulesOf({ ...inFile, code: { createRules: () => ({ b: "string" }) } })).to.deep.equal({
+    expect(rulesOf(inFile, "createRules")).to.deep.equal({ a: "required" });
+    expect(
+      rulesOf({ ...inFile, code: { createRules: () => ({ b: "string" }) } }, "createRules"),
+    ).to.deep.equal({
       b: "string",
     });
   });
 
-  it("accepts any JSON for a Json field", async () => {
-    const compiled = compileRules(createRulesOf(withFields(fieldOf({ type: "Json" }))));
+  it("lets any JSON through for a Json field", async () => {
+    const compiled = compileRules(rulesOf(withFields(fieldOf({ type: "Json" })), "createRules"));
 
     for (const value of [null, 0, "", [], {}, { a: [1] }, false]) {
       const result = await validate(
@@ -108,8 +110,8 @@ describe("createRulesOf", () => {
   });
 });
 
-describe("updateRulesOf", () => {
-  it("derives the same with any field left out, and without the key", () => {
+describe("rulesOf, of an update", () => {
+  it("derives the same with every field left out at will, and without the key", () => {
     const code = fieldOf({ name: "code", type: "String", isKey: true });
     const definition = definitionOf({
       fields: [
@@ -119,7 +121,7 @@ describe("updateRulesOf", () => {
       ],
     });
 
-    expect(updateRulesOf(definition)).to.deep.equal({
+    expect(rulesOf(definition, "updateRules")).to.deep.equal({
       it: ["sometimes", "integer"],
       tags: ["sometimes", "nullable", "array"],
     });
@@ -128,8 +130,10 @@ describe("updateRulesOf", () => {
   it("prefers the mapping file to derived rules, and the code module to both", () => {
     const inFile = definitionOf({ fields: [key], updateRules: { a: "sometimes" } });
 
-    expect(updateRulesOf(inFile)).to.deep.equal({ a: "sometimes" });
-    expect(updateRulesOf({ ...inFile, code: { updateRules: () => ({ b: "string" }) } })).to.deep.equal({
+    expect(rulesOf(inFile, "updateRules")).to.deep.equal({ a: "sometimes" });
+    expect(
+      rulesOf({ ...inFile, code: { updateRules: () => ({ b: "string" }) } }, "updateRules"),
+    ).to.deep.equal({
       b: "string",
     });
   });

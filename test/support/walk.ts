@@ -1,5 +1,5 @@
 import type { Definition, Definitions, Field } from "../../src/mapping/definition.ts";
-import { createRulesOf } from "../../src/resources/rules.ts";
+import { rulesOf } from "../../src/resources/rules.ts";
 import { parseRules } from "../../src/validation/syntax.ts";
 import type { TestUser } from "./service.ts";
 
@@ -91,7 +91,7 @@ function bodyOf(
   definition: Definition,
   created: ReadonlyMap<string, Readonly<Record<string, unknown>>>,
 ): Readonly<Record<string, unknown>> {
-  const rules = createRulesOf(definition);
+  const rules = rulesOf(definition, "createRules");
   return Object.fromEntries(
     definition.fields.flatMap((field): [string, unknown][] => {
       const own = parseRules(rules[field.name] ?? []);

@@ -1,10 +1,11 @@
 import type { ErrorCode } from "../../kit/errors.ts";
+import type { RulesKey } from "../../mapping/code-module.ts";
 import type { Definition, Definitions } from "../../mapping/definition.ts";
 import { includedBy } from "../../mapping/shown.ts";
 import { listShapeOf } from "../../querying/shown-paths.ts";
 import { maxOperations } from "../../resources/batch-body.ts";
-import { createRulesOf, updateRulesOf } from "../../resources/rules.ts";
-import { resourceBodySchema } from "../body-schemas.ts";
+import { rulesOf } from "../../resources/rules.ts";
+import { bodySchema } from "../body-schemas.ts";
 import { listSchema } from "../envelopes.ts";
 import { exampleOf } from "../examples.ts";
 import { withHints } from "../hints.ts";
@@ -20,7 +21,6 @@ import {
 } from "../operation.ts";
 import { listedName } from "../record-schemas.ts";
 import { idempotencyKey, readConditions, writeConditions } from "../shared-parameters.ts";
-import type { RuleSpecs } from "../../validation/syntax.ts";
 import { idSchema } from "../value-schemas.ts";
 
 /** A resource and the context of its operations. */
@@ -40,11 +40,11 @@ export function bodySchemas(
   definitions: Definitions,
 ): Readonly<Record<string, JsonSchema>> {
   const { name, supportsCreate, supportsUpdate } = definition;
-  const bodyOf = (rulesOf: (definition: Definition) => RuleSpecs, isNew: boolean): JsonSchema =>
-    withHints(schemaOf(rulesOf, definition, isNew), definition, definitions);
+  const bodyOf = (key: RulesKey): JsonSchema =>
+    withHints(schemaOf(definition, key), definition, definitions);
   return {
-    ...(supportsCreate && { [`${name}.create`]: bodyOf(createRulesOf, true) }),
-    ...(supportsUpdate && { [`${name}.update`]: bodyOf(updateRulesOf, false) }),
+    ...(supportsCreate && { [`${name}.create`]: bodyOf("createRules") }),
+    ...(supportsUpdate && { [`${name}.update`]: bodyOf("updateRules") }),
   };
 }
 
@@ -52,15 +52,13 @@ export function bodySchemas(
  * Returns the schema of a body. A fault in the rules of a code module affects its requests, but not
  * the description of the others.
  */
-function schemaOf(
-  rulesOf: (definition: Definition) => RuleSpecs,
-  definition: Definition,
-  isNew: boolean,
-): JsonSchema {
+function schemaOf(definition: Definition, key: RulesKey): JsonSchema {
+  // The key of a record never changes.
+  const fields = definition.fields.filter(({ isKey }) => key === "createRules" || !isKey);
   try {
-    return resourceBodySchema(rulesOf(definition), definition, { isNew });
+    return bodySchema(rulesOf(definition, key), fields);
   } catch {
-    return resourceBodySchema({}, definition, { isNew });
+    return bodySchema({}, fields);
   }
 }
 
