@@ -1,8 +1,13 @@
 /** A JSON Schema of draft 2020-12, which OpenAPI 3.1 uses unchanged. */
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
+/** Returns a schema of objects without further keys. */
+export function closed(schema: JsonSchema): JsonSchema {
+  return { ...schema, additionalProperties: false };
+}
+
 /** An object without keys. */
-export const emptyObject: JsonSchema = { type: "object", properties: {}, additionalProperties: false };
+export const emptyObject: JsonSchema = closed({ type: "object", properties: {} });
 
 /** Returns a reference to a schema of the document's components. */
 export function schemaNamed(name: string): JsonSchema {

@@ -9,7 +9,7 @@ import { bodySchema } from "../body-schemas.ts";
 import { listSchema } from "../envelopes.ts";
 import { exampleOf } from "../examples.ts";
 import { withHints } from "../hints.ts";
-import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { closed, listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks } from "../list-parameters.ts";
 import {
   pathParameter,
@@ -40,8 +40,7 @@ export function bodySchemas(
   definitions: Definitions,
 ): Readonly<Record<string, JsonSchema>> {
   const { name, supportsCreate, supportsUpdate } = definition;
-  const bodyOf = (key: RulesKey): JsonSchema =>
-    withHints(schemaOf(definition, key), definition, definitions);
+  const bodyOf = (key: RulesKey): JsonSchema => withHints(schemaOf(definition, key), definition, definitions);
   return {
     ...(supportsCreate && { [`${name}.create`]: bodyOf("createRules") }),
     ...(supportsUpdate && { [`${name}.update`]: bodyOf("updateRules") }),
@@ -175,12 +174,8 @@ function batchOperation({ definition, path }: Resource): SectionOperation {
   };
 }
 
-function closed(properties: Readonly<Record<string, JsonSchema>>, optional: readonly string[]): JsonSchema {
-  return { ...objectOf(properties, { optional }), additionalProperties: false };
-}
-
-function methodNamed(word: string): JsonSchema {
-  return { type: "string", const: word };
+function operationOf(method: string, keys: Readonly<Record<string, JsonSchema>>): JsonSchema {
+  return closed(objectOf({ method: { type: "string", const: method }, ...keys }, { optional: ["if_match"] }));
 }
 
 function batchSchema(definition: Definition): JsonSchema {
@@ -189,20 +184,12 @@ function batchSchema(definition: Definition): JsonSchema {
   const id = written["type"] === "string" ? written : { anyOf: [written, { type: "string" }] };
   const tags = { if_match: { type: "string", description: "As the header If-Match.", examples: ["*"] } };
   const operations = [
-    ...(supportsUpdate
-      ? [
-          closed({ method: methodNamed("update"), id, data: schemaNamed(`${name}.update`), ...tags }, [
-            "if_match",
-          ]),
-        ]
-      : []),
-    ...(supportsDelete ? [closed({ method: methodNamed("delete"), id, ...tags }, ["if_match"])] : []),
-    ...(supportsCreate
-      ? [closed({ method: methodNamed("create"), data: schemaNamed(`${name}.create`) }, [])]
-      : []),
+    ...(supportsUpdate ? [operationOf("update", { id, data: schemaNamed(`${name}.update`), ...tags })] : []),
+    ...(supportsDelete ? [operationOf("delete", { id, ...tags })] : []),
+    ...(supportsCreate ? [operationOf("create", { data: schemaNamed(`${name}.create`) })] : []),
   ];
   const list = listOf({ anyOf: operations }, { minItems: 1, maxItems: maxOperations });
-  return closed({ operations: list }, []);
+  return closed(objectOf({ operations: list }));
 }
 
 function batchAnswer(name: string): JsonSchema {

@@ -2,7 +2,7 @@ import { tokenShape, userShape } from "../../users/lists.ts";
 import { changedUserRules, newTokenRules, newUserRules } from "../../users/bodies.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { listSchema } from "../envelopes.ts";
-import { objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { closed, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks } from "../list-parameters.ts";
 import {
   idParameter,
@@ -29,10 +29,6 @@ export const userSchemas: Readonly<Record<string, JsonSchema>> = {
   "User.create": closed(bodySchema(newUserRules, [])),
   "User.update": closed(bodySchema(changedUserRules, [])),
 };
-
-function closed(schema: JsonSchema): JsonSchema {
-  return { ...schema, additionalProperties: false };
-}
 
 /** The operations of `whoami`, `tokens` and `users`. */
 export function userOperations(maxPerPage: number): readonly Operation[] {

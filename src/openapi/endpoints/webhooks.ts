@@ -5,7 +5,7 @@ import { eventsOf, subscribableIn } from "../../subscriptions/service-events.ts"
 import { subscriptionShape } from "../../subscriptions/own-subscriptions.ts";
 import { bodySchema } from "../body-schemas.ts";
 import { cursorPageSchema, pageSchema } from "../envelopes.ts";
-import { listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
+import { closed, listOf, objectOf, schemaNamed, type JsonSchema } from "../json-schema.ts";
 import { listParameters, listRemarks, type OwnParameters } from "../list-parameters.ts";
 import { idParameter, sectionOf, type Operation } from "../operation.ts";
 import { idempotencyKey } from "../shared-parameters.ts";
@@ -77,14 +77,9 @@ export function webhookSchemas(definitions: Definitions): Readonly<Record<string
     }),
     "Webhook.tested": objectOf({ delivery_id: uuid, ...attemptKeys }),
     "Webhook.listed": objectOf(all, { optional: "all" }),
-    "Webhook.create": { ...body, properties: withShown(sent), additionalProperties: false },
-    "Webhook.preview": {
-      type: "object",
-      required: ["resource", "events"],
-      properties: { resource, events, filter },
-      additionalProperties: false,
-    },
-    "Webhook.update": { type: "object", properties: withShown(changed), additionalProperties: false },
+    "Webhook.create": closed({ ...body, properties: withShown(sent) }),
+    "Webhook.preview": closed(objectOf({ resource, events, filter }, { optional: ["filter"] })),
+    "Webhook.update": closed(objectOf(withShown(changed), { optional: "all" })),
   };
 }
 
