@@ -9,6 +9,7 @@ import { readAccess } from "./read/access.ts";
 import { readBaseQuery } from "./read/base-query.ts";
 import { checkCode } from "./read/check-code.ts";
 import { loadCode } from "./read/code.ts";
+import { shortTable } from "../db/names.ts";
 import { checkConstraintNames } from "./read/constraint-names.ts";
 import { compileMappingSchema, createDraft, findField, type Draft, type Drafts } from "./read/draft.ts";
 import { ownerTypes, readFields } from "./read/fields.ts";
@@ -16,7 +17,7 @@ import { checkNames } from "./read/check-names.ts";
 import { checkIncludes, checkListPaths } from "./read/list-keys.ts";
 import { linkRelations } from "./read/relations.ts";
 import { checkRules } from "./read/check-rules.ts";
-import { checkGenerated, checkView, readIndexes, readTable, readUniques } from "./read/table-keys.ts";
+import { checkGenerated, checkView, readIndexes, readUniques } from "./read/table-keys.ts";
 import { readTransform } from "./read/transform-tree.ts";
 
 /** The definitions of the mapping files, or their faults. */
@@ -167,7 +168,7 @@ function toDefinition(draft: Draft, drafts: Drafts, configDir: string): Definiti
     file: source.file,
     name,
     model,
-    table: readTable(draft, name),
+    table: shortTable(content.table ?? name),
     isManaged: content.managed ?? true,
     isView,
     fields,

@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import { keyOfObject, placeOf, type LiveObject, type ObjectKind } from "./live-objects.ts";
+import { placeOf, type LiveObject, type ObjectKind } from "./live-objects.ts";
 import { hasTable } from "./live-tables.ts";
 import { quoteTable, quoteText } from "../db/names.ts";
 import type { ColumnPart } from "./statements.ts";
@@ -32,11 +32,6 @@ export async function readMade(client: ClientBase): Promise<readonly MadeObject[
     `SELECT "table", kind, name, is_made AS "isMade", definition FROM svc.made ORDER BY "table", kind, name`,
   );
   return rows;
-}
-
-/** Returns the record by `keyOf`. */
-export function byKey(made: readonly MadeObject[]): ReadonlyMap<string, MadeObject> {
-  return new Map(made.map((one) => [keyOfObject(one), one]));
 }
 
 /**

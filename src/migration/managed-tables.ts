@@ -21,7 +21,7 @@ import {
 import { foreignEnds, type Ends } from "./foreign-ends.ts";
 import type { LiveSchema } from "./live-tables.ts";
 import { findMissingTypes } from "./missing-types.ts";
-import { byKey, readMade, recordStatements, type MadeObject } from "./made.ts";
+import { readMade, recordStatements, type MadeObject } from "./made.ts";
 import type { Step } from "./core-migrations.ts";
 import { findDuplicates } from "./duplicates.ts";
 import { partsOfTable, quoteName, shortTable } from "../db/names.ts";
@@ -89,7 +89,7 @@ export async function planTables({
   // refuses to count instead.
   await client.query("SET LOCAL row_security = off");
   const record = await readMade(client);
-  const made = byKey(record);
+  const made = new Map(record.map((one) => [keyOfObject(one), one]));
   const managed = wanted.map(({ table }) => table);
   const objects = await readObjects(client, managed);
   const there = live.relations.map(({ name }) => name);

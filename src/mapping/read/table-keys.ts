@@ -1,11 +1,5 @@
-import { shortTable } from "../../db/names.ts";
 import type { TableIndex } from "../definition.ts";
 import { findField, keysOf, type Draft } from "./draft.ts";
-
-/** Returns the name of the table, without the schema `public`. */
-export function readTable({ content }: Draft, name: string): string {
-  return shortTable(content.table ?? name);
-}
 
 const writing = ["supportsCreate", "supportsUpdate", "supportsDelete", "createRules", "updateRules"] as const;
 
