@@ -83,8 +83,9 @@ const int32 = 2n ** 31n;
 const int64 = 2n ** 63n;
 const dateTime = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:\d\d))?$/;
 
-const expectedTime = unless("now, or a time such as 2026-03-28T14:30:00Z", (value) =>
-  isText(value, (text) => dateTime.test(text) && parseDateText(text) !== undefined),
+const expectedTime = unlessText(
+  "now, or a time such as 2026-03-28T14:30:00Z",
+  (text) => dateTime.test(text) && parseDateText(text) !== undefined,
 );
 
 /** Expected forms of literals; undefined for a valid literal. */
@@ -100,20 +101,16 @@ const expectedInstead: Readonly<Record<FieldType, (value: unknown, field: Typed)
   Boolean: unless("true or false", (value) => typeof value === "boolean"),
   DateTime: expectedTime,
   Instant: expectedTime,
-  Date: unless("now, database, or a day such as 2026-03-28", (value) => isText(value, isDateText)),
-  Time: unless("now, database, or a time such as 14:30:00", (value) => isText(value, isTimeText)),
-  Interval: unless("database, or a duration of ISO 8601, such as P1DT12H", (value) =>
-    isText(value, isIntervalText),
-  ),
+  Date: unlessText("now, database, or a day such as 2026-03-28", isDateText),
+  Time: unlessText("now, database, or a time such as 14:30:00", isTimeText),
+  Interval: unlessText("database, or a duration of ISO 8601, such as P1DT12H", isIntervalText),
   Json: (value) => {
     if (value === null) return "a value";
     const fault = atOnce(jsonFault(value));
     return fault === undefined ? undefined : `a value that does not ${fault}`;
   },
-  Bytes: unless("base64", (value) =>
-    isText(value, (text) => Buffer.from(text, "base64").toString("base64") === text),
-  ),
-  Uuid: unless("uuid, or a UUID", (value) => isText(value, isUuid)),
+  Bytes: unlessText("base64", (text) => Buffer.from(text, "base64").toString("base64") === text),
+  Uuid: unlessText("uuid, or a UUID", isUuid),
   Enum: (value, { values = [] }) =>
     values.some((known) => known === value) ? undefined : `one of ${values.join(", ")}`,
 };
@@ -125,8 +122,12 @@ function unless(
   return (value) => (isFine(value) ? undefined : expected);
 }
 
-function isText(value: unknown, isFine: (text: string) => boolean): boolean {
-  return typeof value === "string" && isFine(value);
+/** Returns a function that gives the expected form for all but the texts that are fine. */
+export function unlessText(
+  expected: string,
+  isFine: (text: string) => boolean,
+): (value: unknown) => string | undefined {
+  return unless(expected, (value) => typeof value === "string" && isFine(value));
 }
 
 function isWithin(value: unknown, limit: bigint): boolean {

@@ -3,7 +3,7 @@ import { isNumeric } from "../../validation/values.ts";
 import type { Field, FieldType } from "../definition.ts";
 import { isNoNumber } from "../storable.ts";
 import { isDateText, isTimeText } from "../temporal.ts";
-import { expectedLiteral, expectedText } from "./defaults.ts";
+import { expectedLiteral, expectedText, unlessText } from "./defaults.ts";
 
 /**
  * Returns the expected form of a value that a field is compared with; undefined when it fits. A
@@ -18,19 +18,17 @@ const dayWords = /^(?:today|tomorrow|yesterday|now|epoch|[+-]?infinity)$/i;
 const timeWords = /^(?:now|allballs)$/i;
 
 // PostgreSQL reads more than ISO 8601 here: also `28 March 2026` and words such as `today`. So only
-// texts that it certainly refuses are faults: other words, and invalid texts that resemble ISO
-// 8601.
-const isDay = (text: string): boolean => {
+// texts that it certainly refuses are faults. They are other words, and texts that resemble ISO
+// 8601 but are invalid.
+const isDay = (given: string): boolean => {
+  const text = given.trim();
   const [day] = /^\d{4}-\d\d-\d\d(?!\d)/.exec(text) ?? [];
   return dayWords.test(text) || (/\d/.test(text) && (day === undefined || isDateText(day)));
 };
-const isTime = (text: string): boolean =>
-  timeWords.test(text) || (/\d/.test(text) && (!/^\d\d:\d\d$/.test(text) || isTimeText(text)));
-
-const unlessText =
-  (expected: string, isFine: (text: string) => boolean) =>
-  (value: unknown): string | undefined =>
-    typeof value === "string" && isFine(value.trim()) ? undefined : expected;
+const isTime = (given: string): boolean => {
+  const text = given.trim();
+  return timeWords.test(text) || (/\d/.test(text) && (!/^\d\d:\d\d$/.test(text) || isTimeText(text)));
+};
 
 /**
  * Pattern of UUIDs. PostgreSQL accepts braces around a UUID, and hyphens after any four digits or
@@ -45,12 +43,9 @@ const expectedInstead: Partial<Record<FieldType, (value: unknown, field: Field) 
   Time: unlessText("a time of day such as 14:30:00", isTime),
   Interval: expectedText,
   Instant: unlessText("a time such as 2026-03-28T14:30:00Z", isDay),
-  DateTime: (value) =>
-    typeof value === "string" && parseDateText(value) !== undefined
-      ? undefined
-      : "a time such as 2026-03-28T14:30:00Z",
+  DateTime: unlessText("a time such as 2026-03-28T14:30:00Z", (text) => parseDateText(text) !== undefined),
   Float: (value) => (typeof value === "number" ? undefined : "a number"),
   // The digits of the column limit stored values, not compared ones.
   Decimal: (value) => (isNumeric(value) || isNoNumber(String(value)) ? undefined : "a decimal number"),
-  Uuid: (value) => (typeof value === "string" && uuid.test(value) ? undefined : "a UUID"),
+  Uuid: unlessText("a UUID", (text) => uuid.test(text)),
 };
