@@ -103,10 +103,10 @@ for (const [maker, make] of Object.entries(makers))
         expect(served.statements()).to.have.lengthOf(1);
       });
 
-      it("counts when the first page is full, and on a later page", async () => {
-        for (const [skip, found] of [
-          [0, 2],
-          [2, 1],
+      it("counts when a page is full, and not at the end of the list", async () => {
+        for (const [skip, found, counts] of [
+          [0, 2, 1],
+          [2, 1, 0],
         ] as const) {
           const { records, total } = await orders.list(plain, { skip, take: 2, count: "exact" });
 
@@ -114,7 +114,7 @@ for (const [maker, make] of Object.entries(makers))
           expect([records.length, total, statements]).to.deep.equal([
             found,
             3,
-            maker === "createStore" ? 1 : 2,
+            maker === "createStore" ? 1 : 1 + counts,
           ]);
         }
       });
