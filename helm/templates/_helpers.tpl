@@ -101,6 +101,26 @@ helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded
 {{- toYaml (dict "service.yaml" (toYaml (default (dict) .Values.config.settings))) -}}
 {{- end -}}
 
+{{/*
+The ConfigMaps of what is not an object of yours. Takes a dict: root; prefix, before their names; component and annotations as svc.metadata.
+*/}}
+{{- define "svc.configMaps" -}}
+{{- $config := .root.Values.config -}}
+{{- $data := dict -}}
+{{- if not $config.existingSettings -}}{{- $_ := set $data "settings" (include "svc.settingsData" .root) -}}{{- end -}}
+{{- if not $config.existingResources -}}{{- $_ := set $data "resources" (toYaml $config.resources) -}}{{- end -}}
+{{- if $config.migrations -}}{{- $_ := set $data "migrations" (toYaml $config.migrations) -}}{{- end -}}
+{{- range $name, $files := $data }}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  {{- include "svc.metadata" (merge (dict "name" (print $.prefix $name)) $) | nindent 2 }}
+data:
+  {{- $files | nindent 2 }}
+{{- end }}
+{{- end -}}
+
 {{/* Before every path; without a slash at the end, so nothing for "/" and for "". Nothing, too, when the chart cannot see the settings. */}}
 {{- define "svc.routePrefix" -}}
 {{- if not .Values.config.existingSettings -}}
