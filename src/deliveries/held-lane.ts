@@ -3,7 +3,6 @@ import { durationText } from "../kit/duration.ts";
 import { createAlarm, pause, type Alarm, type Worker } from "../kit/worker.ts";
 import type { Log } from "../telemetry/log.ts";
 import type { Admission } from "./admission/admission.ts";
-import { awaitPlaces } from "./await-places.ts";
 import type { HeldStore, HeldSubscription } from "./held-store.ts";
 import { placeDeliveries, type PlaceOptions } from "./place-deliveries.ts";
 import { replayedAtOnce } from "./store-texts.ts";
@@ -222,13 +221,12 @@ async function send(
     hasLease = true;
     const taken = await held.takeOldest({ subscriptionId, holder, flightMs, limit });
     if (taken.deliveries.length === 0) break;
-    const waiting = awaitPlaces(options);
-    const started = await placeDeliveries({ ...options, ...waiting, keepsOrder: true }, taken);
-    await waiting.ended();
-    sent += waiting.attempted();
+    const placed = await placeDeliveries({ ...options, keepsOrder: true }, taken);
+    for (const end of placed.ends) await end;
+    sent += placed.attempted;
     // Other deliveries took the free slots, or no attempt can be made now. The deliveries are held
     // again, and the next turn begins with them.
-    if (waiting.isDelayed() || (waiting.isRefused() && started === 0)) break;
+    if (placed.isDelayed || (placed.isRefused && placed.started === 0)) break;
     handled += taken.deliveries.length;
   }
   if (hasLease) await held.leave({ subscriptionId, holder });

@@ -46,23 +46,39 @@ const faultMs = 2_000;
 /** Gap between manual retries of one subscription that were refused together. */
 const urgentGapMs = 100;
 
+/** What has become of the deliveries so far; for a lane that waits for its attempts. */
+export interface PlacedDeliveries {
+  /** Number of attempts that were started. */
+  started: number;
+  /** Number of POSTs that were made. */
+  attempted: number;
+  /** Whether a delivery found no slot. */
+  isRefused: boolean;
+  /** Whether a delivery was held again with a delay until its next try. */
+  isDelayed: boolean;
+  /**
+   * Resolve when each started attempt is over or given up, and each outcome without one is written.
+   * The list may grow meanwhile.
+   */
+  readonly ends: Promise<void>[];
+}
+
 /**
  * Starts the attempts of deliveries that were taken from the queue, or cancels, fails or puts them
  * back. Rejects when no user can be judged now: all deliveries are then due again in a moment.
- *
- * @returns Number of attempts that were started.
  */
 export async function placeDeliveries(
   options: PlaceOptions,
   { flightId, deliveries }: TakenDeliveries,
-): Promise<number> {
-  if (flightId === undefined) return 0;
+): Promise<PlacedDeliveries> {
+  const all: PlacedDeliveries = { started: 0, attempted: 0, isRefused: false, isDelayed: false, ends: [] };
+  if (flightId === undefined) return all;
   const flight: Flight = { id: flightId, unwritten: deliveries.length };
   let judged: Judged;
   try {
     judged = await eligibleOf(options, deliveries);
   } catch (error) {
-    for (const delivery of deliveries) putBack(options, { delivery, flight }, faultMs);
+    for (const delivery of deliveries) putBack(options, { all, delivery, flight }, faultMs);
     throw error;
   }
   const wanted = deliveries.flatMap((delivery) => {
@@ -73,11 +89,14 @@ export async function placeDeliveries(
   const useGrant = await grantsFor(options, wanted);
   const ordered = options.admission.inTurn(deliveries, ({ subscription }) => subscription?.user.id);
   const urgent = new Map<number, number>();
-  return ordered.filter((delivery) => place(options, { delivery, flight, judged, useGrant, urgent })).length;
+  for (const delivery of ordered)
+    if (place(options, { all, delivery, flight, judged, useGrant, urgent })) all.started += 1;
+  return all;
 }
 
 /** A delivery that was taken, and the flight that it was taken with. */
 interface Taken {
+  readonly all: PlacedDeliveries;
   readonly delivery: TakenDelivery;
   readonly flight: Flight;
 }
@@ -102,10 +121,10 @@ function requeue(
 /** Decides the outcome of a delivery without an attempt. */
 function settle(
   { attempts }: PlaceOptions,
-  { delivery: { id, uuid, attempt: attemptsBefore }, flight }: Taken,
+  { all, delivery: { id, uuid, attempt: attemptsBefore }, flight }: Taken,
   outcome: Pick<Outcome, "status" | "lastError">,
 ): false {
-  void attempts.settle({ flight }, { id, uuid, attemptsBefore, ...outcome });
+  all.ends.push(attempts.settle({ flight }, { id, uuid, attemptsBefore, ...outcome }));
   return false;
 }
 
@@ -152,7 +171,7 @@ interface Placed extends Taken {
  * started.
  */
 function place(options: PlaceOptions, placed: Placed): boolean {
-  const { delivery, flight, judged, useGrant } = placed;
+  const { all, delivery, flight, judged, useGrant } = placed;
   const { admission, attempts } = options;
   const { attempt, subscription } = delivery;
   const cancel = (lastError: string): false => settle(options, placed, { status: "cancelled", lastError });
@@ -184,16 +203,30 @@ function place(options: PlaceOptions, placed: Placed): boolean {
   }
   const reserved = admission.reserve(request);
   if (reserved === undefined) {
+    all.isRefused = true;
     if (options.keepsOrder === true) {
       options.metrics.postponed(admission.refusalOf(request) ?? "busy");
       return hold();
     }
     return postponeOrFail(options, placed, request);
   }
-  const holdAgain = options.keepsOrder === true ? hold : undefined;
   const happenedAtMs = performance.now() - delivery.eventAgeMs;
   const inFlight = { ...delivery, subscription, happenedAtMs, payload: undefined, flight };
-  attempts.start(inFlight, reserved, holdAgain);
+  const holdAgain = (delayMs: number | undefined): void => {
+    all.isDelayed ||= delayMs !== undefined;
+    hold();
+  };
+  const end = new Promise<void>((resolve) => {
+    const onEnd = (isMade: boolean): void => {
+      all.attempted += Number(isMade);
+      resolve();
+    };
+    attempts.start(inFlight, reserved, {
+      putBack: options.keepsOrder === true ? holdAgain : undefined,
+      onEnd,
+    });
+  });
+  all.ends.push(end);
   return true;
 }
 

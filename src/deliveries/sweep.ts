@@ -175,7 +175,7 @@ async function takeDue(state: State, signal: AbortSignal): Promise<boolean> {
     // When deliveries are due at the same time, both ends may take the same ones.
     hasMore = taken.removed >= batchSize / 2;
     found += taken.deliveries.length;
-    started += await placeDeliveries(placing, taken);
+    started += (await placeDeliveries(placing, taken)).started;
     // More deliveries are due than this dispatcher has slots for.
     if (hasMore && started < found) announce(taken.deliveries, "retry");
   }

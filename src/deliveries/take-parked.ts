@@ -117,7 +117,7 @@ export async function takeParked(options: TakeParkedOptions, walk: ParkedWalk): 
     return { subscriptionId, oldest: count - newest, newest };
   });
   const taken = await store.takeParked({ wanted, flightMs });
-  const started = await placeDeliveries(options, taken);
+  const { started } = await placeDeliveries(options, taken);
   noteRates(options, walk, limited);
   return started > 0 || hasOff || !isLast;
 }

@@ -2,7 +2,7 @@ import { expect } from "chai";
 import type { SubscriptionModel } from "../support/generated/models.ts";
 import type { Rates } from "../../src/deliveries/admission/rates.ts";
 import type { Place } from "../../src/deliveries/admission/admission.ts";
-import type { Attempts, PutBack } from "../../src/deliveries/attempt/attempts.ts";
+import type { AttemptEnds, Attempts } from "../../src/deliveries/attempt/attempts.ts";
 import type { DeliveryInFlight } from "../../src/deliveries/attempt/delivery-in-flight.ts";
 import { createHeldLane } from "../../src/deliveries/held-lane.ts";
 import { createHeldStore, type HeldStore } from "../../src/deliveries/held-store.ts";
@@ -22,11 +22,7 @@ describe("createHeldLane", () => {
   let rates: Rates;
   let store: HeldStore;
   let settle: Attempts["settle"];
-  let started: {
-    readonly delivery: DeliveryInFlight;
-    readonly place: Place;
-    readonly putBack: PutBack | undefined;
-  }[];
+  let started: (AttemptEnds & { readonly delivery: DeliveryInFlight; readonly place: Place })[];
 
   beforeEach(() => {
     admission = createWatchedAdmission();
@@ -42,7 +38,7 @@ describe("createHeldLane", () => {
         admission,
         rates,
         attempts: {
-          start: (delivery, place, putBack) => void started.push({ delivery, place, putBack }),
+          start: (delivery, place, ends) => void started.push({ delivery, place, ...ends }),
           settle: (delivery, outcome) => settle(delivery, outcome),
           putBack: () => expect.fail("put back"),
         },
@@ -77,8 +73,17 @@ describe("createHeldLane", () => {
   };
   const startedIds = (): readonly string[] => started.map(({ delivery }) => delivery.id);
   const endAll = (): void => {
-    for (const { place, putBack } of started.splice(0))
-      place.enter({ begin: (done) => done(success()), giveUp: () => putBack?.(undefined) });
+    for (const { place, putBack, onEnd } of started.splice(0))
+      place.enter({
+        begin(done) {
+          done(success());
+          onEnd?.(true);
+        },
+        giveUp() {
+          putBack?.(undefined);
+          onEnd?.(false);
+        },
+      });
   };
 
   const expectOneByOne = async (ids: readonly string[]): Promise<void> => {

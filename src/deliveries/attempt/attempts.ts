@@ -27,13 +27,8 @@ import { toRequeued, type Outcome, type RequeuedDelivery } from "../outcome.ts";
 
 /** Makes attempts: sign, POST, decide, record. */
 export interface Attempts extends Worker {
-  /**
-   * Makes an attempt when the place has a slot, or puts the delivery back.
-   *
-   * @param putBack Puts back a delivery without an attempt. It is called before the delivery's
-   *   place is free again. Default: into the queue.
-   */
-  start(delivery: DeliveryInFlight, place: Place, putBack?: PutBack): void;
+  /** Makes an attempt when the place has a slot, or puts the delivery back. */
+  start(delivery: DeliveryInFlight, place: Place, ends?: AttemptEnds): void;
   /**
    * Writes an outcome that was decided without an attempt. Resolves after the write, even when it
    * fails.
@@ -51,6 +46,13 @@ export interface Attempts extends Worker {
  * @param delayMs How long the delivery must wait; undefined when it waits for a slot.
  */
 export type PutBack = (delayMs: number | undefined) => void;
+
+export interface AttemptEnds {
+  /** Called before the delivery's place is free again. Default: puts it into the queue. */
+  readonly putBack?: PutBack | undefined;
+  /** Called when the place is free again, with whether there was a POST. */
+  readonly onEnd?: ((isMade: boolean) => void) | undefined;
+}
 
 export interface AttemptsOptions extends OutcomeWriterOptions {
   readonly broker: Pick<Broker, "publish">;
@@ -126,8 +128,8 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   const state: State = { options, writer, data, nextTurn, reportUnsigned, isStopping: false };
   return {
     name: "deliver",
-    start: (delivery, place, putBack = intoQueue(state, delivery)) =>
-      start(state, { delivery, putBack }, place),
+    start: (delivery, place, { putBack = intoQueue(state, delivery), onEnd } = {}) =>
+      start(state, { delivery, putBack, onEnd }, place),
     async settle({ flight }, outcome) {
       const written = writer.record(flight, outcome);
       writer.keep(outcome.id, written);
@@ -162,17 +164,17 @@ function intoQueue({ writer }: State, delivery: DeliveryInFlight): PutBack {
   return (delayMs) => writer.putBack(delivery.flight, toRequeued(delivery, delayMs));
 }
 
-/** A delivery, and the function that puts it back when no attempt is made. */
-interface Started {
+interface Started extends AttemptEnds {
   readonly delivery: DeliveryInFlight;
   readonly putBack: PutBack;
 }
 
-function start(state: State, { delivery, putBack }: Started, place: Place): void {
+function start(state: State, { delivery, putBack, onEnd }: Started, place: Place): void {
   const { writer, options } = state;
   if (state.isStopping) {
     putBack(0);
-    return place.leave();
+    place.leave();
+    return onEnd?.(false);
   }
   // Decrypts before it takes a slot, since other deliveries of the receiver and the user may wait
   // for one.
@@ -181,15 +183,21 @@ function start(state: State, { delivery, putBack }: Started, place: Place): void
     options.metrics.postponed("unsigned");
     putBack(unsignedDelayMs);
     place.leave();
+    onEnd?.(false);
     return options.onFree();
   }
   place.enter({
     giveUp(reason) {
       options.metrics.postponed(reason);
       putBack(undefined);
+      onEnd?.(false);
     },
     begin(done) {
-      writer.keep(delivery.id, attempt(state, { delivery, signing, putBack }, done));
+      const end: Done = (result) => {
+        done(result);
+        onEnd?.(result !== undefined);
+      };
+      writer.keep(delivery.id, attempt(state, { delivery, signing, putBack }, end));
     },
   });
 }
