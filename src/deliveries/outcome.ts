@@ -59,11 +59,3 @@ export function toRequeued(
 ): RequeuedDelivery {
   return trigger === "manual" ? { id, delayMs: delayMs ?? urgentMs, isHurried: true } : { id, delayMs };
 }
-
-/**
- * A delivery to put back, with its flight as the fence: it is put back only if the flight still has
- * it.
- */
-export interface RequeuedFromFlight extends RequeuedDelivery {
-  readonly flightId: string;
-}

@@ -2,9 +2,10 @@ import { randomUUID } from "node:crypto";
 import { getRow, type Sql } from "../db/sql.ts";
 import { isLost } from "../db/statement-batch.ts";
 import type { EventKind } from "../events/event.ts";
+import type { PayloadBytes } from "./attempt/delivery-in-flight.ts";
 import type { DeliveryStatus } from "./delivery.ts";
 import { insertDeliveries, type Inserted, type Insertion } from "./insert-deliveries.ts";
-import type { RequeuedFromFlight } from "./outcome.ts";
+import type { RequeuedDelivery } from "./outcome.ts";
 import { recordOutcomes, type Recording } from "./record-outcomes.ts";
 import {
   cancelText,
@@ -96,8 +97,8 @@ export interface DeliveryStore {
     readonly after: number;
     readonly limit: number;
   }): Promise<readonly WaitingSubscription[]>;
-  /** Returns the JSON of the records of events, by event id. */
-  dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, Payload>>;
+  /** Returns the payloads of events, by event id. */
+  dataOf(eventIds: readonly string[]): Promise<ReadonlyMap<string, PayloadBytes>>;
   /**
    * Writes outcomes and their attempts, and ends flights. Returns the status of each delivery that
    * was written: a delivery that was cancelled during its POST stays cancelled. Other deliveries of
@@ -106,9 +107,12 @@ export interface DeliveryStore {
   record(recording: Recording): Promise<ReadonlyMap<string, DeliveryStatus>>;
   /** Returns the ids of the deliveries that no other transaction has locked. */
   findUnlocked(ids: readonly string[]): Promise<ReadonlySet<string>>;
-  /** Puts deliveries back into the queue, and ends flights like `record`. */
+  /**
+   * Puts deliveries back into the queue that their flights still have, and ends flights like
+   * `record`.
+   */
   putBack(options: {
-    readonly returns: readonly RequeuedFromFlight[];
+    readonly returns: readonly (RequeuedDelivery & { readonly flightId: string })[];
     readonly endedFlights: readonly string[];
   }): Promise<void>;
   /**
@@ -210,7 +214,12 @@ export function createDeliveryStore({ sql }: { readonly sql: Sql }): DeliverySto
     },
     async dataOf(eventIds) {
       const rows = await sql<{ id: string } & Payload>(dataText, [eventIds]);
-      return new Map(rows.map(({ id, data, previous }) => [id, { data, previous }]));
+      return new Map(
+        rows.map(({ id, data, previous }) => [
+          id,
+          { data: Buffer.from(data), previous: previous === null ? undefined : Buffer.from(previous) },
+        ]),
+      );
     },
     record: (recording) => recordOutcomes(sql, recording),
     async findUnlocked(ids) {

@@ -95,7 +95,7 @@ describe("createDeliveryStore", () => {
       expect(await scene.work.queued(row?.id ?? 0n)).to.equal(null);
       expect(await scene.work.outbox()).to.deep.equal([]);
       expect(await scene.store.dataOf([String(event.id), "9"])).to.deep.equal(
-        new Map([[String(event.id), { data: `{"of":${event.id}}`, previous: null }]]),
+        new Map([[String(event.id), { data: Buffer.from(`{"of":${event.id}}`), previous: undefined }]]),
       );
       expect(databaseTimeMs).to.be.closeTo(Date.now(), 5_000);
     });

@@ -114,7 +114,10 @@ export function createAttempts(options: AttemptsOptions): Attempts {
   const writer = createOutcomeWriter(options);
   const data: State["data"] = createBatcher({
     maxItems: mostAtOnce,
-    handle: (eventIds) => readData(options.store, eventIds),
+    async handle(eventIds) {
+      const found = await options.store.dataOf([...new Set(eventIds)]);
+      return eventIds.map((id) => found.get(id));
+    },
   });
   const nextTurn = createFairTurns(begunPerTurn);
   // These are retried until a process has the key. With a line for each, 15,000 of them wrote 330
@@ -144,20 +147,6 @@ export function createAttempts(options: AttemptsOptions): Attempts {
       await writer.drain();
     },
   };
-}
-
-async function readData(
-  store: AttemptsOptions["store"],
-  eventIds: readonly string[],
-): Promise<readonly (PayloadBytes | undefined)[]> {
-  const found = await store.dataOf([...new Set(eventIds)]);
-  const buffers = new Map(
-    [...found].map(([id, { data, previous }]) => [
-      id,
-      { data: Buffer.from(data), previous: previous === null ? undefined : Buffer.from(previous) },
-    ]),
-  );
-  return eventIds.map((id) => buffers.get(id));
 }
 
 function intoQueue({ writer }: State, delivery: DeliveryInFlight): PutBack {
