@@ -40,7 +40,8 @@ export function addWebhooks(
   const filters = createWebhookFilters({ definitions, log });
   addSubscriptionRoutes(router, {
     ...options,
-    store: createSubscriptionStore({ ...config.webhooks, sql, transact, listSql, secretBox }),
+    sql,
+    store: createSubscriptionStore({ ...config.webhooks, sql, transact, secretBox }),
     preview: (ctx, asked) => previewEvents(ctx, asked, { ...options, filters }),
     rulesFor(caller) {
       const refusalOfResource = (name: string): string | undefined =>

@@ -1,4 +1,5 @@
 import { databaseFaultOf } from "../db/database-fault.ts";
+import type { Sql } from "../db/sql.ts";
 import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
 import { answerUnsupported } from "../http/error-body.ts";
@@ -18,7 +19,12 @@ import { refuseFields } from "../kit/refuse-fields.ts";
 import { readListParameters } from "../querying/list-parameters.ts";
 import type { ListsOptions } from "../querying/own-list.ts";
 import { subscriptionList } from "./list.ts";
-import { subscriptionShape, type OwnerScope } from "./own-subscriptions.ts";
+import {
+  findSubscription,
+  findSubscriptions,
+  subscriptionShape,
+  type OwnerScope,
+} from "./own-subscriptions.ts";
 import { longestGrace, usualGrace } from "./rotate-secret.ts";
 import type { SubscriptionStore } from "./store.ts";
 import {
@@ -34,6 +40,9 @@ export interface SubscriptionRoutesOptions extends PostOptions, Omit<ListsOption
   /** Tries the filter of a subscription on the last events; see `previewEvents`. */
   readonly preview: (ctx: ApiContext, asked: NewSubscription) => Promise<string>;
   readonly store: SubscriptionStore;
+  readonly sql: Sql;
+  /** Reads lists by index (`createIndexSql`). */
+  readonly listSql: Sql;
 }
 
 interface WithParams {
@@ -45,7 +54,7 @@ interface WithParams {
  * caller's subscriptions.
  */
 export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRoutesOptions): void {
-  const { store, rulesFor } = options;
+  const { store, sql, rulesFor } = options;
 
   router.get("/webhooks", (ctx) => list(ctx, options));
   router.post("/webhooks", (ctx) => create(ctx, options));
@@ -57,7 +66,7 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   });
 
   router.get("/webhooks/:id", async (ctx) => {
-    ctx.body = presentSubscription(await getOwnSubscription(ctx, store));
+    ctx.body = presentSubscription(await getOwnSubscription(ctx, sql));
   });
   router.put("/webhooks/:id", (ctx) => change(ctx, options));
   router.patch("/webhooks/:id", (ctx) => change(ctx, options));
@@ -73,14 +82,13 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
 
 async function list(
   ctx: ApiContext,
-  { store, maxPerPage, cursors, urlOf }: SubscriptionRoutesOptions,
+  { listSql, maxPerPage, cursors, urlOf }: SubscriptionRoutesOptions,
 ): Promise<void> {
   const parameters = readListParameters(ctx.querystring, subscriptionShape, { maxPerPage });
   const { id: userId } = ctx.state.caller;
   const owner = ownerScopeOf(ctx, parameters.given.get("user_id"));
-  const found = await store
-    .list(owner, { ...parameters, limit: mostListed + 1 })
-    .catch((error: unknown) => refuseLarge(error));
+  const query = { ...parameters, limit: mostListed + 1 };
+  const found = await findSubscriptions(listSql, owner, query).catch((error: unknown) => refuseLarge(error));
   if (found.length > mostListed) throw tooManyListed();
   ctx.body = subscriptionList(found, parameters, { userId, owner, cursors, url: urlOf(ctx) });
 }
@@ -103,9 +111,9 @@ async function create(ctx: ApiContext, options: SubscriptionRoutesOptions): Prom
 
 async function change(
   ctx: ApiContext & WithParams,
-  { store, rulesFor }: SubscriptionRoutesOptions,
+  { store, sql, rulesFor }: SubscriptionRoutesOptions,
 ): Promise<void> {
-  const own = await getOwnSubscription(ctx, store);
+  const own = await getOwnSubscription(ctx, sql);
   const body = await readJsonBody(ctx);
   const changes = valid(await checkSubscriptionChanges(body, own, rulesFor(ctx.state.caller)));
   const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));
@@ -115,9 +123,9 @@ async function change(
 
 async function rotateSecret(
   ctx: ApiContext & WithParams,
-  { store, answerPost }: SubscriptionRoutesOptions,
+  { store, sql, answerPost }: SubscriptionRoutesOptions,
 ): Promise<void> {
-  const { id } = await getOwnSubscription(ctx, store);
+  const { id } = await getOwnSubscription(ctx, sql);
   const graceSeconds = readGrace(await readJsonBody(ctx));
   await answerPost(ctx, {
     isSecret: true,
@@ -143,12 +151,9 @@ function readGrace(body: Readonly<Record<string, unknown>>): number {
   return Number(grace);
 }
 
-async function getOwnSubscription(
-  ctx: ApiContext & WithParams,
-  store: SubscriptionStore,
-): Promise<OwnSubscription> {
+async function getOwnSubscription(ctx: ApiContext & WithParams, sql: Sql): Promise<OwnSubscription> {
   const id = webhookIdOf(ctx);
-  const subscription = id === undefined ? undefined : await store.find(id, ctx.state.caller.id);
+  const subscription = id === undefined ? undefined : await findSubscription(sql, id, ctx.state.caller.id);
   if (subscription === undefined) throw unknownSubscription();
   return subscription;
 }

@@ -4,30 +4,18 @@ import { getRow, type Sql, type Transact } from "../db/sql.ts";
 import { counted } from "../kit/counted.ts";
 import { AppError } from "../kit/errors.ts";
 import type { Caller } from "../kit/caller.ts";
-import type { Condition } from "../querying/condition.ts";
-import type { OrderItem } from "../querying/order.ts";
 import { mergeHeaders, type GivenHeaders } from "./own-headers.ts";
-import { findSubscription, findSubscriptions, type OwnerScope } from "./own-subscriptions.ts";
+import { findSubscription } from "./own-subscriptions.ts";
 import { rotateSecret } from "./rotate-secret.ts";
 import { mintSecret, secretHint, type SecretBox } from "./secret.ts";
 import { openHeaders, sealHeaders } from "./signing.ts";
 import type { NewSubscription, OwnSubscription, SubscriptionChanges } from "./subscription.ts";
 
 /**
- * The subscriptions of one user. Another user's subscription counts as missing: `undefined`, or
- * false. The audit trail records the actor.
+ * Changes the subscriptions of one user. Another user's subscription counts as missing:
+ * `undefined`, or false. The audit trail records the actor.
  */
 export interface SubscriptionStore {
-  /** Returns all subscriptions that match the filter, newest first by default. */
-  list(
-    owner: OwnerScope,
-    query: {
-      readonly filter: Condition;
-      readonly sort: readonly OrderItem[] | undefined;
-      readonly limit: number;
-    },
-  ): Promise<readonly OwnSubscription[]>;
-  find(id: number, userId: number): Promise<OwnSubscription | undefined>;
   /**
    * Creates a subscription and its secret. Returns the secret in clear text, for the only time.
    *
@@ -103,21 +91,16 @@ const deleteText = `
 export function createSubscriptionStore({
   sql: ownSql,
   transact,
-  listSql,
   secretBox,
   maxPerUser,
 }: {
   readonly sql: Sql;
   readonly transact: Transact;
-  /** Reads lists by index (`createIndexSql`). */
-  readonly listSql: Sql;
   /** Most subscriptions of a user without the admin flag. */
   readonly maxPerUser: number;
   readonly secretBox: Pick<SecretBox, "encrypt" | "decrypt">;
 }): SubscriptionStore {
   return {
-    list: (owner, query) => findSubscriptions(listSql, owner, query),
-    find: (id, userId) => findSubscription(ownSql, id, userId),
     async create({ id: userId, isAdmin }, created, actor, transaction) {
       const secret = created.secret ?? mintSecret();
       const subscription = await transact(async (sql) => {

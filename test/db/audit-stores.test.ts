@@ -132,13 +132,8 @@ describe("svc.audit, after a store's change", () => {
   });
 
   describe("after the subscription store", () => {
-    it("records which user changed a webhook, with the names of hidden values", async () => {
-      const store = createSubscriptionStore({
-        ...core,
-        listSql: core.sql,
-        secretBox,
-        maxPerUser: 50,
-      });
+    it("tells which user changed a webhook, with the names of what is not shown", async () => {
+      const store = createSubscriptionStore({ ...core, secretBox, maxPerUser: 50 });
       const { id: userId } = await work.addUser();
       let secret = "";
 

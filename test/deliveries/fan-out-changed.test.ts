@@ -32,8 +32,8 @@ describe("createFanOut, with known subscribers that have changed since", () => {
 
   const store = (): ReturnType<typeof createSubscriptionStore> => {
     const { database, transact } = scene.core;
-    const listSql = createIndexSql(database.pool);
-    return createSubscriptionStore({ sql: listSql, transact, listSql, secretBox, maxPerUser: 50 });
+    const sql = createIndexSql(database.pool);
+    return createSubscriptionStore({ sql, transact, secretBox, maxPerUser: 50 });
   };
   const users = (): ReturnType<typeof createUserStore> =>
     createUserStore({ ...scene.core, actor: testOperator });

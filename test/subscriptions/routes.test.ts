@@ -38,7 +38,9 @@ describe("webhook subscription routes", () => {
     const tokens = createTokenProvider({ ...core, log });
     const router = createRouter("/svc-api");
     addSubscriptionRoutes(router, {
-      store: createSubscriptionStore({ ...core, listSql, secretBox, maxPerUser: 5 }),
+      store: createSubscriptionStore({ ...core, secretBox, maxPerUser: 5 }),
+      sql: core.sql,
+      listSql,
       ...createPosts(core.database.pool, secretBox),
       maxPerPage: 100,
       cursors: createCursors("secret"),

@@ -10,7 +10,7 @@ describe("createSubscriptionStore", () => {
   it("changes, rotates and deletes nothing of another user, and cancels none of its deliveries", async () => {
     const { work, core } = scene;
     const { sql, transact } = core;
-    const store = createSubscriptionStore({ sql, transact, listSql: sql, secretBox, maxPerUser: 5 });
+    const store = createSubscriptionStore({ sql, transact, secretBox, maxPerUser: 5 });
     const subscription = await work.addSubscription();
     await work.addDelivery(subscription);
     const inHand = await work.addDelivery(subscription, { due: "nowhere" });

@@ -352,7 +352,6 @@ function deleteSubscription(sql: Sql): Promise<unknown> {
   const store = createSubscriptionStore({
     sql,
     transact: (work) => work(sql),
-    listSql: sql,
     maxPerUser: 50,
     secretBox,
   });

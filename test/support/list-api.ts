@@ -62,13 +62,9 @@ export async function startListApi({
     ...createPosts(pool, secretBox),
   };
   addSubscriptionRoutes(router, {
-    store: createSubscriptionStore({
-      sql: createIndexSql(pool),
-      transact,
-      listSql,
-      secretBox,
-      maxPerUser: 50,
-    }),
+    store: createSubscriptionStore({ sql: listSql, transact, secretBox, maxPerUser: 50 }),
+    sql: listSql,
+    listSql,
     ...posts,
     maxPerPage: 100,
     cursors,
