@@ -1,6 +1,5 @@
 import type { Sql } from "../db/sql.ts";
 import { createSender, type Sender } from "../deliveries/attempt/send.ts";
-import { createDeliveryHistory } from "../deliveries/history.ts";
 import { createReadRight } from "../deliveries/read-right.ts";
 import { addDeliveryRoutes, type DeliveryRoutesOptions } from "../deliveries/routes.ts";
 import { createTestWebhook } from "../deliveries/test-delivery.ts";
@@ -26,16 +25,15 @@ import type { Infrastructure } from "./infrastructure.ts";
  */
 export function addWebhooks(
   router: ApiRouter,
-  { log, tracing, sql, transact, secretBox }: Infrastructure,
+  { log, sql, transact, secretBox }: Infrastructure,
   { config, definitions }: Configuration,
-  options: Omit<DeliveryRoutesOptions, "history" | "readRight" | "manualRetryLimit"> & {
+  options: Omit<DeliveryRoutesOptions, "readRight" | "manualRetryLimit"> & {
     readonly eligibility: Pick<Eligibility, "judge">;
     readonly feed: EventFeed;
     readonly listSql: Sql;
     readonly registered: readonly string[];
   },
 ): { readonly filters: WebhookFilters; readonly sender: Sender } {
-  const { listSql } = options;
   const policyFor = perUser(config.webhooks, createTargetPolicy);
   const filters = createWebhookFilters({ definitions, log });
   addSubscriptionRoutes(router, {
@@ -72,7 +70,6 @@ export function addWebhooks(
   });
   addDeliveryRoutes(router, {
     ...options,
-    history: createDeliveryHistory({ sql, listSql, transact, tracing }),
     manualRetryLimit: config.webhooks.manualRetryLimit,
     readRight: createReadRight({ sql, eligibility: options.eligibility }),
   });

@@ -4,19 +4,22 @@ import type { Config } from "../config/load.ts";
 import type { Definitions } from "../mapping/definition.ts";
 import { serviceResource } from "../events/event.ts";
 import { isAdminFor } from "../resources/access.ts";
+import { queues } from "../broker/topology.ts";
+import { createDeliveryHistory } from "../deliveries/history.ts";
+import { addOperationRoutes } from "../operations/routes.ts";
+import { recordRefusal } from "./configuration-audit.ts";
 import type { Configuration, ConfigurationSource } from "./configuration.ts";
 import { databaseFaultOf } from "../db/database-fault.ts";
 import { createBatchedSql } from "../db/batched-sql.ts";
 import { createTextSql } from "../db/text-sql.ts";
 import { traceComment } from "../db/traceparent.ts";
 import { createInTransaction, type InTransaction } from "../db/transaction.ts";
-import { createIndexSql, createSql } from "../db/sql.ts";
+import { createIndexSql, createSql, type Sql } from "../db/sql.ts";
 import { createOutbox } from "../events/outbox.ts";
 import { createEligibility, isCostly, type Eligibility } from "../subscriptions/eligibility.ts";
 import { createRelayShares } from "../events/relay-shares.ts";
 import { createRelay, type Relay } from "../events/relay.ts";
 import { addEvents } from "./api-events.ts";
-import { addOperations } from "./api-operations.ts";
 import { addUsers } from "./api-users.ts";
 import { addWebhooks } from "./api-webhooks.ts";
 import { addReplays } from "./api-replays.ts";
@@ -37,6 +40,7 @@ import { createEventPresenter, isShownAsCaptured } from "../events/event-present
 import { createDocument } from "../openapi/document.ts";
 import { addOpenApiRoutes } from "../openapi/routes.ts";
 import { createAccessConditions, type AccessConditions } from "../resources/access.ts";
+import type { OwnListOptions } from "../querying/own-list.ts";
 import { createListDatabase } from "../resources/list-database.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/record-database.ts";
@@ -63,18 +67,10 @@ export function createApi({
   readonly tokens: TokenProvider;
   readonly source: ConfigurationSource;
 }): Assembly {
-  const { log, database, isEmbedded, cursors, secretBox, presence } = infrastructure;
+  const { log, database, broker, sql, transact, tracing, isEmbedded, secretBox, presence } = infrastructure;
   const { config, definitions } = configuration;
-  const { maxPerPage, routePrefix } = config.http;
-  /** Options of the lists of all kinds. */
-  const lists = {
-    maxPerPage,
-    cursors,
-    listTurns: createTurnsOfUsers(halfOf(database.lists), presence),
-    urlOf: createUrlOf(config.http),
-    listSql: createIndexSql(database.lists),
-    listText: createTextSql(database.lists, () => undefined),
-  };
+  const { routePrefix } = config.http;
+  const lists = createListOptions(infrastructure, config);
   const relay = createRelayOf(infrastructure, configuration);
   const inTransaction = createInTransaction(database.pool, namesOf(isEmbedded, definitions));
   /** Options of every route with a POST. */
@@ -104,16 +100,27 @@ export function createApi({
     registered,
     ...lists,
   });
+  const history = createDeliveryHistory({ sql, listSql: lists.listSql, transact, tracing });
   const { filters, sender } = addWebhooks(router, infrastructure, configuration, {
     ...posts,
     ...lists,
+    history,
     eligibility,
     feed,
     registered,
   });
   const replayed = { ...posts, ...lists, eligibility, filters, present };
   const replays = addReplays(router, infrastructure, configuration, replayed);
-  addOperations(router, infrastructure, configuration, { ...source, ...lists, ...posts });
+  addOperationRoutes(router, {
+    ...source,
+    ...lists,
+    ...posts,
+    configuration,
+    sql,
+    history,
+    recordRefusal: (refusal) => recordRefusal({ database, ...refusal }),
+    deadDepth: () => broker.depth(queues.dead),
+  });
   const openRouter = createRouter(routePrefix);
   const makeDocument = (): unknown => createDocument(configuration);
   addOpenApiRoutes({ audience: config.http.openApi, router, openRouter, makeDocument });
@@ -121,14 +128,24 @@ export function createApi({
   guardParameters(router, routePrefix);
   guardRoutes(router, { routePrefix, isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions) });
 
-  const listener = createListener(infrastructure, configuration, {
-    router,
-    openRouter,
-    tokens,
-    jwts,
-  });
+  const listener = createListener(infrastructure, configuration, { router, openRouter, tokens, jwts });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
   return { workers: [relay, expiry, streams, replays], listener, close: () => sender.close() };
+}
+
+/** Creates the options of the lists of all kinds. */
+function createListOptions(
+  { database: { lists }, cursors, presence }: Infrastructure,
+  { http }: Config,
+): OwnListOptions & { readonly listSql: Sql } {
+  return {
+    maxPerPage: http.maxPerPage,
+    cursors,
+    listTurns: createTurnsOfUsers(halfOf(lists), presence),
+    urlOf: createUrlOf(http),
+    listSql: createIndexSql(lists),
+    listText: createTextSql(lists, () => undefined),
+  };
 }
 
 function createEligibilityOf(
