@@ -110,13 +110,13 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     tracing,
   });
   const keepers = [health, figures, ...admission.workers, ...prunersOf(infrastructure, configuration)];
-  // Runs at the start of the attempts. Until then a reload can be refused, and the previous
-  // dispatcher continues.
-  const takeOver = (): void => {
+  // Before, a reload can still be refused, and then the previous dispatcher goes on.
+  const takeOver: Worker["run"] = (signal) => {
     metrics.receivers.watchBreakers(() => admission.breakerCounts());
     sharedSlots.watch(() => sweep.onShares());
+    return attempts.run(signal);
   };
-  const workers = [fanOut, startingWith(takeOver, attempts), sweep, heldLane, ...keepers];
+  const workers = [fanOut, { name: attempts.name, run: takeOver }, sweep, heldLane, ...keepers];
   return { workers, close: () => sender.close() };
 }
 
@@ -204,14 +204,4 @@ function prunersOf(
     createTokensPruner({ sql, log, actor, keepForMs }),
     createChangesPruner({ sql, log }),
   ];
-}
-
-function startingWith(act: () => void, worker: Worker): Worker {
-  return {
-    name: worker.name,
-    run(signal) {
-      act();
-      return worker.run(signal);
-    },
-  };
 }
