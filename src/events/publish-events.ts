@@ -40,6 +40,8 @@ interface SentEvent {
 export interface Room {
   /** Returns whether the window has capacity for the message of an event. */
   has(event: OutboxEvent): boolean;
+  /** Returns the same for the first message of a group, so that no group waits for ever. */
+  hasForFirst(event: OutboxEvent, bytes: number): boolean;
   take(event: OutboxEvent, bytes: number): void;
 }
 
@@ -58,7 +60,7 @@ const portionBytes = 1024 ** 2;
 
 /**
  * Publishes events of one resource to the exchange `svc.events`, in portions, so that few messages
- * are in memory at once. The first event needs no free capacity.
+ * are in memory at once.
  */
 export async function publishEvents(
   options: PublishOptions & { readonly room: Room },
@@ -82,6 +84,11 @@ export async function publishEvents(
       span.end("too_large");
       refuseTooLarge(options, event, bytes);
       tooLarge.push(event.id);
+      continue;
+    }
+    if (index === 0 && !room.hasForFirst(event, bytes)) {
+      span.end("no_room");
+      left.push(event);
       continue;
     }
     room.take(event, bytes);

@@ -36,6 +36,12 @@ export interface PublishWindow {
    * as much as it leaves free. A message may be a thousand times as large as the record.
    */
   hasRoomFor(id: string): boolean;
+  /**
+   * Returns the same for the first message of a group. Its holder may have more than is left: a
+   * record alone may be larger. It goes unless the others leave no room at all. Otherwise a hundred
+   * resources would have as many messages of 16 MB in flight.
+   */
+  hasRoomForFirst(id: string, bytes: number): boolean;
   /** Notes the size of an event's message, which counts from now on. */
   resize(id: string, bytes: number): void;
   /** Notes that the broker has received the events. Before that, it cannot lose them. */
@@ -81,7 +87,9 @@ const mostEvents = 1_000;
 const mostBytes = 4 * 1024 ** 2;
 /** With this many left-over events in flight, further left-over events wait. */
 const catchUpBelow = { events: mostEvents / 20, bytes: mostBytes / 8 };
-/** Capacity for each costly resource, at any number of them. */
+/** Up to this size, all messages of a read are together about as large as a read may be. */
+export const smallBytes = 16 * 1024;
+/** Room of each costly resource, however many there are. */
 const leastOwnEvents = 10;
 const mostOwnBytes = mostBytes / 4;
 /**
@@ -138,6 +146,11 @@ export function createPublishWindow({
     roomOf,
     enter: (event) => enter(state, event),
     hasRoomFor: (id) => hasRoomFor(state, id),
+    hasRoomForFirst(id, bytes) {
+      const event = inFlight.get(id)?.event;
+      if (event === undefined || own.has(event.resource)) return true;
+      return bytes <= smallBytes || shared.bytes - event.bytes < mostBytes;
+    },
     resize: (id, bytes) => resize(state, id, bytes),
     sent(ids) {
       for (const entry of ids.map(entryOf)) if (entry !== undefined) entry.sentAtMs = now();

@@ -4,7 +4,6 @@ import type { Presented, PresentedAll } from "./event-presenter.ts";
 import type { FoundEvent, OutboxEvent } from "./outbox.ts";
 import { publishEvents, refuseTooLarge, uuidsOf, type PresentedEvent, type Room } from "./publish-events.ts";
 import {
-  fitting,
   giveBack,
   mostBytesRead,
   noteBytes,
@@ -44,9 +43,8 @@ export function startPublishing(
   }
   const readable = found.filter((event): event is OutboxEvent => event.snapshot !== null);
   if (readable.length === 0) return Promise.resolve();
-  let events = isProbe ? readable : fitting(state, readable);
-  for (const event of readable) if (!events.includes(event)) leaveToLater(state, event, isRetry);
-  // A slow retry must not delay new events.
+  let events = readable;
+  // A slow retry must not keep the relay from what is new.
   if (!isRetry) busy.add(resource);
   const presenting = (
     isProbe
@@ -168,6 +166,11 @@ async function publish(state: RelayState, group: Group): Promise<void> {
 function roomIn(state: RelayState): Room {
   return {
     has: ({ id }) => state.window.hasRoomFor(id),
+    hasForFirst(event, bytes) {
+      const isFree = state.window.hasRoomForFirst(event.id, bytes);
+      if (!isFree) noteBytes(state, event, bytes);
+      return isFree;
+    },
     take(event, bytes) {
       state.window.resize(event.id, bytes);
       noteBytes(state, event, bytes);

@@ -3,10 +3,17 @@ import { createFailedEvents, type FailedEvents } from "./failed-events.ts";
 import { setBounded } from "../kit/bounded-map.ts";
 import { createAlarm, type Alarm } from "../kit/worker.ts";
 import { createOutboxCursor, type OutboxCursor } from "./outbox-cursor.ts";
-import { holderOf, positionOf, type Outbox, type OutboxEvent, type Share } from "./outbox.ts";
+import {
+  holderOf,
+  positionOf,
+  type FoundEvent,
+  type Outbox,
+  type OutboxEvent,
+  type Share,
+} from "./outbox.ts";
 import type { PresentedAll } from "./event-presenter.ts";
 import type { PublishOptions } from "./publish-events.ts";
-import { createPublishWindow, type PublishWindow } from "./publish-window.ts";
+import { createPublishWindow, smallBytes, type PublishWindow } from "./publish-window.ts";
 import { createRelayPace, type RelayPace } from "./relay-pace.ts";
 import type { RelayShares } from "./relay-shares.ts";
 import { createRestingResources, type RestingResources } from "./resting-resources.ts";
@@ -73,8 +80,6 @@ const longestPauseMs = 300_000;
  * Most bytes of one read, because an event is in memory as text, record, JSON and message at once.
  */
 export const mostBytesRead = 1024 ** 2;
-/** Up to this size, all messages of a read are together about as large as a read may be. */
-const smallBytes = 16 * 1024;
 const mostSizes = 10_000;
 /** Most events of a resource that its tries leave out. */
 const mostTried = 10_000;
@@ -118,17 +123,18 @@ export function createRelayState(options: RelayOptions): RelayState {
 }
 
 /**
- * Returns the events of a resource that are presented together. Large messages have about as many
- * bytes as a read: related records may make one a thousand times as large as its own. The holder
- * whose last message is longest ago comes first. Small messages do not wait for large ones.
+ * Returns the events of a read that are presented. Large messages of all resources have about as
+ * many bytes as a read: related records may make one a thousand times as large as its own. First
+ * come those of the holder whose last message is longest ago. Small ones do not wait for them.
  */
-export function fitting({ likelyBytes }: RelayState, events: readonly OutboxEvent[]): readonly OutboxEvent[] {
-  const sizeOf = (event: OutboxEvent): number => likelyBytes.get(sizeKey(event)) ?? event.bytes;
-  const large = events.filter((event) => sizeOf(event) > smallBytes);
+export function fitting({ likelyBytes }: RelayState, events: readonly FoundEvent[]): readonly FoundEvent[] {
+  const sizeOf = (event: FoundEvent): number => likelyBytes.get(sizeKey(event)) ?? event.bytes;
+  // One without a snapshot is refused at once.
+  const large = events.filter((event) => event.snapshot !== null && sizeOf(event) > smallBytes);
   if (large.reduce((sum, event) => sum + sizeOf(event), 0) <= mostBytesRead) return events;
   const places = new Map([...likelyBytes.keys()].map((key, place) => [key, place]));
-  const placeOf = (event: OutboxEvent): number => places.get(sizeKey(event)) ?? -1;
-  const left = new Set<OutboxEvent>();
+  const placeOf = (event: FoundEvent): number => places.get(sizeKey(event)) ?? -1;
+  const left = new Set<FoundEvent>();
   let bytes = 0;
   for (const event of large.toSorted((one, other) => placeOf(one) - placeOf(other))) {
     if (bytes >= mostBytesRead) left.add(event);
@@ -137,13 +143,13 @@ export function fitting({ likelyBytes }: RelayState, events: readonly OutboxEven
   return events.filter((event) => !left.has(event));
 }
 
-/** Notes the size of a message, as the estimate for the holder's next messages of the resource. */
-export function noteBytes({ likelyBytes }: RelayState, event: OutboxEvent, bytes: number): void {
+/** Notes the size of a message, for those that the same holder will have of the resource. */
+export function noteBytes({ likelyBytes }: RelayState, event: FoundEvent, bytes: number): void {
   const before = likelyBytes.get(sizeKey(event)) ?? bytes;
   setBounded(likelyBytes, [sizeKey(event), (before + bytes) / 2], mostSizes);
 }
 
-function sizeKey(event: OutboxEvent): string {
+function sizeKey(event: FoundEvent): string {
   return `${event.resource} ${holderOf(event)}`;
 }
 

@@ -9,6 +9,7 @@ import type { FoundEvent, Outbox, OutboxRead, Share } from "./outbox.ts";
 import { startPublishing } from "./relay-publish.ts";
 import {
   createRelayState,
+  fitting,
   giveBack,
   isNew,
   mostBytesRead,
@@ -221,7 +222,9 @@ async function retryFailed(state: RelayState): Promise<void> {
 /** Begins to publish failed events again, and plans the next retry once they are presented. */
 async function presentAgain(state: RelayState, events: readonly FoundEvent[]): Promise<void> {
   const startedAt = now();
-  const groups = [...groupBy(events, resourceOf)];
+  const fit = fitting(state, events);
+  for (const { id } of without(events, fit)) state.failed.giveBack(id);
+  const groups = [...groupBy(fit, resourceOf)];
   await Promise.all(
     groups.map(([resource, group]) => startPublishing(state, resource, group, { isRetry: true })),
   );
@@ -333,7 +336,9 @@ function canCatchUp(state: RelayState): boolean {
 /** Begins to publish the events that were found. Returns how many of them are new to the relay. */
 function begin(state: RelayState, events: readonly FoundEvent[]): number {
   const fresh = events.filter((event) => isNew(state, event));
-  for (const [resource, group] of groupBy(fresh, resourceOf)) {
+  const fit = fitting(state, fresh);
+  for (const event of without(fresh, fit)) giveBack(state, event);
+  for (const [resource, group] of groupBy(fit, resourceOf)) {
     const most = state.window.roomOf(resource);
     for (const event of group.slice(most)) giveBack(state, event);
     if (most > 0) void startPublishing(state, resource, group.slice(0, most));
@@ -369,6 +374,11 @@ function takeLess(state: RelayState, scans: readonly Scan[]): void {
   if (left.length === 0) state.isBlindDue = true;
   // Only a range that was read alone is known to be the slow one.
   else state.cursor.setApart(left, scans.length === 1 ? now() + slowMs : now());
+}
+
+function without(events: readonly FoundEvent[], some: readonly FoundEvent[]): readonly FoundEvent[] {
+  const others = new Set(some);
+  return events.filter((event) => !others.has(event));
 }
 
 function resourceOf({ resource }: FoundEvent): string {

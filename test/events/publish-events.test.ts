@@ -40,7 +40,7 @@ describe("publishEvents", () => {
         seal: createSeal(Buffer.alloc(32, 1)),
         log: createMemoryLog().log,
         metrics: createMetrics().events,
-        room: { has: () => true, take: () => undefined },
+        room: { has: () => true, hasForFirst: () => true, take: () => undefined },
       };
 
       const left = await publishEvents(options, "notes", [{ event, data, previous }]);

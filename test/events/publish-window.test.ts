@@ -143,7 +143,20 @@ describe("createPublishWindow", () => {
     expect([window.shares().free.bytes, window.shares().used.size]).to.deep.equal([4 * mib, 0]);
   });
 
-  it("returns those that a later one has overtaken, except those of a costly resource", () => {
+  it("lets the first of a group pass that is larger than all room, unless others have all of it", () => {
+    for (const id of ["1", "2"]) enter(id);
+    enter("4", { resource: "papers" });
+    window.resize("1", 5 * mib);
+    expect([window.hasRoomFor("1"), window.hasRoomForFirst("1", 5 * mib)]).to.deep.equal([false, true]);
+
+    const large = 16 * 1024 + 1;
+    expect(["2", "4"].map((id) => window.hasRoomForFirst(id, large))).to.deep.equal([false, true]);
+    expect(window.hasRoomForFirst("2", large - 1)).to.equal(true);
+    window.leave("1");
+    expect(window.hasRoomForFirst("2", large)).to.equal(true);
+  });
+
+  it("tells those that a later one has overtaken, which says nothing of a costly resource", () => {
     for (const id of ["1", "3", "4"]) enter(id);
     enter("2", { resource: "papers" });
     window.sent(["1", "2", "3"]);

@@ -1,6 +1,6 @@
 import { expect } from "chai";
 import { ResultTooLargeError } from "../../src/db/result-limit.ts";
-import { present, presented, useRelayScene } from "../support/relay-scene.ts";
+import { numbers, present, presented, useRelayScene } from "../support/relay-scene.ts";
 import { until } from "../support/wait.ts";
 
 describe("createRelay, of large events that failed", () => {
@@ -64,8 +64,40 @@ describe("createRelay, of large events that failed", () => {
     expect(new Set(scene.published()).size).to.equal(21);
   });
 
-  it("omits an event whose rows are larger as text than a connection may read, and publishes the others", async () => {
-    // PostgreSQL stores such a number in 16 bytes, and writes it as 309 digits.
+  it("has few megabytes in flight, however many resources have one large message each", async () => {
+    const resources = numbers(20);
+    const text = "x".repeat(3_000_000);
+    const bytes = (): number => scene.broker.published.reduce((sum, { body }) => sum + body.length, 0);
+    for (const resource of resources) await scene.work.addEvent({ resource, recordId: resource });
+    let presents = 0;
+    start({
+      batchSize: 70,
+      resources,
+      async present(_, events) {
+        presents += events.length;
+        return { kind: "each", answers: events.map(() => presented(text)) };
+      },
+    });
+    await untilPublished(2);
+    await until(() => presents >= 20, { what: "every record" });
+    await scene.untilChecks(2);
+    expect(bytes()).to.be.below(4 * 1024 ** 2 + 3_100_000);
+
+    await fanOut();
+    await until(
+      async () => {
+        scene.skewMs += 100;
+        return (await scene.work.outbox()).length === 0;
+      },
+      { what: "all of them", timeoutMs: 30_000 },
+    );
+    expect(new Set(scene.published()).size).to.equal(20);
+    // Those that found no room are made once more, and not at each turn.
+    expect(presents).to.be.below(60);
+  });
+
+  it("leaves out an event whose rows are larger as text than a connection may read, and publishes the others", async () => {
+    // PostgreSQL keeps such a number in 16 bytes, and writes it as 309 digits.
     await scene.work.addEvent({ recordId: "long", snapshot: { list: Array<number>(115_000).fill(1e308) } });
     await scene.work.addEvent({ recordId: "short" });
     start();
