@@ -59,6 +59,8 @@ export interface Inserted {
   readonly flightId: string | undefined;
   /** Ids of the new deliveries by UUID. */
   readonly ids: ReadonlyMap<string, string>;
+  /** Ids of the events whose record this statement has stored. */
+  readonly stored: ReadonlySet<string>;
   /** The database's time of day in ms since 1970, which may differ from this machine's. */
   readonly databaseTimeMs: number;
 }
@@ -106,6 +108,7 @@ const insertText = (isComplete: boolean): string => `
     SELECT given.event_id, given.data, given.previous FROM unnest($1::bigint[], $2::text[], $15::text[]) AS given (event_id, data, previous) JOIN taken USING (event_id)
     WHERE given.data IS NOT NULL
     ON CONFLICT (event_id) DO NOTHING
+    RETURNING event_id
   ), fresh AS MATERIALIZED (
     SELECT nextval('svc.deliveries_id_seq') AS id, given.*
     FROM unnest($3::uuid[], $4::bigint[], $5::uuid[], $6::int[], $7::int[], $8::text[], $9::text[], $10::int[], $11::text[], $12::bool[], $16::bool[])
@@ -128,6 +131,7 @@ const insertText = (isComplete: boolean): string => `
     SELECT id, subscription_id, user_id, false FROM fresh JOIN inserted USING (id) WHERE NOT is_taken
   )
   SELECT (SELECT is_stale FROM known) AS "isStale", events.count AS events, fresh.id, fresh.uuid, (SELECT id FROM flight) AS "flightId",
+    CASE WHEN fresh.event_id IN (SELECT event_id FROM data) THEN fresh.event_id END AS stored,
     (extract(epoch FROM clock_timestamp()) * 1000)::float8 AS "databaseTimeMs"
   FROM (SELECT count(*)::int AS count FROM taken) AS events LEFT JOIN (fresh JOIN inserted USING (id)) ON true`;
 
@@ -138,6 +142,8 @@ interface InsertedRow {
   readonly id: string | null;
   readonly uuid: string | null;
   readonly flightId: string | null;
+  /** Id of the event, if its record was stored. */
+  readonly stored: string | null;
   readonly databaseTimeMs: number;
 }
 
@@ -182,5 +188,6 @@ export async function insertDeliveries(
     flightId: rows[0]?.flightId ?? undefined,
     databaseTimeMs: rows[0]?.databaseTimeMs ?? 0,
     ids: new Map(rows.flatMap(({ uuid, id }) => (uuid === null || id === null ? [] : [[uuid, id]]))),
+    stored: new Set(rows.flatMap(({ stored }) => stored ?? [])),
   };
 }

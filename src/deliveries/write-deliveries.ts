@@ -185,7 +185,7 @@ async function writePortion(
   // The last portion takes the events out of the outbox.
   const isComplete = start + portionSize >= planned.length;
   const withDeliveries = new Set(portion.map(({ received }) => received));
-  const { flightId, ids, databaseTimeMs, eventCount, isStale } = await store.insert({
+  const { flightId, ids, stored, databaseTimeMs, eventCount, isStale } = await store.insert({
     events: (isComplete ? batch : [...withDeliveries]).map((received) => ({
       id: received.event.id,
       uuid: received.event.event_id,
@@ -201,9 +201,6 @@ async function writePortion(
     id: flightId ?? "",
     unwritten: portion.filter(({ shared, place }) => place !== undefined && ids.has(shared.uuid)).length,
   };
-  // Another fan-out may have written a portion, and its record, from an earlier message. All
-  // deliveries send that record, which may show other related records than this message.
-  const isFirst = planned.length <= portionSize && portion.every(({ shared }) => ids.has(shared.uuid));
   for (const one of portion) {
     const { uuid } = one.shared;
     const id = ids.get(uuid);
@@ -218,7 +215,9 @@ async function writePortion(
     if (id === undefined) one.place.leave();
     else {
       const happenedAtMs = performance.now() - databaseTimeMs + Date.parse(one.received.event.timestamp);
-      const payload = isFirst ? one.received.event : undefined;
+      // Another fan-out may have stored the record of an earlier message, which all deliveries
+      // send. It may show other related records than this message.
+      const payload = stored.has(one.shared.eventId) ? one.received.event : undefined;
       attempts.start(toDelivery(one, { id, flight, happenedAtMs, payload }), one.place);
     }
   }
