@@ -315,17 +315,22 @@ export const returnStraysText = `
   SELECT (SELECT max(id) FROM page) AS last, (SELECT count(*) FROM back)::int AS count`;
 
 /**
- * A delivery that waits an hour longer than any schedule dates from before the database's clock was
- * set back. It is due.
+ * A delivery may wait an hour longer than any schedule here says. It then dates from before the
+ * database's clock was set back, and is due. A retry that was written by now has the longer
+ * schedule of another dispatcher. Were it due, that one would put it off again, and all attempts
+ * would be made at once. It waits as long as a schedule here says at most.
  */
 export const returnFarText = `
   WITH far AS (
-    UPDATE svc.delivery_queue SET due_at = date_trunc('milliseconds', now()) WHERE ctid = ANY(ARRAY(
+    UPDATE svc.delivery_queue AS queued SET due_at = date_trunc('milliseconds', now() + CASE WHEN (
+      SELECT status = 'retrying' AND updated_at < now() + interval '1 hour' FROM svc.deliveries WHERE ${byKey("id", "queued.delivery_id")}
+    ) THEN $1 * interval '1 millisecond' ELSE interval '0' END)
+    WHERE ctid = ANY(ARRAY(
       SELECT ctid FROM svc.delivery_queue WHERE due_at > now() + $1 * interval '1 millisecond' + interval '1 hour'
       ORDER BY due_at LIMIT $2 FOR UPDATE SKIP LOCKED))
-    RETURNING 1
+    RETURNING due_at <= now() AS is_due
   )
-  SELECT count(*)::int AS count FROM far`;
+  SELECT count(*) FILTER (WHERE is_due)::int AS count FROM far`;
 
 export const nextDueText = `
   SELECT (extract(epoch FROM due_at - now()) * 1000)::float8 AS ms

@@ -137,7 +137,8 @@ export interface DeliveryStore {
   }): Promise<{ readonly last: string | undefined; readonly count: number }>;
   /**
    * Makes deliveries due that wait longer than any schedule has them wait: the database's clock was
-   * set back. Returns their number.
+   * set back. Returns their number. Retries of the longer schedule of another dispatcher then wait
+   * for `longestWaitMs`.
    */
   returnFar(options: { readonly longestWaitMs: number; readonly limit: number }): Promise<number>;
   /** Returns the time in ms until the next delivery is due; undefined when none is scheduled. */

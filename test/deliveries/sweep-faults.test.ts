@@ -57,7 +57,27 @@ describe("createSweep", () => {
     expect(await scene.work.queued(other.id)).to.deep.include({ dueAt: late });
   });
 
-  it("puts all back for a moment when no reader can be judged, with the reason", async () => {
+  it("attempts a retry that was written while the clock was ahead, and leaves one of a longer schedule its wait", async () => {
+    const overDays = { status: "retrying", due: inSeconds(6 * 86_400) } as const;
+    const ahead = await scene.work.addDelivery(scene.subscription, {
+      ...overDays,
+      updatedAt: inSeconds(5 * 86_400),
+    });
+    const other = await scene.work.addDelivery(scene.subscription, overDays);
+
+    start();
+    await untilStarted(1);
+    await until(async () => Number((await scene.work.queued(other.id))?.dueAt) < Number(inSeconds(90_000)), {
+      what: "the shorter wait",
+    });
+
+    expect(startedIds()).to.deep.equal(idsOf(ahead));
+    expect(Number((await scene.work.queued(other.id))?.dueAt)).to.be.above(Number(inSeconds(80_000)));
+    const lines = scene.lines.filter(({ event }) => event === "sweep.far");
+    expect(lines.map(({ deliveries }) => deliveries)).to.deep.equal([1]);
+  });
+
+  it("puts all back for a moment when no reader can be judged, and says why", async () => {
     const delivery = await scene.work.addDelivery(scene.subscription);
     const away = new Error("Connection terminated unexpectedly");
 
