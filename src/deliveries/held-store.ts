@@ -1,4 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { getRow, type Sql } from "../db/sql.ts";
+import { isLost } from "../db/statement-batch.ts";
 import { offSince } from "../subscriptions/find-off.ts";
 import type { WaitingSubscription } from "./store.ts";
 import { heldOf, heldOrder, takeHeldText, waitingColumns, waitingSources } from "./store-texts.ts";
@@ -23,7 +25,8 @@ export interface HeldStore {
   /**
    * Takes the oldest held delivery of a subscription, unless another dispatcher sends them. Takes
    * up to `limit` when the oldest ones all belong to replays, which have no order to keep. `limit`
-   * is at most `replayedAtOnce`.
+   * is at most `replayedAtOnce`. What an earlier take of the subscription may have taken, whose
+   * answer was lost, is held again first.
    */
   takeOldest(options: {
     readonly subscriptionId: number;
@@ -72,6 +75,11 @@ const findText = `
   LEFT JOIN svc.discards AS discard ON discard.subscription_id = found.subscription_id
   ORDER BY found.subscription_id`;
 
+const holdAgainText = `
+  WITH ended AS (DELETE FROM svc.flights WHERE id = $1 RETURNING delivery_ids)
+  UPDATE svc.deliveries SET status = 'held', held_at = now(), updated_at = now()
+  WHERE id = ANY(ARRAY(SELECT unnest(delivery_ids) FROM ended)) AND status IN ('pending', 'retrying')`;
+
 const parkedText = `SELECT FROM svc.delivery_queue WHERE due_at IS NULL AND subscription_id = $1 LIMIT 1`;
 
 const cancelText = `
@@ -106,10 +114,23 @@ const forgetDiscardsText = `
  *   all held deliveries.
  */
 export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly indexSql: Sql }): HeldStore {
+  /** Ids of flights that a commit without an answer may have begun, by subscription. */
+  const unanswered = new Map<number, string>();
   return {
     find: ({ after, limit, holdForMs }) => sql<HeldSubscription>(findText, [after, limit, holdForMs]),
-    takeOldest: async ({ subscriptionId, holder, flightMs, limit }) =>
-      toTaken(await sql<TakenRow>(takeHeldText, [subscriptionId, holder, flightMs, limit])),
+    async takeOldest({ subscriptionId, holder, flightMs, limit }) {
+      const lost = unanswered.get(subscriptionId);
+      if (lost !== undefined) await sql(holdAgainText, [lost]);
+      unanswered.delete(subscriptionId);
+      const flightId = randomUUID();
+      try {
+        const values = [subscriptionId, holder, flightMs, limit, flightId];
+        return toTaken(await sql<TakenRow>(takeHeldText, values));
+      } catch (error) {
+        if (isLost(error)) unanswered.set(subscriptionId, flightId);
+        throw error;
+      }
+    },
     isPassed: async (subscriptionId) => (await sql(parkedText, [subscriptionId])).length > 0,
     async leave({ subscriptionId, holder }) {
       await sql("DELETE FROM svc.lanes WHERE subscription_id = $1 AND holder = $2", [subscriptionId, holder]);

@@ -130,7 +130,7 @@ export const takeHeldText = takeText(
       WHERE number <= $4 AND (number = 1 OR is_of_replays)))
     FOR UPDATE SKIP LOCKED
   )`,
-  { flightId: "gen_random_uuid()", flightMs: "$3" },
+  { flightId: "$5::uuid", flightMs: "$3" },
   {
     statuses: "'held'",
     gone: `

@@ -1,4 +1,5 @@
 import { expect } from "chai";
+import type { Sql } from "../../src/db/sql.ts";
 import type { Rates } from "../../src/deliveries/admission/rates.ts";
 import { createHeldLane, type HeldLaneOptions } from "../../src/deliveries/held-lane.ts";
 import { createHeldStore } from "../../src/deliveries/held-store.ts";
@@ -103,7 +104,24 @@ describe("the order of held deliveries", () => {
     await expectInOrder();
   });
 
-  it("is kept by one in flight when the process stops", async () => {
+  it("is kept by one whose take was not answered, without a wait for the end of its flight", async () => {
+    let isCut = false;
+    scene.open(success);
+    const sql: Sql = async (text, values) => {
+      const rows = await scene.core.sql(text, values);
+      if (isCut || !text.includes("INSERT INTO svc.flights")) return rows as never;
+      isCut = true;
+      throw new Error("Connection terminated unexpectedly");
+    };
+
+    start({ held: createHeldStore({ sql, indexSql: scene.core.sql }) });
+
+    await expectInOrder();
+    await scene.attempts.drain();
+    expect(await scene.work.flights()).to.deep.equal([]);
+  });
+
+  it("is kept by one in hand when the process stops", async () => {
     scene.open(success);
     const eligibility = notesEligibility();
     let stopped: Promise<unknown> | undefined;
