@@ -123,7 +123,7 @@ export const takeHeldText = takeText(
     ORDER BY ${heldOrder} LIMIT ${replayedAtOnce}
   ), found AS MATERIALIZED (
     SELECT ctid AS place FROM svc.deliveries
-    WHERE held_at IS NOT NULL AND ctid = ANY(ARRAY(
+    WHERE ctid = ANY(ARRAY(
       SELECT place FROM (
         SELECT place, row_number() OVER in_order AS number, bool_and(replay_id IS NOT NULL) OVER in_order AS is_of_replays
         FROM oldest WINDOW in_order AS (ORDER BY event_id, id)) AS ordered

@@ -5,6 +5,7 @@ import { createHeldStore, type HeldStore } from "../../src/deliveries/held-store
 import { useCoreScene } from "../support/core-scene.ts";
 import { addDeliveries } from "../support/history-rows.ts";
 import { createExplainingSql, type Plan } from "../support/plans.ts";
+import { until } from "../support/wait.ts";
 
 describe("createHeldStore", () => {
   const scene = useCoreScene();
@@ -101,18 +102,42 @@ describe("createHeldStore", () => {
     await work.addDelivery(subscription, { status: "held", heldAt: new Date() });
     const store = open();
     const taken: number[] = [];
-    for (const until of ["30 minutes", "-1 second", "2 hours"]) {
+    for (const time of ["30 minutes", "-1 second", "2 hours"]) {
       await core.sql("UPDATE svc.deliveries SET status = 'held', held_at = now()");
       await core.sql("DELETE FROM svc.lanes");
       await core.sql("INSERT INTO svc.lanes VALUES ($1, gen_random_uuid(), now() + $2::interval)", [
         subscription.id,
-        until,
+        time,
       ]);
       const from = { subscriptionId: subscription.id, holder: randomUUID(), flightMs: 60_000, limit: 1 };
       taken.push((await store.takeOldest(from)).deliveries.length);
     }
 
     expect(taken).to.deep.equal([0, 1, 1]);
+  });
+
+  it("takes none that was dropped while it waited for the lane", async () => {
+    const { work, core } = scene;
+    const subscription = await work.addSubscription();
+    const subscriptionId = subscription.id;
+    const { id } = await work.addDelivery(subscription, { status: "held", heldAt: new Date() });
+    const store = open();
+    const taking = { subscriptionId, holder: randomUUID(), flightMs: 60_000, limit: 1 };
+    await core.sql("INSERT INTO svc.lanes VALUES ($1, $2, now())", [subscriptionId, taking.holder]);
+
+    const taken = await core.transact(async (sql) => {
+      await sql("SELECT FROM svc.lanes FOR UPDATE");
+      const waiting = store.takeOldest(taking);
+      const locks =
+        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+      await until(async () => (await core.sql(locks)).length > 0, { what: "the take to wait" });
+      await store.cancel({ subscriptionId, upTo: undefined, reason: "Dropped.", limit: 10 });
+      return { waiting };
+    });
+
+    expect((await taken.waiting).deliveries).to.deep.equal([]);
+    expect((await work.deliveryOf(id)).status).to.equal("cancelled");
+    expect(await work.flights()).to.deep.equal([]);
   });
 
   it("keeps the lane of another dispatcher, and a later request to drop", async () => {
