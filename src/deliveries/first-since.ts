@@ -11,14 +11,16 @@ export const slackMs = 60_000;
 
 /**
  * Finds the first event or delivery at or after a time, by binary search over the ids: 30 reads,
- * however many rows there are. Returns its id, or the id after the last one when there is none. The
- * caller allows `slackMs` for slow transactions.
+ * however many rows there are. Returns its id, or the id after the last one when there is none.
+ * When the last one is before the time, later times of others are those of a clock that was ahead.
+ * The caller allows `slackMs` for slow transactions.
  */
 export async function findFirstSince(sql: Sql, table: keyof typeof times, since: Date): Promise<bigint> {
   const time = times[table];
   const [found] = await sql<{ id: string }>(
     `WITH RECURSIVE search (low, high) AS (
-      SELECT min(id), max(id) + 1 FROM svc.${table}
+      SELECT CASE WHEN newest.${time} < $1::timestamptz THEN newest.id + 1 ELSE (SELECT min(id) FROM svc.${table}) END, newest.id + 1
+      FROM (SELECT id, ${time} FROM svc.${table} ORDER BY id DESC LIMIT 1) AS newest
       UNION ALL
       SELECT CASE WHEN probe.${time} < $1::timestamptz THEN probe.id + 1 ELSE low END,
         CASE WHEN probe.${time} < $1::timestamptz THEN high ELSE (low + high) / 2 END

@@ -1,9 +1,11 @@
 import { expect } from "chai";
-import { findReplayed } from "../../src/deliveries/replay/find-replayed.ts";
+import { findReplayed, rangeOf } from "../../src/deliveries/replay/find-replayed.ts";
 import { coreOfSuite } from "../support/core-database.ts";
 
 const since = "2026-03-01T00:00:00.000Z";
 const until = "2026-03-02T00:00:00.000Z";
+
+const at = (hours: number): string => new Date(Date.now() + hours * 3_600_000).toISOString();
 
 describe("findReplayed", () => {
   const core = coreOfSuite();
@@ -44,5 +46,15 @@ describe("findReplayed", () => {
 
     expect(found.events.map(({ id }) => id)).to.deep.equal([first, last]);
     expect(found).to.include({ last: "1000", isEnd: true });
+  });
+
+  it("ends at the last event where some before it date from a time when the clock was ahead", async () => {
+    for (const hours of [-2, -2, -2, 24, 24, 24, 24, 24, 24]) await addEvent(at(hours));
+    const last = await addEvent(at(-0.01));
+
+    const { after, untilId } = await rangeOf(core.sql, { since: at(-1), until: at(0) });
+
+    expect(untilId).to.equal(last);
+    expect(BigInt(after) < BigInt(last)).to.equal(true);
   });
 });
