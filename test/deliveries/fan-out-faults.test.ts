@@ -4,6 +4,7 @@ import type { OutgoingMessage } from "../../src/broker/broker.ts";
 import { exchanges, queues } from "../../src/broker/topology.ts";
 import type { EventModel } from "../support/generated/models.ts";
 import { messageOf, useFanOutScene } from "../support/fan-out-scene.ts";
+import { notesEligibility } from "../support/notes-eligibility.ts";
 import { until } from "../support/wait.ts";
 
 const foreignMessage: OutgoingMessage = {
@@ -108,7 +109,27 @@ describe("createFanOut", () => {
       expect(scene.admission.held).to.equal(5);
     });
 
-    it("halves a batch until the failing event is alone, which stays in the outbox, and fans out the others once", async () => {
+    it("leaves an update in the outbox while nothing tells who may read its old row", async () => {
+      let verdict: boolean | undefined;
+      const judge = async (pairs: readonly unknown[]): Promise<readonly (boolean | undefined)[]> =>
+        pairs.map(() => verdict);
+      start({ eligibility: { ...notesEligibility(), judge } });
+      const update = messageOf({ ...scene.event, previous: { text: "before" } });
+
+      await scene.broker.publish([update]);
+      await until(() => scene.lines.some(({ eventUuid }) => eventUuid === scene.event.uuid), {
+        what: "the line of the event",
+      });
+      expect(await scene.work.outbox()).to.deep.equal([scene.event.id]);
+      expect(await scene.work.deliveries()).to.deep.equal([]);
+
+      verdict = true;
+      await scene.broker.publish([update]);
+      await until(() => scene.started.length === 1, { what: "the attempt" });
+      expect(scene.started[0]?.hasPrevious).to.equal(true);
+    });
+
+    it("halves a batch until the event is alone that fails, which stays in the outbox, and fans out the others once", async () => {
       const others = await addEvents(6);
       const bad = others[3] as EventModel;
       start({
@@ -181,6 +202,19 @@ describe("createFanOut", () => {
     });
   });
 
+  it("sends the record that another fan-out has stored, also where none of its deliveries is left", async () => {
+    const earlier = 'INSERT INTO svc.event_data (event_id, data) VALUES ($1, \'{"text":"e"}\')';
+    await scene.core.sql(earlier, [scene.event.id]);
+    const [other] = await addEvents(1);
+    start();
+
+    await scene.broker.publish([scene.event, other as EventModel].map(messageOf));
+    await until(() => scene.started.length === 2, { what: "both attempts" });
+
+    const own = scene.started.filter(({ payload }) => payload !== undefined);
+    expect(own.map(({ eventUuid }) => eventUuid)).to.deep.equal([other?.uuid]);
+  });
+
   for (const [what, message] of [
     ["a message that is no event", () => foreignMessage],
     [
@@ -202,19 +236,6 @@ describe("createFanOut", () => {
 
       const [dead] = otherMessages();
       expect(dead).to.include({ exchange: exchanges.dead, messageId: foreign.messageId, body: foreign.body });
-  it("sends the record that another fan-out has stored, also where none of its deliveries is left", async () => {
-    const earlier = 'INSERT INTO svc.event_data (event_id, data) VALUES ($1, \'{"text":"e"}\')';
-    await scene.core.sql(earlier, [scene.event.id]);
-    const [other] = await addEvents(1);
-    start();
-
-    await scene.broker.publish([scene.event, other as EventModel].map(messageOf));
-    await until(() => scene.started.length === 2, { what: "both attempts" });
-
-    const own = scene.started.filter(({ payload }) => payload !== undefined);
-    expect(own.map(({ eventUuid }) => eventUuid)).to.deep.equal([other?.uuid]);
-  });
-
       expect(dead?.headers).to.deep.equal({ "x-svc-reason": "not an event of this service" });
       expect((await scene.work.deliveries()).map(({ eventUuid }) => eventUuid)).to.deep.equal([other?.uuid]);
       expect(await scene.work.outbox()).to.deep.equal([scene.event.id]);

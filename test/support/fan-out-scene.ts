@@ -22,7 +22,9 @@ export const messageOf = ({
   uuid,
   ownerId,
   resource = "notes",
-}: Pick<EventModel, "id" | "uuid" | "ownerId"> & Partial<Pick<EventModel, "resource">>): OutgoingMessage =>
+  previous = null,
+}: Pick<EventModel, "id" | "uuid" | "ownerId"> &
+  Partial<Pick<EventModel, "resource" | "previous">>): OutgoingMessage =>
   eventMessage({
     event: {
       id: String(id),
@@ -34,6 +36,7 @@ export const messageOf = ({
       timestamp: "2026-03-28T14:30:00.123456Z",
     },
     data: '{"text":"é"}',
+    ...(previous === null ? {} : { previous: JSON.stringify(previous) }),
     seal,
   });
 
