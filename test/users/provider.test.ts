@@ -113,6 +113,16 @@ describe("createTokenProvider", () => {
     expect(await callerOfToken(tokens, token)).to.equal(undefined);
   });
 
+  it("counts a token that was revoked among the failures of its address", async () => {
+    const { token, id } = await tokens.issue({ userId, name: "x" });
+    await callerOfToken(tokens, token);
+    expect(tokens.wasFound(token)).to.equal(true);
+    await core.sql("UPDATE svc.tokens SET revoked_at = now() WHERE id = $1", [id]);
+    await callerOfToken(tokens, token);
+
+    expect(tokens.wasFound(token)).to.equal(false);
+  });
+
   it("keeps the first date when a token is revoked twice", async () => {
     const { id } = await tokens.issue({ userId, name: "x" });
     const first = await tokens.revoke(id);
