@@ -148,8 +148,10 @@ describe("createEligibility, by a filter", () => {
   };
   casesAmong("among few subscriptions", cases);
 
-  it("asks for no user without an active subscription to the trigger", async () => {
-    const eligibility = eligibilityOf(resourceWith(filter({ lead_id: "$user.id" })), { sql: core.sql });
+  it("asks nobody who is disabled, or has no active subscription to the trigger", async () => {
+    // A reviewer is disabled for two hours.
+    const where = { OR: [{ lead_id: "$user.id" }, { reviewers: { has: "$user.id" } }] };
+    const eligibility = eligibilityOf(resourceWith(filter(where)), { sql: core.sql });
     const readersNow = async (): Promise<unknown> =>
       (await eligibility.readerSelectorOf("reports", asEvents(ids))).groupsOf([0, 1]);
 
