@@ -1,5 +1,6 @@
 import { expect } from "chai";
 import { runAdmin } from "../../src/cli/program.ts";
+import type { Transact } from "../../src/db/sql.ts";
 import { countEvents, eraseRecord, type Erased } from "../../src/deliveries/erase.ts";
 import { createDeliveryStore } from "../../src/deliveries/store.ts";
 import type { SubscriptionModel } from "../support/generated/models.ts";
@@ -181,7 +182,50 @@ describe("eraseRecord", () => {
     });
   }
 
-  it("removes events that are not fanned out from the outbox, and sees the rows of a running fan-out", async () => {
+  it("waits in each portion for a page of a prune, which locks the same rows in another order", async () => {
+    await add();
+    let portions = 0;
+    const transact: Transact = async (portion) => {
+      portions += 1;
+      // The first one writes the audit trail.
+      if (portions === 1) return core.transact(portion);
+      const page = await core.database.pool.connect();
+      try {
+        await page.query("BEGIN; SELECT pg_advisory_xact_lock(7001)");
+        const erasing = core.transact(portion);
+        await untilWaiting();
+        await page.query("COMMIT");
+        return await erasing;
+      } finally {
+        page.release();
+      }
+    };
+
+    const record = { resource: "notes", recordId: "1" };
+    await eraseRecord({ transact, record, actor, onProgress: () => undefined });
+
+    expect(portions).to.equal(3);
+    expect(await leaks()).to.deep.equal([]);
+  });
+
+  it("removes every payload when it is run again after it died in any portion", async () => {
+    await add();
+    const record = { resource: "notes", recordId: "1" };
+    for (let last = 1; last < 3; last += 1) {
+      let portions = 0;
+      const dying: Transact = (portion) => {
+        portions += 1;
+        return portions > last ? Promise.reject(new Error("died")) : core.transact(portion);
+      };
+      const erasing = eraseRecord({ transact: dying, record, actor, onProgress: () => undefined });
+      expect(await erasing.catch(({ message }: Error) => message)).to.equal("died");
+    }
+
+    expect(await erase()).to.deep.equal({ ...nothing, cancelled: 1, answers: 1 });
+    expect(await leaks()).to.deep.equal([]);
+  });
+
+  it("takes what is not fanned out from the outbox, and sees what a fan-out under way writes", async () => {
     const waiting = await work.addEvent();
     const { id } = await work.addEvent({ snapshot: { text: canary } });
     const fanOut = await core.database.pool.connect();
