@@ -29,9 +29,14 @@ describe("pruneEvents and createRetention", () => {
   const prune = ({
     isPlan = false,
     onProgress = () => undefined,
-  }: { readonly isPlan?: boolean; readonly onProgress?: (pruned: Pruned) => void } = {}): Promise<Pruned> =>
+    transact = core.transact,
+  }: {
+    readonly isPlan?: boolean;
+    readonly onProgress?: (pruned: Pruned) => void;
+    readonly transact?: Transact;
+  } = {}): Promise<Pruned> =>
     pruneEvents({
-      transact: core.transact,
+      transact,
       olderThanMs: 30 * day * 1_000,
       isPlan,
       onProgress,
@@ -170,7 +175,23 @@ describe("pruneEvents and createRetention", () => {
     expect(Math.max(...sizes)).to.equal(2_000);
   });
 
-  it("waits for a running manual retry, and then keeps its event", async () => {
+  it("goes on with an event of many deliveries when it died between two portions of these", async () => {
+    await add({ deliveries: 4_500 });
+    let portions = 0;
+    const dying: Transact = (work) => {
+      portions += 1;
+      // A look at the page, one at the event, and its first portion.
+      return portions > 3 ? Promise.reject(new Error("died")) : core.transact(work);
+    };
+    const died = prune({ transact: dying }).catch(({ message }: Error) => message);
+
+    expect(await died).to.equal("died");
+    expect(await left()).to.deep.equal({ events: 1, data: 1, deliveries: 2_500, attempts: 2_500 });
+    expect(await prune()).to.deep.equal({ events: 1, deliveries: 2_500 });
+    expect(await left()).to.deep.equal({ events: 0, data: 0, deliveries: 0, attempts: 0 });
+  });
+
+  it("waits for a manual retry under way, and then leaves its event alone", async () => {
     const ids = await add({ status: "failed", deadLettered: old });
     let pruning: Promise<Pruned> | undefined;
 
