@@ -92,7 +92,8 @@ export function createHeldLane(options: HeldLaneOptions): Worker {
 async function turn(state: State, signal: AbortSignal): Promise<void> {
   const { held, holdForMs } = state.options;
   for (let page = 0; page < pagesPerTurn && !signal.aborted; page += 1) {
-    const found = await held.find({ after: state.after, limit: pageSize, holdForMs });
+    const { after } = state;
+    const found = await held.find({ after, limit: pageSize, holdForMs });
     for (const one of found) {
       if (!(await lookAfter(state, one, signal))) state.alarm.wake();
       state.after = one.subscriptionId;
@@ -102,7 +103,7 @@ async function turn(state: State, signal: AbortSignal): Promise<void> {
     await held.forgetDiscards();
     // When there is none after the last subscription of the previous turn, this starts over at
     // once.
-    if (page > 0 || found.length > 0) return;
+    if (page > 0 || found.length > 0 || after === 0) return;
   }
 }
 

@@ -282,4 +282,26 @@ describe("createHeldLane", () => {
     expect(startedIds()).to.deep.equal([healthy]);
     endAll();
   });
+
+  it("looks once in a turn where nothing is held", async () => {
+    const looks: number[] = [];
+    const real = store;
+    await new Promise<void>((resolve) => {
+      store = {
+        ...real,
+        find(options) {
+          looks.push(options.after);
+          return real.find(options);
+        },
+        async forgetDiscards() {
+          await real.forgetDiscards();
+          // Another look would have begun by then.
+          setImmediate(resolve);
+        },
+      };
+      start();
+    });
+
+    expect(looks).to.deep.equal([0]);
+  });
 });
