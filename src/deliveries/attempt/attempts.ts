@@ -45,7 +45,7 @@ export interface Attempts extends Worker {
  *
  * @param delayMs How long the delivery must wait; undefined when it waits for a slot.
  */
-export type PutBack = (delayMs: number | undefined) => void;
+type PutBack = (delayMs: number | undefined) => void;
 
 export interface AttemptEnds {
   /** Called before the delivery's place is free again. Default: puts it into the queue. */
