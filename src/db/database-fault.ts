@@ -16,6 +16,8 @@ export type DatabaseFault =
   | { readonly kind: "foreign_key"; readonly field?: string }
   | { readonly kind: "not_null"; readonly field?: string }
   | { readonly kind: "check"; readonly constraint?: string }
+  /** An EXCLUDE constraint. Fields are as for `unique`, but an expression comes in parts. */
+  | { readonly kind: "excluded"; readonly fields: readonly string[]; readonly constraint?: string }
   /** A trigger of the table refused the row by RAISE, with this message. */
   | { readonly kind: "raised"; readonly message: string }
   /** A row policy of the table forbids the row to the role of svc. */
@@ -139,6 +141,7 @@ function saysMore(fault: DatabaseFault, sqlState: string): boolean {
 function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault {
   const fields = constraint?.fields ?? [];
   const field = fields[0] === undefined ? {} : { field: fields[0] };
+  const named = constraint?.index === undefined ? {} : { constraint: constraint.index };
   switch (sqlState) {
     case "23505":
       return { kind: "unique", fields };
@@ -149,8 +152,9 @@ function faultOfSqlState(sqlState: string, { constraint }: Cause): DatabaseFault
     case "23502":
       return { kind: "not_null", ...field };
     case "23514":
+      return { kind: "check", ...named };
     case "23P01":
-      return { kind: "check", ...(constraint?.index === undefined ? {} : { constraint: constraint.index }) };
+      return { kind: "excluded", fields, ...named };
     case "0A000":
       return { kind: "rewritten" };
     // A materialized view before its first REFRESH.

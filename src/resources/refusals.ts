@@ -27,7 +27,13 @@ export function refuseUnsupportedFields({ name, fields }: Definition): void {
  * Faults that a reference causes for a delete. `SET NULL` and `SET DEFAULT` change the other
  * records, which may violate constraints of their table.
  */
-const referring: readonly DatabaseFault["kind"][] = ["foreign_key", "not_null", "check", "unique"];
+const referring: readonly DatabaseFault["kind"][] = [
+  "foreign_key",
+  "not_null",
+  "check",
+  "unique",
+  "excluded",
+];
 
 /**
  * Throws the error of a failed delete: a 409 where other records refer to the record. Returns false
@@ -99,14 +105,16 @@ export function refuseWrite(
       throw refusedFields(definition, columnsIn(fault), (name) => `The selected ${name} is invalid.`, error);
     case "not_null":
       throw refusedFields(definition, columnsIn(fault), missingIn(definition, operation), error);
-    // The server does not name the column.
+    case "excluded": {
+      const { fields, constraint } = fault;
+      const isMapped = fields.some((column) => fieldsOf(definition, column).length > 0);
+      if (constraint === undefined || !isMapped) throw brokenConstraint(fault, error);
+      const end = `conflicts with another record, by the constraint ${constraint} of the table.`;
+      throw refusedFields(definition, fields, (name) => `The ${name} ${end}`, error);
+    }
+    // The server does not tell the column.
     case "check":
-      throw refused(
-        fault.constraint === undefined
-          ? "The given data was invalid: the table takes no such record."
-          : `The given data was invalid: it breaks the constraint ${fault.constraint} of the table.`,
-        error,
-      );
+      throw brokenConstraint(fault, error);
     case "bad_value":
       throw refusedValue(definition, error);
     case "raised":
@@ -121,6 +129,15 @@ export function refuseWrite(
     case "other":
       throw error;
   }
+}
+
+function brokenConstraint({ constraint }: { readonly constraint?: string }, error: unknown): AppError {
+  return refused(
+    constraint === undefined
+      ? "The given data was invalid: the table takes no such record."
+      : `The given data was invalid: it breaks the constraint ${constraint} of the table.`,
+    error,
+  );
 }
 
 /**

@@ -98,9 +98,9 @@ for (const kind of databaseKinds) {
         { kind: "check", constraint: "parents_kind_check" },
       ],
       [
-        "names a constraint that excludes, though its detail names columns",
+        "names a constraint that excludes, and its columns",
         () => database.pool.query("INSERT INTO stays VALUES ('[3,5)')"),
-        { kind: "check", constraint: "one_stay_at_a_time" },
+        { kind: "excluded", fields: ["during"], constraint: "one_stay_at_a_time" },
       ],
       ["knows a string that is too long", () => create({ email: "b".repeat(11) }), badValue()],
       ["knows an integer out of the column's range", () => create({ email: "b", small: 99_999 }), badValue()],

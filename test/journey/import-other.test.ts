@@ -130,7 +130,7 @@ describe("svc-admin import of the tables of others", function () {
       [
         "stays",
         { during: "[13,15)" },
-        `${invalid}: it breaks the constraint one_stay_at_a_time of the table.`,
+        "The during conflicts with another record, by the constraint one_stay_at_a_time of the table.",
       ],
       ["stays", { during: "nope" }, "The during field must be a valid int4range."],
       ["stays", { during: "[a,b)" }, `${invalid}: a column cannot hold its value.`],

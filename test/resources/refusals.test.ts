@@ -60,7 +60,26 @@ describe("refuseWrite", () => {
     ).to.have.keys("span");
   });
 
-  it("does not treat the end of the server's transaction ids as a fault of the values", () => {
+  it("names the fields that an EXCLUDE constraint compares, else the constraint", () => {
+    const excluded = { code: "23P01", constraint: "one_booking" };
+    const detail =
+      "Key (floor_number, int4range(lower(span), upper(span)))=(3, [1,4)) conflicts with existing key (floor_number, int4range(lower(span), upper(span)))=(3, [2,5)).";
+    const end = "conflicts with another record, by the constraint one_booking of the table.";
+
+    expect(messageOf({ ...excluded, detail })).to.deep.equal({
+      floorNumber: [`The floor number ${end}`],
+      span: [`The span ${end}`],
+    });
+    for (const unnamed of [
+      excluded,
+      { ...excluded, detail: "Key (other)=(3) conflicts with existing key (other)=(3)." },
+    ])
+      expect(() => refuseWrite(rooms, unnamed)).to.throw(
+        "it breaks the constraint one_booking of the table.",
+      );
+  });
+
+  it("takes the end of the server's transaction ids for no fault of the values", () => {
     const error = { code: "54000", routine: "GetNewTransactionId" };
 
     expect(() => refuseWrite(rooms, error))
