@@ -2,8 +2,9 @@ import { pageOf } from "../http/page.ts";
 import { readingFault, readQuery } from "../http/query-string.ts";
 import { requireScope } from "../http/scope-check.ts";
 import type { ApiContext } from "../http/state.ts";
+import { unknownParameter } from "../http/unknown-parameter.ts";
 import { validationError } from "../kit/errors.ts";
-import { questionOf, shortened, suggestionFor } from "../kit/did-you-mean.ts";
+import { questionOf } from "../kit/did-you-mean.ts";
 import { isUuid } from "../kit/ids.ts";
 import { includesScope } from "../kit/scopes.ts";
 import { triggers } from "../mapping/definition.ts";
@@ -136,8 +137,4 @@ function recordIdFault(recordId: string): string | undefined {
   if (recordId.length > longestKey) return `be greater than ${longestKey} characters`;
   const fault = textFault(recordId);
   return fault && `contain ${fault}`;
-}
-
-function unknownParameter(name: string, names: readonly string[]): string {
-  return `There is no parameter ${shortened(name)}${suggestionFor(name, names)}`;
 }

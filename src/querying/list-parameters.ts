@@ -1,5 +1,6 @@
 import { pageOf, searchFault, type Page } from "../http/page.ts";
 import { readingFault, readQuery, type QueryParameter } from "../http/query-string.ts";
+import { unknownParameter } from "../http/unknown-parameter.ts";
 import { shortened, suggestionFor } from "../kit/did-you-mean.ts";
 import { validationError } from "../kit/errors.ts";
 import type { CountMode } from "../mapping/definition.ts";
@@ -7,7 +8,7 @@ import type { Condition } from "./condition.ts";
 import { conditionOf, createGroup, isFilter, mostConditions, readFilter } from "./filters.ts";
 import type { OrderItem } from "./order.ts";
 import { fieldFault } from "./projection.ts";
-import { findPath, pathFault, type ListShape } from "./shown-paths.ts";
+import { findPath, pathFault, type ListShape, type PathTable } from "./shown-paths.ts";
 
 /** The requested part of a list. */
 export type Paging =
@@ -83,7 +84,7 @@ function addFault(faults: Faults, name: string, fault: string | undefined): void
 /** Refuses parameters that are unknown, given twice or cannot be decoded. */
 function readGiven(
   parameters: readonly QueryParameter[],
-  { hasSearch, own, includes }: ListShape,
+  { hasSearch, own, includes, filterable }: ListShape,
   faults: Faults,
 ): ReadonlyMap<string, string> {
   const names = [...common, ...(hasSearch ? ["search"] : []), ...own.keys()];
@@ -95,11 +96,19 @@ function readGiven(
     const fault = readingFault(parameter, given);
     if (name === "") addFault(faults, name, "A parameter has no name.");
     else if (!isFilter(name) && !names.includes(name))
-      addFault(faults, name, `There is no parameter ${shortened(name)}${suggestionFor(name, suggested)}`);
+      addFault(faults, name, filterHint(name, filterable) ?? unknownParameter(name, suggested));
     else if (fault !== undefined) addFault(faults, name, fault);
     else given.set(name, value);
   }
   return given;
+}
+
+/** Returns the message for a filter as others write it: `status=open`, `amount[gte]=5`. */
+function filterHint(name: string, filterable: PathTable): string | undefined {
+  const [path = ""] = name.split("[", 1);
+  if (findPath(filterable, path) === undefined) return undefined;
+  const filter = `filter[${path}]${name.slice(path.length)}`;
+  return `There is no parameter ${shortened(name)}; a filter is written as ${shortened(filter)}.`;
 }
 
 function readFilters(given: ReadonlyMap<string, string>, shape: ListShape, faults: Faults): Condition {
@@ -124,13 +133,22 @@ function readSort(
   const paths = names.slice(0, mostSorted).map((name) => (name.startsWith("-") ? name.slice(1) : name));
   return paths.flatMap((path, index): readonly OrderItem[] => {
     const shown = findPath(sortable, path);
-    if (shown === undefined) addFault(faults, "sort", pathFault(sortable, path, "sorted"));
+    if (shown === undefined)
+      addFault(faults, "sort", directionFault(path, sortable) ?? pathFault(sortable, path, "sorted"));
     else if (paths.indexOf(path) < index) addFault(faults, "sort", `The field ${path} is in it twice.`);
     if (shown === undefined) return [];
     const { links, field } = shown;
     const direction = names[index] === path ? "asc" : "desc";
     return [{ links, field, direction, nulls: "last" }];
   });
+}
+
+/** Returns the message for a direction as others write it: `created_at.desc`, `created_at desc`. */
+function directionFault(text: string, sortable: PathTable): string | undefined {
+  const end = text.toLowerCase().endsWith("desc") ? "desc" : "asc";
+  const path = text.slice(0, -end.length - 1);
+  if (!text.toLowerCase().endsWith(end) || findPath(sortable, path) === undefined) return undefined;
+  return `The field ${path} is written as ${end === "asc" ? path : `-${path}`} to sort in that direction.`;
 }
 
 function readFields(

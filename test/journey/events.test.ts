@@ -219,6 +219,8 @@ for (const mode of modes) {
     it("refuses unknown parameters", async () => {
       for (const [query, field, message] of [
         ["resorce=notes", "resorce", "There is no parameter resorce; did you mean resource?"],
+        ["limit=5", "limit", "There is no parameter limit; use per_page."],
+        ["cursor=5", "cursor", "There is no parameter cursor; use after."],
         ["resource=note", "resource", "The selected resource is invalid; did you mean notes?"],
         [
           "event=created",

@@ -35,6 +35,46 @@ describe("a list refuses", () => {
         ],
       },
     ],
+    ...[
+      ["limit", "per_page"],
+      ["page[size]", "per_page"],
+      ["pageSize", "per_page"],
+      ["$top", "per_page"],
+      ["offset", "page"],
+      ["page[number]", "page"],
+      ["page[after]", "cursor"],
+      ["select", "fields"],
+      ["fields[orders]", "fields"],
+      ["order", "sort"],
+      ["order_by", "sort"],
+      ["expand", "include"],
+      ["q", "search"],
+      ["where[amount]", "filter[path]"],
+      ["or", "filter[or][0][path]"],
+    ].map(
+      ([name = "", own]) =>
+        [
+          `${encodeURIComponent(name)}=1`,
+          { [name]: [`There is no parameter ${name}; use ${own}.`] },
+        ] as const,
+    ),
+    ["_sort=id", { _sort: ["There is no parameter _sort; did you mean sort?"] }],
+    [
+      "status=eq.open&amount[gte]=5",
+      {
+        status: ["There is no parameter status; a filter is written as filter[status]."],
+        "amount[gte]": ["There is no parameter amount[gte]; a filter is written as filter[amount][gte]."],
+      },
+    ],
+    [
+      "sort=amount.desc,id:ASC",
+      {
+        sort: [
+          "The field amount is written as -amount to sort in that direction.",
+          "The field id is written as id to sort in that direction.",
+        ],
+      },
+    ],
     ["filter[]=1", { "filter[]": ["A filter is written as filter[path] or filter[path][operator]."] }],
     [
       "filter[amount][]=1",

@@ -127,9 +127,7 @@ describe("GET /webhooks", () => {
 
     expect(status).to.equal(422);
     expect(errors).to.deep.equal({
-      resource: [
-        "There is no parameter resource; expected one of filter, sort, fields, cursor, count, page, per_page, user_id.",
-      ],
+      resource: ["There is no parameter resource; a filter is written as filter[resource]."],
       "filter[masked_secret]": ["The field masked_secret cannot be filtered: it is a secret."],
       "filter[urll]": ["There is no field urll; did you mean url?"],
       sort: ["The field events cannot be sorted."],
