@@ -2,6 +2,7 @@ import type { Field } from "../mapping/definition.ts";
 import {
   allOf,
   escapeLike,
+  never,
   not,
   type Comparison,
   type Condition,
@@ -55,10 +56,10 @@ function throughLinks(links: readonly Link[], condition: Condition): Condition {
 
 /**
  * Returns the condition for null, or its opposite. Without a record at the other end of a relation
- * to one, the JSON shows null too.
+ * to one, the JSON shows null too. A list that is NULL is shown as an empty one.
  */
 function nullCondition(shown: ShownPath, isNull: boolean): Condition {
-  const none = on(shown, { kind: "null" });
+  const none = shown.field.isList ? never : on(shown, { kind: "null" });
   const isMissing: Condition = isFloat(shown.field) ? { kind: "any", of: [none, endless(shown)] } : none;
   const isThere = not(isMissing);
   const { links } = shown;
@@ -109,9 +110,9 @@ function ownCondition(
       return like(`%${escapeLike(textOf(first))}`);
     case "has":
     case "has_all":
-      return { kind: "list", field, operator: "@>", values };
+      return holds(field, "@>", values);
     case "has_any":
-      return { kind: "list", field, operator: "&&", values };
+      return holds(field, "&&", values);
     case "ne":
       return isTime ? not(within(first, first)) : compare("<>", first);
     case "lt":
@@ -123,6 +124,11 @@ function ownCondition(
     case "gte":
       return compare(">=", first);
   }
+}
+
+/** A list that is NULL holds nothing, and is found by a NOT. */
+function holds(field: Field, operator: "@>" | "&&", values: readonly Parameter[]): Condition {
+  return allOf([{ kind: "list", field, operator, values }, not({ kind: "null", field })]);
 }
 
 /**

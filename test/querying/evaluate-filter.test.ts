@@ -87,7 +87,8 @@ const rows: readonly Row[] = [
     is_urgent: false,
     due_at: new Date("0001-01-01T00:00:00Z"),
     token: null,
-    tags: null,
+    // It is NULL in the table.
+    tags: [],
     meta: "text",
     customer_id: 1,
     customer: ada,
