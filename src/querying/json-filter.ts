@@ -91,11 +91,18 @@ function readEntry(
   return readPath(state, key, value, place);
 }
 
+/** Messages for a group in another form, where no field has its name. */
+const groupForms: ReadonlyMap<string, string> = new Map([
+  ["not", 'The group not is written as {"not": {…}}, with one filter.'],
+  ["or", 'The group or is written as {"or": [{…}, {…}]}, with a list of filters.'],
+  ["and", 'The group and is written as {"and": [{…}, {…}]}, with a list of filters.'],
+]);
+
 function readPath(state: State, path: string, value: unknown, place: readonly string[]): JsonFilter {
   const shown = findPath(state.table, path);
   if (shown === undefined) {
     state.conditions += 1;
-    return refuse(state, place, pathFault(state.table, path, "filtered"));
+    return refuse(state, place, groupForms.get(path) ?? pathFault(state.table, path, "filtered"));
   }
   if (!isObject(value)) return readTest(state, shown, { operator: "eq", value, place });
   const tests = Object.entries(value)

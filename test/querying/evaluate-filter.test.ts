@@ -228,6 +228,8 @@ describe("readJsonFilter", () => {
     [{ amount: { gt: [1, 2] } }, "amount.gt", "gt takes one value."],
     [{ amount: { in: [] } }, "amount.in", "in takes at least one value."],
     [{ amount: {} }, "amount", "A condition has at least one operator."],
+    [{ not: [{ amount: 1 }] }, "not", 'The group not is written as {"not": {…}}, with one filter.'],
+    [{ or: { amount: 1 } }, "or", 'The group or is written as {"or": [{…}, {…}]}, with a list of filters.'],
     [{ amount: null }, "amount", 'must not be null; to ask for null, write {"null": true}.'],
     [{ amount: { null: "yes" } }, "amount.null", "The value of null must be true or false."],
     [{ serial: 2 ** 53 }, "serial", "loses digits as a JSON number; write it as a text."],
