@@ -70,7 +70,7 @@ export async function planMigration({
       if (pending.length === 0) return planChanges(client, definitions);
       const core = await dueCoreSteps(await findInstalled(client));
       const planned = await planChanges(client, definitions).then(
-        (one) => (one.impossible.length > 0 ? planAfter(one.impossible.join(" "), core) : noted(one)),
+        (one) => (one.impossible.length > 0 ? planAfter(one.impossible.join(" "), core) : beforeHand(one)),
         (error: unknown) => {
           if (!(error instanceof OperatorError)) throw error;
           return planAfter(error.message, core);
@@ -81,10 +81,23 @@ export async function planMigration({
   });
 }
 
-function noted(planned: MigrationPlan): MigrationPlan {
-  const note =
-    "The changes of the mapping files are those for the tables as they are now. The migrations by hand come first, and may change them.";
-  return { ...planned, notes: [note, ...planned.notes] };
+/**
+ * Returns the plan of tables as they are before the migrations by hand. Leaves out changes that
+ * take values or promises away: a column that seems to be dropped may have another name by then,
+ * and one that takes its name must stay.
+ */
+function beforeHand(planned: MigrationPlan): MigrationPlan {
+  const { core, steps, losses, notes } = planned;
+  const takes = losses.length > 0 || steps.some((step) => !core.includes(step) && mayLose(step));
+  const note = takes
+    ? "The changes of the mapping files are left out: they would take away what the migrations by hand may rename or keep. svc-admin migrate plans them when these are applied, and so does svc-admin migrate --plan then."
+    : "The changes of the mapping files are those for the tables as they are now. The migrations by hand come first, and may change them.";
+  return { ...planned, steps: takes ? core : steps, notes: [note, ...notes] };
+}
+
+/** Returns whether a step may lose values that come after the plan. */
+export function mayLose({ sql }: Step): boolean {
+  return sql.includes("DROP COLUMN ") || sql.includes(" SET DATA TYPE ");
 }
 
 /**

@@ -8,7 +8,7 @@ import {
 import { OperatorError } from "../kit/errors.ts";
 import type { AdminContext } from "./context.ts";
 import { applyMigration, type MigrationReport } from "../app/apply-migration.ts";
-import { planMigration, type MigrationPlan } from "../app/plan-migration.ts";
+import { mayLose, planMigration, type MigrationPlan } from "../app/plan-migration.ts";
 import { lockTimeoutMs, type Step } from "../migration/core-migrations.ts";
 import { handSteps, loadHandMigrations, type HandMigration } from "../migration/hand-migrations.ts";
 import { loadDefinitions } from "../mapping/load.ts";
@@ -77,11 +77,6 @@ function textOfPlan({ byHand, core, steps, losses, impossible, notes, leftAlone 
   const head = [...remarks, "\\set ON_ERROR_STOP on"].join("\n");
   const hand = byHand.flatMap((migration) => textOfSteps(withEnd(migration), migration.isInTransaction));
   return `${[head, ...textOfSteps(first), ...hand, ...textOfSteps(rest)].join("\n\n")}\n`;
-}
-
-/** Returns whether a step may lose values that are written after the plan. */
-function mayLose({ sql }: Step): boolean {
-  return sql.includes("DROP COLUMN ") || sql.includes(" SET DATA TYPE ");
 }
 
 const unseen =
