@@ -310,8 +310,10 @@ export function changesOfOthers({
 /** Returns the sentence about the loss of an index or a constraint. */
 export function lossOf(object: LiveObject, isMade: boolean): string {
   const what = `${sentenceStart(object)} (${object.definition})`;
+  // An index that is not unique makes queries fast, and promises nothing.
+  const more = object.what === "index" ? "" : ", with the guarantee that it gives";
   return isMade
-    ? `${what} is no longer in the mapping file, and would be dropped, with the guarantee that it gives.`
+    ? `${what} is no longer in the mapping file, and would be dropped${more}.`
     : `${what} was not made by svc, and would go together with a column that is dropped.`;
 }
 
