@@ -74,12 +74,12 @@ export async function importMappings(request: ImportRequest): Promise<ImportRepo
       const isWanted = wantedBy(request, catalog);
       const wanted = catalog.relations.filter(isWanted);
       request.onProgress(
-        `Read ${counted(wanted.length, "table or view", "tables and views")} in ${elapsed()} s.`,
+        `Read ${counted(wanted.length, "table or view", "tables and views")} after ${elapsed()} s.`,
       );
       refusePresent(request, folder, wanted);
       const made = await makeFiles({ client, request, folder, catalog, isWanted });
       request.onProgress(
-        `Checked ${counted(made.files.length, "mapping file", "mapping files")} in ${elapsed()} s.`,
+        `Checked ${counted(made.files.length, "mapping file", "mapping files")} after ${elapsed()} s.`,
       );
       refuseOwner(request, made);
       await writeMade(request, folder, made);

@@ -56,9 +56,12 @@ describe("svc-admin import", function () {
   });
 
   it("writes fields, references in both directions, values, defaults, comments and the owner", async () => {
-    const { status, stdout } = await run("--owner-column", "user_id");
+    const { status, stdout, stderr } = await run("--owner-column", "user_id");
 
     expect(status).to.equal(0);
+    expect(stderr).to.match(
+      /^Read 2 tables and views after \d+\.\d s\.\nChecked 2 mapping files after \d+\.\d s\.\n$/,
+    );
     expect(stdout).to.contain("Wrote 2 mapping files in resources");
     expect(await readFile(pathOf("orders.yaml"), "utf8")).to.equal(
       `# Table public.orders, from \`svc-admin import\`.
