@@ -78,6 +78,7 @@ describe("runAdmin", () => {
   for (const args of [
     [],
     ["nonsense"],
+    ["audit", "list", "--since", "2026-02-30"],
     ["users"],
     ["users", "list", "--nonsense"],
     ["users", "list", "too", "many"],
