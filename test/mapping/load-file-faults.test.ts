@@ -328,12 +328,12 @@ const modules: readonly Case[] = [
   [
     "a file that is missing",
     "module: ./none.mjs",
-    "8:9: module: expected the path of a file in the configuration folder, relative to this one",
+    "8:9: module: there is no such file in the configuration folder; expected a path relative to this file",
   ],
   [
     "a file outside of the folder",
     "module: ../../../../../../../../../../../../etc/hosts.mjs",
-    "8:9: module: expected the path of a file in the configuration folder, relative to this one",
+    "8:9: module: there is no such file in the configuration folder; expected a path relative to this file",
   ],
   [
     "a file that is no code",

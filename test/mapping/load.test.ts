@@ -273,7 +273,7 @@ webhookBackoff: [0.5, 10]
     const { faults } = await checkDefinitions(folder.configDir);
 
     expect(faults.map(({ message }) => message)).to.deep.equal([
-      "expected the path of a file in the configuration folder, relative to this one",
+      "there is no such file in the configuration folder; expected a path relative to this file",
     ]);
     folder.remove();
     outside.remove();

@@ -39,7 +39,10 @@ export async function loadCode(draft: Draft, configDir: string, limitMs = longes
   if (module === undefined) return;
   const path = await findModule(join(configDir, dirname(draft.source.file), module), configDir);
   if (path === undefined) {
-    draft.report(["module"], "expected the path of a file in the configuration folder, relative to this one");
+    draft.report(
+      ["module"],
+      "there is no such file in the configuration folder; expected a path relative to this file",
+    );
     return;
   }
   draft.codeHash = path.contentHash;
