@@ -55,6 +55,11 @@ const cases: readonly Case[] = [
     "includes: [custmer]",
     '8:12: includes[0]: there is no relation "custmer"; did you mean "customer"?',
   ],
+  [
+    "a relation under a name that none can have",
+    "includes: [cus-tomer]",
+    '8:12: includes[0]: there is no relation "cus-tomer"; did you mean "customer"?',
+  ],
   ["a field to include", "includes: [title]", '8:12: includes[0]: "title" is a field; expected a relation'],
   [
     "a relation given twice",
