@@ -3,6 +3,7 @@ import type { Statement } from "./statements.ts";
 
 const dropped = /^You are about to drop the column `([^`]+)` on the `([^`]+)` table, which still contains/;
 const madeAnew = /^The `[^`]+` column on the `[^`]+` table would be dropped and recreated/;
+const newRequired = "Added the required column `";
 const nowRequired = /^Made the column `[^`]+` on table `[^`]+` required, but there are \d+ existing NULL/;
 
 /**
@@ -15,6 +16,8 @@ const nowRequired = /^Made the column `[^`]+` on table `[^`]+` required, but the
 export function withWayOn(sentence: string, statements: readonly Statement[]): string {
   if (madeAnew.test(sentence))
     return `${sentence} A migration by hand can keep the values: change the type there, with USING.`;
+  if (sentence.startsWith(newRequired))
+    return `${sentence} Give the field a default or "optional: true", or add the column and its values in a migration by hand.`;
   if (nowRequired.test(sentence)) return `${sentence} Give these rows a value first.`;
   const [, column, table] = dropped.exec(sentence) ?? [];
   if (column === undefined || table === undefined) return sentence;

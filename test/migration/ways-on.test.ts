@@ -35,6 +35,12 @@ describe("withWayOn", () => {
         "The `name` column on the `customers` table would be dropped and recreated. This will lead to data loss. A migration by hand can keep the values: change the type there, with USING.",
     },
     {
+      title: "says how rows get a value of a new column",
+      fields: [field("name", "String"), field("city", "String", { isOptional: true }), field("age", "Int")],
+      sentence:
+        'Added the required column `age` to the `customers` table without a default value. There are 1 rows in this table, it is not possible to execute this step. Give the field a default or "optional: true", or add the column and its values in a migration by hand.',
+    },
+    {
       title: "says what to do about NULLs",
       fields: [field("name", "String"), field("city", "String")],
       sentence:
