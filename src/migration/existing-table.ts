@@ -192,10 +192,13 @@ function mismatch({ type, isList, native }: Field, column: LiveColumn): string |
     return isNative(native, column) ? undefined : `the column is ${column.type}, not ${native}`;
   if (columnTypes[type].includes(column.baseType)) return undefined;
   if (type === "BigInt" && isWholeNumber(column)) return undefined;
-  const fitting = Object.entries(columnTypes).find(([, types]) => types.includes(column.baseType))?.[0];
-  if (fitting === undefined)
+  // Mapping files have no Instant.
+  const fitting = Object.keys(columnTypes).filter(
+    (one) => one !== "Instant" && columnTypes[one as FieldType].includes(column.baseType),
+  );
+  if (fitting.length === 0)
     return `the column is ${column.type}, which no field type fits: a String with "native: ${column.ownType}" has it as text`;
-  return `the column is ${column.type}, which is ${fitting}, not ${type}`;
+  return `the column is ${column.type}, which is ${fitting.join(" or ")}, not ${type}`;
 }
 
 function notesOn(definition: Definition, columns: readonly LiveColumn[]): readonly string[] {

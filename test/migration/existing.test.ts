@@ -209,7 +209,7 @@ describe("applyMigration beside tables that exist", () => {
       '  resources/lines.yaml: fields.amuont: there is no column "amuont"; did you mean "amount"? (the columns are order_id, line, amount, tags)',
       "  resources/lines.yaml: fields.amount: the column is numeric, which is Decimal, not Float",
       '  resources/lines.yaml: fields.tags: the column is text[], a list: say "list: true"',
-      "  resources/lines.yaml: fields.line: the column is integer, which is Int, not String",
+      "  resources/lines.yaml: fields.line: the column is integer, which is Int or BigInt, not String",
       '  resources/lines.yaml: fields.order_id: the key of "lines" has several columns (order_id, line): say "id: true" at the field of each',
       '  resources/orders.yaml: name: "orders" is a view, whose changes cannot be captured; use the table beneath it, or no triggers',
     ]);
