@@ -83,8 +83,7 @@ export async function planMigration({
 
 /**
  * Returns the plan of tables as they are before the migrations by hand. Leaves out changes that
- * take values or promises away: a column that seems to be dropped may have another name by then,
- * and one that takes its name must stay.
+ * take values or promises away. The migrations may rename a column that seems to be dropped.
  */
 function beforeHand(planned: MigrationPlan): MigrationPlan {
   const { core, steps, losses, notes } = planned;
