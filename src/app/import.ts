@@ -115,7 +115,7 @@ async function readWanted(client: ClientBase, { schemas }: ImportRequest): Promi
   const known = await readSchemas(client);
   const unknown = schemas.find((schema) => !known.includes(schema));
   if (unknown !== undefined)
-    throw new OperatorError(`--schema: there is no schema "${unknown}"${hint(unknown, known)}.`);
+    throw new OperatorError(`--schema: there is no schema "${unknown}"${hint(unknown, known, '"', ".")}`);
   const catalog = await readCatalog(client, schemas);
   if (catalog.relations.length > 0) return catalog;
   const others = known.filter((schema) => !schemas.includes(schema));
@@ -141,7 +141,9 @@ function wantedBy(
   ] as const) {
     const [unused] = patterns.unused(relations);
     if (unused !== undefined)
-      throw new OperatorError(`${option}: no table or view matches "${unused}"${hint(unused, names)}.`);
+      throw new OperatorError(
+        `${option}: no table or view matches "${unused}"${hint(unused, names, '"', ".")}`,
+      );
   }
   return (relation) => (tables.length === 0 || named.matches(relation)) && !without.matches(relation);
 }

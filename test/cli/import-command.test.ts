@@ -278,8 +278,8 @@ includes: [customer]
     ]);
 
     expect(unknown.map(({ status }) => status)).to.deep.equal([1, 1, 1, 2, 2]);
-    expect(unknown[0]?.stderr).to.contain('there is no schema "pubic"; did you mean "public"?');
-    expect(unknown[1]?.stderr).to.contain('no table or view matches "order"; did you mean "orders"?');
+    expect(unknown[0]?.stderr).to.contain('there is no schema "pubic"; did you mean "public"?\n');
+    expect(unknown[1]?.stderr).to.contain('no table or view matches "order"; did you mean "orders"?\n');
     expect(await mappingFiles(folder.configDir)).to.deep.equal({});
   });
 
