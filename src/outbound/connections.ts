@@ -7,6 +7,7 @@ import type { Duplex } from "node:stream";
 import { DEFAULT_CIPHERS } from "node:tls";
 import { TargetRefusedError } from "./outbound-errors.ts";
 import type { Asker, AddressLookup, ConnectionTimes } from "./shared-lookup.ts";
+import { sliceReads } from "./sliced-reads.ts";
 import type { TargetPolicy } from "./targets.ts";
 
 /** Agents for requests that name their `asker` in the options. The default asker is user 0. */
@@ -87,7 +88,10 @@ function withLookup<T extends HttpAgent | HttpsAgent>(
   const connectVetted: Connect = (options, onCreated) => {
     const { asker = { userId: 0, isWaiting: false, isGone: false } } = options;
     const socket = connect({ ...options, lookup: lookupFor(asker) }, onCreated);
-    if (socket) recordTimes(socket, asker);
+    if (socket) {
+      recordTimes(socket, asker);
+      sliceReads(socket);
+    }
     return socket;
   };
   agent.createConnection = connectVetted;

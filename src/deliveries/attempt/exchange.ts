@@ -23,6 +23,12 @@ const maxHeadBytes = 16 * 1024;
 /** Most 1xx answers. A receiver that never stops sending them would keep this process busy. */
 const maxInterimAnswers = 16;
 
+/**
+ * Beyond so many chunks, those of a body have at least so many bytes on average. Each costs 2 us,
+ * whatever is in it.
+ */
+const leastChunks = { count: 256, bytes: 16 };
+
 /** A delivery request as sent to the receiver. */
 export interface Post {
   readonly url: string;
@@ -34,7 +40,7 @@ export interface Post {
 export type ExchangeResult =
   /** The whole response was read; the connection can be used again. */
   | { readonly kind: "complete" }
-  /** The body was longer than `maxBodyBytes`; the connection was destroyed. */
+  /** The body was longer than `maxBodyBytes`, or in tiny chunks; the connection was destroyed. */
   | { readonly kind: "cut" }
   | { readonly kind: "expired"; readonly during: "connect" | "head" | "body" }
   /** No connection was tried and nothing was sent: the delay was not caused by the receiver. */
@@ -188,7 +194,9 @@ function read(progress: Progress, response: IncomingMessage): void {
     if (progress.isSettled) return;
     progress.chunks.push(chunk);
     progress.size += chunk.length;
-    if (progress.size > progress.maxBodyBytes) settle(progress, { kind: "cut" });
+    const { length } = progress.chunks;
+    const isDripping = length > leastChunks.count && progress.size < length * leastChunks.bytes;
+    if (isDripping || progress.size > progress.maxBodyBytes) settle(progress, { kind: "cut" });
   });
   response.on("end", () => settle(progress, { kind: "complete" }));
   response.on("error", (error) => fail(progress, error));

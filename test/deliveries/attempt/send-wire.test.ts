@@ -205,6 +205,21 @@ describe("createSender, byte by byte", () => {
       });
     }
 
+    it("counts in tiny chunks, of which it reads a few hundred", async () => {
+      const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+      onBytes = answerWith(`${head}${"1\r\na\r\n".repeat(10_000)}0\r\n\r\n`);
+
+      const result = await senders.send(url);
+
+      expect([result.error, result.statusCode, result.isResponseTruncated]).to.deep.equal([
+        undefined,
+        200,
+        true,
+      ]);
+      expect(String(result.responseBody)).to.equal("a".repeat(257));
+      await until(() => sockets[0]?.destroyed, { what: "the end of the connection" });
+    });
+
     const malformed: readonly [what: string, answer: string, error: string, status: number | undefined][] = [
       ["no HTTP", "nonsense\r\n\r\n", "protocol", undefined],
       [
