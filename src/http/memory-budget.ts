@@ -52,7 +52,8 @@ interface Limits {
  * of them would be refused when their wait ends.
  *
  * Two users could hold both halves with bodies that never end, or with answers that they do not
- * read. Such requests lose their memory after `patienceMs`, to a user with less memory.
+ * read. Such requests lose their memory after `patienceMs`, to a user who then has less. Users with
+ * little have some memory beyond the limit.
  */
 export function createMemoryBudget(limits: Limits): MemoryBudget {
   const shares = createShares(limits);
@@ -60,7 +61,7 @@ export function createMemoryBudget(limits: Limits): MemoryBudget {
 }
 
 /** The memory of the requests in flight, and the queue of those that wait for more. */
-interface Shares extends Pick<MemoryLedger, "limitOfUser" | "fits" | "take" | "lend"> {
+interface Shares extends Pick<MemoryLedger, "limitOfUser" | "isLittle" | "fits" | "take" | "lend"> {
   readonly limitBytes: number;
   isWaitedFor(): boolean;
   /** Gives the user `bytes` more, or takes them back where `bytes` is negative. */
@@ -190,7 +191,9 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
       const more = Math.max(0, Math.min(asked, shares.limitOfUser) - own);
       if (more === 0 && shares.fits(userId, 0)) return Promise.resolve();
       if (isLeft) return Promise.reject(overloadedError());
-      if (!shares.isWaitedFor() && shares.fits(userId, more)) {
+      // A user who would hold little waits behind no others, who may wait for both halves.
+      const isNext = !shares.isWaitedFor() || shares.isLittle(userId, more);
+      if (isNext && shares.fits(userId, more)) {
         change(own + more);
         return Promise.resolve();
       }

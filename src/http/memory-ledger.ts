@@ -18,6 +18,8 @@ export interface MemoryLedger {
   readonly heldBy: (userId: number) => number;
   /** Returns whether the user may have `bytes` more when that much is free. */
   readonly hasShare: (userId: number, bytes: number) => boolean;
+  /** Returns whether the user would hold so little, with `bytes` more, that it need not wait. */
+  readonly isLittle: (userId: number, bytes: number) => boolean;
   /** Returns whether the user may have `bytes` more now. */
   readonly fits: (userId: number, bytes: number) => boolean;
   /** Gives the user `bytes` more, or takes them back where `bytes` is negative. */
@@ -33,6 +35,13 @@ export interface MemoryLedger {
  * of 1 MB comes in 5 s at 1.6 Mbit/s.
  */
 const defaultPatienceMs = 5000;
+
+/**
+ * Parts of the limit. A user who holds at most `each` has `beyond` in addition to the limit,
+ * together with others like it. Without it, two users held both halves with bodies that did not
+ * come, in new requests every four seconds. Every read of another user was then refused.
+ */
+const ofLittle = { each: 1 / 64, beyond: 1 / 8 };
 
 /** Counts the memory, of which one user has at most half. */
 export function createMemoryLedger({
@@ -50,8 +59,11 @@ export function createMemoryLedger({
 
   const heldBy = (userId: number): number => byUser.get(userId) ?? 0;
   const hasShare = (userId: number, bytes: number): boolean => heldBy(userId) + bytes <= limitOfUser;
-  const hasRoom = (bytes: number): boolean => reserved + bytes <= limitBytes;
-  const fits = (userId: number, bytes: number): boolean => hasShare(userId, bytes) && hasRoom(bytes);
+  const isLittle = (userId: number, bytes: number): boolean =>
+    heldBy(userId) + bytes <= limitBytes * ofLittle.each;
+  const hasRoom = (userId: number, bytes: number): boolean =>
+    reserved + bytes <= limitBytes * (isLittle(userId, bytes) ? 1 + ofLittle.beyond : 1);
+  const fits = (userId: number, bytes: number): boolean => hasShare(userId, bytes) && hasRoom(userId, bytes);
 
   function count(userId: number, bytes: number): void {
     reserved += bytes;
@@ -82,6 +94,7 @@ export function createMemoryLedger({
     held: () => reserved,
     heldBy,
     hasShare,
+    isLittle,
     fits,
     count,
     lend(lender) {
@@ -90,7 +103,7 @@ export function createMemoryLedger({
     },
     take(userId, bytes) {
       const lost = new Set<Lender>();
-      while (hasShare(userId, bytes) && !hasRoom(bytes)) {
+      while (hasShare(userId, bytes) && !hasRoom(userId, bytes)) {
         const lender = findLender(heldBy(userId) + bytes, lost);
         if (lender === undefined) break;
         lost.add(lender);

@@ -141,7 +141,28 @@ describe("createMemoryBudget", () => {
     expect([await isGranted(large), await isGranted(later)]).to.deep.equal([true, true]);
   });
 
-  it("grants less at once, and more only where memory is free", async () => {
+  it("has an eighth beyond the limit for users with at most a 64th, who pass those that wait", async () => {
+    const budget = createMemoryBudget({ limitBytes: 6_400, waitMs: 60_000 });
+    for (const user of [ada, bob]) await budget.open(user).reserve(3_200);
+    const large = budget.open(eve).reserve(101);
+    const users = Array.from({ length: 8 }, (_, index) => 10 + index);
+
+    const results = await Promise.all(users.map((user) => resultOf(budget.open(user).reserve(100))));
+
+    expect(results).to.deep.equal(users.map(() => "granted"));
+    expect(await isGranted(large)).to.equal(false);
+    for (const user of [10, 20]) expect(() => budget.open(user).settle(1)).to.throw(AppError);
+  });
+
+  it("has that for the answer of a user, beside two who hold both halves", async () => {
+    const budget = createMemoryBudget({ limitBytes: 6_400 });
+    for (const user of [ada, bob]) await budget.open(user).reserve(3_200);
+
+    expect(() => budget.open(eve).settle(100)).not.to.throw();
+    expect(() => budget.open(eve).settle(1)).to.throw(AppError);
+  });
+
+  it("settles for less at once, for more only where there is room", async () => {
     const budget = createMemoryBudget({ limitBytes: 100 });
     const request = budget.open(ada);
     await request.reserve(50);
