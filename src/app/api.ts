@@ -45,7 +45,7 @@ import { createListDatabase } from "../resources/list-database.ts";
 import { addResourceRoutes } from "../resources/routes.ts";
 import type { RecordDatabase } from "../resources/record-database.ts";
 import type { BatchTurns } from "../resources/record-routes.ts";
-import { createRecordTurns } from "../resources/store-turns.ts";
+import { createRecordTurns, type RecordTurns } from "../resources/store-turns.ts";
 import type { Assembly } from "./workers.ts";
 import { createTurnsOfUsers, type Presence } from "../http/presence.ts";
 import { createTurns, type Turns } from "../kit/turns.ts";
@@ -84,7 +84,7 @@ export function createApi({
     ...posts,
     ...lists,
     inTransaction,
-    recordTurns: createRecordTurns(threeQuartersOf(database.pool)),
+    recordTurns: recordTurnsOf(database.pool),
     batchTurns: createBatchTurns(database.pool, presence),
     access,
     onChange() {
@@ -278,6 +278,10 @@ function isAdminSomewhere(ctx: ApiContext, definitions: Definitions): boolean {
  */
 function threeQuartersOf(pool: Pool): number {
   return Math.max(1, Math.floor((pool.options.max * 3) / 4));
+}
+
+function recordTurnsOf(pool: Pool): RecordTurns {
+  return createRecordTurns({ places: threeQuartersOf(pool), connections: pool.options.max });
 }
 
 /**

@@ -8,48 +8,61 @@ export interface RecordTurns {
   run<T>(resource: string, userId: number, act: () => Promise<T>): Promise<T>;
 }
 
-interface Resource {
-  /** Number of turns taken, in all and of each user. */
+/** Turns that are taken, in all and by each user. */
+interface Share {
+  /** Turns; one more is for a user who has none. */
+  readonly places: number;
   taken: number;
   readonly ofUsers: Map<number, number>;
-  /** In the order of their arrival. */
-  readonly waiting: Set<{ readonly userId: number; readonly begin: () => void }>;
 }
 
-const newResource = (): Resource => ({ taken: 0, ofUsers: new Map(), waiting: new Set() });
+const newShare = (places: number): Share => ({ places, taken: 0, ofUsers: new Map() });
+
+const mayBegin = ({ places, taken, ofUsers }: Share, userId: number): boolean =>
+  taken < places || (taken === places && !ofUsers.has(userId));
+
+function count(share: Share, userId: number, more: 1 | -1): void {
+  share.taken += more;
+  const ofUser = (share.ofUsers.get(userId) ?? 0) + more;
+  if (ofUser > 0) share.ofUsers.set(userId, ofUser);
+  else share.ofUsers.delete(userId);
+}
 
 /**
  * Creates the turns. A locked table blocks no more than its resource's share of the connections. No
  * user has more than that over all resources.
  *
  * A user alone may fill a resource with writes that wait for its own batch. So there is one further
- * turn, for a user without a turn there. Without it, that user's read took as long as the batch: up
- * to 30 s.
+ * turn, for a user who has none there. Otherwise its read took as long as the batch: up to 30 s.
+ * Two users may fill all connections in the same way. So the last one is for a user who has none.
  *
  * @param places Turns of a resource, and of a user.
+ * @param connections Connections for the requests of all users.
  */
-export function createRecordTurns(places: number): RecordTurns {
+export function createRecordTurns({
+  places,
+  connections,
+}: {
+  readonly places: number;
+  readonly connections: number;
+}): RecordTurns {
   const users = createTurns(places);
-  const resources = new Map<string, Resource>();
+  const all = newShare(connections - 1);
+  const resources = new Map<string, Share>();
+  /** In the order in which they came. */
+  const waiting = new Set<{ readonly shares: readonly Share[]; userId: number; begin: () => void }>();
 
-  const mayBegin = ({ taken, ofUsers }: Resource, userId: number): boolean =>
-    taken < places || (taken === places && !ofUsers.has(userId));
+  const begins = (shares: readonly Share[], userId: number): boolean => {
+    if (!shares.every((share) => mayBegin(share, userId))) return false;
+    for (const share of shares) count(share, userId, 1);
+    return true;
+  };
 
-  function begin(resource: Resource, userId: number): void {
-    resource.taken += 1;
-    resource.ofUsers.set(userId, (resource.ofUsers.get(userId) ?? 0) + 1);
-  }
-
-  function leave(resource: Resource, userId: number): void {
-    const { ofUsers, waiting } = resource;
-    resource.taken -= 1;
-    const left = (ofUsers.get(userId) ?? 1) - 1;
-    if (left > 0) ofUsers.set(userId, left);
-    else ofUsers.delete(userId);
+  function leave(shares: readonly Share[], userId: number): void {
+    for (const share of shares) count(share, userId, -1);
     for (const one of waiting) {
-      if (!mayBegin(resource, one.userId)) continue;
+      if (!begins(one.shares, one.userId)) continue;
       waiting.delete(one);
-      begin(resource, one.userId);
       one.begin();
     }
   }
@@ -57,13 +70,13 @@ export function createRecordTurns(places: number): RecordTurns {
   return {
     run: (name, userId, act) =>
       users.run(userId, async () => {
-        const resource = getOrSet(resources, name, newResource);
-        if (mayBegin(resource, userId)) begin(resource, userId);
-        else await new Promise<void>((resolve) => resource.waiting.add({ userId, begin: resolve }));
+        const shares = [all, getOrSet(resources, name, () => newShare(places))];
+        if (!begins(shares, userId))
+          await new Promise<void>((resolve) => waiting.add({ shares, userId, begin: resolve }));
         try {
           return await act();
         } finally {
-          leave(resource, userId);
+          leave(shares, userId);
         }
       }),
   };

@@ -70,7 +70,7 @@ export async function startApi(
     definitions: resources,
     database: served.records,
     maxPerPage: 100,
-    recordTurns: createRecordTurns(10),
+    recordTurns: createRecordTurns({ places: 10, connections: 16 }),
     ...createPosts(served.database.pool, createSecretBox(Buffer.alloc(32))),
     batchTurns: { users: createTurns(1), all: createTurns<string>(2), waitMs: batchWaitMs },
     urlOf: createUrlOf({ publicUrl: undefined, hosts: [] }),

@@ -15,7 +15,7 @@ describe("takingTurns", () => {
   beforeEach(() => {
     begun = [];
     ends = [];
-    const turns = createRecordTurns(2);
+    const turns = createRecordTurns({ places: 2, connections: 6 });
     storeOf = (name, userId) => {
       const slow = (what: string) => (): Promise<never> => {
         begun.push(`${userId} ${what} ${name}`);
@@ -66,7 +66,26 @@ describe("takingTurns", () => {
     await endAll(asked);
   });
 
-  it("gives each free connection to the user who has waited longest, also one who waited for the last", async () => {
+  it("keeps the last connection for a user who has none, whatever two others wait for", async () => {
+    const asked = [1, 1, 1, 2, 2, 2].map((userId) => find(storeOf(userId === 1 ? "a" : "b", userId)));
+    await turn();
+    // A user has as many turns as a resource.
+    expect(begun).to.have.length(4);
+    const others = [3, 4].map((userId) => find(storeOf("d", userId)));
+    await turn();
+    expect(begun.slice(4)).to.deep.equal(["3 finds d", "4 finds d"]);
+
+    asked.push(...others, find(storeOf("e", 3)), find(storeOf("e", 5)));
+    await turn();
+    expect(begun).to.have.length(6);
+    ends[4]?.();
+    await others[0];
+    await turn();
+    expect(begun.slice(6)).to.deep.equal(["3 finds e"]);
+    await endAll(asked);
+  });
+
+  it("gives each turn that ends to the user who has waited longest, also one who waited for the last", async () => {
     const asked = [1, 2, 3, 4, 5].map((userId) => find(storeOf("busy", userId)));
     await turn();
     expect(begun).to.have.length(3);
