@@ -1,5 +1,6 @@
 import type { Rate } from "../config/kinds.ts";
-import { addressBlock } from "./client-address.ts";
+import { setBounded } from "../kit/bounded-map.ts";
+import { addressBlock, wideBlock } from "./client-address.ts";
 
 /** Counts failures by client address. */
 export interface FailureLimit {
@@ -9,11 +10,13 @@ export interface FailureLimit {
 }
 
 /**
- * Limit of the addresses with a count of their own. The others share one count, so that memory
- * stays below some 10 MB.
+ * Limit of the addresses with a count, which take some 10 MB. The one that failed last longest ago
+ * is forgotten first: a client with so many addresses has as many tries anyway.
  */
 const maxAddresses = 50_000;
-const others = "others";
+
+/** Times `count` that the addresses of an IPv6 /48 may fail together: one client may have it. */
+const wideTimes = 16;
 
 /**
  * Lets each address fail `count` times in a window. All windows begin together. Each process counts
@@ -36,21 +39,24 @@ export function createFailureLimit(
     return failures;
   }
 
-  function keyOf(address: string): string {
-    const block = addressBlock(address);
-    return failures.has(block) || failures.size < maxAddresses ? block : others;
-  }
-
   return {
     waitSeconds(address) {
       const known = current();
-      if (known.size === 0 || (known.get(keyOf(address)) ?? 0) < count) return undefined;
-      return Math.max(1, Math.ceil((endsAt - now()) / 1000));
+      if (known.size === 0) return undefined;
+      const isOver = limitsOf(address, count).some(([block, most]) => (known.get(block) ?? 0) >= most);
+      return isOver ? Math.max(1, Math.ceil((endsAt - now()) / 1000)) : undefined;
     },
     note(address) {
       const known = current();
-      const key = keyOf(address);
-      known.set(key, (known.get(key) ?? 0) + 1);
+      for (const [block] of limitsOf(address, count))
+        setBounded(known, [block, (known.get(block) ?? 0) + 1], maxAddresses);
     },
   };
+}
+
+/** Returns the blocks of an address, each with the number of failures that it may have. */
+function limitsOf(address: string, count: number): readonly (readonly [block: string, most: number])[] {
+  const wide = wideBlock(address);
+  const own = [addressBlock(address), count] as const;
+  return wide === undefined ? [own] : [own, [wide, wideTimes * count]];
 }

@@ -37,11 +37,29 @@ describe("createFailureLimit", () => {
     expect(limit.waitSeconds("2001:db8:0:1::2")).to.equal(undefined);
   });
 
-  it("counts 50,000 addresses apart, and the others together", () => {
+  it("counts the networks of an IPv6 /48 together too, which may fail 16 times as often", () => {
     const limit = createFailureLimit({ count: 2, windowMs: 10_000 }, () => 0);
-    for (let i = 0; i < 50_002; i++) limit.note(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
+    for (let network = 0; network < 32; network += 1) {
+      expect(limit.waitSeconds(`2001:db8:0:${network}::1`)).to.equal(undefined);
+      limit.note(`2001:db8:0:${network}::1`);
+    }
 
-    expect(limit.waitSeconds("10.0.0.1")).to.equal(undefined);
+    expect(limit.waitSeconds("2001:db8:0:ffff::1")).to.equal(10);
+    expect(limit.waitSeconds("2001:db8:1::1")).to.equal(undefined);
+  });
+
+  it("counts 50,000 addresses, and shuts none of the others out", () => {
+    const limit = createFailureLimit({ count: 2, windowMs: 10_000 }, () => 0);
+    for (const _ of [1, 2]) limit.note("203.0.113.9");
+    const noteMany = (from: number, to: number): void => {
+      for (let i = from; i < to; i++) limit.note(`10.${i >> 16}.${(i >> 8) & 255}.${i & 255}`);
+    };
+    noteMany(0, 49_999);
     expect(limit.waitSeconds("203.0.113.9")).to.equal(10);
+
+    noteMany(49_999, 50_002);
+
+    expect(limit.waitSeconds("203.0.113.9")).to.equal(undefined);
+    expect(limit.waitSeconds("203.0.113.8")).to.equal(undefined);
   });
 });
