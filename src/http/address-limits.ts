@@ -3,7 +3,7 @@ import type { Socket } from "node:net";
 import { setBounded } from "../kit/bounded-map.ts";
 import { overloadedError } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
-import { addressBlock, type ClientAddresses } from "./client-address.ts";
+import { addressBlock, wideBlock, type ClientAddresses } from "./client-address.ts";
 import { createCountedReport } from "../kit/counted-report.ts";
 import type { ApiMiddleware } from "./state.ts";
 
@@ -21,6 +21,34 @@ export interface ConnectionLimit {
 const shutOut = { ms: 60_000, mostAddresses: 10_000 };
 
 /**
+ * Times the limit of an address that an IPv6 /48 has in all. A client with a /48 could otherwise
+ * take every connection of the server, from five of its 65,536 networks.
+ */
+const wideTimes = 2;
+
+/** Counts by address, up to a limit. Returns a function that counts one less; undefined beyond. */
+type TakePlace = (address: string) => (() => void) | undefined;
+
+function createPlaces(limit: number): TakePlace {
+  const counts = new Map<string, number>();
+  const add = (block: string, more: number): void => {
+    const count = (counts.get(block) ?? 0) + more;
+    if (count > 0) counts.set(block, count);
+    else counts.delete(block);
+  };
+  return (address) => {
+    const [block, wide] = [addressBlock(address), wideBlock(address)];
+    if ((counts.get(block) ?? 0) >= limit) return undefined;
+    if (wide !== undefined && (counts.get(wide) ?? 0) >= wideTimes * limit) return undefined;
+    const blocks = wide === undefined ? [block] : [block, wide];
+    for (const one of blocks) add(one, 1);
+    return () => {
+      for (const one of blocks) add(one, -1);
+    };
+  };
+}
+
+/**
  * Closes connections beyond `limit` of one address at once, so that no client takes all that the
  * server has (`maxConnections`). A trusted proxy may open any number, since it carries the requests
  * of many clients.
@@ -33,7 +61,9 @@ export function limitConnections(
     log,
   }: { readonly limit: number; readonly addresses: ClientAddresses; readonly log: Log | undefined },
 ): ConnectionLimit {
-  const open = new Map<string, Set<Socket>>();
+  const takePlace = createPlaces(limit);
+  /** The open connections, with their addresses. */
+  const open = new Map<Socket, string>();
   /** End of the block of each address, on the clock of `performance.now()`. */
   const shutOutUntil = new Map<string, number>();
   const report = createCountedReport((refused, client: string) =>
@@ -52,16 +82,16 @@ export function limitConnections(
       socket.destroy();
       return;
     }
-    const sockets = open.get(block) ?? new Set();
-    if (sockets.size >= limit) {
+    const leavePlace = takePlace(address);
+    if (leavePlace === undefined) {
       socket.destroy();
       report(address);
       return;
     }
-    open.set(block, sockets.add(socket));
+    open.set(socket, block);
     socket.once("close", () => {
-      sockets.delete(socket);
-      if (sockets.size === 0) open.delete(block);
+      leavePlace();
+      open.delete(socket);
     });
   });
   return {
@@ -71,7 +101,7 @@ export function limitConnections(
       if (address === undefined || addresses.isTrustedProxy(address)) return;
       const block = addressBlock(address);
       setBounded(shutOutUntil, [block, performance.now() + shutOut.ms], shutOut.mostAddresses);
-      for (const other of open.get(block) ?? []) other.destroy();
+      for (const [other, its] of open) if (its === block) other.destroy();
       log?.warn(
         { event: "connections.shut_out", client: address, seconds: shutOut.ms / 1000 },
         `connections closed, and new ones of the address for a minute: ${reason}`,
@@ -85,22 +115,17 @@ export function limitConnections(
  * distinguish such clients, because trusted proxies open them.
  */
 export function createForwardedLimit(limit: number, addresses: ClientAddresses): ApiMiddleware {
-  /** Number of the requests in flight of each address. */
-  const counts = new Map<string, number>();
+  const takePlace = createPlaces(limit);
   return async (ctx, next) => {
     const { clientAddress } = ctx.state;
     const peer = ctx.req.socket.remoteAddress;
     if (clientAddress === undefined || peer === undefined || !addresses.isTrustedProxy(peer)) return next();
-    const block = addressBlock(clientAddress);
-    const count = counts.get(block) ?? 0;
-    if (count >= limit) throw overloadedError();
-    counts.set(block, count + 1);
+    const leavePlace = takePlace(clientAddress);
+    if (leavePlace === undefined) throw overloadedError();
     try {
       await next();
     } finally {
-      const left = (counts.get(block) ?? 1) - 1;
-      if (left > 0) counts.set(block, left);
-      else counts.delete(block);
+      leavePlace();
     }
   };
 }

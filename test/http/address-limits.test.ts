@@ -75,7 +75,17 @@ describe("limitConnections", () => {
     expect(connect("2001:db8:0:1::2").isClosed).to.equal(false);
   });
 
-  it("never blocks a trusted proxy, but closes its one connection", () => {
+  it("lets an IPv6 /48 have twice as many as an address, over all its networks", () => {
+    const own = [0, 0, 1, 1, 2].map((network) => connect(`2001:db8:0:${network}::1`));
+    expect(areClosed(...own)).to.deep.equal([false, false, false, false, true]);
+    expect(connect("2001:db8:1::1").isClosed).to.equal(false);
+
+    own[0]?.destroy();
+
+    expect(areClosed(connect("2001:db8:0:2::1"), connect("2001:db8:0:3::1"))).to.deep.equal([false, true]);
+  });
+
+  it("never shuts out a trusted proxy, of which it closes the one connection", () => {
     const [harmful, beside] = [connect("10.0.0.1"), connect("10.0.0.1")];
 
     limit.shutOut(harmful as unknown as Socket, "it did harm");
