@@ -10,8 +10,9 @@ import type { ApiMiddleware } from "./state.ts";
 /** Blocks the connections of harmful clients. */
 export interface ConnectionLimit {
   /**
-   * Closes all connections of the socket's address, and new ones for a minute. A trusted proxy
-   * carries other clients too, so only the given connection of a proxy is closed.
+   * Closes the connections of the socket's address, and new ones for a minute. Leaves those of
+   * other users than the socket's: many may share an address. A trusted proxy carries other clients
+   * too, so only the given connection of a proxy is closed.
    *
    * @param reason Action of the client, for the log.
    */
@@ -19,6 +20,14 @@ export interface ConnectionLimit {
 }
 
 const shutOut = { ms: 60_000, mostAddresses: 10_000 };
+
+/** Users of the last authenticated request of each connection. */
+const users = new WeakMap<Socket, number>();
+
+/** Records who has authenticated on a connection. */
+export function noteUser(socket: Socket, userId: number): void {
+  users.set(socket, userId);
+}
 
 /**
  * Times the limit of an address that an IPv6 /48 has in all. A client with a /48 could otherwise
@@ -101,7 +110,11 @@ export function limitConnections(
       if (address === undefined || addresses.isTrustedProxy(address)) return;
       const block = addressBlock(address);
       setBounded(shutOutUntil, [block, performance.now() + shutOut.ms], shutOut.mostAddresses);
-      for (const [other, its] of open) if (its === block) other.destroy();
+      const user = users.get(socket);
+      for (const [other, its] of open) {
+        const isOfAnother = users.has(other) && users.get(other) !== user;
+        if (its === block && !isOfAnother) other.destroy();
+      }
       log?.warn(
         { event: "connections.shut_out", client: address, seconds: shutOut.ms / 1000 },
         `connections closed, and new ones of the address for a minute: ${reason}`,

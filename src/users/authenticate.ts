@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { AppError, unauthorizedError } from "../kit/errors.ts";
+import { noteUser } from "../http/address-limits.ts";
 import type { FailureLimit } from "../http/failure-limit.ts";
 import type { ApiContext, ApiMiddleware } from "../http/state.ts";
 import type { Caller } from "../kit/caller.ts";
@@ -64,6 +65,7 @@ export function createAuthenticate({
       }
       const { caller, tokenId, grant } = identity;
       Object.assign(ctx.state, { caller, tokenId, grant, identifiedAt: performance.now() });
+      noteUser(ctx.req.socket, caller.id);
     };
     await identify(() => failures.note(clientAddress));
     // A token that ends while requests wait is not a guess, and counts against no address.

@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events";
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
 import { expect } from "chai";
-import { limitConnections, type ConnectionLimit } from "../../src/http/address-limits.ts";
+import { limitConnections, noteUser, type ConnectionLimit } from "../../src/http/address-limits.ts";
 import { createClientAddresses } from "../../src/http/client-address.ts";
 
 /** A connection from an address that this machine does not have. */
@@ -83,6 +83,18 @@ describe("limitConnections", () => {
     own[0]?.destroy();
 
     expect(areClosed(connect("2001:db8:0:2::1"), connect("2001:db8:0:3::1"))).to.deep.equal([false, true]);
+  });
+
+  it("leaves of the address the connections of other users than who did harm", () => {
+    const [unknown, other] = [connect("203.0.113.9"), connect("203.0.113.9")];
+    noteUser(other as unknown as Socket, 2);
+    limit.shutOut(unknown as unknown as Socket, "it did harm");
+    expect(areClosed(unknown, other, connect("203.0.113.9"))).to.deep.equal([true, false, true]);
+
+    const [harmful, same] = [connect("203.0.113.8"), connect("203.0.113.8")];
+    for (const one of [harmful, same]) noteUser(one as unknown as Socket, 1);
+    limit.shutOut(harmful as unknown as Socket, "it did harm");
+    expect(areClosed(harmful, same)).to.deep.equal([true, true]);
   });
 
   it("never shuts out a trusted proxy, of which it closes the one connection", () => {
