@@ -1,17 +1,23 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { addressBlock } from "./client-address.ts";
 
 /** A listener of Node's HTTP server. */
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /**
  * Most requests that wait for the answer to an earlier one on the connection. Each takes up to 20
- * KB. Programs that pipeline have some ten requests in flight.
+ * KB. Programs that pipeline have some ten requests in flight. One address leaves most of the
+ * places to others, whose connections would otherwise be closed.
  */
-const mostWaiting = { ofConnection: 16, ofAll: 1000 };
+const mostWaiting = { ofConnection: 16, ofAddress: 250, ofAll: 1000 };
 
 /** The requests of a connection that wait behind the current one. */
-type Line = (() => void)[];
+interface Line {
+  readonly acts: (() => void)[];
+  /** Block of the connection's address; empty until a request waits. */
+  block: string;
+}
 
 /** Serves the requests of a connection one after the other. */
 export interface InOrder {
@@ -35,12 +41,26 @@ export interface InOrder {
  */
 export function createInOrder(act: Listener): InOrder {
   const lines = new WeakMap<Socket, Line>();
+  const ofAddresses = new Map<string, number>();
   let waiting = 0;
 
   const isFull = (socket: Socket): boolean => {
     const line = lines.get(socket);
-    return line !== undefined && (line.length >= mostWaiting.ofConnection || waiting >= mostWaiting.ofAll);
+    if (line === undefined) return false;
+    line.block ||= addressBlock(socket.remoteAddress ?? "");
+    const { length } = line.acts;
+    const ofAddress = ofAddresses.get(line.block) ?? 0;
+    return (
+      length >= mostWaiting.ofConnection || ofAddress >= mostWaiting.ofAddress || waiting >= mostWaiting.ofAll
+    );
   };
+
+  function count({ block }: Line, more: number): void {
+    waiting += more;
+    const left = (ofAddresses.get(block) ?? 0) + more;
+    if (left > 0) ofAddresses.set(block, left);
+    else ofAddresses.delete(block);
+  }
 
   return {
     watch(socket) {
@@ -57,17 +77,18 @@ export function createInOrder(act: Listener): InOrder {
       const { socket } = request;
       const line = lines.get(socket);
       if (line !== undefined) {
-        waiting += 1;
-        line.push(() => act(request, response));
+        count(line, 1);
+        line.acts.push(() => act(request, response));
         return;
       }
-      lines.set(socket, []);
+      lines.set(socket, { acts: [], block: "" });
       act(request, response);
     },
     next(socket) {
-      const line = lines.get(socket) ?? [];
-      const go = isOver(socket) ? undefined : line.shift();
-      waiting -= go === undefined ? line.length : 1;
+      const line = lines.get(socket);
+      if (line === undefined) return;
+      const go = isOver(socket) ? undefined : line.acts.shift();
+      count(line, go === undefined ? -line.acts.length : -1);
       if (go === undefined) lines.delete(socket);
       else go();
     },

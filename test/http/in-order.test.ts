@@ -2,10 +2,13 @@ import type { ServerResponse } from "node:http";
 import { expect } from "chai";
 import { startServer, type HttpServer } from "../../src/http/server.ts";
 import { call } from "../support/http.ts";
-import { answersIn, openRaw } from "../support/raw.ts";
+import { answersIn, openRaw, type RawConnection } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 
 const get = (path: string): string => `GET ${path} HTTP/1.1\r\nHost: a\r\n\r\n`;
+
+const closed = (many: readonly RawConnection[]): number =>
+  many.filter((connection) => connection.isClosed()).length;
 
 describe("requests that are sent behind each other on one connection", () => {
   let server: HttpServer;
@@ -90,14 +93,34 @@ describe("requests that are sent behind each other on one connection", () => {
     connection.socket.destroy();
   });
 
-  it("end a connection when 1,000 wait in total, until these have ended", async () => {
-    const line = get("/a") + get("/quick").repeat(16);
-    const many = await Promise.all(Array.from({ length: 63 }, () => openRaw(server.port)));
-    for (const connection of many) connection.send(line);
-    await until(() => many.filter((connection) => connection.isClosed()).length === 1, {
-      what: "the end of one",
-    });
-    for (const { socket } of many) socket.destroy();
+  /** Opens connections of an address, each with a request in progress and 16 behind it. */
+  async function fill(count: number, localAddress: string): Promise<readonly RawConnection[]> {
+    const many = await Promise.all(
+      Array.from({ length: count }, () => openRaw(server.port, { localAddress })),
+    );
+    for (const connection of many) connection.send(get("/a") + get("/quick").repeat(16));
+    return many;
+  }
+
+  it("end a connection when 250 of its address wait, and none of another address", async () => {
+    const many = await fill(63, "127.0.0.2");
+    await until(() => closed(many) === 48, { what: "the end of all but 15" });
+    const other = await openRaw(server.port);
+    other.send(get("/c") + get("/quick").repeat(16));
+    await answer("/c");
+
+    expect(await other.untilAnswers(17)).to.have.length(17);
+    for (const { socket } of [...many, other]) socket.destroy();
+  });
+
+  it("end a connection when 1,000 wait on all, until these are done with", async () => {
+    // 240 of each address, and 40 of the last one.
+    const addresses = [2, 3, 4, 5].map((last) => `127.0.0.${last}`);
+    const many = (await Promise.all(addresses.map((address) => fill(15, address)))).flat();
+    const last = await fill(3, "127.0.0.6");
+    await until(() => closed(last) === 1, { what: "the end of one" });
+    expect(closed(many)).to.equal(0);
+    for (const { socket } of [...many, ...last]) socket.destroy();
     const later = await openRaw(server.port);
     later.send(get("/c") + get("/quick").repeat(16));
     await answer("/c");

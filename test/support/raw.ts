@@ -25,13 +25,18 @@ export interface RawAnswer {
 /**
  * Connects to a port of this machine. A reset counts as an end.
  *
- * @param allowHalfOpen Whether the client stays open when the server closes.
+ * @param allowHalfOpen The client does not close when the server does.
+ * @param localAddress The client's own address, such as 127.0.0.2.
  */
 export async function openRaw(
   port: number,
-  { allowHalfOpen = false }: { readonly allowHalfOpen?: boolean } = {},
+  {
+    allowHalfOpen = false,
+    localAddress,
+  }: { readonly allowHalfOpen?: boolean; readonly localAddress?: string } = {},
 ): Promise<RawConnection> {
-  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen });
+  const from = localAddress === undefined ? {} : { localAddress };
+  const socket = connect({ port, host: "127.0.0.1", allowHalfOpen, ...from });
   let text = "";
   let isClosed = false;
   socket.setEncoding("utf8");
