@@ -14,7 +14,7 @@ const pruneText = `
       SELECT id FROM svc.tokens AS token
       WHERE least(revoked_at, expires_at) < now() - $1 * interval '1 millisecond'
         AND NOT EXISTS (SELECT FROM svc.tokens AS made WHERE made.parent_id = token.id)
-      LIMIT $2 FOR UPDATE SKIP LOCKED))
+      ORDER BY least(revoked_at, expires_at) LIMIT $2 FOR UPDATE SKIP LOCKED))
     RETURNING 1
   )
   SELECT count(*)::int AS count FROM gone`;
@@ -26,7 +26,7 @@ export interface TokensPrunerOptions {
   readonly actor: Actor;
   /** Time for which a token is kept after its end. 0: for ever. */
   readonly keepForMs: number;
-  /** Time between two turns. A turn reads the whole table. */
+  /** Time between two turns. */
   readonly intervalMs?: number;
   /** Limit of the rows of one statement. */
   readonly portion?: number;

@@ -200,9 +200,17 @@ export async function findReplay(sql: Sql, id: string): Promise<Replay | undefin
   return (await sql<Replay>(findText, [id]))[0];
 }
 
-/** Deletes finished replays of a webhook after 30 days, when it gets the next replay. */
+/** Most finished replays of a user. Some thousand could be made and cancelled in a minute. */
+const mostFinished = 1_000;
+
+/**
+ * Deletes the finished replays of a user beyond the newest, and those that ended 30 days ago. Runs
+ * when the user gets the next replay.
+ */
 const dropText = `
-  DELETE FROM svc.replays WHERE subscription_id = $1 AND state IN ('done', 'cancelled') AND updated_at < now() - interval '30 days'`;
+  DELETE FROM svc.replays WHERE user_id = $1 AND state IN ('done', 'cancelled') AND (
+    updated_at < now() - interval '30 days'
+    OR id <= (SELECT id FROM svc.replays WHERE user_id = $1 ORDER BY id DESC OFFSET ${mostFinished} LIMIT 1))`;
 
 const subscriptionIsGone =
   "NOT EXISTS (SELECT FROM svc.subscriptions AS subscription WHERE subscription.id = replay.subscription_id)";
@@ -240,7 +248,7 @@ export async function createReplay(
   { id, user }: ReplayedSubscription,
   { asked, plan, actor }: { readonly asked: AskedReplay; readonly plan: ReplayPlan; readonly actor: Actor },
 ): Promise<Replay | undefined> {
-  await sql(dropText, [id]);
+  await sql(dropText, [user.id]);
   const { after, untilId, total, isEstimate } = plan;
   const values = [id, user.id, JSON.stringify(asked), after, untilId, total, isEstimate, actorText(actor)];
   return (await sql<Replay>(createText, values))[0];
