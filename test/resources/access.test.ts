@@ -36,7 +36,15 @@ describe("isAdminFor", () => {
     });
   }
 
-  it("uses the code module before the mapping file", () => {
+  it("takes no address with another letter for that of an admin", () => {
+    const resource = owned({ isAdmin: { kind: "emails", emails: ["kate@example.com"] } });
+    // The Kelvin sign, of which JavaScript makes a small k.
+    const other = makeCaller({ id: 8, name: "Eve", email: "\u212Aate@example.com", isAdmin: false });
+
+    expect(isAdminFor(resource, other)).to.equal(false);
+  });
+
+  it("goes by the code module before the mapping file", () => {
     const resource = owned({ code: { isAdmin: ({ id }) => id === 7 } });
 
     expect([isAdminFor(resource, user), isAdminFor(resource, admin)]).to.deep.equal([true, false]);
