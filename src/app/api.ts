@@ -26,6 +26,7 @@ import { addReplays } from "./api-replays.ts";
 import { namesOf, typesOf } from "./statement-names.ts";
 import { halfOf, type Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
+import { guardConditions } from "../http/conditional.ts";
 import { createConsole, type ConsolePages } from "../http/console.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import type { Listener } from "../http/in-order.ts";
@@ -124,28 +125,18 @@ export function createApi({
   const openRouter = createRouter(routePrefix);
   const makeDocument = (): unknown => createDocument(configuration);
   addOpenApiRoutes({ audience: config.http.openApi, router, openRouter, makeDocument });
-  // Before guardRoutes: the middleware added last runs first.
-  guardParameters(router, routePrefix);
-  guardRoutes(router, { routePrefix, isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions) });
+  guardAll(router, routePrefix, definitions);
 
   const listener = createListener(infrastructure, configuration, { router, openRouter, tokens, jwts });
   const expiry = createExpiry({ sql: createIndexSql(database.pool), log });
   return { workers: [relay, expiry, streams, replays], listener, close: () => sender.close() };
 }
 
-/** Creates the options of the lists of all kinds. */
-function createListOptions(
-  { database: { lists }, cursors, presence }: Infrastructure,
-  { http }: Config,
-): OwnListOptions & { readonly listSql: Sql } {
-  return {
-    maxPerPage: http.maxPerPage,
-    cursors,
-    listTurns: createTurnsOfUsers(halfOf(lists), presence),
-    urlOf: createUrlOf(http),
-    listSql: createIndexSql(lists),
-    listText: createTextSql(lists, () => undefined),
-  };
+/** Adds the checks of all routes. The middleware added last runs first. */
+function guardAll(router: ApiRouter, routePrefix: string, definitions: Definitions): void {
+  guardParameters(router, routePrefix);
+  guardConditions(router, routePrefix);
+  guardRoutes(router, { routePrefix, isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions) });
 }
 
 function createEligibilityOf(

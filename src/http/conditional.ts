@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { AppError } from "../kit/errors.ts";
-import type { ApiContext } from "./state.ts";
+import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
 
 /** The value of `If-Match` or `If-None-Match`: every record (`*`), or entity tags as written. */
 export type EntityTags = "*" | readonly string[];
@@ -108,6 +108,24 @@ export function checkConditions(ctx: ApiContext, tag: string): void {
       "record.changed",
       "The record is one that If-None-Match excludes. Nothing was changed.",
     );
+}
+
+/**
+ * Makes the writes of a router, but those of records, refuse conditions on entity tags. What they
+ * change has none, so `*` is all that can hold of it.
+ *
+ * @param routePrefix Prefix of every route.
+ */
+export function guardConditions(router: ApiRouter, routePrefix: string): void {
+  for (const layer of router.stack) {
+    const isWrite = layer.methods.some((method) => ["PUT", "PATCH", "DELETE"].includes(method));
+    if (!isWrite || String(layer.path).startsWith(`${routePrefix}/resources/`)) continue;
+    const check: ApiMiddleware = (ctx, next) => {
+      if (ctx.method !== "OPTIONS") checkConditions(ctx, "");
+      return next();
+    };
+    layer.stack.unshift(check);
+  }
 }
 
 /** Creates the 412 error of a record that `If-Match` does not name. */
