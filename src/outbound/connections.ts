@@ -5,6 +5,7 @@ import type { LookupFunction } from "node:net";
 import { performance } from "node:perf_hooks";
 import type { Duplex } from "node:stream";
 import { DEFAULT_CIPHERS } from "node:tls";
+import type { HandshakeRests } from "./handshake-rests.ts";
 import { TargetRefusedError } from "./outbound-errors.ts";
 import type { Asker, AddressLookup, ConnectionTimes } from "./shared-lookup.ts";
 import { sliceReads } from "./sliced-reads.ts";
@@ -46,17 +47,20 @@ const keyExchange = { ciphers: `${DEFAULT_CIPHERS}:!DHE`, ecdhCurve: "X25519:P-2
  * @param maxSockets Most connections to one receiver; later requests wait while their deadline
  *   runs.
  * @param lookup Look-up, which may be shared with other agents.
+ * @param rests Rests of users after costly handshakes; by default none.
  */
 export function createAgents({
   policy,
   keepAlive,
   maxSockets,
   lookup,
+  rests,
 }: {
   readonly policy: TargetPolicy;
   readonly keepAlive: boolean;
   readonly maxSockets: number;
   readonly lookup: AddressLookup;
+  readonly rests?: HandshakeRests;
 }): Agents {
   const options = {
     keepAlive,
@@ -68,7 +72,7 @@ export function createAgents({
   // Set explicitly, so that NODE_TLS_REJECT_UNAUTHORIZED cannot turn verification off for webhooks.
   const https = new HttpsAgent({ ...options, ...keyExchange, rejectUnauthorized: true });
   const vet = (asker: Asker): LookupFunction => vettedLookup(policy, lookup, asker);
-  return { http: withLookup(new HttpAgent(options), vet), https: withLookup(https, vet) };
+  return { http: withLookup(new HttpAgent(options), vet), https: withLookup(https, vet, rests) };
 }
 
 type Connect = (
@@ -83,6 +87,7 @@ type Connect = (
 function withLookup<T extends HttpAgent | HttpsAgent>(
   agent: T,
   lookupFor: (asker: Asker) => LookupFunction,
+  rests?: HandshakeRests,
 ): T {
   const connect: Connect = agent.createConnection.bind(agent);
   const connectVetted: Connect = (options, onCreated) => {
@@ -91,6 +96,7 @@ function withLookup<T extends HttpAgent | HttpsAgent>(
     if (socket) {
       recordTimes(socket, asker);
       sliceReads(socket);
+      rests?.watch(asker.userId, socket);
     }
     return socket;
   };

@@ -5,6 +5,7 @@ import type { AttemptResult } from "../delivery.ts";
 import { exchange, type Exchange, type Post } from "./exchange.ts";
 import { failureOf, type Failure } from "./failure.ts";
 import { parseRetryAfter } from "./retry-after.ts";
+import { createHandshakeRests } from "../../outbound/handshake-rests.ts";
 import { createSharedLookup, type AddressLookup } from "../../outbound/shared-lookup.ts";
 import {
   createTargetPolicy,
@@ -21,6 +22,7 @@ const maxHeaderBytes = 8 * 1024;
 const unmadeReasons = {
   connection: "No connection to the receiver was free.",
   "look-up": "Other names of the same user were being looked up.",
+  handshake: "A TLS handshake with a receiver of the same user took too much time.",
 } as const;
 
 export type SendResult =
@@ -69,10 +71,11 @@ export function createSender({
   readonly maxSockets: number;
   readonly lookup?: AddressLookup;
 }): Sender {
+  const rests = createHandshakeRests();
   // Separate agents per policy: a kept connection is reused without another check of its address.
   const routeFor = perUser(networks, (allowed): Route => {
     const policy = createTargetPolicy(allowed);
-    const shared = { policy, maxSockets, lookup };
+    const shared = { policy, maxSockets, lookup, rests };
     return {
       policy,
       kept: createAgents({ ...shared, keepAlive: true }),
@@ -100,6 +103,8 @@ export function createSender({
         const refused = { error: "blocked", detail: refusal, isResponseTruncated: false } as const;
         return { kind: "made", result: { startedAt, durationMs: 0, ...refused } };
       }
+      if (post.url.startsWith("https:") && !(await rests.pass(user.id)))
+        return { kind: "unmade", reason: unmadeReasons.handshake };
       const done = await exchangeInTime(post, user.id, route);
       if (done.ending.kind === "unmade")
         return { kind: "unmade", reason: unmadeReasons[done.ending.waitedFor] };

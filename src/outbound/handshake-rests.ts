@@ -1,0 +1,88 @@
+import type { Duplex } from "node:stream";
+import { setTimeout as sleep } from "node:timers/promises";
+import { setBounded } from "../kit/bounded-map.ts";
+import { NoTurnError } from "./outbound-errors.ts";
+
+/** Rests of users whose receivers make TLS handshakes costly. */
+export interface HandshakeRests {
+  /** Waits until the user may begin a handshake. Returns false when that takes too long. */
+  pass(userId: number): Promise<boolean>;
+  /** Watches the handshake of a new connection. */
+  watch(userId: number, socket: Duplex): void;
+}
+
+/** CPU time of a failed handshake in ms beyond which its user rests. An ordinary one takes 2. */
+const mostMs = 50;
+/** Length of a rest, in times of that CPU time: handshakes of a user get a tenth of the thread. */
+const restTimes = 9;
+const longestRestMs = 60_000;
+const mostResting = 10_000;
+/** Time between two notes of the CPU time while handshakes are in progress. */
+const noteMs = 5;
+
+/**
+ * Creates the rests. OpenSSL takes 500 ms for a chain of 60 false certificates, and Node.js has no
+ * limit for that. It does so in the thread that sends the webhooks of all users.
+ *
+ * The CPU time of a handshake is that since the last note or the end of another handshake. Other
+ * work may be in it, so only a failed handshake counts. A costly one also ends the others of its
+ * user, which would cost as much.
+ *
+ * @param patienceMs Limit of the wait for the end of a rest.
+ * @param cpuMs Returns the CPU time of this process, in ms.
+ * @param now Monotonic clock, in ms.
+ */
+export function createHandshakeRests({
+  patienceMs = 2_000,
+  cpuMs = cpuTimeMs,
+  now = () => performance.now(),
+}: {
+  readonly patienceMs?: number;
+  readonly cpuMs?: () => number;
+  readonly now?: () => number;
+} = {}): HandshakeRests {
+  /** End of each user's rest. */
+  const untilMs = new Map<number, number>();
+  const inProgress = new Map<Duplex, number>();
+  let notedMs = 0;
+  let timer: NodeJS.Timeout | undefined;
+  const note = (): void => void (notedMs = cpuMs());
+
+  function end(socket: Duplex, isFailed: boolean): void {
+    const userId = inProgress.get(socket);
+    if (userId === undefined) return;
+    inProgress.delete(socket);
+    const tookMs = cpuMs() - notedMs;
+    note();
+    if (isFailed && tookMs > mostMs) {
+      setBounded(untilMs, [userId, now() + Math.min(restTimes * tookMs, longestRestMs)], mostResting);
+      for (const [other, its] of inProgress) if (its === userId) other.destroy(new NoTurnError());
+    }
+    if (inProgress.size > 0) return;
+    clearInterval(timer);
+    timer = undefined;
+  }
+
+  return {
+    async pass(userId) {
+      const waitMs = (untilMs.get(userId) ?? 0) - now();
+      if (waitMs > 0) await sleep(Math.min(waitMs, patienceMs));
+      return waitMs <= patienceMs;
+    },
+    watch(userId, socket) {
+      if (timer === undefined) {
+        note();
+        timer = setInterval(note, noteMs).unref();
+      }
+      inProgress.set(socket, userId);
+      // An error comes before the reads of other connections, and `close` after them.
+      for (const event of ["secureConnect", "error", "close"])
+        socket.once(event, () => end(socket, event !== "secureConnect"));
+    },
+  };
+}
+
+function cpuTimeMs(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1_000;
+}
