@@ -19,7 +19,8 @@ export interface ConnectionLimit {
   shutOut(socket: Socket, reason: string): void;
 }
 
-const shutOut = { ms: 60_000, mostAddresses: 10_000 };
+/** With `networks` of an IPv6 /48, all of it is shut out: it has 65,536, for a flood of each. */
+const shutOut = { ms: 60_000, mostAddresses: 10_000, networks: 4 };
 
 /** Users of the last authenticated request of each connection. */
 const users = new WeakMap<Socket, number>();
@@ -75,6 +76,9 @@ export function limitConnections(
   const open = new Map<Socket, string>();
   /** End of the block of each address, on the clock of `performance.now()`. */
   const shutOutUntil = new Map<string, number>();
+  const isShutOut = (block: string): boolean => (shutOutUntil.get(block) ?? 0) > performance.now();
+  const shut = (block: string): void =>
+    setBounded(shutOutUntil, [block, performance.now() + shutOut.ms], shutOut.mostAddresses);
   const report = createCountedReport((refused, client: string) =>
     log?.warn(
       { event: "connections.refused", refused, client, limit },
@@ -87,7 +91,7 @@ export function limitConnections(
     if (address === undefined) return;
     if (addresses.isTrustedProxy(address)) return;
     const block = addressBlock(address);
-    if ((shutOutUntil.get(block) ?? 0) > performance.now()) {
+    if (isShutOut(block) || isShutOut(wideBlock(address) ?? "")) {
       socket.destroy();
       return;
     }
@@ -109,11 +113,15 @@ export function limitConnections(
       socket.destroy();
       if (address === undefined || addresses.isTrustedProxy(address)) return;
       const block = addressBlock(address);
-      setBounded(shutOutUntil, [block, performance.now() + shutOut.ms], shutOut.mostAddresses);
+      shut(block);
+      const wide = wideBlock(address);
+      const networks = [...shutOutUntil.keys()].filter((one) => isWithin(one, wide) && isShutOut(one));
+      const isWide = networks.length >= shutOut.networks;
+      if (isWide && wide !== undefined) shut(wide);
       const user = users.get(socket);
       for (const [other, its] of open) {
         const isOfAnother = users.has(other) && users.get(other) !== user;
-        if (its === block && !isOfAnother) other.destroy();
+        if ((its === block || (isWide && isWithin(its, wide))) && !isOfAnother) other.destroy();
       }
       log?.warn(
         { event: "connections.shut_out", client: address, seconds: shutOut.ms / 1000 },
@@ -121,6 +129,11 @@ export function limitConnections(
       );
     },
   };
+}
+
+/** Returns whether a block is of the /48, or the /48 itself. */
+function isWithin(block: string, wide: string | undefined): boolean {
+  return wide !== undefined && block.startsWith(`${wide.split("::")[0]}:`);
 }
 
 /**

@@ -85,6 +85,19 @@ describe("limitConnections", () => {
     expect(areClosed(connect("2001:db8:0:2::1"), connect("2001:db8:0:3::1"))).to.deep.equal([false, true]);
   });
 
+  it("shuts out an IPv6 /48 with four of its networks, and no other", () => {
+    const harm = (network: number): void => {
+      limit.shutOut(connect(`2001:db8:0:${network}::1`) as unknown as Socket, "it did harm");
+    };
+    for (const network of [1, 2, 3]) harm(network);
+    const beside = connect("2001:db8:0:5::1");
+    harm(4);
+
+    const later = ["2001:db8:0:6::1", "2001:db8:1::1"].map(connect);
+
+    expect(areClosed(beside, ...later)).to.deep.equal([true, true, false]);
+  });
+
   it("leaves of the address the connections of other users than who did harm", () => {
     const [unknown, other] = [connect("203.0.113.9"), connect("203.0.113.9")];
     noteUser(other as unknown as Socket, 2);
