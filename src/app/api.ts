@@ -139,6 +139,21 @@ function guardAll(router: ApiRouter, routePrefix: string, definitions: Definitio
   guardRoutes(router, { routePrefix, isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions) });
 }
 
+/** Creates the options of the lists of all kinds. */
+function createListOptions(
+  { database: { lists }, cursors, presence }: Infrastructure,
+  { http }: Config,
+): OwnListOptions & { readonly listSql: Sql } {
+  return {
+    maxPerPage: http.maxPerPage,
+    cursors,
+    listTurns: createTurnsOfUsers(halfOf(lists), presence),
+    urlOf: createUrlOf(http),
+    listSql: createIndexSql(lists),
+    listText: createTextSql(lists, () => undefined),
+  };
+}
+
 function createEligibilityOf(
   { database, isEmbedded, log }: Infrastructure,
   definitions: Definitions,
