@@ -1,8 +1,8 @@
 /**
- * Runs all tests, two portions of them side by side. Portions side by side start private servers,
- * which later portions reuse. A test often waits for a server or a clock, so tests that only
- * compute form a portion that uses the processor meanwhile. With external servers, the portions run
- * one after the other.
+ * Runs every test, three portions of them side by side. Portions side by side have private servers
+ * of their own, and those after them find these running. Tests that do hardly anything but wait are
+ * one of the three. The others wait for much of their time, too: tests that only compute are a
+ * portion that has the processor then. With servers from outside, one portion runs after the other.
  *
  * The first portion prints its progress, the others print at the end. Options are passed on to
  * mocha.
@@ -33,8 +33,12 @@ const files = (await readdir("test", { recursive: true }))
 /** Folders of tests that compute and have no waits with a time limit. */
 const computing =
   /^test\/((architecture|comments|patterns|resources\/rules-cost)\.test\.ts|mapping\/|querying\/|validation\/)/;
+/** Where tests wait for most of their time: for a limit, or for a server that starts or hangs. */
+const waiting =
+  /^test\/(broker\/(rabbitmq|swallowed)|db\/swallowed|events\/relay-(again|rest|slow)|journey\/(hanging-receivers|receiver-concurrency|reload-servers|start-order|stop)|migration\/locks)\.test\.ts$/;
 const computingFiles = files.filter((file) => computing.test(file));
-const otherFiles = files.filter((file) => !computing.test(file));
+const waitingFiles = files.filter((file) => waiting.test(file));
+const otherFiles = files.filter((file) => !computing.test(file) && !waiting.test(file));
 /**
  * Returns the portion of a file: two large portions of eight files in twenty each, and four of one
  * file in twenty each, for the process that ends first. Loading the code of a portion takes some 3
@@ -48,6 +52,7 @@ function portionOf(index: number): number {
 const portions = Array.from({ length: 6 }, (_, portion) =>
   otherFiles.filter((_file, index) => portionOf(index) === portion),
 );
+portions.splice(2, 0, waitingFiles);
 if (isShared) portions.push(computingFiles);
 
 interface Run {
@@ -101,7 +106,7 @@ async function run(
     env: {
       ...process.env,
       ...servers,
-      [templateVariable]: template,
+      [templateVariable]: await template,
       SVC_TEST_FAILURES: failuresFile,
       ...(process.stdout.isTTY && { FORCE_COLOR: "1" }),
     },
@@ -151,11 +156,14 @@ function summaryOf({ printed, isFailed }: Run): { passed: number; failed: number
   };
 }
 
-const waiting = portions.entries();
+const queue = portions.entries();
 const runs: Run[] = [];
 
-/** Runs the waiting portions one after the other, on servers that this process starts and ends. */
-async function runWaiting(): Promise<void> {
+/**
+ * Runs portions, one after the other, for as long as there are any; on servers that this process
+ * starts and ends.
+ */
+async function runQueue(): Promise<void> {
   const started = isShared ? [] : await startServers();
   const [postgres, rabbitMq] = started;
   const servers = {
@@ -163,7 +171,8 @@ async function runWaiting(): Promise<void> {
     ...(rabbitMq !== undefined && { TEST_AMQP_URL: rabbitMq.url }),
   };
   try {
-    for (const [place, portion] of waiting) {
+    await template;
+    for (const [place, portion] of queue) {
       if (stopping.signal.aborted) return;
       runs[place] = await run(portion, { isLive: place === 0, servers });
     }
@@ -192,6 +201,7 @@ async function runComputing(behind: Promise<unknown>): Promise<void> {
   const postgres = await startPrivatePostgres({ parent: memoryFolder });
   const servers = { TEST_DATABASE_URL: postgres.url };
   try {
+    await template;
     if (stopping.signal.aborted) return;
     runs[portions.length] = await run(computingFiles, { isLive: false, servers, behind });
   } finally {
@@ -199,11 +209,14 @@ async function runComputing(behind: Promise<unknown>): Promise<void> {
   }
 }
 
-const template = await makeTemplate(memoryFolder);
-process.once("exit", () => rmSync(template, { recursive: true }));
-const lanes = Promise.all(Array.from({ length: isShared ? 1 : 2 }, runWaiting));
-await Promise.all([lanes, ...(isShared ? [] : [runComputing(lanes)])]).catch((error: unknown) => {
-  // Ends the portions beside it.
+/** Made while the servers start. */
+const template = makeTemplate(memoryFolder).then((folder) => {
+  process.once("exit", () => rmSync(folder, { recursive: true }));
+  return folder;
+});
+const lanes = Promise.all(Array.from({ length: isShared ? 1 : 3 }, runQueue));
+await Promise.all([template, lanes, ...(isShared ? [] : [runComputing(lanes)])]).catch((error: unknown) => {
+  // Ends what runs beside it.
   stopping.abort();
   throw error;
 });
