@@ -99,7 +99,10 @@ export async function startPrivatePostgres({
       "--no-sync",
     ],
     { cwd: folder, env, ...account },
-  );
+  ).catch((error: unknown) => {
+    removeFolder(folder);
+    throw error;
+  });
 
   const url = `postgresql://postgres:${password}@127.0.0.1:${port}/postgres`;
   const settings = {

@@ -215,12 +215,16 @@ const template = makeTemplate(memoryFolder).then((folder) => {
   return folder;
 });
 const lanes = Promise.all(Array.from({ length: isShared ? 1 : 3 }, runQueue));
-await Promise.all([template, lanes, ...(isShared ? [] : [runComputing(lanes)])]).catch((error: unknown) => {
-  // Ends what runs beside it.
-  stopping.abort();
-  throw error;
-});
-// After a signal, the portions that did not begin are gaps: `flat` removes them.
+await Promise.all([template, lanes, ...(isShared ? [] : [runComputing(lanes)])]).catch(
+  async (error: unknown) => {
+    // Ends what runs beside it.
+    stopping.abort();
+    // Its folder is removed at the exit, once it is known.
+    await template.catch(() => undefined);
+    throw error;
+  },
+);
+// After a signal there are gaps, of portions that did not begin: `flat` leaves them out.
 for (const { printed, warnings } of runs.slice(1).flat()) process.stdout.write(warnings + printed);
 const summaries = runs.flat().map(summaryOf);
 // Prints all faults last: a log is read from its end, and often only the end is kept.
