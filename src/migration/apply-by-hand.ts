@@ -125,10 +125,17 @@ const missingTable = "42P01";
 const newDatabaseHint =
   ". In a new database, the mapping files make their tables after it: see docs/mapping.md, Migrations by hand.";
 
+/** Code of a statement that cannot be in a transaction, or not with others. */
+const inTransaction = "25001";
+const ownFileHint =
+  '. Put the statement alone into a file that begins with the line "-- svc: no transaction".';
+
 function reasonOf(error: unknown, isInTransaction: boolean): string {
   const said = `PostgreSQL says: ${messageOf(error)}${codeOf(error) === missingTable ? newDatabaseHint : ""}`;
-  if (isInTransaction) return ` and changed nothing. ${said}${isChanged(error) ? changedHint : ""}`;
+  const isAlone = codeOf(error) === inTransaction;
+  if (isInTransaction)
+    return ` and changed nothing. ${said}${isAlone ? ownFileHint : ""}${isChanged(error) ? changedHint : ""}`;
   // `CREATE INDEX CONCURRENTLY` leaves an invalid index behind.
-  const hint = codeOf(error) === "25001" ? "It may have one statement only. " : "";
+  const hint = isAlone ? "It may have one statement only. " : "";
   return `, and may have left a part of its work behind, such as an invalid index. ${hint}${said}`;
 }

@@ -150,6 +150,14 @@ describe("migrations by hand", () => {
     expect((await client.query("SELECT FROM places")).rowCount).to.equal(1);
   });
 
+  it("say how a statement runs that cannot be in a transaction", async () => {
+    const message = await apply(await write({ "1_vacuum.sql": "VACUUM svc.made" }));
+
+    expect(message).to.match(
+      /cannot run inside a transaction block\. Put the statement alone into a file that begins with the line "-- svc: no transaction"\.$/,
+    );
+  });
+
   it("need the tables of the mapping files in a new database, and say so", async () => {
     const notesOf = definitionsOf(definition({ name: "notes", fields: [field("text", "String")] }));
     const byHand = await write({ "1_check.sql": "ALTER TABLE notes ADD CHECK (text <> '')" });
