@@ -1,13 +1,14 @@
 import { expect } from "chai";
-import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
+import { createOwnDatabase, type OwnDatabase } from "../support/private-servers.ts";
 import { admin, createProgram, type Program } from "../support/program.ts";
+import { startProxy, through } from "../support/proxy.ts";
 import { request } from "../support/service.ts";
 import { until } from "../support/wait.ts";
 
 /** The chart's readiness probe of the API depends on this. */
 describe("the API while RabbitMQ is away", function () {
   this.timeout(90_000);
-  let servers: PrivateServers;
+  let own: OwnDatabase;
   let api: Program;
   let token: string;
 
@@ -15,14 +16,16 @@ describe("the API while RabbitMQ is away", function () {
     (await fetch(`${api.healthOrigin}/readyz${query}`)).status;
 
   before(async () => {
-    servers = await startPrivateServers({ service: "" });
-    const { env } = servers;
+    own = await createOwnDatabase({ service: "" });
+    const amqpUrl = own.env["AMQP_URL"] ?? "";
+    const proxy = await startProxy(amqpUrl);
+    const env = { ...own.env, AMQP_URL: through(proxy, amqpUrl) };
     await admin(["migrate"], env);
     const user = await admin(["create-user", "--name", "Ada", "--email", "ada@example.com"], env);
     token = String(user["token"]);
     api = await createProgram({ name: "api", env });
     await api.start();
-    await servers.rabbitMq.dispose();
+    await proxy.close();
     await until(async () => (await readiness()) === 503, {
       what: "the API missing RabbitMQ",
       timeoutMs: 20_000,
@@ -31,7 +34,7 @@ describe("the API while RabbitMQ is away", function () {
 
   after(async () => {
     await api?.dispose();
-    await servers?.dispose();
+    await own?.dispose();
   });
 
   it("is ready but for the broker", async () => {

@@ -3,35 +3,40 @@ import { mkdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { expect } from "chai";
-import { startPrivateServers, type PrivateServers } from "../support/private-servers.ts";
+import { createOwnDatabase, type OwnDatabase } from "../support/private-servers.ts";
 import { freePort } from "../support/private-process.ts";
 import { admin, createProgram, type Program, type ProgramName } from "../support/program.ts";
+import { startProxy, through, type Proxy } from "../support/proxy.ts";
 import { until } from "../support/wait.ts";
 
 const service = "webhooks: { allowedNetworks: [127.0.0.0/8] }\n";
 
 describe("the start of API and dispatcher", function () {
   this.timeout(90_000);
-  let servers: PrivateServers;
+  let own: OwnDatabase;
+  let amqpUrl: string;
   const programs: Program[] = [];
+  const proxies: Proxy[] = [];
 
   before(async () => {
-    servers = await startPrivateServers({ service });
+    own = await createOwnDatabase({ service });
+    amqpUrl = own.env["AMQP_URL"] ?? "";
   });
 
   afterEach(async () => {
     for (const program of programs.splice(0)) await program.dispose();
+    for (const proxy of proxies.splice(0)) await proxy.close();
   });
 
   after(async () => {
-    await servers?.dispose();
+    await own?.dispose();
   });
 
   async function create(
     name: ProgramName,
     overrides: Readonly<Record<string, string>> = {},
   ): Promise<Program> {
-    const program = await createProgram({ name, env: { ...servers.env, ...overrides } });
+    const program = await createProgram({ name, env: { ...own.env, ...overrides } });
     programs.push(program);
     return program;
   }
@@ -43,22 +48,26 @@ describe("the start of API and dispatcher", function () {
     expect(output).to.match(
       /^svc: The database is not up to date .*:\n(?: {2}- core migration \d+_\w+\n)+ {2}- notes: not installed yet\n.*`svc-admin migrate`/m,
     );
-    await admin(["migrate"], servers.env);
+    await admin(["migrate"], own.env);
   });
 
-  it("ends with a message that names a pending migration by hand", async () => {
-    mkdirSync(join(servers.env["SVC_CONFIG_DIR"] ?? "", "migrations"));
-    servers.configuration.write("migrations/0001_more.sql", "CREATE TABLE more (id int PRIMARY KEY);\n");
+  it("ends with a message that names a migration by hand while it is pending", async () => {
+    mkdirSync(join(own.env["SVC_CONFIG_DIR"] ?? "", "migrations"));
+    own.configuration.write("migrations/0001_more.sql", "CREATE TABLE more (id int PRIMARY KEY);\n");
     const { code, output } = await failureOf(await create("api"));
 
     expect(code).to.equal(1);
     expect(output).to.match(/^svc: The database is not up to date .*:\n {2}- migration by hand 0001_more\n/m);
-    await admin(["migrate"], servers.env);
+    await admin(["migrate"], own.env);
   });
 
-  it("waits for both servers in any order, says so, and is not ready meanwhile", async () => {
-    await Promise.all([servers.postgres.stop(), servers.rabbitMq.stop()]);
-    const both = [await create("api"), await create("dispatcher")];
+  it("does not depend on the order: both wait for the servers, say so, and are not ready meanwhile", async () => {
+    const [databasePort, brokerPort] = [await freePort(), await freePort()];
+    const away = {
+      DATABASE_URL: through({ port: databasePort }, own.url),
+      AMQP_URL: through({ port: brokerPort }, amqpUrl),
+    };
+    const both = [await create("api", away), await create("dispatcher", away)];
     const lines = both.map((program) =>
       Promise.all(
         ["the database does not answer yet", "waiting for RabbitMQ"].map((message) =>
@@ -78,7 +87,7 @@ describe("the start of API and dispatcher", function () {
       );
     }
 
-    await servers.postgres.start();
+    proxies.push(await startProxy(own.url, databasePort));
     for (const program of both) {
       const isDatabaseUp = async (): Promise<boolean> =>
         (await readiness(program)).includes("[+] database ok");
@@ -89,7 +98,7 @@ describe("the start of API and dispatcher", function () {
       expect(await readiness(program)).to.match(/^503 .*\n\[-\] broker failed: waiting for it: /s);
     }
 
-    await servers.rabbitMq.start();
+    proxies.push(await startProxy(amqpUrl, brokerPort));
     await Promise.all(both.map((program) => program.untilReady()));
     expect(await readiness(both[0] as Program)).to.match(
       /^200 \[\+\] configuration ok: loaded \S+Z, hash [0-9a-f]{12}\n\[\+\] database ok\n\[\+\] migrations ok\n\[\+\] broker ok\n\[\+\] shutdown ok\nok\n$/,
@@ -109,14 +118,10 @@ describe("the start of API and dispatcher", function () {
 
   it("ends with a message for a fault that waiting cannot fix", async () => {
     const cases: readonly (readonly [ProgramName, Readonly<Record<string, string>>, RegExp])[] = [
-      [
-        "api",
-        { AMQP_URL: wrongPassword(servers.rabbitMq.url) },
-        /^svc: RabbitMQ refuses the connection: .*ACCESS/m,
-      ],
+      ["api", { AMQP_URL: wrongPassword(amqpUrl) }, /^svc: RabbitMQ refuses the connection: .*ACCESS/m],
       [
         "dispatcher",
-        { DATABASE_URL: servers.postgres.url.replace(/\/[^/]*$/, "/nowhere") },
+        { DATABASE_URL: own.url.replace(/\/[^/]*$/, "/nowhere") },
         /^svc: The database refuses the connection: .*"nowhere" does not exist/m,
       ],
       [
@@ -133,13 +138,13 @@ describe("the start of API and dispatcher", function () {
     }
   });
 
-  it("ends for a wrong password of RabbitMQ, and waits while the database is read-only", async () => {
-    const url = new URL(servers.postgres.url);
+  it("ends for a wrong password of RabbitMQ while the database only lets read, which waiting may mend", async () => {
+    const url = new URL(own.url);
     url.searchParams.set("options", "-c default_transaction_read_only=on");
     const program = await create("api", {
       DATABASE_URL: url.href,
-      AMQP_URL: wrongPassword(servers.rabbitMq.url),
-      // Another configuration than before, which the service records.
+      AMQP_URL: wrongPassword(amqpUrl),
+      // Another configuration than before, which is recorded.
       SVC_LOG_LEVEL: "debug",
     });
 

@@ -14,8 +14,13 @@ export interface Proxy {
   close(): Promise<void>;
 }
 
-/** Forwards a port of this machine to the server of a URL. */
-export async function startProxy(target: string): Promise<Proxy> {
+/**
+ * Forwards a port of this machine to the server of a URL. Nothing answers on the port before and
+ * after, as where a server is away.
+ *
+ * @param at The port; default: a free one.
+ */
+export async function startProxy(target: string, at = 0): Promise<Proxy> {
   const { hostname, port } = new URL(target);
   const ends = new Set<Socket>();
   const stalled = new WeakSet<Socket>();
@@ -43,7 +48,7 @@ export async function startProxy(target: string): Promise<Proxy> {
     forward(near, far);
     forward(far, near);
   });
-  server.listen(0, "127.0.0.1");
+  server.listen(at, "127.0.0.1");
   await once(server, "listening");
   const address = server.address();
   if (address === null || typeof address === "string") throw new Error("no port");
@@ -65,8 +70,8 @@ export async function startProxy(target: string): Promise<Proxy> {
   };
 }
 
-/** Returns the URL through the proxy. */
-export function through(proxy: Proxy, target: string): string {
+/** The URL by way of the proxy. */
+export function through(proxy: Pick<Proxy, "port">, target: string): string {
   const url = new URL(target);
   url.hostname = "127.0.0.1";
   url.port = String(proxy.port);
