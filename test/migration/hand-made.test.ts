@@ -8,7 +8,7 @@ import { applyMigration } from "../../src/app/apply-migration.ts";
 import { planMigration, type MigrationPlan } from "../../src/app/plan-migration.ts";
 import type { Definitions } from "../../src/mapping/definition.ts";
 import { openNewEmbedded } from "../support/embedded.ts";
-import { createTestDatabase, type TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
 import { definitionsOf, field } from "../support/definitions.ts";
 import { handMade } from "../support/hand-made.ts";
 import { psql } from "../support/psql.ts";
@@ -41,56 +41,79 @@ function leftAloneOf({ leftAlone }: MigrationPlan): string {
   return leftAlone.join("\n");
 }
 
+/** What came of each step in a database where somebody made some things. */
+interface Seen {
+  /** What psql showed: when the things were made, then behind each migration. */
+  readonly looks: readonly string[];
+  readonly plans: readonly MigrationPlan[];
+  /** "done", or the refusal. */
+  readonly outcomes: readonly string[];
+}
+
+/** Makes all of `statements`, then migrates to the same files, to others, and to these by force. */
+async function migrateBeside(statements: readonly string[]): Promise<Seen> {
+  const database = await createTestDatabase();
+  const { url } = database;
+  const [looks, plans, outcomes]: [string[], MigrationPlan[], string[]] = [[], [], []];
+  const apply = (definitions: Definitions, allowDestructive: boolean): Promise<string> =>
+    applyMigration({ url, definitions, allowDestructive, log }).then(() => "done", String);
+  try {
+    await apply(shop, false);
+    await psql(url, { sql: statements.join(";\n") });
+    looks.push(await look(url));
+    for (const [definitions, allowDestructive] of [
+      [shop, false],
+      [changed, false],
+      [changed, true],
+    ] as const) {
+      plans.push(await planMigration({ url, definitions }));
+      outcomes.push(await apply(definitions, allowDestructive));
+      looks.push(await look(url));
+    }
+    plans.push(await planMigration({ url, definitions: changed }));
+    return { looks, plans, outcomes };
+  } finally {
+    await database.drop();
+  }
+}
+
 describe("applyMigration, with what somebody else made on a managed table", () => {
-  let template: TestDatabase;
+  for (const [what, things] of Object.entries(handMade)) {
+    describe(what, () => {
+      let seen: Seen;
 
-  before(async () => {
-    template = await createTestDatabase();
-    await applyMigration({ url: template.url, definitions: shop, allowDestructive: false, log });
-  });
+      before(async () => {
+        seen = await migrateBeside(things.map(({ sql }) => sql));
+      });
 
-  after(async () => {
-    await template.drop();
-  });
+      for (const { title, shows, says } of things) {
+        it(`names ${title} in the plan, and leaves it alone, whatever is allowed`, () => {
+          for (const shown of seen.looks) expect(shown).to.match(shows);
+          for (const plan of seen.plans) expect(leftAloneOf(plan)).to.match(says);
+        });
+      }
 
-  for (const { title, sql, shows, says } of handMade) {
-    it(`names ${title} in the plan, and never changes it`, async () => {
-      const copy = await createTestDatabase({ template: new URL(template.url).pathname.slice(1) });
-      const { url } = copy;
-      const plan = (definitions: Definitions): Promise<MigrationPlan> => planMigration({ url, definitions });
-      const apply = (definitions: Definitions, allowDestructive: boolean): Promise<string> =>
-        applyMigration({ url, definitions, allowDestructive, log }).then(() => "done", String);
-      try {
-        await psql(url, { sql });
-        const was = await look(url);
-        expect(was).to.match(shows);
-
-        const atRest = await plan(shop);
-        expect(atRest).to.deep.include({ steps: [], losses: [], impossible: [] });
-        expect(leftAloneOf(atRest)).to.match(says);
-        expect(await apply(shop, false)).to.equal("done");
-        expect(await look(url)).to.equal(was);
-
-        const planned = await plan(changed);
-        expect(planned.impossible).to.deep.equal([]);
-        expect(planned.losses.join()).to.match(/orders_reference_key/);
-        expect(planned.losses.join()).to.not.match(/hand_made/);
-        expect(leftAloneOf(planned)).to.match(says);
-        expect(await apply(changed, false)).to.match(/would lose data/);
-        expect(await look(url)).to.equal(was);
-
-        expect(await apply(changed, true)).to.equal("done");
-        expect(await look(url))
-          .to.match(shows)
-          .and.to.match(/"orders_user_id_idx" btree \(user_id\)/)
+      it("changes what the mapping files change, and nothing else", () => {
+        const [was, , refused, last] = seen.looks;
+        expect(seen.outcomes[0]).to.equal("done");
+        expect(seen.outcomes[1]).to.match(/would lose data/);
+        expect(seen.outcomes[2]).to.equal("done");
+        expect(new Set(seen.looks.slice(0, 3))).to.deep.equal(new Set([was]));
+        expect(refused).to.match(/orders_reference_key/);
+        expect(last)
+          .to.match(/"orders_user_id_idx" btree \(user_id\)/)
           .and.to.match(/paid_at/)
           .and.to.not.match(/orders_reference_key|notes/);
-        const last = await plan(changed);
-        expect(last).to.deep.include({ steps: [], losses: [], impossible: [] });
-        expect(leftAloneOf(last)).to.match(says);
-      } finally {
-        await copy.drop();
-      }
+
+        const done = { steps: [], losses: [], impossible: [] };
+        const [atRest, planned, , after] = seen.plans;
+        expect(atRest).to.deep.include(done);
+        expect(planned?.impossible).to.deep.equal([]);
+        expect(planned?.losses.join())
+          .to.match(/orders_reference_key/)
+          .and.to.not.match(/hand_made/);
+        expect(after).to.deep.include(done);
+      });
     });
   }
 });

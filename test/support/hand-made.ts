@@ -8,8 +8,7 @@ export interface HandMade {
   readonly says: RegExp;
 }
 
-/** One change of every kind. */
-export const handMade: readonly HandMade[] = [
+const added: readonly HandMade[] = [
   {
     title: "an index",
     sql: "CREATE INDEX hand_made ON orders (amount)",
@@ -186,6 +185,9 @@ export const handMade: readonly HandMade[] = [
     shows: /amount\|numeric\(12,2\).*\|hand made/,
     says: /^(?![^]*hand_made)/,
   },
+];
+
+const changed: readonly HandMade[] = [
   {
     title: "a default where the mapping file has none",
     sql: "ALTER TABLE orders ALTER amount SET DEFAULT 3",
@@ -197,12 +199,6 @@ export const handMade: readonly HandMade[] = [
     sql: "ALTER TABLE orders ALTER status SET DEFAULT 'paid'",
     shows: /status\|text\|\|not null\|'paid'::text/,
     says: /column status .*changed by hand.*SET DEFAULT 'open'/,
-  },
-  {
-    title: "a default that is taken away",
-    sql: "ALTER TABLE orders ALTER status DROP DEFAULT",
-    shows: /status\|text\|\|not null\|\|/,
-    says: /column status .*changed by hand/,
   },
   {
     title: "a counter that is taken away",
@@ -228,6 +224,9 @@ export const handMade: readonly HandMade[] = [
     shows: /reference\|character varying\(80\)/,
     says: /column reference .*changed by hand/,
   },
+];
+
+const changedBesideRows: readonly HandMade[] = [
   {
     title: "another type",
     sql:
@@ -236,4 +235,25 @@ export const handMade: readonly HandMade[] = [
     shows: /user_id\|bytea\|\|not null/,
     says: /column user_id .*changed by hand/,
   },
+  {
+    title: "a default that is taken away",
+    sql: "ALTER TABLE orders ALTER status DROP DEFAULT",
+    shows: /status\|text\|\|not null\|\|/,
+    says: /column status .*changed by hand/,
+  },
 ];
+
+/** One of every kind, in groups that one database can have at once. */
+export const handMade: Readonly<Record<string, readonly HandMade[]>> = {
+  "which is new": added.map(numbered),
+  "which is changed": changed,
+  "which is changed in another way, beside rows": changedBesideRows,
+};
+
+/** Gives a thing a name of its own. */
+function numbered({ title, sql, shows, says }: HandMade, index: number): HandMade {
+  const named = (text: string): string =>
+    text.replaceAll("hand_made", `hand_made_${String(index).padStart(2, "0")}`);
+  const sought = ({ source, flags }: RegExp): RegExp => new RegExp(named(source), flags);
+  return { title, sql: named(sql), shows: sought(shows), says: sought(says) };
+}
