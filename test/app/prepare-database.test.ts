@@ -11,7 +11,7 @@ import { prismaSchemaOf } from "../../src/mapping/models.ts";
 import { testOperator } from "../support/actors.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
 import { createMemoryLog } from "../support/http.ts";
-import { openScene, type Scene } from "../support/migration-scene.ts";
+import { openEmptyScene, type Scene } from "../support/migration-scene.ts";
 import { shop } from "../support/shop.ts";
 import { until } from "../support/wait.ts";
 
@@ -19,7 +19,7 @@ describe("prepareDatabase", () => {
   let scene: Scene;
 
   beforeEach(async () => {
-    scene = await openScene();
+    scene = await openEmptyScene();
   });
 
   afterEach(() => scene.close());

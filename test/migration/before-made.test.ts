@@ -2,14 +2,20 @@ import { expect } from "chai";
 import { readFile } from "node:fs/promises";
 import { coreSteps, loadCoreMigrations, runSteps } from "../../src/migration/core-migrations.ts";
 import { definitionsOf, field } from "../support/definitions.ts";
-import { openScene, ordersWith, recordOfOrders, titlesOf, type Scene } from "../support/migration-scene.ts";
+import {
+  openEmptyScene,
+  ordersWith,
+  recordOfOrders,
+  titlesOf,
+  type Scene,
+} from "../support/migration-scene.ts";
 import { customers, shop } from "../support/shop.ts";
 
 describe("applyMigration in a database of the version before svc.made", () => {
   let scene: Scene;
 
   beforeEach(async () => {
-    scene = await openScene();
+    scene = await openEmptyScene();
     const [first] = await loadCoreMigrations();
     await runSteps(scene.client, coreSteps(first === undefined ? [] : [first]));
     await scene.client.query("SET search_path = public");

@@ -105,11 +105,7 @@ function lettersOf(type: "Int" | "BigInt"): Definitions {
 }
 
 describe("planMigration, where something depends on a column that is dropped or retyped", () => {
-  const scene = sceneOfSuite();
-
-  before(async () => {
-    await scene.migrate(market);
-  });
+  const scene = sceneOfSuite(market);
 
   for (const { sql, object, undo, refuses = [dropped, retyped] } of blocking) {
     it(`names the ${object} as the obstacle, and only while it exists: ${sql}`, async () => {
@@ -187,8 +183,7 @@ describe("planMigration, where something depends on a key that is dropped", () =
   let scene: Scene;
 
   beforeEach(async () => {
-    scene = await openScene();
-    await scene.migrate(market);
+    scene = await openScene(market);
   });
 
   afterEach(() => scene.close());

@@ -19,8 +19,7 @@ describe("planMigration, where policies hide rows from the role that migrates", 
   let url: string;
 
   before(async () => {
-    scene = await openScene();
-    await scene.migrate(market);
+    scene = await openScene(market);
     await scene.client.query(`
       INSERT INTO customers (name) VALUES ('Ada');
       INSERT INTO orders (reference, amount, notes, user_id, customer_id) VALUES ('r', 1, 'kept', 1, 1); ${setUp}`);

@@ -58,6 +58,7 @@ describe("a migration beside transactions of the version before", () => {
   it("does not deadlock with one that goes from a table to another of the core migrations", async () => {
     const migrations = await loadCoreMigrations();
     const at = migrations.findIndex(({ name }) => name === "0023_subscription_changes");
+    await scene.client.query("DROP SCHEMA svc CASCADE");
     await runSteps(scene.client, coreSteps(migrations.slice(0, at)));
     await writer.query("BEGIN");
     await writer.query("SELECT FROM svc.delivery_queue");

@@ -9,28 +9,26 @@ import { migrationDue } from "../../src/app/migration-due.ts";
 import type { Definition } from "../../src/mapping/definition.ts";
 import { openNewEmbedded } from "../support/embedded.ts";
 import { definition, definitionsOf, field, keyField } from "../support/definitions.ts";
-import { openScene, type Scene } from "../support/migration-scene.ts";
+import { openEmptyScene, openScene, type Scene } from "../support/migration-scene.ts";
 import { customerId, customers, orders, shop, status, withFields } from "../support/shop.ts";
 
 const log = createLog({ level: "silent" });
 
-describe("applyMigration", () => {
+const insertOrder = `INSERT INTO customers (name) VALUES ('Ann');
+  INSERT INTO orders (reference, amount, user_id, customer_id) VALUES ('R1', 9.5, 7, 1)`;
+
+describe("a migration of an empty database", () => {
   let scene: Scene;
-  let client: Client;
 
   beforeEach(async () => {
-    scene = await openScene();
-    client = scene.client;
+    scene = await openEmptyScene();
   });
 
   afterEach(() => scene.close());
 
-  const insertOrder = `INSERT INTO customers (name) VALUES ('Ann');
-    INSERT INTO orders (reference, amount, user_id, customer_id) VALUES ('R1', 9.5, 7, 1)`;
-
-  it("makes the service's tables, the managed tables and the captures in an empty database", async () => {
+  it("makes the service's tables, the managed tables and the captures", async () => {
     const { steps } = await scene.migrate(shop);
-    await client.query(insertOrder);
+    await scene.client.query(insertOrder);
 
     expect(steps.map(({ title }) => title)).to.include.members([
       "core migration 0001_core",
@@ -44,7 +42,38 @@ describe("applyMigration", () => {
     ]);
   });
 
-  it("makes no change the second time, with any fields", async () => {
+  it("runs once when two run at once", async () => {
+    const [first, second] = await Promise.all([scene.migrate(shop), scene.migrate(shop)]);
+
+    const counts = [first.steps.length, second.steps.length].toSorted((a, b) => a - b);
+    expect(counts[0]).to.equal(0);
+    expect(counts[1]).to.be.greaterThan(5);
+  });
+
+  it("is planned with the SQL of everything, which changes nothing", async () => {
+    const first = await scene.plan(shop);
+    const second = await scene.plan(shop);
+
+    const sql = first.steps.map((step) => step.sql).join("\n");
+    expect(sql).to.include("CREATE TABLE svc.events");
+    expect(sql).to.include('CREATE TABLE "orders"');
+    expect(sql).to.include("CREATE TRIGGER");
+    expect(second).to.deep.equal(first);
+  });
+});
+
+describe("applyMigration", () => {
+  let scene: Scene;
+  let client: Client;
+
+  beforeEach(async () => {
+    scene = await openScene();
+    client = scene.client;
+  });
+
+  afterEach(() => scene.close());
+
+  it("has nothing to do the second time, whatever the fields", async () => {
     const types = ["BigInt", "Float", "Boolean", "DateTime", "Json", "Bytes", "Uuid"] as const;
     const things = definition({
       name: "things",
@@ -82,15 +111,7 @@ describe("applyMigration", () => {
     });
   });
 
-  it("runs once when two run at once", async () => {
-    const [first, second] = await Promise.all([scene.migrate(shop), scene.migrate(shop)]);
-
-    const counts = [first.steps.length, second.steps.length].toSorted((a, b) => a - b);
-    expect(counts[0]).to.equal(0);
-    expect(counts[1]).to.be.greaterThan(5);
-  });
-
-  it("adds, widens and drops without a loss, also a column that is empty", async () => {
+  it("adds, widens and drops what loses nothing, also a column that is empty", async () => {
     await scene.migrate(shop);
     await client.query(insertOrder);
     const changed = withFields(orders, [
@@ -339,24 +360,6 @@ describe("applyMigration", () => {
       "orders: capture trigger on orders",
     ]);
     expect(await stepsOf(ownedCustomers, changedOrders)).to.deep.equal([]);
-  });
-});
-
-describe("planMigration", () => {
-  it("prints the SQL of everything and changes nothing", async () => {
-    const scene = await openScene();
-    try {
-      const first = await scene.plan(shop);
-      const second = await scene.plan(shop);
-
-      const sql = first.steps.map((step) => step.sql).join("\n");
-      expect(sql).to.include("CREATE TABLE svc.events");
-      expect(sql).to.include('CREATE TABLE "orders"');
-      expect(sql).to.include("CREATE TRIGGER");
-      expect(second).to.deep.equal(first);
-    } finally {
-      await scene.close();
-    }
   });
 });
 

@@ -10,8 +10,7 @@ describe("planMigration, where a managed table belongs to another role", functio
   let url: string;
 
   before(async () => {
-    scene = await openScene();
-    await scene.migrate(market);
+    scene = await openScene(market);
     await scene.client.query(`
       CREATE ROLE ${role}; CREATE ROLE ${other};
       GRANT USAGE, CREATE ON SCHEMA public, svc TO ${role}; GRANT ALL ON ALL TABLES IN SCHEMA svc TO ${role};

@@ -4,7 +4,8 @@ import { createLog } from "../../src/telemetry/log.ts";
 import { applyMigration } from "../../src/app/apply-migration.ts";
 import { planMigration, type MigrationPlan } from "../../src/app/plan-migration.ts";
 import type { Definition, Definitions, Field } from "../../src/mapping/definition.ts";
-import { createTestDatabase } from "./database.ts";
+import { createCoreDatabase } from "./core-database.ts";
+import { createTestDatabase, type TestDatabase } from "./database.ts";
 import { definition, definitionsOf } from "./definitions.ts";
 import { ofSuite } from "./of-suite.ts";
 import { customers, orders, withFields } from "./shop.ts";
@@ -27,9 +28,29 @@ export interface Scene {
   close(): Promise<void>;
 }
 
-/** Opens an empty database. */
-export async function openScene(): Promise<Scene> {
-  const database = await createTestDatabase();
+/** Names of databases that were migrated to definitions, for scenes to copy. */
+const templates = new Map<Definitions, Promise<string>>();
+
+/** Opens a database with the service's tables, and with those of definitions. */
+export async function openScene(definitions?: Definitions): Promise<Scene> {
+  if (definitions === undefined) return sceneOn(await createCoreDatabase());
+  let template = templates.get(definitions);
+  if (template === undefined) templates.set(definitions, (template = makeTemplate(definitions)));
+  return sceneOn(await createTestDatabase({ template: await template }));
+}
+
+/** Opens a database that holds nothing. */
+export async function openEmptyScene(): Promise<Scene> {
+  return sceneOn(await createTestDatabase());
+}
+
+async function makeTemplate(definitions: Definitions): Promise<string> {
+  const { url } = await createCoreDatabase();
+  await applyMigration({ url, definitions, allowDestructive: false, log: createLog({ level: "silent" }) });
+  return new URL(url).pathname.slice(1);
+}
+
+async function sceneOn(database: TestDatabase): Promise<Scene> {
   const { url } = database;
   const client = new Client({ connectionString: url });
   await client.connect();
@@ -81,8 +102,11 @@ export async function openScene(): Promise<Scene> {
 }
 
 /** Opens such a database before the tests of a suite, and closes it after them. */
-export function sceneOfSuite(): Scene {
-  return ofSuite(openScene, (scene) => scene.close());
+export function sceneOfSuite(definitions?: Definitions): Scene {
+  return ofSuite(
+    () => openScene(definitions),
+    (scene) => scene.close(),
+  );
 }
 
 /** Returns the titles of a plan's steps. */
