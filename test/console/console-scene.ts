@@ -194,9 +194,13 @@ export async function expectSound(shown: ConsolePage): Promise<void> {
   expect(shown.faults()).to.deep.equal([]);
 }
 
-/** Expects a page as `expectSound` does, in a window and on a telephone. */
+/**
+ * Expects a page as `expectSound` does, in a window and on a telephone, and leaves it at the width
+ * that it has.
+ */
 export async function expectSoundAtAnyWidth(shown: ConsolePage): Promise<void> {
-  for (const width of [...widths].toReversed()) {
+  const own = shown.page.viewportSize()?.width;
+  for (const width of widths.toSorted((a, b) => Number(a === own) - Number(b === own))) {
     await shown.page.setViewportSize({ width, height: 900 });
     await expectSound(shown);
   }

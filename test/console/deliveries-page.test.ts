@@ -12,7 +12,6 @@ import {
   picture,
   sceneOfSuite,
   userOfTest,
-  widths,
 } from "./console-scene.ts";
 import { createOrder, deliveryOf, shopResources, subscribeOrders } from "./console-shop.ts";
 
@@ -37,42 +36,41 @@ describe("the deliveries of the console", function () {
     await expectSound(shown);
   });
 
-  for (const width of widths)
-    it(`are found by filters, which the URL keeps (${width} px)`, async () => {
-      const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);
-      const order = await createOrder(ada);
-      await deliveryOf(ada, webhook.id, "delivered");
-      scene.receiver.answer = { status: 503, body: "later" };
-      await createOrder(ada);
-      await deliveryOf(ada, webhook.id, "retrying");
+  it("are found by filters, which the URL keeps", async () => {
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);
+    const order = await createOrder(ada);
+    await deliveryOf(ada, webhook.id, "delivered");
+    scene.receiver.answer = { status: 503, body: "later" };
+    await createOrder(ada);
+    await deliveryOf(ada, webhook.id, "retrying");
 
-      const shown = await scene.open(ada.token, "/deliveries", { width });
-      const { page } = shown;
-      await page.getByRole("cell", { name: "retrying" }).waitFor();
-      await page.getByRole("cell", { name: "delivered" }).waitFor();
-      await expectSound(shown);
-      await picture(shown, `console-deliveries-${width}`);
+    const shown = await scene.open(ada.token, "/deliveries", { width: 390 });
+    const { page } = shown;
+    await page.getByRole("cell", { name: "retrying" }).waitFor();
+    await page.getByRole("cell", { name: "delivered" }).waitFor();
+    await expectSoundAtAnyWidth(shown);
+    await picture(shown, "console-deliveries");
 
-      await page.getByRole("button", { name: "failed", exact: true }).click();
-      await page.getByText("Nothing is like that").waitFor();
-      await page.getByRole("button", { name: "delivered", exact: true }).click();
-      await page.getByRole("cell", { name: "delivered" }).waitFor();
-      expect(page.url()).to.include("status=delivered,failed");
-      await page.reload();
-      await page.getByRole("cell", { name: "delivered" }).waitFor();
-      expect(await page.getByRole("cell", { name: "retrying" }).count()).to.equal(0);
+    await page.getByRole("button", { name: "failed", exact: true }).click();
+    await page.getByText("Nothing is like that").waitFor();
+    await page.getByRole("button", { name: "delivered", exact: true }).click();
+    await page.getByRole("cell", { name: "delivered" }).waitFor();
+    expect(page.url()).to.include("status=delivered,failed");
+    await page.reload();
+    await page.getByRole("cell", { name: "delivered" }).waitFor();
+    expect(await page.getByRole("cell", { name: "retrying" }).count()).to.equal(0);
 
-      await page.getByRole("button", { name: "More filters" }).click();
-      await page.getByLabel("Record").fill(String(order.id + 1_000));
-      await page.keyboard.press("Enter");
-      await page.getByText("Nothing is like that").waitFor();
-      await page.getByRole("button", { name: "Clear" }).click();
-      await page.getByRole("cell", { name: "retrying" }).waitFor();
-      await page.getByLabel("Webhook").fill("two");
-      await page.keyboard.press("Enter");
-      await page.getByText("The webhook id field must be an integer.").waitFor();
-      await expectSound(shown);
-    });
+    await page.getByRole("button", { name: "More filters" }).click();
+    await page.getByLabel("Record").fill(String(order.id + 1_000));
+    await page.keyboard.press("Enter");
+    await page.getByText("Nothing is like that").waitFor();
+    await page.getByRole("button", { name: "Clear" }).click();
+    await page.getByRole("cell", { name: "retrying" }).waitFor();
+    await page.getByLabel("Webhook").fill("two");
+    await page.keyboard.press("Enter");
+    await page.getByText("The webhook id field must be an integer.").waitFor();
+    await expectSoundAtAnyWidth(shown);
+  });
 
   it("come page by page", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);
@@ -93,35 +91,34 @@ describe("the deliveries of the console", function () {
     await until(async () => (await rows.count()) === 26, { what: "the first page" });
   });
 
-  for (const width of widths)
-    it(`are a time line of attempts, with the reason in a sentence, and can be sent again (${width} px)`, async () => {
-      scene.receiver.answer = { status: 503, body: hostile[0], headers: { "x-odd": hostile[1] } };
-      const webhook = await subscribeOrders(ada, `${scene.receiver.url}/shop`);
-      await createOrder(ada, { notes: hostile.join(" "), name: hostile[1] });
-      const { id } = await deliveryOf(ada, webhook.id, "retrying");
-      const shown = await scene.open(ada.token, `/deliveries/${id}`, { width });
-      const { page } = shown;
+  it("are a time line of attempts, with the reason in a sentence, and go again", async () => {
+    scene.receiver.answer = { status: 503, body: hostile[0], headers: { "x-odd": hostile[1] } };
+    const webhook = await subscribeOrders(ada, `${scene.receiver.url}/shop`);
+    await createOrder(ada, { notes: hostile.join(" "), name: hostile[1] });
+    const { id } = await deliveryOf(ada, webhook.id, "retrying");
+    const shown = await scene.open(ada.token, `/deliveries/${id}`, { width: 390 });
+    const { page } = shown;
 
-      await page.getByText("One attempt failed; 1 more will be made.").waitFor();
-      await page.getByText("Attempt 2 is due").waitFor();
-      await page.getByText("Wait", { exact: true }).waitFor();
-      await page.getByText(/^The answer of 127/).click();
-      await page.getByText(hostile[0], { exact: true }).waitFor();
-      await expectSound(shown);
+    await page.getByText("One attempt failed; 1 more will be made.").waitFor();
+    await page.getByText("Attempt 2 is due").waitFor();
+    await page.getByText("Wait", { exact: true }).waitFor();
+    await page.getByText(/^The answer of 127/).click();
+    await page.getByText(hostile[0], { exact: true }).waitFor();
+    await expectSoundAtAnyWidth(shown);
 
-      await page.getByRole("button", { name: "Retry now" }).click();
-      await page.getByText("It failed: all 2 attempts are spent.").waitFor();
-      await page.getByText("by hand").waitFor();
-      expect(await page.locator(".time-line > li", { has: page.locator(".attempt") }).count()).to.equal(2);
-      await expectSound(shown);
+    await page.getByRole("button", { name: "Retry now" }).click();
+    await page.getByText("It failed: all 2 attempts are spent.").waitFor();
+    await page.getByText("by hand").waitFor();
+    expect(await page.locator(".time-line > li", { has: page.locator(".attempt") }).count()).to.equal(2);
+    await expectSoundAtAnyWidth(shown);
 
-      scene.receiver.answer = { status: 200 };
-      await page.getByRole("button", { name: "Retry", exact: true }).click();
-      await page.getByText("It arrived at the first attempt.").waitFor();
-      await page.getByText(`delivery ${id}`).waitFor();
-      await page.getByRole("button", { name: "Resend" }).click();
-      await page.getByRole("link", { name: `delivery ${id + 1}` }).waitFor();
-    });
+    scene.receiver.answer = { status: 200 };
+    await page.getByRole("button", { name: "Retry", exact: true }).click();
+    await page.getByText("It arrived at the first attempt.").waitFor();
+    await page.getByText(`delivery ${id}`).waitFor();
+    await page.getByRole("button", { name: "Resend" }).click();
+    await page.getByRole("link", { name: `delivery ${id + 1}` }).waitFor();
+  });
 
   it("are reached and sent again by the keyboard alone", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/keys`);
