@@ -185,7 +185,10 @@ const asked: Partial<Record<FieldType, SchemaOf>> = {
   Bytes: () => text,
 };
 
-/** Returns the schema of one value of a condition in a query string (docs/lists.md, "Operators"). */
+/**
+ * Returns the schema of one value of a condition in a query string. `docs/lists.md` lists the
+ * operators.
+ */
 export function askedSchema(field: Field): JsonSchema {
   return (asked[field.type] ?? shown[field.type])(field);
 }

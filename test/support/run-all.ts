@@ -105,8 +105,8 @@ async function run(
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       ...process.env,
-      // Node.js 20 reads such a file at each start: 55 ms of CPU for 140 certificates. Tests talk to
-      // this machine only.
+      // Node.js 20 reads the file at each start: 55 ms of CPU for 140 certificates. Tests connect
+      // only to this machine.
       NODE_EXTRA_CA_CERTS: undefined,
       ...servers,
       [templateVariable]: await template,
