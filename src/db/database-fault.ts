@@ -66,23 +66,39 @@ interface Cause {
 const raised = "P0001";
 
 /** Prisma's own codes, for faults that did not come from the server with an SQLSTATE. */
-const kindOfPrismaCode = new Map(
-  (
-    [
-      ["not_found", "P2001 P2015 P2018 P2025"],
-      ["bad_value", "P2023 P2033"],
-      ["unavailable", "P1001 P1002 P1008 P1011 P1017 P2024 P2028 P2034 P2037"],
-    ] as const
-  ).flatMap(([kind, codes]) => codes.split(" ").map((code) => [code, kind] as const)),
-);
+const kindOfPrismaCode: Readonly<Record<string, "not_found" | "bad_value" | "unavailable">> = {
+  P1001: "unavailable",
+  P1002: "unavailable",
+  P1008: "unavailable",
+  P1011: "unavailable",
+  P1017: "unavailable",
+  P2001: "not_found",
+  P2015: "not_found",
+  P2018: "not_found",
+  P2023: "bad_value",
+  P2024: "unavailable",
+  P2025: "not_found",
+  P2028: "unavailable",
+  P2033: "bad_value",
+  P2034: "unavailable",
+  P2037: "unavailable",
+};
 
 /** Plain errors of pg and pg-pool, which have no code. */
 const lostConnection =
   /^(Connection terminated|Client has encountered a connection error|timeout exceeded when trying to connect|Cannot use a pool after calling end|Query read timeout)/;
 
-const socketCodes = new Set(
-  "ECONNREFUSED ECONNRESET ENOTFOUND EAI_AGAIN ETIMEDOUT EPIPE ENOENT EHOSTUNREACH ENETUNREACH".split(" "),
-);
+const socketCodes = new Set([
+  "ECONNREFUSED",
+  "ECONNRESET",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "ETIMEDOUT",
+  "EPIPE",
+  "ENOENT",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+]);
 
 /**
  * Matches values that never reached the server because Prisma could not read them. Prisma's other
@@ -115,7 +131,7 @@ export function databaseFaultOf(error: unknown): DatabaseFault {
   }
 
   const message = typeof thrown.message === "string" ? thrown.message : "";
-  const kind = kindOfPrismaCode.get(code ?? "");
+  const kind = code === undefined ? undefined : kindOfPrismaCode[code];
   if (kind !== undefined) return { kind };
   if (lostConnection.test(message)) return { kind: "unavailable" };
   if (thrown.name === "PrismaClientValidationError" && unreadableValue.test(message))

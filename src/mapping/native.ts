@@ -1,12 +1,27 @@
 import type { Field } from "./definition.ts";
 
 /** Types of PostgreSQL that it compares and sorts directly, and that often have an index for it. */
-const ordered: ReadonlySet<string> = new Set(
-  (
-    "inet cidr macaddr macaddr8 citext bit varbit money name ltree timetz pg_lsn tsvector " +
-    "int4range int8range numrange tsrange tstzrange daterange"
-  ).split(" "),
-);
+const ordered: ReadonlySet<string> = new Set([
+  "inet",
+  "cidr",
+  "macaddr",
+  "macaddr8",
+  "citext",
+  "bit",
+  "varbit",
+  "money",
+  "name",
+  "ltree",
+  "timetz",
+  "pg_lsn",
+  "tsvector",
+  "int4range",
+  "int8range",
+  "numrange",
+  "tsrange",
+  "tstzrange",
+  "daterange",
+]);
 
 /**
  * Returns whether a field can be compared and sorted directly. For other native types, the text is

@@ -51,6 +51,10 @@ export async function countRows(
   const counted = Number(row?.[0]);
   if (counted <= exactUpTo) return exactTotal(counted);
   const [plan] = await sql(`EXPLAIN (FORMAT JSON) SELECT 1 ${from}`, parameters.values.slice(0, -1));
-  const [{ Plan: root }] = JSON.parse(plan?.[0] ?? "") as [{ Plan: { "Plan Rows": number } }];
-  return { total: Math.max(root["Plan Rows"], counted), isEstimate: true };
+  const [
+    {
+      Plan: { "Plan Rows": rows },
+    },
+  ] = JSON.parse(plan?.[0] ?? "") as [{ Plan: { "Plan Rows": number } }];
+  return { total: Math.max(rows, counted), isEstimate: true };
 }

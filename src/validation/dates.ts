@@ -1,9 +1,21 @@
 /** Limit of the length: longer texts are not dates. Keeps hostile input away from the patterns. */
 const maxDateLength = 64;
 
-const monthNames =
-  "january february march april may june july august september october november december".split(" ");
-const weekdayNames = "sunday monday tuesday wednesday thursday friday saturday".split(" ");
+const monthNames = [
+  "january",
+  "february",
+  "march",
+  "april",
+  "may",
+  "june",
+  "july",
+  "august",
+  "september",
+  "october",
+  "november",
+  "december",
+];
+const weekdayNames = ["sunday", "monday", "tuesday", "wednesday", "thursday", "friday", "saturday"];
 
 const timePart = String.raw`(?:(?:T|\s+)(?<hour>\d{1,2}):(?<minute>\d{2})(?::(?<second>\d{2})(?:[.,](?<fraction>\d{1,9}))?)?\s?(?<zone>Z|UTC|GMT|[+-]\d{2}(?::?\d{2})?)?)?`;
 
