@@ -241,7 +241,7 @@ export async function readLinkedTo(
     const text =
       limit === ""
         ? // A join: a table that has no index is read once, and not for each value.
-          `SELECT p.place, ${columns} FROM ${given} CROSS JOIN ${linked}`
+          `SELECT p.place${columns === "" ? "" : ", "}${columns} FROM ${given} CROSS JOIN ${linked}`
         : `SELECT p.place, r.* FROM ${given} CROSS JOIN LATERAL (SELECT ${columns} FROM ${linked} ${limit}) AS r`;
     for (const [place, ...record] of await sql(text, parameters.values))
       lists[Number(place) - 1]?.push(record);

@@ -1,7 +1,7 @@
 import { expect } from "chai";
 import { openDatabase, type Database } from "../../src/db/client.ts";
 import { createTextSql } from "../../src/db/text-sql.ts";
-import type { Definition } from "../../src/mapping/definition.ts";
+import type { Definition, Row } from "../../src/mapping/definition.ts";
 import { always } from "../../src/querying/condition.ts";
 import { readRecords } from "../../src/querying/read.ts";
 import { rowOf, selectionOf } from "../../src/querying/selection.ts";
@@ -39,28 +39,34 @@ describe("readRecords", () => {
     await created.drop();
   });
 
+  const places = definitions.get("places") as Definition;
+
+  /** The places with the wanted fields of their visits. */
+  async function placesWith(fields: ReadonlySet<string> | undefined): Promise<readonly Row[]> {
+    const visits = { need: { fields, related: new Map() } };
+    const need = { fields: undefined, related: new Map([["visits", visits]]) };
+    const statement = selectionOf(places, definitions, need);
+    const sql = createTextSql(database.pool, () => undefined);
+    const rows = await readRecords(sql, statement, { condition: always });
+    return rows.map((raw) => rowOf(statement.root, raw));
+  }
+
   it("reads each related record once where two rows of a view have the same key", async () => {
-    const places = definitions.get("places") as Definition;
-    const need = { fields: undefined, related: new Map() };
-    const statement = selectionOf(places, definitions, {
-      fields: undefined,
-      related: new Map([["visits", { need }]]),
-    });
-
-    const rows = await readRecords(
-      createTextSql(database.pool, () => undefined),
-      statement,
-      { condition: always },
-    );
-
     const visits = [
       { id: 7, place_id: 1 },
       { id: 8, place_id: 1 },
     ];
-    expect(rows.map((raw) => rowOf(statement.root, raw))).to.deep.equal([
+
+    expect(await placesWith(undefined)).to.deep.equal([
       { id: 1, town: "Ulm", visits },
       { id: 1, town: "Bonn", visits },
       { id: 2, town: "Kiel", visits: [] },
     ]);
+  });
+
+  it("counts the related records of which nothing is read", async () => {
+    const rows = await placesWith(new Set());
+
+    expect(rows.map(({ visits }) => visits)).to.deep.equal([[{}, {}], [{}, {}], []]);
   });
 });
