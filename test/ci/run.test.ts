@@ -15,7 +15,7 @@ step=$(basename -- "$step")
 echo "said by $step"
 echo "$step" >>steps
 case " $HANGING " in
-  *" $step "*) trap 'sleep 0.2; echo "end of $step"; exit 1' TERM; sleep 100 & wait ;;
+  *" $step "*) trap 'kill $!; sleep 0.2; echo "end of $step"; exit 1' TERM; sleep 100 & wait ;;
 esac
 case $step in
   $FAILING) exit 1 ;;
