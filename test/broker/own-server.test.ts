@@ -322,7 +322,7 @@ describe("connectRabbitMq, on a server of its own", () => {
       await untilConnected(broker);
       expect(await broker.publish([work("b")])).to.deep.equal([{ kind: "confirmed" }]);
       await until(() => received.includes("b"), { what: "the message" });
-      expect((await waiting).isConnected()).to.equal(true);
+      await untilConnected(await waiting);
     });
   });
 });

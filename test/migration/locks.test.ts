@@ -187,6 +187,7 @@ describe("a migration beside transactions of the version before", () => {
     beforeEach(async () => {
       url = new URL(scene.url);
       await scene.client.query(`
+        DROP SCHEMA svc CASCADE;
         CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL);
         CREATE ROLE svc_test_watcher LOGIN PASSWORD 'x';
         GRANT CREATE ON DATABASE ${url.pathname.slice(1)} TO svc_test_watcher;
