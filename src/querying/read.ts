@@ -247,7 +247,9 @@ export async function readLinkedTo(
       lists[Number(place) - 1]?.push(record);
     await readManys(sql, reading.statement, lists.flat());
   }
-  return values.map((value) => (value === null ? [] : (lists[distinct.indexOf(value)] ?? [])));
+  // Not by `indexOf`: a relation within another one may have 10,000 values.
+  const byValue = new Map(distinct.map((value, index) => [value, lists[index] ?? []]));
+  return values.map((value) => (value === null ? [] : (byValue.get(value) ?? [])));
 }
 
 /**

@@ -3,8 +3,10 @@ import { openDatabase, type Database } from "../../src/db/client.ts";
 import { createTextSql } from "../../src/db/text-sql.ts";
 import type { Definition, Row } from "../../src/mapping/definition.ts";
 import { always } from "../../src/querying/condition.ts";
-import { readRecords } from "../../src/querying/read.ts";
+import { linkOf } from "../../src/querying/links.ts";
+import { readLinkedTo, readRecords } from "../../src/querying/read.ts";
 import { rowOf, selectionOf } from "../../src/querying/selection.ts";
+import { cpuMsOf } from "../support/cpu-time.ts";
 import { createTestDatabase, type TestDatabase } from "../support/database.ts";
 import { definition, definitionsOf, field } from "../support/definitions.ts";
 
@@ -68,5 +70,23 @@ describe("readRecords", () => {
     const rows = await placesWith(new Set());
 
     expect(rows.map(({ visits }) => visits)).to.deep.equal([[{}, {}], [{}, {}], []]);
+  });
+
+  it("takes time linear in the records of which it reads others", async () => {
+    const [relation] = places.relations;
+    if (relation === undefined) throw new Error("A place has no visits.");
+    const link = linkOf(places, relation, definitions);
+    const statement = selectionOf(link.target, definitions, { fields: undefined, related: new Map() });
+    const values = Array.from({ length: 30_000 }, (_, index) => String(index + 1));
+    const sql = createTextSql(database.pool, () => undefined);
+    let lists: Awaited<ReturnType<typeof readLinkedTo>> = [];
+
+    const cpuMs = await cpuMsOf(async () => {
+      lists = await readLinkedTo(sql, { definition: places, link, statement }, values);
+    });
+
+    expect(lists.map(({ length }) => length).slice(0, 3)).to.deep.equal([2, 0, 0]);
+    // Measured before: 1,500.
+    expect(cpuMs).to.be.below(500);
   });
 });
