@@ -103,12 +103,16 @@ function readGiven(
   return given;
 }
 
-/** Returns the message for a filter as others write it: `status=open`, `amount[gte]=5`. */
+/**
+ * Returns the message for a filter as others write it: `status=open`, `amount[gte]=5`. A field that
+ * cannot be filtered has one too, since its name may be that of another API's parameter.
+ */
 function filterHint(name: string, filterable: PathTable): string | undefined {
   const [path = ""] = name.split("[", 1);
+  const start = `There is no parameter ${shortened(name)}`;
+  if (filterable.faults.has(path)) return `${start}. ${pathFault(filterable, path, "filtered")}`;
   if (findPath(filterable, path) === undefined) return undefined;
-  const filter = `filter[${path}]${name.slice(path.length)}`;
-  return `There is no parameter ${shortened(name)}; a filter is written as ${shortened(filter)}.`;
+  return `${start}; a filter is written as ${shortened(`filter[${path}]${name.slice(path.length)}`)}.`;
 }
 
 function readFilters(given: ReadonlyMap<string, string>, shape: ListShape, faults: Faults): Condition {

@@ -67,6 +67,17 @@ describe("a list refuses", () => {
       },
     ],
     [
+      "meta=1&blob[eq]=1",
+      {
+        meta: [
+          "There is no parameter meta. The field meta cannot be filtered: it is a whole Json value; expected a path in it.",
+        ],
+        "blob[eq]": [
+          "There is no parameter blob[eq]. The field blob cannot be filtered: it is of type Bytes.",
+        ],
+      },
+    ],
+    [
       "sort=amount.desc,id:ASC",
       {
         sort: [
