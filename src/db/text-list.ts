@@ -1,6 +1,6 @@
 import { types } from "pg";
 
-/** An item of an array. A column of arrays accepts arrays of any depth, whatever its type says. */
+/** An item of an array. A column of arrays accepts arrays of any depth, under any declared type. */
 export type ListItem = string | null | readonly ListItem[];
 
 const textListOid: number = 1009;

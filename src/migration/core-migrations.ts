@@ -127,8 +127,8 @@ interface Migrating<T> {
  * embedded database, all sockets are one session, where an advisory lock excludes nothing. Its
  * transactions run one after another.
  *
- * @param isReadOnly Whether the transaction is for a plan: it waits for no other one, and cannot
- *   change anything.
+ * @param isReadOnly Whether the transaction is for a plan. It then waits for no other one, and
+ *   cannot change anything.
  */
 export async function inMigrationTransaction<T>({
   url,

@@ -3,7 +3,7 @@ import { quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { LiveObject } from "./live-objects.ts";
 import type { Statement } from "./statements.ts";
 
-/** What the checks of the rows read, which count those that the changes do not allow. */
+/** The data of the checks that count the rows which the changes do not allow. */
 export interface RowChecks {
   readonly client: ClientBase;
   /** The changes of the managed tables. */

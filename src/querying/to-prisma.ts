@@ -63,7 +63,7 @@ export function prismaWhereOf(condition: Condition): Translated {
   }
 }
 
-/** Prisma makes the same pattern of it: its `contains` puts a `%` before and behind a text. */
+/** Prisma makes the same pattern: its `contains` puts a `%` before and after a text. */
 function likeOf({ field, pattern, isCaseSensitive }: Extract<Condition, { kind: "like" }>): PrismaArgs {
   const isOpen = pattern.length > 1 && pattern.startsWith("%");
   const isOpenEnded = pattern.endsWith("%");

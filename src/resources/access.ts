@@ -23,7 +23,7 @@ export function isAdminFor(definition: Definition, caller: Caller): boolean {
   if (caller.isLimited === true) return false;
   const decide = definition.code.isAdmin;
   if (decide !== undefined) {
-    // Gets a copy, since other resources of the request decide by the caller too.
+    // Gets a copy, because other resources of the request also use the caller for decisions.
     const answer: unknown = callCode(definition, "isAdmin", () => decide({ ...caller }));
     if (typeof answer === "boolean") return answer;
     throw new Error(`isAdmin of the resource ${definition.name} must answer true or false`);
@@ -35,8 +35,8 @@ export function isAdminFor(definition: Definition, caller: Caller): boolean {
 }
 
 /**
- * Changes ASCII letters only. JavaScript makes a k of the Kelvin sign, with which another address
- * would be that of an admin.
+ * Changes ASCII letters only. JavaScript turns the Kelvin sign into a k, so that another address
+ * would equal that of an admin.
  */
 function lowerAscii(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());

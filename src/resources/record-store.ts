@@ -58,7 +58,7 @@ export interface RecordWrite<T> {
 export interface WriteConditions {
   readonly access: Condition;
   readonly where: PrismaArgs;
-  /** Version from `RecordStore.version`. Undefined when each version will do. */
+  /** Version from `RecordStore.version`. Undefined for any version. */
   readonly version?: string | undefined;
 }
 

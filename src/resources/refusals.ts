@@ -112,7 +112,7 @@ export function refuseWrite(
       const end = `conflicts with another record, by the constraint ${constraint} of the table.`;
       throw refusedFields(definition, fields, (name) => `The ${name} ${end}`, error);
     }
-    // The server does not tell the column.
+    // The server does not name the column.
     case "check":
       throw brokenConstraint(fault, error);
     case "bad_value":

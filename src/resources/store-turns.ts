@@ -33,8 +33,9 @@ function count(share: Share, userId: number, more: 1 | -1): void {
  * user has more than that over all resources.
  *
  * A user alone may fill a resource with writes that wait for its own batch. So there is one further
- * turn, for a user who has none there. Otherwise its read took as long as the batch: up to 30 s.
- * Two users may fill all connections in the same way. So the last one is for a user who has none.
+ * turn, for a user without a turn there. Without it, that user's read took as long as the batch: up
+ * to 30 s. Two users may fill all connections in the same way. So the last connection is for a user
+ * without a turn.
  *
  * @param places Turns of a resource, and of a user.
  * @param connections Connections for the requests of all users.
@@ -49,7 +50,7 @@ export function createRecordTurns({
   const users = createTurns(places);
   const all = newShare(connections - 1);
   const resources = new Map<string, Share>();
-  /** In the order in which they came. */
+  /** In the order of their arrival. */
   const waiting = new Set<{ readonly shares: readonly Share[]; userId: number; begin: () => void }>();
 
   const begins = (shares: readonly Share[], userId: number): boolean => {

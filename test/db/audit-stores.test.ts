@@ -132,7 +132,7 @@ describe("svc.audit, after a store's change", () => {
   });
 
   describe("after the subscription store", () => {
-    it("tells which user changed a webhook, with the names of what is not shown", async () => {
+    it("records which user changed a webhook, with the names of hidden values", async () => {
       const store = createSubscriptionStore({ ...core, secretBox, maxPerUser: 50 });
       const { id: userId } = await work.addUser();
       let secret = "";

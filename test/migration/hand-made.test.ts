@@ -41,16 +41,16 @@ function leftAloneOf({ leftAlone }: MigrationPlan): string {
   return leftAlone.join("\n");
 }
 
-/** What came of each step in a database where somebody made some things. */
+/** The results of each step in a database with objects made by hand. */
 interface Seen {
-  /** What psql showed: when the things were made, then behind each migration. */
+  /** Output of psql: before the first migration, then after each. */
   readonly looks: readonly string[];
   readonly plans: readonly MigrationPlan[];
   /** "done", or the refusal. */
   readonly outcomes: readonly string[];
 }
 
-/** Makes all of `statements`, then migrates to the same files, to others, and to these by force. */
+/** Runs the statements, then migrates to the same files, to others, and to these with losses. */
 async function migrateBeside(statements: readonly string[]): Promise<Seen> {
   const database = await createTestDatabase();
   const { url } = database;
@@ -87,7 +87,7 @@ describe("applyMigration, with what somebody else made on a managed table", () =
       });
 
       for (const { title, shows, says } of things) {
-        it(`names ${title} in the plan, and leaves it alone, whatever is allowed`, () => {
+        it(`names ${title} in the plan, and never changes it`, () => {
           for (const shown of seen.looks) expect(shown).to.match(shows);
           for (const plan of seen.plans) expect(leftAloneOf(plan)).to.match(says);
         });

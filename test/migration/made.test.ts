@@ -28,7 +28,7 @@ describe("svc.made", () => {
 
   afterEach(() => scene.close());
 
-  it("names what was made, and follows it", async () => {
+  it("names the objects that were made, and follows them", async () => {
     expect((await scene.record()).filter((line) => !line.startsWith("buyers"))).to.deep.equal([
       "customers column id",
       "customers column name",
@@ -49,11 +49,11 @@ describe("svc.made", () => {
     ]);
   });
 
-  it("names a check once that goes together with its column", async () => {
+  it("names a check once that is dropped together with its column", async () => {
     expect((await scene.plan(without("status"))).losses).to.have.length(1);
   });
 
-  it("forgets a table that somebody dropped", async () => {
+  it("forgets a table that was dropped by hand", async () => {
     await scene.client.query("DROP TABLE orders");
 
     await scene.apply(definitionsOf(customers));
@@ -143,7 +143,7 @@ describe("svc.made", () => {
     ["before", "DROP SCHEMA svc CASCADE"],
     ["after", "UPDATE svc.made SET is_made = false WHERE \"table\" = 'orders'"],
   ] as const) {
-    it(`takes over a check of values that was restored without its record, ${when} a migration that found it`, async () => {
+    it(`adopts a check of values that was restored without its record, ${when} a migration that found it`, async () => {
       await scene.client.query(sql);
       const more = withField("status", { values: ["open", "paid", "late"] });
 
@@ -155,7 +155,7 @@ describe("svc.made", () => {
     });
   }
 
-  it("replaces what the file still has without a loss", async () => {
+  it("replaces parts that the file still has without a loss", async () => {
     const other = withField("customer_id", {
       references: { resource: "customers", field: "id", as: "customer", onDelete: "cascade" },
     });
@@ -166,7 +166,7 @@ describe("svc.made", () => {
     expect((await scene.plan(other)).steps).to.deep.equal([]);
   });
 
-  it("names as a loss what somebody else made and a dropped column takes along", async () => {
+  it("names as a loss the objects of others that go with a dropped column", async () => {
     await scene.client.query(`
       CREATE UNIQUE INDEX hand_made ON orders (notes, amount);
       CREATE INDEX by_notes ON orders (amount) WHERE notes <> '';
@@ -188,7 +188,7 @@ describe("svc.made", () => {
     expect(await scene.apply(without("notes"), true)).to.equal("done");
   });
 
-  it("makes its own index again when somebody dropped it, and leaves one that was made again in another way and is not asked for", async () => {
+  it("makes its own index again when it was dropped, and keeps one made again in another way that is not required", async () => {
     await scene.client.query("DROP INDEX orders_reference_key");
     expect(titlesOf(await scene.plan(market))).to.deep.equal([
       'CREATE UNIQUE INDEX "orders_reference_key" ON "orders"("reference")',
@@ -203,7 +203,7 @@ describe("svc.made", () => {
     expect((await scene.plan(fewer)).leftAlone.join()).to.match(/index orders_reference_key/);
   });
 
-  it("leaves its own parts alone that somebody changed in what the mapping file does not say, and never drops them then", async () => {
+  it("keeps its own parts whose details outside the mapping file were changed by hand, and never drops them then", async () => {
     await scene.client.query(`
       ALTER TABLE orders ALTER CONSTRAINT orders_customer_id_fkey DEFERRABLE;
       DROP INDEX orders_reference_key; CREATE UNIQUE INDEX orders_reference_key ON orders (reference) WHERE amount > 0`);
@@ -228,7 +228,7 @@ describe("svc.made", () => {
     expect(steps.map(({ sql }) => sql).join("\n")).to.not.match(/DROP|ALTER COLUMN|ALTER CONSTRAINT/);
   });
 
-  it("does what the file changed about a column that somebody changed in another way", async () => {
+  it("makes the change of the file to a column that was changed in another way", async () => {
     await scene.client.query(
       "ALTER TABLE orders ALTER reference TYPE varchar(60), ALTER notes SET NOT NULL, ALTER amount SET DEFAULT 2",
     );
@@ -249,7 +249,7 @@ describe("svc.made", () => {
     expect(titlesOf(await scene.plan(longer))).to.deep.equal([]);
   });
 
-  it("names the loss of a change of the file also on a column that somebody changed in another way", async () => {
+  it("names the loss of a change of the file also on a column that was changed in another way", async () => {
     await scene.client.query(`
       ALTER TABLE orders ALTER reference SET DEFAULT 'x', ALTER amount SET DEFAULT 1, ALTER notes SET NOT NULL;
       INSERT INTO customers (name) VALUES ('Ann');
@@ -262,7 +262,7 @@ describe("svc.made", () => {
     expect((await scene.plan(rougher)).leftAlone.join()).to.match(/column reference .*DROP DEFAULT/);
   });
 
-  it("says when a column of somebody else is in the way of every new record", async () => {
+  it("reports a column of others that blocks every new record", async () => {
     await scene.client.query("ALTER TABLE orders ADD extra int NOT NULL, ADD fine int NOT NULL DEFAULT 1");
 
     const { notes } = await scene.plan(market);

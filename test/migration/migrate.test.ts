@@ -73,7 +73,7 @@ describe("applyMigration", () => {
 
   afterEach(() => scene.close());
 
-  it("has nothing to do the second time, whatever the fields", async () => {
+  it("makes no change the second time, with any fields", async () => {
     const types = ["BigInt", "Float", "Boolean", "DateTime", "Json", "Bytes", "Uuid"] as const;
     const things = definition({
       name: "things",
@@ -111,7 +111,7 @@ describe("applyMigration", () => {
     });
   });
 
-  it("adds, widens and drops what loses nothing, also a column that is empty", async () => {
+  it("adds, widens and drops without a loss, also a column that is empty", async () => {
     await scene.migrate(shop);
     await client.query(insertOrder);
     const changed = withFields(orders, [

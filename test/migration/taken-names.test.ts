@@ -59,7 +59,7 @@ describe("applyMigration, where somebody else has taken a name that a mapping fi
       key: "orders constraint orders_user_id_fkey",
     },
   ]) {
-    it(`uses ${what} that is there just as the file asks for it, says so, and never drops it`, async () => {
+    it(`uses ${what} that matches the file, reports it, and never drops it`, async () => {
       await scene.client.query(sql);
       const was = await scene.shape();
       const name = key.split(" ").at(-1) ?? "";
@@ -173,7 +173,7 @@ describe("applyMigration, where somebody else has taken a name that a mapping fi
       says: /check orders_status_svc_values/,
     },
   ]) {
-    it(`refuses ${what} under a name that the file asks for, whatever is allowed`, async () => {
+    it(`refuses ${what} under a name that the file requires, also when losses are allowed`, async () => {
       await scene.client.query(`INSERT INTO customers (name) VALUES ('Ann'); ${sql}`);
       const was = await scene.shape();
 
@@ -187,7 +187,7 @@ describe("applyMigration, where somebody else has taken a name that a mapping fi
     });
   }
 
-  it("refuses indexes and foreign keys that only look like what the file asks for, each by its name", async () => {
+  it("refuses indexes and foreign keys that are only similar to those of the file, each by its name", async () => {
     await scene.client.query("INSERT INTO customers (name) VALUES ('Ann'), ('Ann')");
     await scene.client.query(`
       ALTER TABLE orders ADD CONSTRAINT orders_user_id_key UNIQUE (user_id) DEFERRABLE;

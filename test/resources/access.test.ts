@@ -44,7 +44,7 @@ describe("isAdminFor", () => {
     expect(isAdminFor(resource, other)).to.equal(false);
   });
 
-  it("goes by the code module before the mapping file", () => {
+  it("uses the code module before the mapping file", () => {
     const resource = owned({ code: { isAdmin: ({ id }) => id === 7 } });
 
     expect([isAdminFor(resource, user), isAdminFor(resource, admin)]).to.deep.equal([true, false]);

@@ -79,7 +79,7 @@ describe("refuseWrite", () => {
       );
   });
 
-  it("takes the end of the server's transaction ids for no fault of the values", () => {
+  it("does not treat the end of the server's transaction ids as a fault of the values", () => {
     const error = { code: "54000", routine: "GetNewTransactionId" };
 
     expect(() => refuseWrite(rooms, error))

@@ -96,7 +96,7 @@ describe("rulesOf, of a create", () => {
     });
   });
 
-  it("lets any JSON through for a Json field", async () => {
+  it("accepts any JSON for a Json field", async () => {
     const compiled = compileRules(rulesOf(withFields(fieldOf({ type: "Json" })), "createRules"));
 
     for (const value of [null, 0, "", [], {}, { a: [1] }, false]) {
@@ -111,7 +111,7 @@ describe("rulesOf, of a create", () => {
 });
 
 describe("rulesOf, of an update", () => {
-  it("derives the same with every field left out at will, and without the key", () => {
+  it("derives the same with any field left out, and without the key", () => {
     const code = fieldOf({ name: "code", type: "String", isKey: true });
     const definition = definitionOf({
       fields: [

@@ -85,7 +85,7 @@ describe("takingTurns", () => {
     await endAll(asked);
   });
 
-  it("gives each turn that ends to the user who has waited longest, also one who waited for the last", async () => {
+  it("gives each free connection to the user who has waited longest, also one who waited for the last", async () => {
     const asked = [1, 2, 3, 4, 5].map((userId) => find(storeOf("busy", userId)));
     await turn();
     expect(begun).to.have.length(3);

@@ -18,8 +18,8 @@ const dayWords = /^(?:today|tomorrow|yesterday|now|epoch|[+-]?infinity)$/i;
 const timeWords = /^(?:now|allballs)$/i;
 
 // PostgreSQL reads more than ISO 8601 here: also `28 March 2026` and words such as `today`. So only
-// texts that it certainly refuses are faults. They are other words, and texts that resemble ISO
-// 8601 but are invalid.
+// texts that it certainly refuses are faults: other words, and invalid texts that resemble ISO
+// 8601.
 const isDay = (given: string): boolean => {
   const text = given.trim();
   const [day] = /^\d{4}-\d\d-\d\d(?!\d)/.exec(text) ?? [];
