@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { Client } from "pg";
 import { pino } from "pino";
+import type { MigrationPlan } from "../../src/app/plan-migration.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { addMigrateCommand } from "../../src/cli/migrate-command.ts";
 import { describeFailure } from "../../src/kit/cli-output.ts";
@@ -168,6 +169,9 @@ describe("svc-admin migrate", () => {
       /^-- LOSES DATA \(needs --allow-destructive, unless the migrations by hand keep it\): .*`title`/,
     );
     expect(script).to.match(/^-- Note: The changes of the mapping files are left out: /m);
+    const plan = JSON.parse(await migrate("--plan", "--json")) as Pick<MigrationPlan, "steps" | "losses">;
+    expect(plan.steps).to.deep.equal([]);
+    expect(plan.losses).to.have.length(1);
     const file = join(configDir, "plan.sql");
     await writeFile(file, script);
     await psql(database.url, { file });
