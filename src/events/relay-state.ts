@@ -125,25 +125,31 @@ export function createRelayState(options: RelayOptions): RelayState {
 /**
  * Returns the events of a read that are presented. Large messages of all resources have about as
  * many bytes as a read: related records may make one a thousand times as large as its own. First
- * come those of the holder whose last message is longest ago. Small ones do not wait for them.
+ * come those of the holder whose last message of any resource is longest ago. A holder's resources
+ * take turns. Small messages do not wait for large ones.
  */
 export function fitting({ likelyBytes }: RelayState, events: readonly FoundEvent[]): readonly FoundEvent[] {
   const sizeOf = (event: FoundEvent): number => likelyBytes.get(sizeKey(event)) ?? event.bytes;
-  // One without a snapshot is refused at once.
+  // An event without a snapshot is refused at once.
   const large = events.filter((event) => event.snapshot !== null && sizeOf(event) > smallBytes);
   if (large.reduce((sum, event) => sum + sizeOf(event), 0) <= mostBytesRead) return events;
-  const places = new Map([...likelyBytes.keys()].map((key, place) => [key, place]));
+  const keys = [...likelyBytes.keys()];
+  const places = new Map(keys.map((key, place) => [key, place]));
+  const placesOfHolders = new Map(keys.map((key, place) => [key.slice(key.indexOf(" ") + 1), place]));
   const placeOf = (event: FoundEvent): number => places.get(sizeKey(event)) ?? -1;
+  const placeOfHolder = (event: FoundEvent): number => placesOfHolders.get(holderOf(event)) ?? -1;
+  const inTurn = (one: FoundEvent, other: FoundEvent): number =>
+    placeOfHolder(one) - placeOfHolder(other) || placeOf(one) - placeOf(other);
   const left = new Set<FoundEvent>();
   let bytes = 0;
-  for (const event of large.toSorted((one, other) => placeOf(one) - placeOf(other))) {
+  for (const event of large.toSorted(inTurn)) {
     if (bytes >= mostBytesRead) left.add(event);
     bytes += sizeOf(event);
   }
   return events.filter((event) => !left.has(event));
 }
 
-/** Notes the size of a message, for those that the same holder will have of the resource. */
+/** Notes the size of a message, as the estimate for the holder's next messages of the resource. */
 export function noteBytes({ likelyBytes }: RelayState, event: FoundEvent, bytes: number): void {
   const before = likelyBytes.get(sizeKey(event)) ?? bytes;
   setBounded(likelyBytes, [sizeKey(event), (before + bytes) / 2], mostSizes);

@@ -91,6 +91,13 @@ describe("retryLater and restResource", () => {
   });
 });
 
+const largeOf = (ownerId: string, resource: string): FoundEvent => ({
+  ...eventOf(`${ownerId} ${resource}`),
+  ownerId,
+  resource,
+  bytes: 2_000_000,
+});
+
 describe("fitting", () => {
   it("gives owners of large messages turns, each with as much as a read, and small ones pass them", () => {
     const state = createRelayState({ resources: ["notes"] } as unknown as RelayOptions);
@@ -112,6 +119,19 @@ describe("fitting", () => {
       ["3", "3", "4", "4"],
       ["1", "1", "4", "4"],
     ]);
+  });
+
+  it("gives an owner one turn, whose resources take turns, however many there are", () => {
+    const state = createRelayState({ resources: ["notes"] } as unknown as RelayOptions);
+    const events = [largeOf("1", "a"), largeOf("1", "b"), largeOf("1", "c"), largeOf("2", "a")];
+    for (const event of events) noteBytes(state, event, event.bytes);
+    const idsOf = (): readonly string[] => {
+      const taken = fitting(state, events);
+      for (const event of taken) noteBytes(state, event, event.bytes);
+      return taken.map(({ id }) => id);
+    };
+
+    expect(Array.from({ length: 6 }, idsOf).flat()).to.deep.equal(["1 a", "2 a", "1 b", "2 a", "1 c", "2 a"]);
   });
 });
 
