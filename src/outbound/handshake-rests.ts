@@ -56,7 +56,7 @@ export function createHandshakeRests({
     note();
     if (isFailed && tookMs > mostMs) {
       setBounded(untilMs, [userId, now() + Math.min(restTimes * tookMs, longestRestMs)], mostResting);
-      for (const [other, its] of inProgress) if (its === userId) other.destroy(new NoTurnError());
+      for (const [other, its] of inProgress) if (its === userId) other.destroy(new NoTurnError("handshake"));
     }
     if (inProgress.size > 0) return;
     clearInterval(timer);

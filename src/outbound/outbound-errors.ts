@@ -17,10 +17,14 @@ export class LookupError extends Error {
   }
 }
 
-/** Thrown for a look-up that never began, because the user's other look-ups took too long. */
+/** Thrown for a connection that was given up because of other connections of the same user. */
 export class NoTurnError extends Error {
-  constructor() {
-    super("Other names of the same user were being looked up for too long.");
+  /** The step that took too long for the others. */
+  readonly waitedFor: "look-up" | "handshake";
+
+  constructor(waitedFor: "look-up" | "handshake") {
+    super(`no turn for a ${waitedFor}`);
     this.name = "NoTurnError";
+    this.waitedFor = waitedFor;
   }
 }

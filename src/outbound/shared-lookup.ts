@@ -122,7 +122,7 @@ async function waitForTurn(state: State, name: string, asker: Asker, answer: Ans
   asker.isWaiting = true;
   const hasTurn = await turns.takeWithin(asker.userId, patienceMs);
   asker.isWaiting = false;
-  if (!hasTurn) answer(new NoTurnError(), []);
+  if (!hasTurn) answer(new NoTurnError("look-up"), []);
   // Another request may have begun to look up the same name by now.
   else if (asker.isGone || isAnswered(state, name, answer)) turns.leave(asker.userId);
   else await begin(state, name, asker.userId, answer);

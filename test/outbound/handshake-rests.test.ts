@@ -5,7 +5,9 @@ import { createServer } from "node:tls";
 import { expect } from "chai";
 import { createSender, type SendResult } from "../../src/deliveries/attempt/send.ts";
 import { createHandshakeRests } from "../../src/outbound/handshake-rests.ts";
+import { NoTurnError } from "../../src/outbound/outbound-errors.ts";
 import { createFalseChain } from "../support/false-chain.ts";
+import { createTestSenders } from "../support/senders.ts";
 
 describe("createHandshakeRests", () => {
   let [nowMs, cpuMs] = [0, 0];
@@ -25,6 +27,7 @@ describe("createHandshakeRests", () => {
     another.emit("secureConnect");
 
     expect([beside.destroyed, another.destroyed]).to.deep.equal([true, false]);
+    expect(beside.errored).to.be.instanceOf(NoTurnError).with.property("waitedFor", "handshake");
     expect([await rests.pass(1), await rests.pass(2)]).to.deep.equal([false, true]);
     nowMs += 9 * 400 - 10;
     expect(await rests.pass(1)).to.equal(true);
@@ -40,6 +43,20 @@ describe("createHandshakeRests", () => {
     await once(socket, "close");
 
     expect(await rests.pass(3)).to.equal(true);
+  });
+});
+
+describe("createSender, while a user rests", () => {
+  const senders = createTestSenders();
+  const reason = "A TLS handshake with a receiver of the same user took too much time.";
+
+  afterEach(() => senders.close());
+
+  it("gives the reason of a connection that was ended for the rest", async () => {
+    const error = new NoTurnError("handshake");
+    const { postFor } = senders.open({ lookup: (_name, _asker, answer) => setImmediate(answer, error, []) });
+
+    expect(await postFor(1, "https://notes.example/")).to.deep.equal({ kind: "unmade", reason });
   });
 });
 

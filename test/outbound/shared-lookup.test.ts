@@ -192,7 +192,7 @@ describe("createSharedLookup", () => {
     const asker = ask("c");
     await untilTold(1);
 
-    expect(told).to.deep.equal([`c ${new NoTurnError().name}`]);
+    expect(told).to.deep.equal([`c ${new NoTurnError("look-up").name}`]);
     expect(asker.isWaiting).to.equal(false);
     answer("a");
     await untilTold(2);

@@ -44,7 +44,7 @@ export type ExchangeResult =
   | { readonly kind: "cut" }
   | { readonly kind: "expired"; readonly during: "connect" | "head" | "body" }
   /** No connection was tried and nothing was sent: the delay was not caused by the receiver. */
-  | { readonly kind: "unmade"; readonly waitedFor: "connection" | "look-up" }
+  | { readonly kind: "unmade"; readonly waitedFor: "connection" | NoTurnError["waitedFor"] }
   | {
       readonly kind: "broken";
       readonly error: unknown;
@@ -216,7 +216,7 @@ function fail(progress: Progress, error: unknown): void {
   // The error may be about bytes after a complete answer, such as a body after a 204. The end of
   // the answer is still to be read.
   if (response?.complete === true) return;
-  if (error instanceof NoTurnError) return settle(progress, { kind: "unmade", waitedFor: "look-up" });
+  if (error instanceof NoTurnError) return settle(progress, { kind: "unmade", waitedFor: error.waitedFor });
   const isUnanswered = head === undefined && request.socket?.bytesRead === bytesReadBefore;
   const isStale = isUnanswered && request.reusedSocket && isClosedConnection(error);
   settle(progress, { kind: "broken", error, isStale });
