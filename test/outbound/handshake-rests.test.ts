@@ -4,7 +4,7 @@ import { Duplex } from "node:stream";
 import { createServer } from "node:tls";
 import { expect } from "chai";
 import { createSender, type SendResult } from "../../src/deliveries/attempt/send.ts";
-import { createHandshakeRests } from "../../src/outbound/handshake-rests.ts";
+import { createHandshakeRests, type HandshakeRests } from "../../src/outbound/handshake-rests.ts";
 import { NoTurnError } from "../../src/outbound/outbound-errors.ts";
 import { createFalseChain } from "../support/false-chain.ts";
 import { createTestSenders } from "../support/senders.ts";
@@ -46,17 +46,40 @@ describe("createHandshakeRests", () => {
   });
 });
 
+const restsWith = (pass: HandshakeRests["pass"]): HandshakeRests => ({ pass, watch: () => undefined });
+
 describe("createSender, while a user rests", () => {
   const senders = createTestSenders();
   const reason = "A TLS handshake with a receiver of the same user took too much time.";
 
   afterEach(() => senders.close());
 
+  for (const scheme of ["https", "HTTPS"])
+    it(`makes no attempt over ${scheme}`, async () => {
+      const { postFor } = senders.open({ rests: restsWith(async () => false) });
+
+      expect(await postFor(1, `${scheme}://127.0.0.1:1/`)).to.deep.equal({ kind: "unmade", reason });
+    });
+
   it("gives the reason of a connection that was ended for the rest", async () => {
     const error = new NoTurnError("handshake");
     const { postFor } = senders.open({ lookup: (_name, _asker, answer) => setImmediate(answer, error, []) });
 
     expect(await postFor(1, "https://notes.example/")).to.deep.equal({ kind: "unmade", reason });
+  });
+
+  it("begins an attempt after the rest", async () => {
+    let restedAt = Infinity;
+    const rests = restsWith(async () => {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      restedAt = Date.now();
+      return true;
+    });
+    const { post } = senders.open({ rests });
+
+    const { startedAt } = await post("https://127.0.0.1:1/");
+
+    expect(startedAt.getTime()).to.be.at.least(restedAt);
   });
 });
 

@@ -2,10 +2,10 @@ import { STATUS_CODES, type IncomingHttpHeaders } from "node:http";
 import { performance } from "node:perf_hooks";
 import { createAgents, type Agents } from "../../outbound/connections.ts";
 import type { AttemptResult } from "../delivery.ts";
-import { exchange, type Exchange, type Post } from "./exchange.ts";
+import { exchange, type Exchange, type ExchangeOptions, type Post } from "./exchange.ts";
 import { failureOf, type Failure } from "./failure.ts";
 import { parseRetryAfter } from "./retry-after.ts";
-import { createHandshakeRests } from "../../outbound/handshake-rests.ts";
+import { createHandshakeRests, type HandshakeRests } from "../../outbound/handshake-rests.ts";
 import { createSharedLookup, type AddressLookup } from "../../outbound/shared-lookup.ts";
 import {
   createTargetPolicy,
@@ -65,13 +65,14 @@ export function createSender({
   timeoutMs,
   maxSockets,
   lookup = createSharedLookup(),
+  rests = createHandshakeRests(),
   ...networks
 }: ReceiverNetworks & {
   readonly timeoutMs: number;
   readonly maxSockets: number;
   readonly lookup?: AddressLookup;
+  readonly rests?: HandshakeRests;
 }): Sender {
-  const rests = createHandshakeRests();
   // Separate agents per policy: a kept connection is reused without another check of its address.
   const routeFor = perUser(networks, (allowed): Route => {
     const policy = createTargetPolicy(allowed);
@@ -83,9 +84,13 @@ export function createSender({
     };
   });
 
-  async function exchangeInTime(post: Post, userId: number, { kept, fresh }: Route): Promise<Exchange> {
+  async function exchangeInTime(
+    post: ExchangeOptions["post"],
+    userId: number,
+    { kept, fresh }: Route,
+  ): Promise<Exchange> {
     const start = performance.now();
-    const shared = { post: { ...post, url: new URL(post.url) }, userId, maxBodyBytes };
+    const shared = { post, userId, maxBodyBytes };
     const first = await exchange({ ...shared, timeoutMs, agents: kept });
     if (first.ending.kind !== "broken" || !first.ending.isStale) return first;
     // Repeats on a new connection, since the other kept connections are as old.
@@ -95,17 +100,20 @@ export function createSender({
 
   return {
     async send(post, user) {
-      const startedAt = new Date();
-      const start = performance.now();
       const route = routeFor(user);
       const refusal = route.policy.refusalOfUrl(post.url);
       if (refusal !== undefined) {
         const refused = { error: "blocked", detail: refusal, isResponseTruncated: false } as const;
-        return { kind: "made", result: { startedAt, durationMs: 0, ...refused } };
+        return { kind: "made", result: { startedAt: new Date(), durationMs: 0, ...refused } };
       }
-      if (post.url.startsWith("https:") && !(await rests.pass(user.id)))
+      // Parsed, because a user may write HTTPS as well.
+      const url = new URL(post.url);
+      if (url.protocol === "https:" && !(await rests.pass(user.id)))
         return { kind: "unmade", reason: unmadeReasons.handshake };
-      const done = await exchangeInTime(post, user.id, route);
+      // Begins after the wait, which is not the receiver's. Breakers count slow failures.
+      const startedAt = new Date();
+      const start = performance.now();
+      const done = await exchangeInTime({ ...post, url }, user.id, route);
       if (done.ending.kind === "unmade")
         return { kind: "unmade", reason: unmadeReasons[done.ending.waitedFor] };
       const durationMs = Math.round(performance.now() - start);
