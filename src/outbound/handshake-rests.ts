@@ -11,6 +11,13 @@ export interface HandshakeRests {
   watch(userId: number, socket: Duplex): void;
 }
 
+/** The handshake of a connection. */
+interface Handshake {
+  readonly userId: number;
+  /** False for a connection that is not made yet, whose failure costs nothing. */
+  hasBegun: boolean;
+}
+
 /** CPU time of a failed handshake in ms beyond which its user rests. An ordinary one takes 2. */
 const mostMs = 50;
 /** Length of a rest, in times of that CPU time: handshakes of a user get a tenth of the thread. */
@@ -43,20 +50,22 @@ export function createHandshakeRests({
 } = {}): HandshakeRests {
   /** End of each user's rest. */
   const untilMs = new Map<number, number>();
-  const inProgress = new Map<Duplex, number>();
+  const inProgress = new Map<Duplex, Handshake>();
   let notedMs = 0;
   let timer: NodeJS.Timeout | undefined;
   const note = (): void => void (notedMs = cpuMs());
 
   function end(socket: Duplex, isFailed: boolean): void {
-    const userId = inProgress.get(socket);
-    if (userId === undefined) return;
+    const handshake = inProgress.get(socket);
+    if (handshake === undefined) return;
+    const { userId, hasBegun } = handshake;
     inProgress.delete(socket);
     const tookMs = cpuMs() - notedMs;
     note();
-    if (isFailed && tookMs > mostMs) {
+    if (isFailed && hasBegun && tookMs > mostMs) {
       setBounded(untilMs, [userId, now() + Math.min(restTimes * tookMs, longestRestMs)], mostResting);
-      for (const [other, its] of inProgress) if (its === userId) other.destroy(new NoTurnError("handshake"));
+      for (const [other, its] of inProgress)
+        if (its.userId === userId) other.destroy(new NoTurnError("handshake"));
     }
     if (inProgress.size > 0) return;
     clearInterval(timer);
@@ -74,7 +83,9 @@ export function createHandshakeRests({
         note();
         timer = setInterval(note, noteMs).unref();
       }
-      inProgress.set(socket, userId);
+      const handshake: Handshake = { userId, hasBegun: false };
+      inProgress.set(socket, handshake);
+      socket.once("connect", () => (handshake.hasBegun = true));
       // An error comes before the reads of other connections, and `close` after them.
       for (const event of ["secureConnect", "error", "close"])
         socket.once(event, () => end(socket, event !== "secureConnect"));

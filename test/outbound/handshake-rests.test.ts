@@ -13,9 +13,15 @@ describe("createHandshakeRests", () => {
   let [nowMs, cpuMs] = [0, 0];
   const rests = createHandshakeRests({ patienceMs: 20, now: () => nowMs, cpuMs: () => cpuMs });
 
-  function connect(userId: number): Duplex {
+  function open(userId: number): Duplex {
     const socket = new Duplex({ read: () => undefined }).on("error", () => undefined);
     rests.watch(userId, socket);
+    return socket;
+  }
+
+  function connect(userId: number): Duplex {
+    const socket = open(userId);
+    socket.emit("connect");
     return socket;
   }
 
@@ -43,6 +49,14 @@ describe("createHandshakeRests", () => {
     await once(socket, "close");
 
     expect(await rests.pass(3)).to.equal(true);
+  });
+
+  it("counts no time of a connection that could not be made", async () => {
+    const socket = open(4);
+    cpuMs += 1_000;
+    socket.emit("error", new Error("refused"));
+
+    expect(await rests.pass(4)).to.equal(true);
   });
 });
 
