@@ -12,7 +12,7 @@ export type TestAnswer =
   | { readonly kind: "made"; readonly uuid: string; readonly result: AttemptResult }
   /** A test was made a moment ago, or too many are under way. The reason is a text for people. */
   | { readonly kind: "tooMany"; readonly reason: string; readonly retryAfterSeconds: number }
-  /** The connections of this process, or the name look-ups of the user, were all in use. */
+  /** No connection or name look-up was free, or the user rests after a costly handshake. */
   | { readonly kind: "unmade"; readonly reason: string }
   | { readonly kind: "unknown" };
 

@@ -37,8 +37,8 @@ export interface PublishWindow {
    */
   hasRoomFor(id: string): boolean;
   /**
-   * Returns the same for the first message of a group. Its holder may have more than is left: a
-   * record alone may be larger. It goes unless the others leave no room at all. Otherwise a hundred
+   * Returns the same for the first message of a group. It may exceed the capacity, because a single
+   * record may be larger. It waits only while the others use all of it. Otherwise a hundred
    * resources would have as many messages of 16 MB in flight.
    */
   hasRoomForFirst(id: string, bytes: number): boolean;
@@ -89,7 +89,7 @@ const mostBytes = 4 * 1024 ** 2;
 const catchUpBelow = { events: mostEvents / 20, bytes: mostBytes / 8 };
 /** Up to this size, all messages of a read are together about as large as a read may be. */
 export const smallBytes = 16 * 1024;
-/** Room of each costly resource, however many there are. */
+/** Capacity for each costly resource, at any number of them. */
 const leastOwnEvents = 10;
 const mostOwnBytes = mostBytes / 4;
 /**

@@ -44,7 +44,7 @@ export function startPublishing(
   const readable = found.filter((event): event is OutboxEvent => event.snapshot !== null);
   if (readable.length === 0) return Promise.resolve();
   let events = readable;
-  // A slow retry must not keep the relay from what is new.
+  // A slow retry must not delay new events.
   if (!isRetry) busy.add(resource);
   const presenting = (
     isProbe

@@ -225,7 +225,7 @@ describe("eraseRecord", () => {
     expect(await leaks()).to.deep.equal([]);
   });
 
-  it("takes what is not fanned out from the outbox, and sees what a fan-out under way writes", async () => {
+  it("removes events that are not fanned out from the outbox, and sees the rows of a running fan-out", async () => {
     const waiting = await work.addEvent();
     const { id } = await work.addEvent({ snapshot: { text: canary } });
     const fanOut = await core.database.pool.connect();

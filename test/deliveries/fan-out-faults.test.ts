@@ -129,7 +129,7 @@ describe("createFanOut", () => {
       expect(scene.started[0]?.hasPrevious).to.equal(true);
     });
 
-    it("halves a batch until the event is alone that fails, which stays in the outbox, and fans out the others once", async () => {
+    it("halves a batch until the failing event is alone, which stays in the outbox, and fans out the others once", async () => {
       const others = await addEvents(6);
       const bad = others[3] as EventModel;
       start({

@@ -121,7 +121,7 @@ describe("the order of held deliveries", () => {
     expect(await scene.work.flights()).to.deep.equal([]);
   });
 
-  it("is kept by one in hand when the process stops", async () => {
+  it("is kept by one in flight when the process stops", async () => {
     scene.open(success);
     const eligibility = notesEligibility();
     let stopped: Promise<unknown> | undefined;

@@ -191,7 +191,7 @@ describe("pruneEvents and createRetention", () => {
     expect(await left()).to.deep.equal({ events: 0, data: 0, deliveries: 0, attempts: 0 });
   });
 
-  it("waits for a manual retry under way, and then leaves its event alone", async () => {
+  it("waits for a running manual retry, and then keeps its event", async () => {
     const ids = await add({ status: "failed", deadLettered: old });
     let pruning: Promise<Pruned> | undefined;
 

@@ -77,7 +77,7 @@ describe("createSweep", () => {
     expect(lines.map(({ deliveries }) => deliveries)).to.deep.equal([1]);
   });
 
-  it("puts all back for a moment when no reader can be judged, and says why", async () => {
+  it("puts all back for a moment when no reader can be judged, with the reason", async () => {
     const delivery = await scene.work.addDelivery(scene.subscription);
     const away = new Error("Connection terminated unexpectedly");
 

@@ -143,7 +143,7 @@ describe("createPublishWindow", () => {
     expect([window.shares().free.bytes, window.shares().used.size]).to.deep.equal([4 * mib, 0]);
   });
 
-  it("lets the first of a group pass that is larger than all room, unless others have all of it", () => {
+  it("has capacity for the first of a group, however large, unless others use all of it", () => {
     for (const id of ["1", "2"]) enter(id);
     enter("4", { resource: "papers" });
     window.resize("1", 5 * mib);
@@ -156,7 +156,7 @@ describe("createPublishWindow", () => {
     expect(window.hasRoomForFirst("2", large)).to.equal(true);
   });
 
-  it("tells those that a later one has overtaken, which says nothing of a costly resource", () => {
+  it("returns those that a later one has overtaken, except those of a costly resource", () => {
     for (const id of ["1", "3", "4"]) enter(id);
     enter("2", { resource: "papers" });
     window.sent(["1", "2", "3"]);

@@ -96,8 +96,8 @@ describe("createRelay, of large events that failed", () => {
     expect(presents).to.be.below(60);
   });
 
-  it("leaves out an event whose rows are larger as text than a connection may read, and publishes the others", async () => {
-    // PostgreSQL keeps such a number in 16 bytes, and writes it as 309 digits.
+  it("omits an event whose rows are larger as text than a connection may read, and publishes the others", async () => {
+    // PostgreSQL stores such a number in 16 bytes, and writes it as 309 digits.
     await scene.work.addEvent({ recordId: "long", snapshot: { list: Array<number>(115_000).fill(1e308) } });
     await scene.work.addEvent({ recordId: "short" });
     start();

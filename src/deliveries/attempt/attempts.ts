@@ -295,8 +295,8 @@ interface MadeAttempt {
 }
 
 /**
- * Reason why no POST was made: the receiver or its name look-up is busy, the record was erased, or
- * this process stops.
+ * Reason why no POST was made: the sender could not make it now, the record was erased, or this
+ * process stops.
  */
 type Unmade = "unmade" | "erased" | "stopped";
 

@@ -24,8 +24,8 @@ const maxHeadBytes = 16 * 1024;
 const maxInterimAnswers = 16;
 
 /**
- * Beyond so many chunks, those of a body have at least so many bytes on average. Each costs 2 us,
- * whatever is in it.
+ * A body of more chunks than `count` has at least `bytes` in each, on average. A chunk costs 2 us,
+ * at any size.
  */
 const leastChunks = { count: 256, bytes: 16 };
 
