@@ -121,11 +121,13 @@ export function createHeldStore({ sql, indexSql }: { readonly sql: Sql; readonly
     async takeOldest({ subscriptionId, holder, flightMs, limit }) {
       const lost = unanswered.get(subscriptionId);
       if (lost !== undefined) await sql(holdAgainText, [lost]);
-      unanswered.delete(subscriptionId);
       const flightId = randomUUID();
       try {
         const values = [subscriptionId, holder, flightMs, limit, flightId];
-        return toTaken(await sql<TakenRow>(takeHeldText, values));
+        const taken = toTaken(await sql<TakenRow>(takeHeldText, values));
+        // A take of nothing may have waited for the lost one, whose flight shows only from now on.
+        if (taken.deliveries.length > 0) unanswered.delete(subscriptionId);
+        return taken;
       } catch (error) {
         if (isLost(error)) unanswered.set(subscriptionId, flightId);
         throw error;

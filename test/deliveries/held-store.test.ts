@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { expect } from "chai";
-import { onlyIndexes } from "../../src/db/sql.ts";
+import { onlyIndexes, type Sql } from "../../src/db/sql.ts";
 import { createHeldStore, type HeldStore } from "../../src/deliveries/held-store.ts";
 import { useCoreScene } from "../support/core-scene.ts";
 import { addDeliveries } from "../support/history-rows.ts";
@@ -10,6 +10,11 @@ import { until } from "../support/wait.ts";
 describe("createHeldStore", () => {
   const scene = useCoreScene();
   const open = (sql = scene.core.sql): HeldStore => createHeldStore({ sql, indexSql: sql });
+  const untilWaiting = async (): Promise<void> => {
+    const locks =
+      "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+    await until(async () => (await scene.core.sql(locks)).length > 0, { what: "the take to wait" });
+  };
 
   it("cancels the held deliveries of one subscription, up to a delivery", async () => {
     const { work } = scene;
@@ -128,9 +133,7 @@ describe("createHeldStore", () => {
     const taken = await core.transact(async (sql) => {
       await sql("SELECT FROM svc.lanes FOR UPDATE");
       const waiting = store.takeOldest(taking);
-      const locks =
-        "SELECT FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-      await until(async () => (await core.sql(locks)).length > 0, { what: "the take to wait" });
+      await untilWaiting();
       await store.cancel({ subscriptionId, upTo: undefined, reason: "Dropped.", limit: 10 });
       return { waiting };
     });
@@ -138,6 +141,35 @@ describe("createHeldStore", () => {
     expect((await taken.waiting).deliveries).to.deep.equal([]);
     expect((await work.deliveryOf(id)).status).to.equal("cancelled");
     expect(await work.flights()).to.deep.equal([]);
+  });
+
+  it("takes the oldest first after a take without an answer that was still running", async () => {
+    const { work, core } = scene;
+    const subscription = await work.addSubscription();
+    const add = async (): Promise<string> =>
+      String((await work.addDelivery(subscription, { status: "held", heldAt: new Date() })).id);
+    const [first] = [await add(), await add()];
+    let running: Sql | undefined;
+    const sql: Sql = async (text, values) => {
+      const lost = text.includes("INSERT INTO svc.flights") ? running : undefined;
+      if (lost === undefined) return core.sql(text, values);
+      running = undefined;
+      await lost(text, values);
+      throw new Error("Connection terminated unexpectedly");
+    };
+    const store = createHeldStore({ sql, indexSql: core.sql });
+    const taking = { subscriptionId: subscription.id, holder: randomUUID(), flightMs: 60_000, limit: 1 };
+
+    const { again } = await core.transact(async (own) => {
+      running = own;
+      expect(await store.takeOldest(taking).catch(({ message }: Error) => message)).to.include("terminated");
+      const waiting = store.takeOldest(taking);
+      await untilWaiting();
+      return { again: waiting };
+    });
+
+    expect((await again).deliveries).to.deep.equal([]);
+    expect((await store.takeOldest(taking)).deliveries.map(({ id }) => id)).to.deep.equal([first]);
   });
 
   it("keeps the lane of another dispatcher, and a later request to drop", async () => {
