@@ -75,19 +75,22 @@ interface Shares extends Pick<MemoryLedger, "limitOfUser" | "isLittle" | "fits" 
 
 function createShares({ limitBytes, waitMs = defaultWaitMs, ...rest }: Limits): Shares {
   const ledger = createMemoryLedger({ limitBytes, ...rest });
-  const { hasShare, fits, count } = ledger;
+  const { hasShare, isLittle, fits, count } = ledger;
   const queue = new Set<Waiting>();
 
   function grantWaiting(): void {
+    let isFull = false;
     for (const waiting of queue) {
       const { userId, bytes, grant } = waiting;
       if (!hasShare(userId, bytes)) continue;
-      // Waits until the first request fits: otherwise small requests would delay a large one for
-      // ever.
-      if (!fits(userId, bytes)) return;
-      queue.delete(waiting);
-      count(userId, bytes);
-      grant();
+      // Behind the first request that does not fit, only users with little get memory. Otherwise
+      // small requests would delay a large one forever.
+      if (isFull && !isLittle(userId, bytes)) continue;
+      if (fits(userId, bytes)) {
+        queue.delete(waiting);
+        count(userId, bytes);
+        grant();
+      } else isFull = true;
     }
   }
 
@@ -191,7 +194,7 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
       const more = Math.max(0, Math.min(asked, shares.limitOfUser) - own);
       if (more === 0 && shares.fits(userId, 0)) return Promise.resolve();
       if (isLeft) return Promise.reject(overloadedError());
-      // A user who would hold little waits behind no others, who may wait for both halves.
+      // Others may wait for both halves, which a user with little does not need.
       const isNext = !shares.isWaitedFor() || shares.isLittle(userId, more);
       if (isNext && shares.fits(userId, more)) {
         change(own + more);

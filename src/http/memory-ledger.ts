@@ -18,7 +18,10 @@ export interface MemoryLedger {
   readonly heldBy: (userId: number) => number;
   /** Returns whether the user may have `bytes` more when that much is free. */
   readonly hasShare: (userId: number, bytes: number) => boolean;
-  /** Returns whether the user would hold so little, with `bytes` more, that it need not wait. */
+  /**
+   * Returns whether `bytes` are 0, or the user would hold little with them. It may then have memory
+   * beyond the limit, and waits behind no others.
+   */
   readonly isLittle: (userId: number, bytes: number) => boolean;
   /** Returns whether the user may have `bytes` more now. */
   readonly fits: (userId: number, bytes: number) => boolean;
@@ -59,8 +62,10 @@ export function createMemoryLedger({
 
   const heldBy = (userId: number): number => byUser.get(userId) ?? 0;
   const hasShare = (userId: number, bytes: number): boolean => heldBy(userId) + bytes <= limitOfUser;
+  // A request that needs no more goes on. Otherwise users with little, beyond the limit, would hold
+  // up the requests that have to end first.
   const isLittle = (userId: number, bytes: number): boolean =>
-    heldBy(userId) + bytes <= limitBytes * ofLittle.each;
+    bytes === 0 || heldBy(userId) + bytes <= limitBytes * ofLittle.each;
   const hasRoom = (userId: number, bytes: number): boolean =>
     reserved + bytes <= limitBytes * (isLittle(userId, bytes) ? 1 + ofLittle.beyond : 1);
   const fits = (userId: number, bytes: number): boolean => hasShare(userId, bytes) && hasRoom(userId, bytes);
