@@ -62,8 +62,7 @@ export function createMemoryLedger({
 
   const heldBy = (userId: number): number => byUser.get(userId) ?? 0;
   const hasShare = (userId: number, bytes: number): boolean => heldBy(userId) + bytes <= limitOfUser;
-  // A request that needs no more goes on. Otherwise users with little, beyond the limit, would hold
-  // up the requests that have to end first.
+  // A request that needs no more must end, whatever users with little hold beyond the limit.
   const isLittle = (userId: number, bytes: number): boolean =>
     bytes === 0 || heldBy(userId) + bytes <= limitBytes * ofLittle.each;
   const hasRoom = (userId: number, bytes: number): boolean =>
