@@ -26,7 +26,6 @@ import { addReplays } from "./api-replays.ts";
 import { namesOf, typesOf } from "./statement-names.ts";
 import { halfOf, type Infrastructure } from "./infrastructure.ts";
 import { createApp } from "../http/app.ts";
-import { guardConditions } from "../http/conditional.ts";
 import { createConsole, type ConsolePages } from "../http/console.ts";
 import { createFailureLimit } from "../http/failure-limit.ts";
 import type { Listener } from "../http/in-order.ts";
@@ -135,7 +134,6 @@ export function createApi({
 /** Adds the checks of all routes. The middleware added last runs first. */
 function guardAll(router: ApiRouter, routePrefix: string, definitions: Definitions): void {
   guardParameters(router, routePrefix);
-  guardConditions(router, routePrefix);
   guardRoutes(router, { routePrefix, isAdminSomewhere: (ctx) => isAdminSomewhere(ctx, definitions) });
 }
 

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { AppError } from "../kit/errors.ts";
-import type { ApiContext, ApiMiddleware, ApiRouter } from "./state.ts";
+import type { ApiContext } from "./state.ts";
 
 /** The value of `If-Match` or `If-None-Match`: every record (`*`), or entity tags as written. */
 export type EntityTags = "*" | readonly string[];
@@ -88,11 +88,12 @@ export function isConditional(ctx: ApiContext): boolean {
  * A malformed `If-Match` is refused, because the write would go ahead without the condition that
  * its sender relies on. A malformed `If-None-Match` holds for every record.
  *
- * @param tag Tag of the current record.
+ * @param tag Tag of the current record; undefined for a webhook, user or token, which have none. Only
+ *   `If-Match: *` holds for these.
  * @throws AppError `record.changed`; `request.malformed` for an `If-Match` that is no list of
  *   entity tags.
  */
-export function checkConditions(ctx: ApiContext, tag: string): void {
+export function checkConditions(ctx: ApiContext, tag: string | undefined): void {
   const text = ctx.req.headers["if-match"];
   if (text !== undefined) {
     const tags = parseEntityTags(text);
@@ -101,31 +102,20 @@ export function checkConditions(ctx: ApiContext, tag: string): void {
         "request.malformed",
         'The If-Match header must be * or entity tags in double quotes, as ETag gives them: If-Match: "…".',
       );
-    if (!hasEntityTag(tags, tag)) throw recordChanged();
+    if (!hasEntityTag(tags, tag ?? "")) throw tag === undefined ? hasNoTag() : recordChanged();
   }
-  if (isKnown(ctx, tag))
+  if (isKnown(ctx, tag ?? ""))
     throw new AppError(
       "record.changed",
       "The record is one that If-None-Match excludes. Nothing was changed.",
     );
 }
 
-/**
- * Makes the writes of a router, but those of records, refuse conditions on entity tags. What they
- * change has none, so `*` is all that can hold of it.
- *
- * @param routePrefix Prefix of every route.
- */
-export function guardConditions(router: ApiRouter, routePrefix: string): void {
-  for (const layer of router.stack) {
-    const isWrite = layer.methods.some((method) => ["PUT", "PATCH", "DELETE"].includes(method));
-    if (!isWrite || String(layer.path).startsWith(`${routePrefix}/resources/`)) continue;
-    const check: ApiMiddleware = (ctx, next) => {
-      if (ctx.method !== "OPTIONS") checkConditions(ctx, "");
-      return next();
-    };
-    layer.stack.unshift(check);
-  }
+function hasNoTag(): AppError {
+  return new AppError(
+    "record.changed",
+    "Only records of resources have an ETag. Nothing was changed: send the request without If-Match, or with *.",
+  );
 }
 
 /** Creates the 412 error of a record that `If-Match` does not name. */

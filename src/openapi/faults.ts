@@ -37,9 +37,12 @@ const ofKey: readonly ErrorCode[] = [
   "record.too_large",
 ];
 
+/** Methods of writes, which refuse conditions that do not hold. */
+const conditional: ReadonlySet<Operation["method"]> = new Set(["put", "patch", "delete"]);
+
 /** Returns every error code of an operation. */
 export function faultsOf(
-  { scope, body, errors = [] }: Operation,
+  { method, scope, body, errors = [] }: Operation,
   { takesJwts, takesKey }: { readonly takesJwts: boolean; readonly takesKey: boolean },
 ): readonly ErrorCode[] {
   const ofScope: readonly ErrorCode[] = scope === "any" ? [] : ["token.scope"];
@@ -47,7 +50,8 @@ export function faultsOf(
   // Every operation refuses parameters of lists that it does not take.
   const parameters: readonly ErrorCode[] = ["validation.failed"];
   const token = [...ofToken, ...(takesJwts ? ofJwt : []), ...ofScope, ...ofAdmin, ...parameters];
-  const sent = [...(body === undefined ? [] : ofBody), ...(takesKey ? ofKey : [])];
+  const ofCondition: readonly ErrorCode[] = conditional.has(method) ? ["record.changed"] : [];
+  const sent = [...(body === undefined ? [] : ofBody), ...(takesKey ? ofKey : []), ...ofCondition];
   return [...new Set([...ofEvery, ...(scope === "none" ? [] : token), ...sent, ...errors])];
 }
 

@@ -39,7 +39,10 @@ export interface Operation {
   readonly parameters?: readonly Parameter[];
   readonly body?: { readonly schema: JsonSchema; readonly example?: unknown; readonly isOptional?: boolean };
   readonly answers: Readonly<Record<number, OperationAnswer>>;
-  /** Error codes beside those that follow from the scope, the body and the `Idempotency-Key`. */
+  /**
+   * Error codes beside those that follow from the method, the scope, the body and the
+   * `Idempotency-Key`.
+   */
   readonly errors?: readonly ErrorCode[];
 }
 

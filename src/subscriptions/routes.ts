@@ -4,6 +4,7 @@ import { AppError, validationError } from "../kit/errors.ts";
 import { actorOf } from "../http/actor.ts";
 import { answerUnsupported } from "../http/error-body.ts";
 import { readJsonBody } from "../http/body.ts";
+import { checkConditions, isConditional } from "../http/conditional.ts";
 import type { PostOptions } from "../http/idempotency.ts";
 import type { ApiContext, ApiRouter } from "../http/state.ts";
 import { urlBelow } from "../http/url-of.ts";
@@ -72,6 +73,11 @@ export function addSubscriptionRoutes(router: ApiRouter, options: SubscriptionRo
   router.patch("/webhooks/:id", (ctx) => change(ctx, options));
   router.delete("/webhooks/:id", async (ctx) => {
     const id = webhookIdOf(ctx);
+    // Only a condition takes a statement of its own.
+    if (isConditional(ctx)) {
+      await getOwnSubscription(ctx, sql);
+      checkConditions(ctx, undefined);
+    }
     const isDeleted = id !== undefined && (await store.delete(id, ctx.state.caller.id, actorOf(ctx)));
     if (!isDeleted) throw unknownSubscription();
     ctx.status = 204;
@@ -114,6 +120,7 @@ async function change(
   { store, sql, rulesFor }: SubscriptionRoutesOptions,
 ): Promise<void> {
   const own = await getOwnSubscription(ctx, sql);
+  checkConditions(ctx, undefined);
   const body = await readJsonBody(ctx);
   const changes = valid(await checkSubscriptionChanges(body, own, rulesFor(ctx.state.caller)));
   const updated = await store.update(own.id, ctx.state.caller.id, changes, actorOf(ctx));

@@ -1,5 +1,6 @@
 import { actorOf } from "../http/actor.ts";
 import { readJsonBody } from "../http/body.ts";
+import { checkConditions } from "../http/conditional.ts";
 import { requireScope } from "../http/scope-check.ts";
 import { paramOf, type ApiContext, type ApiRouter } from "../http/state.ts";
 import type { PostOptions } from "../http/idempotency.ts";
@@ -65,6 +66,7 @@ export function addTokenRoutes(router: ApiRouter, options: UserRoutesOptions): v
     const token = await findToken(tokens, ctx.state.caller.id, id);
     // A token that may read one resource must not end its user's other tokens.
     requireScopes(ctx, token.scopes);
+    checkConditions(ctx, undefined);
     await tokens.revoke(token.id, actorOf(ctx));
     ctx.status = 204;
   });
@@ -102,6 +104,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
 
   const change = async (ctx: ApiContext): Promise<void> => {
     const { id } = await getUser(ctx, users);
+    checkConditions(ctx, undefined);
     const body = await readJsonBody(ctx);
     const given = await readUserBody(body, { isNew: false, hasSubjects: issuer !== undefined });
     if (given.subject !== undefined) requireScope(ctx, subjectScope);
@@ -126,6 +129,7 @@ export function addUserRoutes(router: ApiRouter, options: UserRoutesOptions): vo
 
   router.delete("/users/:id/tokens/:tokenId", async (ctx) => {
     const token = await findTokenOf(ctx, options.tokens);
+    checkConditions(ctx, undefined);
     // A token with the scope `admin` may disable the user, which has a larger effect.
     await options.tokens.revoke(token.id, actorOf(ctx));
     ctx.status = 204;

@@ -34,8 +34,20 @@ describe("a condition on a webhook, a user or a token, which have no ETag", () =
 
     for (const { status, body } of answers)
       expect([status, body.code]).to.deep.equal([412, "record.changed"]);
+    expect(answers[0]?.body.message).to.match(/^Only records of resources have an ETag\./);
     expect((await admin.request("GET", webhook)).status).to.equal(200);
     expect((await admin.request("GET", `/tokens/${id}`)).body.revoked_at).to.equal(null);
+  });
+
+  it("comes after the 404 of what is not there, and the 405", async () => {
+    const paths = ["/webhooks/999999", "/users/999999", "/tokens/999999", "/webhooks/preview"];
+    const answers: number[] = [];
+    for (const path of paths)
+      answers.push(
+        (await send(path.startsWith("/users") ? "PATCH" : "DELETE", path, { "If-Match": '"a"' })).status,
+      );
+
+    expect(answers).to.deep.equal([404, 404, 404, 405]);
   });
 
   it("is 400 where it cannot be read, and nothing where it holds", async () => {

@@ -149,6 +149,31 @@ describe("the examples of the document", () => {
     }
   });
 
+  it("include the refusal of an entity tag for what has none", async () => {
+    const { id: token } = (await admin.request("POST", "/tokens", { name: "x" })).body;
+    const asked = { url: `${receiver.url}/`, resource: "customers", events: ["on_create"] };
+    const { id: webhook } = (await admin.request("POST", "/webhooks", asked)).body;
+    const refused: string[] = [];
+    for (const { method, path, operation } of steps()) {
+      if (!["put", "patch", "delete"].includes(method) || path.startsWith("/resources/")) continue;
+      const target = path
+        .replace("/users/{id}", `/users/${admin.id}`)
+        .replace("/webhooks/{id}", `/webhooks/${String(webhook)}`)
+        .replace(/\{\w+\}/, String(token));
+      const answer = await request({
+        url: service.baseUrl + target,
+        method: method.toUpperCase(),
+        token: admin.token,
+        headers: { "If-Match": '"a"' },
+      });
+
+      expect(answer.status, target).to.equal(412);
+      expect(judge.faultsOf(operation, answer)).to.deep.equal([]);
+      refused.push(operation.operationId);
+    }
+    expect(refused).to.have.length(7);
+  });
+
   it("include the answer to a token with other scopes", async () => {
     const faults: string[] = [];
     for (const scope of ["webhooks", "tasks:read"]) {

@@ -144,7 +144,7 @@ function updateOperation(
     parameters: [id, ...writeConditions],
     body: { schema: schemaNamed(`${name}.update`) },
     answers: { 200: record },
-    errors: ["record.too_large", ...missing, ...others, "record.changed"],
+    errors: ["record.too_large", ...missing, ...others],
   };
 }
 
@@ -156,7 +156,7 @@ function deleteOperation({ definition: { name }, path, id }: Resource): SectionO
     summary: `Deletes one of ${name}`,
     parameters: [id, ...writeConditions],
     answers: { 204: { description: "It is gone." } },
-    errors: [...missing, ...others, "record.referenced", "record.changed"],
+    errors: [...missing, ...others, "record.referenced"],
   };
 }
 
