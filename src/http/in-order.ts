@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { addressBlock } from "./client-address.ts";
+import { addressBlock, type ClientAddresses } from "./client-address.ts";
 
 /** A listener of Node's HTTP server. */
 export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -8,7 +8,8 @@ export type Listener = (request: IncomingMessage, response: ServerResponse) => u
 /**
  * Most requests that wait for the answer to an earlier one on the connection. Each takes up to 20
  * KB. Programs that pipeline have some ten requests in flight. One address leaves most of the
- * places to others, whose connections would otherwise be closed.
+ * places to others, whose connections would otherwise be closed. A trusted proxy carries the requests
+ * of many clients, and may have all places.
  */
 const mostWaiting = { ofConnection: 16, ofAddress: 250, ofAll: 1000 };
 
@@ -38,8 +39,10 @@ export interface InOrder {
  * for 90 s. Such requests, waiting for a slow answer, ended a process of 512 MB. When the client
  * leaves, Node.js does not close an answer that waits for another one. The resources of its request
  * were then never released.
+ *
+ * @param addresses Names the trusted proxies.
  */
-export function createInOrder(act: Listener): InOrder {
+export function createInOrder(act: Listener, addresses: Pick<ClientAddresses, "isTrustedProxy">): InOrder {
   const lines = new WeakMap<Socket, Line>();
   const ofAddresses = new Map<string, number>();
   let waiting = 0;
@@ -47,12 +50,11 @@ export function createInOrder(act: Listener): InOrder {
   const isFull = (socket: Socket): boolean => {
     const line = lines.get(socket);
     if (line === undefined) return false;
-    line.block ||= addressBlock(socket.remoteAddress ?? "");
-    const { length } = line.acts;
+    const { remoteAddress: address = "" } = socket;
+    line.block ||= addressBlock(address);
+    if (line.acts.length >= mostWaiting.ofConnection || waiting >= mostWaiting.ofAll) return true;
     const ofAddress = ofAddresses.get(line.block) ?? 0;
-    return (
-      length >= mostWaiting.ofConnection || ofAddress >= mostWaiting.ofAddress || waiting >= mostWaiting.ofAll
-    );
+    return ofAddress >= mostWaiting.ofAddress && !addresses.isTrustedProxy(address);
   };
 
   function count({ block }: Line, more: number): void {

@@ -4,7 +4,7 @@ import { codeOf, OperatorError, messageOf } from "../kit/errors.ts";
 import type { Log } from "../telemetry/log.ts";
 import { addAcceptors } from "./acceptors.ts";
 import { limitConnections } from "./address-limits.ts";
-import { createClientAddresses } from "./client-address.ts";
+import { createClientAddresses, type ClientAddresses } from "./client-address.ts";
 import { createCountedReport } from "../kit/counted-report.ts";
 import { createInOrder, type InOrder, type Listener } from "./in-order.ts";
 import { answerClientErrors } from "./refusal.ts";
@@ -91,13 +91,14 @@ export async function startServer(
     readonly acceptors?: number;
     readonly maxConnections?: number;
     readonly maxConnectionsPerAddress?: number;
-    /** CIDRs of proxies that may open any number of connections. */
+    /** CIDRs of proxies that may open any number of connections, and have many requests wait. */
     readonly trustedProxies?: readonly string[];
     readonly changes?: Partial<typeof limits>;
   },
 ): Promise<HttpServer> {
   const { stallTimeout, exchangeTimeout, ...options } = { ...limits, ...changes };
-  const inOrder = bounded(listener, exchangeTimeout);
+  const addresses = createClientAddresses(trustedProxies);
+  const inOrder = bounded(listener, exchangeTimeout, addresses);
   const listen: Listener = (request, response) => {
     const onFlood = (): void => connections.shutOut(request.socket, "a body came in tiny chunks");
     joinSmallChunks(request, { onFlood });
@@ -113,7 +114,6 @@ export async function startServer(
   // RFC 9110, 10.1.1: other expectations may be ignored.
   server.on("checkExpectation", listen);
   answerClientErrors(server, { log, countRefused, maxHeaderSize: options.maxHeaderSize });
-  const addresses = createClientAddresses(trustedProxies);
   const connections = limitConnections(server, { limit: maxConnectionsPerAddress, addresses, log });
   const open = limitAll(server, { limit: maxConnections, log });
   await new Promise<void>((resolve, reject) => {
@@ -149,7 +149,7 @@ function listenFault(
  * Ends an exchange that takes too long as a whole, whichever side is slow. The next exchange of its
  * connection begins afterwards.
  */
-function bounded(listener: Listener, limitMs: number): InOrder {
+function bounded(listener: Listener, limitMs: number, addresses: ClientAddresses): InOrder {
   const inOrder = createInOrder((request, response) => {
     const { socket } = request;
     const deadline = setTimeout(() => socket.destroy(), limitMs);
@@ -160,7 +160,7 @@ function bounded(listener: Listener, limitMs: number): InOrder {
       inOrder.next(socket);
     });
     listener(request, response);
-  });
+  }, addresses);
   return inOrder;
 }
 

@@ -25,7 +25,7 @@ describe("requests that are sent behind each other on one connection", () => {
         if (request.url === "/quick") response.end('"/quick"');
         else open.set(request.url ?? "", response);
       },
-      { host: "127.0.0.1", port: 0 },
+      { host: "127.0.0.1", port: 0, trustedProxies: ["127.0.0.9/32"] },
     );
   });
   afterEach(() => server.close({ limitMs: 100 }));
@@ -111,6 +111,14 @@ describe("requests that are sent behind each other on one connection", () => {
 
     expect(await other.untilAnswers(17)).to.have.length(17);
     for (const { socket } of [...many, other]) socket.destroy();
+  });
+
+  it("end a connection of a trusted proxy only when 1,000 wait on all", async () => {
+    const many = await fill(63, "127.0.0.9");
+    await until(() => closed(many) > 0, { what: "the end of one" });
+
+    expect(closed(many)).to.equal(1);
+    for (const { socket } of many) socket.destroy();
   });
 
   it("end a connection when 1,000 wait on all, until these are done with", async () => {
