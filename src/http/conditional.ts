@@ -88,8 +88,8 @@ export function isConditional(ctx: ApiContext): boolean {
  * A malformed `If-Match` is refused, because the write would go ahead without the condition that
  * its sender relies on. A malformed `If-None-Match` holds for every record.
  *
- * @param tag Tag of the current record; undefined for a webhook, user or token, which have none. Only
- *   `If-Match: *` holds for these.
+ * @param tag Tag of the current record; undefined for a webhook, user or token, which have none.
+ *   Only `If-Match: *` holds for these.
  * @throws AppError `record.changed`; `request.malformed` for an `If-Match` that is no list of
  *   entity tags.
  */

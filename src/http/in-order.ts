@@ -8,8 +8,8 @@ export type Listener = (request: IncomingMessage, response: ServerResponse) => u
 /**
  * Most requests that wait for the answer to an earlier one on the connection. Each takes up to 20
  * KB. Programs that pipeline have some ten requests in flight. One address leaves most of the
- * places to others, whose connections would otherwise be closed. A trusted proxy carries the requests
- * of many clients, and may have all places.
+ * places to others, whose connections would otherwise be closed. A trusted proxy carries the
+ * requests of many clients, and may have all places.
  */
 const mostWaiting = { ofConnection: 16, ofAddress: 250, ofAll: 1000 };
 

@@ -7,10 +7,11 @@ import type { Duplex } from "node:stream";
 const mostAtOnce = 4096;
 
 /**
- * Hands out what a connection reads in small slices, and nothing after its end. Node.js gives the
- * data of an answer to its listeners after the callback that has parsed the head. So each further
- * slice has a callback of its own, and may find the connection closed. An answer in chunks of a byte
- * takes 2 ms of the thread that sends the webhooks of all users, instead of 17.
+ * Hands out what a connection reads in small slices, and nothing after its end.
+ *
+ * Node.js gives the data of an answer to its listeners after the callback that has parsed the head.
+ * So each further slice has its own callback, and may find the connection closed. An answer in
+ * chunks of a byte takes 2 ms of the thread that sends all webhooks, instead of 17.
  */
 export function sliceReads(socket: Duplex): void {
   const push = socket.push.bind(socket);
