@@ -35,7 +35,7 @@ function sized(size: number): OutgoingMessage {
 /** Returns a text as Erlang writes its bytes. */
 const bytes = (text: string): string => `<<${[...Buffer.from(text)].join(",")}>>`;
 
-/** What only somebody does who runs the server. */
+/** Tests that control the server: its connections, its limits, its users and its end. */
 describe("connectRabbitMq, on a server of its own", () => {
   let server: PrivateRabbitMq;
   const brokers: Broker[] = [];
@@ -56,7 +56,7 @@ describe("connectRabbitMq, on a server of its own", () => {
     return broker;
   }
 
-  describe("that is there", () => {
+  describe("that is up", () => {
     beforeEach(() => purgeQueues(server.url));
 
     it("names its two connections for operators", async () => {
@@ -88,7 +88,7 @@ describe("connectRabbitMq, on a server of its own", () => {
         expect(listed).to.match(new RegExp(`^${name}\\s+quorum\\s+true$`, "m"));
     });
 
-    it("consumes on when the connections are closed in the middle, and loses nothing that was confirmed", async () => {
+    it("continues to consume when the connections are closed, and loses no confirmed message", async () => {
       const broker = await open();
       const messages = Array.from({ length: 400 }, (_, index) => work(`m${index}`));
       const outcomes = await broker.publish(messages);
@@ -109,13 +109,15 @@ describe("connectRabbitMq, on a server of its own", () => {
       });
       await until(() => inHand.length === 50, { what: "messages in hand" });
 
-      // On a busy machine, the next connection is there before the command has ended.
-      const lost = until(() => !broker.isConnected(), { what: "the loss to be noticed" });
-      await Promise.all([lost, server.ctl("close_all_connections", "a test")]);
+      // On a busy machine, the next connection may be open before the command has ended. Its
+      // messages must be settled, because no more than `prefetch` come before that.
+      const closing = server.ctl("close_all_connections", "a test");
+      await until(() => !broker.isConnected(), { what: "the loss to be noticed" });
       isPaused = false;
+      await closing;
       await until(() => acknowledged.size > 0, { what: "messages on the new connection" });
-      // Their tags belong to the channel that is gone: on the new one they would settle other
-      // messages, or close it.
+      // Their tags belong to the lost channel. On the new one they would settle other messages, or
+      // close it.
       for (const message of inHand) message.ack();
 
       await until(() => acknowledged.size === 400, { what: "every message" });
@@ -124,7 +126,7 @@ describe("connectRabbitMq, on a server of its own", () => {
       expect(await broker.publish([work("later")])).to.deep.equal([{ kind: "confirmed" }]);
     });
 
-    it("answers unconfirmed while the server is killed, and loses nothing that was confirmed", async () => {
+    it("answers unconfirmed while the server is killed, and loses no confirmed message", async () => {
       const broker = await open();
       const confirmed = new Set<string>();
       const reasons = new Set<string>();
@@ -168,11 +170,11 @@ describe("connectRabbitMq, on a server of its own", () => {
       await until(() => [...confirmed].every((id) => received.has(id)), { what: "every confirmed message" });
     });
 
-    it("answers unconfirmed at the deadline when the server hangs, and publishes again when it goes on", async () => {
+    it("answers unconfirmed at the deadline when the server hangs, and publishes again when it continues", async () => {
       const broker = await open({ publishTimeoutMs: 400 });
       server.pause();
       try {
-        // On a busy machine, the server goes on for a moment after the signal.
+        // On a busy machine, the server runs for a moment after the signal.
         const outcome = await until(
           async () => {
             const [one] = await broker.publish([work("a")]);
@@ -190,7 +192,7 @@ describe("connectRabbitMq, on a server of its own", () => {
       });
     });
 
-    it("publishes nothing while an alarm stands, and acknowledges all the same", async () => {
+    it("publishes nothing during an alarm, but still acknowledges", async () => {
       const broker = await open({ publishTimeoutMs: 1_000 });
       await broker.publish([work("a"), work("b")]);
       await server.ctl("set_vm_memory_high_watermark", "0.00001");
@@ -211,7 +213,7 @@ describe("connectRabbitMq, on a server of its own", () => {
       });
     });
 
-    it("waits for the rights that its user lacks, says which, and starts when they are there", async () => {
+    it("waits for missing rights, names them, and starts when they are granted", async () => {
       await server.ctl("add_user", "limited", "a password");
       await server.ctl("set_permissions", "limited", "^svc\\.events$", "^svc\\.", "^svc\\.");
       const reasons: string[] = [];
@@ -219,7 +221,7 @@ describe("connectRabbitMq, on a server of its own", () => {
       const connecting = connectRabbitMq({ url: urlOf("limited", "a password"), log, onWait });
 
       await until(() => reasons.length > 0, { what: "a reason" });
-      // As docs/production.md has it, of what the user needs.
+      // The rights of the user in docs/production.md.
       await server.ctl("set_permissions", "limited", "^svc\\.", "^svc\\.", "^svc\\.");
       const broker = await connecting;
       brokers.push(broker);
@@ -242,7 +244,7 @@ describe("connectRabbitMq, on a server of its own", () => {
       expect(broker.isConnected()).to.equal(true);
     });
 
-    it("learns a smaller max_message_size, and loses no others with a larger message", async () => {
+    it("learns a smaller max_message_size, and loses no other message with a larger one", async () => {
       await limitMessages(1_000);
       try {
         const broker = await open();
@@ -258,7 +260,7 @@ describe("connectRabbitMq, on a server of its own", () => {
     });
   });
 
-  /** Where later versions keep it, too. */
+  /** Also sets it where later versions of RabbitMQ keep it. */
   function limitMessages(size: number): Promise<string> {
     const key = "max_message_size";
     return server.ctl(
@@ -273,8 +275,8 @@ describe("connectRabbitMq, on a server of its own", () => {
     return url.href;
   }
 
-  /** One story: a start takes the server 5 s of CPU. */
-  describe("that stops while an alarm stands, and starts again", () => {
+  /** The tests build on one another, because a start of the server takes 5 s of CPU. */
+  describe("that stops during an alarm, and starts again", () => {
     const { log: memory, lines } = createMemoryLog();
     let broker: Broker;
     let received: readonly string[];
@@ -286,21 +288,21 @@ describe("connectRabbitMq, on a server of its own", () => {
       received = await receiveFirst(broker);
       await server.ctl("set_vm_memory_high_watermark", "0.00001");
       await untilAlarm(broker);
-      // Its next start knows nothing of the limit.
+      // Its next start has no such limit.
       await server.stop();
       waiting = connectRabbitMq({ url: server.url, log: memory });
     });
 
     after(() => Promise.all([broker, waiting].map(async (one) => (await one)?.close())));
 
-    it("is said to be away, and not to have an alarm", async () => {
+    it("is reported as not connected, without the alarm", async () => {
       await until(async () => (await broker.fault()) === "not connected to RabbitMQ", {
         what: "the lost connection",
         timeoutMs: 5_000,
       });
     });
 
-    it("confirms nothing meanwhile, and tells no depth", async () => {
+    it("confirms nothing meanwhile, and has no depth", async () => {
       expect(await broker.publish([work("a")])).to.deep.equal([
         { kind: "unconfirmed", reason: "not connected to RabbitMQ" },
       ]);
@@ -308,7 +310,7 @@ describe("connectRabbitMq, on a server of its own", () => {
       expect(failure).to.be.instanceOf(Error);
     });
 
-    it("is waited for, with warnings that hold no password", async () => {
+    it("is awaited by a new client, with warnings without a password", async () => {
       await until(() => lines.length >= 2, { what: "two warnings" });
 
       expect(lines[0]).to.include({ level: 40, msg: "waiting for RabbitMQ" });
@@ -316,7 +318,7 @@ describe("connectRabbitMq, on a server of its own", () => {
       expect(JSON.stringify(lines)).not.to.include(new URL(server.url).password);
     });
 
-    it("has its messages consumed again once it is back, and lets in who waited", async () => {
+    it("serves its consumer again when it is back, and the waiting client", async () => {
       await server.start();
 
       await untilConnected(broker);
