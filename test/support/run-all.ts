@@ -1,8 +1,8 @@
 /**
- * Runs every test, three portions of them side by side. Portions side by side have private servers
- * of their own, and those after them find these running. Tests that do hardly anything but wait are
- * one of the three. The others wait for much of their time, too: tests that only compute are a
- * portion that has the processor then. With servers from outside, one portion runs after the other.
+ * Runs every test, three portions of them side by side. Each of the three has its own private
+ * servers, which later portions in its place use too. One of the first three consists of tests that
+ * almost only wait. Tests that only compute are a further portion, of low priority, which uses the
+ * processor while the others wait. With given servers, one portion runs after the other.
  *
  * The first portion prints its progress, the others print at the end. Options are passed on to
  * mocha.
@@ -33,7 +33,7 @@ const files = (await readdir("test", { recursive: true }))
 /** Folders of tests that compute and have no waits with a time limit. */
 const computing =
   /^test\/((architecture|comments|patterns|resources\/rules-cost)\.test\.ts|mapping\/|querying\/|validation\/)/;
-/** Where tests wait for most of their time: for a limit, or for a server that starts or hangs. */
+/** Tests that mostly wait: for a limit, or for a server that starts or hangs. */
 const waiting =
   /^test\/(broker\/(rabbitmq|swallowed)|db\/swallowed|events\/relay-(again|rest|slow)|journey\/(hanging-receivers|receiver-concurrency|reload-servers|start-order|stop)|migration\/locks)\.test\.ts$/;
 const computingFiles = files.filter((file) => computing.test(file));
@@ -105,8 +105,8 @@ async function run(
     stdio: ["ignore", "pipe", "pipe"],
     env: {
       ...process.env,
-      // Node.js 20 reads the file at each start: 55 ms of CPU for 140 certificates. Tests connect
-      // only to this machine.
+      // Node.js 20 reads the file at each start, which takes 55 ms of CPU for 140 certificates.
+      // Tests connect only to this machine.
       NODE_EXTRA_CA_CERTS: undefined,
       ...servers,
       [templateVariable]: await template,
@@ -138,7 +138,7 @@ async function yieldTo(others: Promise<unknown>, pid: number): Promise<void> {
   const weigh = (nice: number): Promise<void> => writeFile(session, String(nice)).catch(() => undefined);
   setPriority(pid, constants.priority.PRIORITY_BELOW_NORMAL);
   await weigh(constants.priority.PRIORITY_BELOW_NORMAL);
-  await others.catch(() => undefined);
+  await others;
   await weigh(0);
 }
 
@@ -163,8 +163,7 @@ const queue = portions.entries();
 const runs: Run[] = [];
 
 /**
- * Runs portions, one after the other, for as long as there are any; on servers that this process
- * starts and ends.
+ * Runs portions one after the other until none is left, on servers that it starts and ends.
  */
 async function runQueue(): Promise<void> {
   const started = isShared ? [] : await startServers();
@@ -217,17 +216,19 @@ const template = makeTemplate(memoryFolder).then((folder) => {
   process.once("exit", () => rmSync(folder, { recursive: true }));
   return folder;
 });
-const lanes = Promise.all(Array.from({ length: isShared ? 1 : 3 }, runQueue));
-await Promise.all([template, lanes, ...(isShared ? [] : [runComputing(lanes)])]).catch(
-  async (error: unknown) => {
-    // Ends what runs beside it.
-    stopping.abort();
-    // Its folder is removed at the exit, once it is known.
-    await template.catch(() => undefined);
-    throw error;
-  },
-);
-// After a signal there are gaps, of portions that did not begin: `flat` leaves them out.
+const lanes = Array.from({ length: isShared ? 1 : 3 }, runQueue);
+const work: readonly Promise<unknown>[] = [
+  template,
+  ...lanes,
+  ...(isShared ? [] : [runComputing(Promise.allSettled(lanes))]),
+];
+await Promise.all(work).catch(async (error: unknown) => {
+  // Ends the running portions, and waits: a server that is still starting would leave its folder.
+  stopping.abort();
+  await Promise.allSettled(work);
+  throw error;
+});
+// After a signal, the portions that did not begin are gaps: `flat` removes them.
 for (const { printed, warnings } of runs.slice(1).flat()) process.stdout.write(warnings + printed);
 const summaries = runs.flat().map(summaryOf);
 // Prints all faults last: a log is read from its end, and often only the end is kept.
