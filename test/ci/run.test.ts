@@ -15,7 +15,8 @@ step=$(basename -- "$step")
 echo "said by $step"
 echo "$step" >>steps
 case " $HANGING " in
-  *" $step "*) trap 'kill $!; sleep 0.2; echo "end of $step"; exit 1' TERM; sleep 100 & wait ;;
+  # A signal to all is lost on a sleep that has only just begun.
+  *" $step "*) trap 'sleep 0.2; kill $! 2>/dev/null; echo "end of $step"; exit 1' TERM; sleep 100 & wait ;;
 esac
 case $step in
   $FAILING) exit 1 ;;
@@ -23,7 +24,7 @@ case $step in
 esac
 `;
 
-/** Runs the command at once: at the lowest priority, it may wait a minute beside other tests. */
+/** Runs the command at normal priority: at the lowest, it may wait a minute beside other tests. */
 const nice = `#!/bin/sh
 for command; do :; done
 exec sh -c "\${command#*autogroup; }"
