@@ -110,7 +110,7 @@ export function createDispatcher(infrastructure: Infrastructure, configuration: 
     tracing,
   });
   const keepers = [health, figures, ...admission.workers, ...prunersOf(infrastructure, configuration)];
-  // Before, a reload can still be refused, and then the previous dispatcher goes on.
+  // Until then a reload can be refused, and the previous dispatcher continues.
   const takeOver: Worker["run"] = (signal) => {
     metrics.receivers.watchBreakers(() => admission.breakerCounts());
     sharedSlots.watch(() => sweep.onShares());

@@ -10,8 +10,8 @@ import { dueOf, removedResources, wantedResources } from "./wanted-resources.ts"
  * the live capture triggers with the expected ones. A restored or recreated table has lost its
  * triggers. Does not compare columns.
  *
- * @throws OperatorError naming every rule that looks into a missing table. Such rules take a
- *   further query.
+ * @throws OperatorError that names every rule about a missing table. Such rules take a further
+ *   query.
  */
 export async function migrationDue({
   database,

@@ -82,8 +82,8 @@ export async function planMigration({
 }
 
 /**
- * Returns the plan of tables as they are before the migrations by hand. Leaves out changes that
- * take values or promises away. The migrations may rename a column that seems to be dropped.
+ * Returns the plan for the tables before the migrations by hand. It only has the core migrations if
+ * a change is a loss or changes a type: the migrations by hand may rename a column that it drops.
  */
 function beforeHand(planned: MigrationPlan): MigrationPlan {
   const { core, steps, losses, notes } = planned;
@@ -94,7 +94,7 @@ function beforeHand(planned: MigrationPlan): MigrationPlan {
   return { ...planned, steps: takes ? core : steps, notes: [note, ...notes] };
 }
 
-/** Returns whether a step may lose values that come after the plan. */
+/** Returns whether a step may lose values that are written after the plan. */
 export function mayLose({ sql }: Step): boolean {
   return sql.includes("DROP COLUMN ") || sql.includes(" SET DATA TYPE ");
 }

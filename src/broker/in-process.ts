@@ -140,7 +140,7 @@ function handOutSoon(state: State, queue: Queue): void {
 
 function handOutReady(state: State, queue: Queue): void {
   // Hands out only the messages that wait now: a handler that requeues every message must not block
-  // the process for ever.
+  // the process forever.
   let left = queue.ready.size;
   for (const stored of queue.ready) {
     if (left === 0) return;

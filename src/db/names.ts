@@ -52,7 +52,7 @@ export function fittingName(stem: string, ending = ""): string {
   return cut + hash + ending;
 }
 
-/** SQL for the table of the row `cls` of `pg_class`, as mapping files write it. */
+/** SQL for the name of the table in the row `cls` of `pg_class`, as mapping files write it. */
 export const tableSql = `(CASE WHEN cls.relnamespace = to_regnamespace('${tablesSchema}') THEN cls.relname::text ELSE concat((SELECT nspname FROM pg_namespace WHERE oid = cls.relnamespace), '.', cls.relname) END)`;
 
 /** Returns the body of a function, quoted for SQL. */

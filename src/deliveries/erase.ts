@@ -61,7 +61,7 @@ const deliveriesText = `
  * Cancels the unfinished deliveries. A delivery that was cancelled during its attempt gets the
  * reason too: the outcome then leaves out the receiver's answer. A failed delivery without a dead
  * letter is marked as dead-lettered. There is nothing to publish, and retention would otherwise
- * keep it for ever.
+ * keep it forever.
  */
 const cancelText = `
   WITH one AS MATERIALIZED (

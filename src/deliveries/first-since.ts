@@ -11,9 +11,9 @@ export const slackMs = 60_000;
 
 /**
  * Finds the first event or delivery at or after a time, by binary search over the ids: 30 reads,
- * however many rows there are. Returns its id, or the id after the last one when there is none.
- * When the last one is before the time, later times of others are those of a clock that was ahead.
- * The caller allows `slackMs` for slow transactions.
+ * at any number of rows. Returns its id, or the id after the last one when there is none. The last
+ * one may be before the time although others are after it: their clock was ahead. These others do
+ * not count. The caller allows `slackMs` for slow transactions.
  */
 export async function findFirstSince(sql: Sql, table: keyof typeof times, since: Date): Promise<bigint> {
   const time = times[table];

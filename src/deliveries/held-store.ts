@@ -25,8 +25,8 @@ export interface HeldStore {
   /**
    * Takes the oldest held delivery of a subscription, unless another dispatcher sends them. Takes
    * up to `limit` when the oldest ones all belong to replays, which have no order to keep. `limit`
-   * is at most `replayedAtOnce`. What an earlier take of the subscription may have taken, whose
-   * answer was lost, is held again first.
+   * is at most `replayedAtOnce`. First holds deliveries again that an earlier take may have taken
+   * whose answer was lost.
    */
   takeOldest(options: {
     readonly subscriptionId: number;

@@ -46,7 +46,7 @@ const faultMs = 2_000;
 /** Gap between manual retries of one subscription that were refused together. */
 const urgentGapMs = 100;
 
-/** What has become of the deliveries so far; for a lane that waits for its attempts. */
+/** State of the deliveries so far, for a lane that waits for its attempts. */
 export interface PlacedDeliveries {
   /** Number of attempts that were started. */
   started: number;
@@ -57,8 +57,8 @@ export interface PlacedDeliveries {
   /** Whether a delivery was held again with a delay until its next try. */
   isDelayed: boolean;
   /**
-   * Resolve when each started attempt is over or given up, and each outcome without one is written.
-   * The list may grow meanwhile.
+   * Promises of the ends of the started attempts, and of the writes of outcomes without an attempt.
+   * The list may grow while they are awaited.
    */
   readonly ends: Promise<void>[];
 }

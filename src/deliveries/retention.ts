@@ -6,7 +6,7 @@ import { pruneReplays } from "./replay/replay-store.ts";
 
 export interface RetentionOptions {
   readonly transact: Transact;
-  /** How long finished events are kept; 0 keeps them for ever. */
+  /** How long finished events are kept; 0 keeps them forever. */
   readonly keepForMs: number;
   readonly log: Log;
   /** Time between two turns. */

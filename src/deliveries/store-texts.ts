@@ -315,10 +315,10 @@ export const returnStraysText = `
   SELECT (SELECT max(id) FROM page) AS last, (SELECT count(*) FROM back)::int AS count`;
 
 /**
- * A delivery may wait an hour longer than any schedule here says. It then dates from before the
- * database's clock was set back, and is due. A retry that was written by now has the longer
- * schedule of another dispatcher. Were it due, that one would put it off again, and all attempts
- * would be made at once. It waits as long as a schedule here says at most.
+ * A delivery that waits an hour longer than any schedule here dates from before the database's
+ * clock was set back. It is due. A retry that was written at a time in the past follows the longer
+ * schedule of another dispatcher. If it were due, that dispatcher would postpone it again, so that
+ * all attempts would be made at once. Its wait becomes the longest of the schedules here.
  */
 export const returnFarText = `
   WITH far AS (

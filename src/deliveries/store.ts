@@ -136,9 +136,9 @@ export interface DeliveryStore {
     readonly olderThanMs: number;
   }): Promise<{ readonly last: string | undefined; readonly count: number }>;
   /**
-   * Makes deliveries due that wait longer than any schedule has them wait: the database's clock was
-   * set back. Returns their number. Retries of the longer schedule of another dispatcher then wait
-   * for `longestWaitMs`.
+   * Makes deliveries due that wait longer than any schedule, because the database's clock was set
+   * back. Retries by the longer schedule of another dispatcher wait for `longestWaitMs` instead.
+   * Returns their number.
    */
   returnFar(options: { readonly longestWaitMs: number; readonly limit: number }): Promise<number>;
   /** Returns the time in ms until the next delivery is due; undefined when none is scheduled. */

@@ -215,8 +215,8 @@ async function writePortion(
     if (id === undefined) one.place.leave();
     else {
       const happenedAtMs = performance.now() - databaseTimeMs + Date.parse(one.received.event.timestamp);
-      // Another fan-out may have stored the record of an earlier message, which all deliveries
-      // send. It may show other related records than this message.
+      // Another fan-out may have stored the record of an earlier message. All deliveries send that
+      // record, which may show other related records than this message.
       const payload = stored.has(one.shared.eventId) ? one.received.event : undefined;
       attempts.start(toDelivery(one, { id, flight, happenedAtMs, payload }), one.place);
     }

@@ -96,7 +96,7 @@ type PresentEvents = (events: readonly Captured[]) => Promise<readonly Presented
 /**
  * Presents the old rows together with the new ones, so that relations are read once. An event whose
  * old row cannot be presented is presented without it. An old row never changes, so the event would
- * otherwise wait for ever.
+ * otherwise wait forever.
  *
  * @returns The presented events, and the reasons why old rows were left out.
  */

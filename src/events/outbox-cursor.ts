@@ -96,6 +96,8 @@ export interface OutboxCursor {
   /**
    * Returns scans of ranges that earlier reads left over: first the oldest range, then from the
    * newest.
+   *
+   * @param most Most scans. Default: two.
    */
   leftOver(resource: string, most?: number): readonly Scan[];
   /** Returns the scans that are to be read alone now, the first due first. */

@@ -40,7 +40,7 @@ interface SentEvent {
 export interface Room {
   /** Returns whether the window has capacity for the message of an event. */
   has(event: OutboxEvent): boolean;
-  /** Returns the same for the first message of a group, so that no group waits for ever. */
+  /** Returns the same for the first message of a group, so that no group waits forever. */
   hasForFirst(event: OutboxEvent, bytes: number): boolean;
   take(event: OutboxEvent, bytes: number): void;
 }

@@ -37,9 +37,9 @@ export interface PublishWindow {
    */
   hasRoomFor(id: string): boolean;
   /**
-   * Returns the same for the first message of a group. It may exceed the capacity, because a single
-   * record may be larger. It waits only while the others use all of it. Otherwise a hundred
-   * resources would have as many messages of 16 MB in flight.
+   * Returns the same for the first message of a group. It may exceed the part of its holder,
+   * because a single record may be larger than that. It only waits when the others use all
+   * capacity. Otherwise a hundred resources would have a hundred messages of 16 MB in flight.
    */
   hasRoomForFirst(id: string, bytes: number): boolean;
   /** Notes the size of an event's message, which counts from now on. */
@@ -87,7 +87,7 @@ const mostEvents = 1_000;
 const mostBytes = 4 * 1024 ** 2;
 /** With this many left-over events in flight, further left-over events wait. */
 const catchUpBelow = { events: mostEvents / 20, bytes: mostBytes / 8 };
-/** Up to this size, all messages of a read are together about as large as a read may be. */
+/** With messages up to this size, those of a read have about as many bytes as a read may have. */
 export const smallBytes = 16 * 1024;
 /** Capacity for each costly resource, at any number of them. */
 const leastOwnEvents = 10;

@@ -10,19 +10,19 @@ import type { ApiMiddleware } from "./state.ts";
 /** Blocks the connections of harmful clients. */
 export interface ConnectionLimit {
   /**
-   * Closes the connections of the socket's address, and new ones for a minute. Leaves those of
-   * other users than the socket's: many may share an address. A trusted proxy carries other clients
-   * too, so only the given connection of a proxy is closed.
+   * Closes the connections of the socket's address, and new ones for a minute. Leaves open
+   * connections of other users, because many may share an address. A trusted proxy carries other
+   * clients too, so only the given connection of a proxy is closed.
    *
    * @param reason Action of the client, for the log.
    */
   shutOut(socket: Socket, reason: string): void;
 }
 
-/** With `networks` of an IPv6 /48, all of it is shut out: it has 65,536, for a flood of each. */
+/** After `networks` of an IPv6 /48, which has 65,536, the whole /48 is shut out. */
 const shutOut = { ms: 60_000, mostAddresses: 10_000, networks: 4 };
 
-/** Users of the last authenticated request of each connection. */
+/** User of the last authenticated request of each connection. */
 const users = new WeakMap<Socket, number>();
 
 /** Records who has authenticated on a connection. */
@@ -31,12 +31,12 @@ export function noteUser(socket: Socket, userId: number): void {
 }
 
 /**
- * Times the limit of an address that an IPv6 /48 has in all. A client with a /48 could otherwise
- * take every connection of the server, from five of its 65,536 networks.
+ * Limit of an IPv6 /48, as a multiple of the limit of an address. Otherwise a client could take all
+ * connections of the server from five of the 65,536 networks of its /48.
  */
 const wideTimes = 2;
 
-/** Counts by address, up to a limit. Returns a function that counts one less; undefined beyond. */
+/** Counts by address. Returns a function that reduces the count; undefined beyond the limit. */
 type TakePlace = (address: string) => (() => void) | undefined;
 
 function createPlaces(limit: number): TakePlace {

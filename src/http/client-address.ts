@@ -72,7 +72,7 @@ export function wideBlock(address: string): string | undefined {
 
 /** @param parts Number of the leading groups of 16 bits. */
 function networkOf(address: string, parts: number): string | undefined {
-  // Every request may ask for this. Parsing takes 3 us.
+  // Every request may need this, and parsing takes 3 us.
   if (!address.includes(":")) return undefined;
   const parsed = parse(address);
   if (parsed === undefined || parsed.kind() === "ipv4") return undefined;

@@ -10,12 +10,12 @@ export interface FailureLimit {
 }
 
 /**
- * Limit of the addresses with a count, which take some 10 MB. The one that failed last longest ago
- * is forgotten first: a client with so many addresses has as many tries anyway.
+ * Limit of the addresses with a count, which take about 10 MB. The address whose last failure is
+ * longest ago is forgotten first: a client with so many addresses has as many tries anyway.
  */
 const maxAddresses = 50_000;
 
-/** Times `count` that the addresses of an IPv6 /48 may fail together: one client may have it. */
+/** Limit of an IPv6 /48, which one client may have, as a multiple of `count`. */
 const wideTimes = 16;
 
 /**

@@ -7,13 +7,12 @@ export type Listener = (request: IncomingMessage, response: ServerResponse) => u
 
 /**
  * Most requests that wait for the answer to an earlier one on the connection. Each takes up to 20
- * KB. Programs that pipeline have some ten requests in flight. One address leaves most of the
- * places to others, whose connections would otherwise be closed. A trusted proxy carries the
- * requests of many clients, and may have all places.
+ * KB. Programs that pipeline have about ten requests in flight. One address may use a quarter of
+ * the places: otherwise the connections of other addresses would be closed.
  */
 const mostWaiting = { ofConnection: 16, ofAddress: 250, ofAll: 1000 };
 
-/** The requests of a connection that wait behind the current one. */
+/** The requests of a connection that wait for the current one. */
 interface Line {
   readonly acts: (() => void)[];
   /** Block of the connection's address; empty until a request waits. */

@@ -52,8 +52,8 @@ interface Limits {
  * of them would be refused when their wait ends.
  *
  * Two users could hold both halves with bodies that never end, or with answers that they do not
- * read. Such requests lose their memory after `patienceMs`, to a user who then has less. Users with
- * little have some memory beyond the limit.
+ * read. Such requests lose their memory after `patienceMs`, to a user with less memory. Users who
+ * hold little share some memory beyond the limit.
  */
 export function createMemoryBudget(limits: Limits): MemoryBudget {
   const shares = createShares(limits);
@@ -194,7 +194,7 @@ function openRequest(shares: Shares, userId: number): OpenRequest {
       const more = Math.max(0, Math.min(asked, shares.limitOfUser) - own);
       if (more === 0 && shares.fits(userId, 0)) return Promise.resolve();
       if (isLeft) return Promise.reject(overloadedError());
-      // Others may wait for both halves, which a user with little does not need.
+      // A user who would hold little waits for no other user, who may wait for both halves.
       const isNext = !shares.isWaitedFor() || shares.isLittle(userId, more);
       if (isNext && shares.fits(userId, more)) {
         change(own + more);

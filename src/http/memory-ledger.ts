@@ -40,9 +40,9 @@ export interface MemoryLedger {
 const defaultPatienceMs = 5000;
 
 /**
- * Parts of the limit. A user who holds at most `each` has `beyond` in addition to the limit,
- * together with others like it. Without it, two users held both halves with bodies that did not
- * come, in new requests every four seconds. Every read of another user was then refused.
+ * Parts of the limit. Users who hold at most `each` share `beyond` in addition to the limit.
+ * Otherwise two users could hold both halves by bodies that never arrive, in new requests every
+ * four seconds. Every read of another user was then refused.
  */
 const ofLittle = { each: 1 / 64, beyond: 1 / 8 };
 

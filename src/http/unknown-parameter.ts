@@ -1,8 +1,8 @@
 import { shortened, suggestionFor } from "../kit/did-you-mean.ts";
 
 /**
- * Parameters of PostgREST, JSON:API, Directus, OData and others, by the one of this API that does
- * the same. Only their letters, in lower case: `page[size]` is `pagesize`.
+ * Parameters of PostgREST, JSON:API, Directus, OData and others, with the parameter of this API
+ * that does the same. Reduced to their letters, in lower case: `page[size]` is `pagesize`.
  */
 const meanings: readonly (readonly [own: string, others: readonly string[]])[] = [
   ["per_page", ["limit", "size", "pagesize", "pagelimit", "top", "take", "first"]],
@@ -25,7 +25,7 @@ function lettersOf(name: string): string {
 /**
  * Returns the message about a parameter that a request does not have.
  *
- * @param known Those that it has.
+ * @param known The parameters that it has.
  */
 export function unknownParameter(name: string, known: readonly string[]): string {
   const [start = ""] = name.split("[", 1);
@@ -35,7 +35,7 @@ export function unknownParameter(name: string, known: readonly string[]): string
       ([own, others]) =>
         known.includes(own.split("[", 1)[0] ?? "") && words.some((word) => others.includes(word)),
     ) ??
-    // `fields[orders]` of JSON:API, `sort[]` of a form.
+    // Such as `fields[orders]` of JSON:API, or `sort[]` of a form.
     known.filter((own) => own === start && own !== name);
   const end = meant === undefined ? suggestionFor(name, known) : `; use ${meant}.`;
   return `There is no parameter ${shortened(name)}${end}`;

@@ -65,7 +65,7 @@ function timeOf(text: string): Date | undefined {
   const [, day, time = "T00:00", zone = "Z"] =
     /^(\d{4}-\d\d-\d\d)(T\d\d:\d\d(?::\d\d(?:\.\d{1,3})?)?)?(Z|[+-]\d\d:\d\d)?$/.exec(text) ?? [];
   const date = new Date(`${day}${time}${zone}`);
-  // The 30th of February would be the 2nd of March.
+  // JavaScript reads the 30th of February as the 2nd of March.
   const isDay = new Date(`${day}T00:00Z`).getUTCDate() === Number(day?.slice(-2));
   return isDay && !Number.isNaN(date.getTime()) ? date : undefined;
 }

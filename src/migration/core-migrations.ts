@@ -114,7 +114,7 @@ export function transactionSettings(lockMs = lockTimeoutMs): string {
 /** A connection of its own, and the work on it. */
 interface Migrating<T> {
   readonly url: string;
-  /** Says for whom it waits. */
+  /** Gets the processes that it waits for. */
   readonly log?: Log;
   readonly work: (client: Client) => Promise<T>;
 }

@@ -12,8 +12,8 @@ interface UniqueColumns {
 
 interface DuplicateChecks extends RowChecks {
   /**
-   * Columns that get another type. Each of their values can be cast to it, and may then equal
-   * another one.
+   * Columns that get another type. Each of their values can be cast, and may then equal another
+   * one.
    */
   readonly castable: readonly TableColumn[];
 }

@@ -77,7 +77,7 @@ const installedQuery = `
 /** Reads what is installed; nothing when the service's tables do not exist. */
 export async function findInstalled(client: ClientBase | Pool): Promise<Installed> {
   try {
-    // Asked first: within a transaction, the error of a missing table would abort everything.
+    // Queried first: within a transaction, the error of a missing table would abort it.
     if (!(await hasTable(client, "svc.migrations"))) return nothingInstalled;
     const { rows } = await client.query<Installed>(installedQuery);
     return rows[0] ?? nothingInstalled;

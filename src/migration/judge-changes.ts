@@ -310,7 +310,7 @@ export function changesOfOthers({
 /** Returns the sentence about the loss of an index or a constraint. */
 export function lossOf(object: LiveObject, isMade: boolean): string {
   const what = `${sentenceStart(object)} (${object.definition})`;
-  // An index that is not unique makes queries fast, and promises nothing.
+  // An index that is not unique only makes queries faster, and guarantees nothing.
   const more = object.what === "index" ? "" : ", with the guarantee that it gives";
   return isMade
     ? `${what} is no longer in the mapping file, and would be dropped${more}.`

@@ -3,7 +3,7 @@ import { quoteName, quoteTable, quoteText } from "../db/names.ts";
 import type { LiveObject } from "./live-objects.ts";
 import type { Statement } from "./statements.ts";
 
-/** The data of the checks that count the rows which the changes do not allow. */
+/** Dependencies of the checks that count the rows which the changes do not allow. */
 export interface RowChecks {
   readonly client: ClientBase;
   /** The changes of the managed tables. */
@@ -21,8 +21,8 @@ export interface TableColumn {
 }
 
 /**
- * Returns SQL for the rows that keys of a table apply to: those of its partitions, and none of
- * tables that inherit from it. It names no columns, since some may be hidden from the role.
+ * Returns SQL for the rows that keys of a table apply to: those of its partitions, without tables
+ * that inherit from it. It names no columns, because the role may not read some.
  */
 export async function findOwnRows(client: ClientBase, table: string): Promise<string> {
   const place = quoteTable(table);

@@ -167,14 +167,14 @@ const sent: Partial<Record<FieldType, (field: Field) => readonly JsonSchema[]>> 
 };
 
 /**
- * Returns the schemas of all forms in which a body may write a value. The forms that both rules and
- * column allow are among them.
+ * Returns the schemas of all forms in which a body may write a value. They include the forms that
+ * both rules and column allow.
  */
 export function sentAlternatives(field: Field): readonly JsonSchema[] {
   return sent[field.type]?.(field) ?? [shown[field.type](field)];
 }
 
-/** Schemas of the types of which a query string has another form than answers. */
+/** Schemas of the types whose form in a query string differs from answers. */
 const asked: Partial<Record<FieldType, SchemaOf>> = {
   Int: () => int32,
   // The same forms as in answers: a text where a JSON number would lose digits.

@@ -104,7 +104,7 @@ export async function readAudit(
   return sql<AuditRow>(text, values);
 }
 
-/** Selects by the kind, which an index has, and by the action where the text is one. */
+/** Selects by the kind, which has an index, and by the action if the text is one. */
 function actionText(text: string): string {
   const kind = "split_part(action, '.', 1)";
   return `(${kind} = split_part(${text}, '.', 1) AND ${text} IN (action, ${kind}))`;

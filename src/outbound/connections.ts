@@ -30,8 +30,8 @@ const idleMs = 10_000;
 const addressAttemptMs = 2000;
 
 /**
- * Leaves out key exchanges over finite fields, which the receiver chooses. A field of 8192 bits
- * took 300 ms of the one thread that sends the webhooks of all users. A curve takes 1 ms.
+ * Leaves out key exchanges over finite fields, whose size the receiver chooses. A field of 8192
+ * bits took 300 ms of the thread that sends the webhooks of all users. A curve takes 1 ms.
  */
 const keyExchange = { ciphers: `${DEFAULT_CIPHERS}:!DHE`, ecdhCurve: "X25519:P-256:P-384:P-521" };
 
@@ -47,7 +47,7 @@ const keyExchange = { ciphers: `${DEFAULT_CIPHERS}:!DHE`, ecdhCurve: "X25519:P-2
  * @param maxSockets Most connections to one receiver; later requests wait while their deadline
  *   runs.
  * @param lookup Look-up, which may be shared with other agents.
- * @param rests Rests of users after costly handshakes; by default none.
+ * @param rests Rests of users after costly handshakes. Default: none.
  */
 export function createAgents({
   policy,

@@ -262,7 +262,8 @@ function containing(path: string, part: string, valuesIn: Values): Meeting {
 }
 
 /**
- * Checks as much of a text as the part has, and one letter more: half of a letter is not lowered.
+ * Compares the start or the end of a text. It lowers one unit more than the part has, because half
+ * of a letter is not lowered.
  */
 function atAnEnd(part: string, valuesIn: Values, end: "start" | "end"): Meeting {
   const small = lowered(part);

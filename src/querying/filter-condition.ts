@@ -126,7 +126,7 @@ function ownCondition(
   }
 }
 
-/** A list that is NULL holds nothing, and is found by a NOT. */
+/** A list that is NULL counts as empty, so a NOT finds it. */
 function holds(field: Field, operator: "@>" | "&&", values: readonly Parameter[]): Condition {
   return allOf([{ kind: "list", field, operator, values }, not({ kind: "null", field })]);
 }

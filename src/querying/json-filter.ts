@@ -91,7 +91,7 @@ function readEntry(
   return readPath(state, key, value, place);
 }
 
-/** Messages for a group in another form, where no field has its name. */
+/** Messages for a group in another form, when no field has its name. */
 const groupForms: ReadonlyMap<string, string> = new Map([
   ["not", 'The group not is written as {"not": {…}}, with one filter.'],
   ["or", 'The group or is written as {"or": [{…}, {…}]}, with a list of filters.'],

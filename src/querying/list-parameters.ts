@@ -103,10 +103,7 @@ function readGiven(
   return given;
 }
 
-/**
- * Returns the message for a filter as others write it: `status=open`, `amount[gte]=5`. A field that
- * cannot be filtered has one too, since its name may be that of another API's parameter.
- */
+/** Returns the message for a filter in the form of other APIs: `status=open`, `amount[gte]=5`. */
 function filterHint(name: string, filterable: PathTable): string | undefined {
   const [path = ""] = name.split("[", 1);
   const start = `There is no parameter ${shortened(name)}`;
@@ -147,7 +144,7 @@ function readSort(
   });
 }
 
-/** Returns the message for a direction as others write it: `created_at.desc`, `created_at desc`. */
+/** Returns the message for a direction in the form of other APIs, such as `created_at.desc`. */
 function directionFault(text: string, sortable: PathTable): string | undefined {
   const end = text.toLowerCase().endsWith("desc") ? "desc" : "asc";
   const path = text.slice(0, -end.length - 1);

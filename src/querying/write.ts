@@ -225,7 +225,7 @@ function insertedText(
   return field.default?.kind === "now" && !isManaged ? "now()" : undefined;
 }
 
-/** Returns the value that every write sets; undefined for none. */
+/** Returns the value that every write sets; undefined when there is none. */
 function writtenText(field: Field, data: Row, parameters: Parameters): string | undefined {
   if (field.isGenerated) return undefined;
   if (Object.hasOwn(data, field.name)) return valueText(field, data[field.name], parameters);

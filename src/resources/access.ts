@@ -35,8 +35,8 @@ export function isAdminFor(definition: Definition, caller: Caller): boolean {
 }
 
 /**
- * Changes ASCII letters only. JavaScript turns the Kelvin sign into a k, so that another address
- * would equal that of an admin.
+ * Lowers only ASCII letters. JavaScript lowers the Kelvin sign to a k. An address with the sign
+ * would then match that of an admin.
  */
 function lowerAscii(text: string): string {
   return text.replace(/[A-Z]/g, (letter) => letter.toLowerCase());

@@ -4,8 +4,8 @@ import { deriveCreateRules, deriveUpdateRules } from "../mapping/derive-rules.ts
 import type { RuleSpecs } from "../validation/syntax.ts";
 
 /**
- * Returns the rules of a create or an update: the code module's, else the mapping file's, else
- * those derived from the fields.
+ * Returns the rules of a create or an update: those of the code module, otherwise those of the
+ * mapping file, otherwise those derived from the fields.
  *
  * @throws Error that names the resource, when the module throws or answers no rules.
  */

@@ -10,7 +10,7 @@ export interface RecordTurns {
 
 /** Turns that are taken, in all and by each user. */
 interface Share {
-  /** Turns; one more is for a user who has none. */
+  /** Number of turns. There is one more for a user without a turn. */
   readonly places: number;
   taken: number;
   readonly ofUsers: Map<number, number>;
@@ -32,10 +32,10 @@ function count(share: Share, userId: number, more: 1 | -1): void {
  * Creates the turns. A locked table blocks no more than its resource's share of the connections. No
  * user has more than that over all resources.
  *
- * A user alone may fill a resource with writes that wait for its own batch. So there is one further
- * turn, for a user without a turn there. Without it, that user's read took as long as the batch: up
- * to 30 s. Two users may fill all connections in the same way. So the last connection is for a user
- * without a turn.
+ * A single user may fill a resource with writes that wait for its own batch. So there is one
+ * further turn, for a user without a turn there. Without it, that user's read took as long as the
+ * batch: up to 30 s. Two users may fill all connections in the same way, so the last connection is
+ * for a user without one.
  *
  * @param places Turns of a resource, and of a user.
  * @param connections Connections for the requests of all users.

@@ -79,7 +79,7 @@ const insertText = `
 const findText = `SELECT ${columns} FROM svc.tokens WHERE id = $1::int`;
 const listText = `
   SELECT ${columns} FROM svc.tokens WHERE user_id = $1::int OR $1::int IS NULL ORDER BY id DESC`;
-// By two ranges of one index: a user may have a million tokens that have expired.
+// Reads two ranges of one index, because a user may have a million expired tokens.
 const countText = `
   SELECT (
       (SELECT count(*) FROM svc.tokens WHERE user_id = $1::int AND revoked_at IS NULL AND expires_at IS NULL)

@@ -24,9 +24,9 @@ export interface TokensPrunerOptions {
   readonly log: Log;
   /** Author of the deletions, for the audit trail. */
   readonly actor: Actor;
-  /** Time for which a token is kept after its end. 0: for ever. */
+  /** Time for which a token is kept after its end. 0: forever. */
   readonly keepForMs: number;
-  /** Time between two turns. */
+  /** Interval between two turns. */
   readonly intervalMs?: number;
   /** Limit of the rows of one statement. */
   readonly portion?: number;

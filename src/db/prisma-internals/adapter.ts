@@ -107,7 +107,7 @@ function createListParser(): ListParser {
     let isList = areLists.get(oid);
     if (isList === undefined) {
       // Uses the connection that is being read, because another one could wait for its transaction
-      // for ever.
+      // forever.
       const found = await queryable.queryRaw({
         sql: `SELECT FROM pg_type WHERE oid = ${oid} AND typcategory = 'A'`,
         args: [],

@@ -27,7 +27,7 @@ import { toRequeued, type Outcome, type RequeuedDelivery } from "../outcome.ts";
 
 /** Makes attempts: sign, POST, decide, record. */
 export interface Attempts extends Worker {
-  /** Makes an attempt when the place has a slot, or puts the delivery back. */
+  /** Makes an attempt when the place has a slot; otherwise puts the delivery back. */
   start(delivery: DeliveryInFlight, place: Place, ends?: AttemptEnds): void;
   /**
    * Writes an outcome that was decided without an attempt. Resolves after the write, even when it
@@ -50,7 +50,7 @@ type PutBack = (delayMs: number | undefined) => void;
 export interface AttemptEnds {
   /** Called before the delivery's place is free again. Default: puts it into the queue. */
   readonly putBack?: PutBack | undefined;
-  /** Called when the place is free again, with whether there was a POST. */
+  /** Called when the place is free again. The argument tells whether there was a POST. */
   readonly onEnd?: ((isMade: boolean) => void) | undefined;
 }
 

@@ -24,8 +24,8 @@ const maxHeadBytes = 16 * 1024;
 const maxInterimAnswers = 16;
 
 /**
- * A body of more chunks than `count` has at least `bytes` in each, on average. A chunk costs 2 us,
- * at any size.
+ * Beyond this number of chunks, the chunks of a body must have this many bytes on average. Each
+ * takes 2 us, at any size.
  */
 const leastChunks = { count: 256, bytes: 16 };
 
@@ -40,7 +40,7 @@ export interface Post {
 export type ExchangeResult =
   /** The whole response was read; the connection can be used again. */
   | { readonly kind: "complete" }
-  /** The body was longer than `maxBodyBytes`, or in tiny chunks; the connection was destroyed. */
+  /** The body exceeded `maxBodyBytes` or came in tiny chunks; the connection was destroyed. */
   | { readonly kind: "cut" }
   | { readonly kind: "expired"; readonly during: "connect" | "head" | "body" }
   /** No connection was tried and nothing was sent: the delay was not caused by the receiver. */
@@ -230,7 +230,7 @@ function settle(progress: Progress, ending: ExchangeResult): void {
   clearTimeout(timer);
   asker.isGone = true;
   // Also destroys the request when the answer came before the request was written. A receiver that
-  // stops reading would otherwise keep the connection for ever.
+  // stops reading would otherwise keep the connection forever.
   if (ending.kind !== "complete" || !request.writableFinished) request.destroy();
   const body = Buffer.concat(chunks, Math.min(size, maxBodyBytes));
   resolve({ ending, head, body, timings: timingsOf(progress) });

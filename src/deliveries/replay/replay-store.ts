@@ -200,7 +200,7 @@ export async function findReplay(sql: Sql, id: string): Promise<Replay | undefin
   return (await sql<Replay>(findText, [id]))[0];
 }
 
-/** Most finished replays of a user. Some thousand could be made and cancelled in a minute. */
+/** Limit of a user's finished replays, who could create and cancel thousands in a minute. */
 const mostFinished = 1_000;
 
 /**

@@ -12,7 +12,7 @@ export interface TableComments {
   readonly remarks: readonly string[];
 }
 
-/** The table, and what its file says. */
+/** The table, and the content of its file. */
 interface CommentedParts {
   readonly table: ChosenTable;
   readonly fields: readonly FieldOfColumn[];

@@ -21,7 +21,7 @@ const exportNames: readonly (keyof CodeModule)[] = [
 
 /**
  * Number of failed loads of each text, by its URL. Node.js would otherwise repeat the first error
- * for ever.
+ * forever.
  */
 const failures = new Map<string, number>();
 
@@ -47,7 +47,7 @@ export async function loadCode(draft: Draft, configDir: string, limitMs = longes
   }
   draft.codeHash = path.contentHash;
   const url = pathToFileURL(path.file);
-  // Node.js keeps a loaded module under its URL for ever, together with its imports.
+  // Node.js keeps a loaded module under its URL forever, together with its imports.
   url.searchParams.set("content", path.contentHash);
   const { href } = url;
   const failed = failures.get(href) ?? 0;

@@ -122,7 +122,7 @@ function unless(
   return (value) => (isFine(value) ? undefined : expected);
 }
 
-/** Returns a function that gives the expected form for all but the texts that are fine. */
+/** Returns a function that returns the expected form; undefined for a text that is fine. */
 export function unlessText(
   expected: string,
   isFine: (text: string) => boolean,
