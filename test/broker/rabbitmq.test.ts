@@ -77,7 +77,7 @@ describe("connectRabbitMq", () => {
     expect(String(await connecting)).to.equal("Error: given up");
   });
 
-  it("gives up waiting for a server when it is told to", async () => {
+  it("stops waiting for a server when its signal aborts", async () => {
     const giveUp = new AbortController();
     const url = `amqp://127.0.0.1:${await freePort()}`;
     const connecting = connectRabbitMq({ url, log, signal: giveUp.signal });

@@ -195,8 +195,8 @@ export async function expectSound(shown: ConsolePage): Promise<void> {
 }
 
 /**
- * Expects a page as `expectSound` does, in a window and on a telephone, and leaves it at the width
- * that it has.
+ * Expects a page as `expectSound` does, in a window and on a telephone. The page then has its first
+ * width again.
  */
 export async function expectSoundAtAnyWidth(shown: ConsolePage): Promise<void> {
   const own = shown.page.viewportSize()?.width;

@@ -91,7 +91,7 @@ describe("the deliveries of the console", function () {
     await until(async () => (await rows.count()) === 26, { what: "the first page" });
   });
 
-  it("are a time line of attempts, with the reason in a sentence, and go again", async () => {
+  it("are a time line of attempts, with the reason in a sentence, and can be sent again", async () => {
     scene.receiver.answer = { status: 503, body: hostile[0], headers: { "x-odd": hostile[1] } };
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/shop`);
     await createOrder(ada, { notes: hostile.join(" "), name: hostile[1] });

@@ -31,7 +31,7 @@ describe("the events of the console", function () {
     await expectSound(shown);
   });
 
-  it("are the newest first, and go on as they happen", async () => {
+  it("are listed newest first, and appear live", async () => {
     await createOrder(ada, { notes: hostile[0] });
     const order = await createOrder(ada, { notes: hostile[1] });
     await untilEvents(2);
@@ -199,7 +199,7 @@ describe("the events of the console", function () {
     expect((await asked).headers()["last-event-id"]).to.equal("4711");
   });
 
-  it("show the record as it was, and who got it", async () => {
+  it("show the record at that time, and its deliveries", async () => {
     const webhook = await subscribeOrders(ada, `${scene.receiver.url}/orders`);
     await createOrder(ada, { notes: hostile.join(" ") });
     const delivery = await deliveryOf(ada, webhook.id, "delivered");

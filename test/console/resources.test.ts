@@ -28,7 +28,7 @@ describe("the resources of the console", function () {
   const scene = sceneOfSuite({ resources: { ...shopResources, ...noteResources } });
   const ada = userOfTest(scene);
 
-  it("are listed, with what they tell webhooks", async () => {
+  it("are listed, with their webhook triggers", async () => {
     const shown = await scene.open(ada.token, "/resources");
     await shown.page.getByRole("row", { name: /orders Order created updated deleted/ }).waitFor();
     await expectSoundAtAnyWidth(shown);

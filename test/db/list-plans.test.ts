@@ -13,9 +13,9 @@ import { definition, definitionsOf, field } from "../support/definitions.ts";
 import { createExplainingSql, type Plan, type PlanMode } from "../support/plans.ts";
 
 const rows = 200_000;
-/** Those behind it have no value. */
+/** Number of the records with a value; later records have none. */
 const sold = 180_000;
-/** How many records have each price, and how many have none. */
+/** Number of the records with each price, and of those without one. */
 const ties = 200;
 const take = 51;
 

@@ -208,7 +208,7 @@ describe("eraseRecord", () => {
     expect(await leaks()).to.deep.equal([]);
   });
 
-  it("removes every payload when it is run again after it died in any portion", async () => {
+  it("removes every payload when it is repeated after a death in any portion", async () => {
     await add();
     const record = { resource: "notes", recordId: "1" };
     for (let last = 1; last < 3; last += 1) {

@@ -109,7 +109,7 @@ describe("createFanOut", () => {
       expect(scene.admission.held).to.equal(5);
     });
 
-    it("leaves an update in the outbox while nothing tells who may read its old row", async () => {
+    it("leaves an update in the outbox while the readers of its old row cannot be decided", async () => {
       let verdict: boolean | undefined;
       const judge = async (pairs: readonly unknown[]): Promise<readonly (boolean | undefined)[]> =>
         pairs.map(() => verdict);
@@ -202,7 +202,7 @@ describe("createFanOut", () => {
     });
   });
 
-  it("sends the record that another fan-out has stored, also where none of its deliveries is left", async () => {
+  it("sends the record that another fan-out has stored, even when none of its deliveries is left", async () => {
     const earlier = 'INSERT INTO svc.event_data (event_id, data) VALUES ($1, \'{"text":"e"}\')';
     await scene.core.sql(earlier, [scene.event.id]);
     const [other] = await addEvents(1);

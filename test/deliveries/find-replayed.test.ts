@@ -48,7 +48,7 @@ describe("findReplayed", () => {
     expect(found).to.include({ last: "1000", isEnd: true });
   });
 
-  it("ends at the last event where some before it date from a time when the clock was ahead", async () => {
+  it("ends at the last event when events before it have times of a clock that was ahead", async () => {
     for (const hours of [-2, -2, -2, 24, 24, 24, 24, 24, 24]) await addEvent(at(hours));
     const last = await addEvent(at(-0.01));
 

@@ -9,12 +9,12 @@ import { createExplainingSql, type Plan } from "../support/plans.ts";
 const asked = { since: "2026-03-28T14:30:00Z", until: "2026-03-29T00:00:00Z", status: [], events: null };
 const plan = { after: "0", untilId: "9", total: 9, isEstimate: false, eventIds: [] };
 
-describe("the replays that a user has made", () => {
+describe("finished replays", () => {
   const scene = useCoreScene();
 
   beforeEach(async () => {
     await scene.core.sql("TRUNCATE svc.replays");
-    // Of user 7 more than are kept, of two webhooks; of user 8 a few.
+    // User 7 has more than are kept, of two webhooks; user 8 has a few.
     await scene.core.sql(
       `INSERT INTO svc.replays (subscription_id, user_id, asked, state, cursor, until_id, total, is_estimate, done)
        SELECT CASE number WHEN 1 THEN 3 ELSE number % 2 END, CASE WHEN number <= 5000 THEN 7 ELSE 8 END, '{}',
@@ -23,7 +23,7 @@ describe("the replays that a user has made", () => {
     );
   });
 
-  it("are kept up to a thousand finished ones, and do not reach those of others", async () => {
+  it("are kept up to a thousand of a user, without an effect on those of others", async () => {
     const user = { id: 7, name: "Eve", email: "eve@example.com", isAdmin: false, claims: {} };
     const made = await createReplay(
       scene.core.sql,

@@ -283,7 +283,7 @@ describe("createHeldLane", () => {
     endAll();
   });
 
-  it("looks once in a turn where nothing is held", async () => {
+  it("looks once in a turn when nothing is held", async () => {
     const looks: number[] = [];
     const real = store;
     await new Promise<void>((resolve) => {

@@ -104,7 +104,7 @@ describe("the order of held deliveries", () => {
     await expectInOrder();
   });
 
-  it("is kept by one whose take was not answered, without a wait for the end of its flight", async () => {
+  it("is kept by a delivery whose take got no answer, without a wait for the end of its flight", async () => {
     let isCut = false;
     scene.open(success);
     const sql: Sql = async (text, values) => {

@@ -175,12 +175,12 @@ describe("pruneEvents and createRetention", () => {
     expect(Math.max(...sizes)).to.equal(2_000);
   });
 
-  it("goes on with an event of many deliveries when it died between two portions of these", async () => {
+  it("continues with an event of many deliveries after a death between two portions of them", async () => {
     await add({ deliveries: 4_500 });
     let portions = 0;
     const dying: Transact = (work) => {
       portions += 1;
-      // A look at the page, one at the event, and its first portion.
+      // Reads of the page and of the event, and its first portion.
       return portions > 3 ? Promise.reject(new Error("died")) : core.transact(work);
     };
     const died = prune({ transact: dying }).catch(({ message }: Error) => message);

@@ -57,7 +57,7 @@ describe("createSweep", () => {
     expect(await scene.work.queued(other.id)).to.deep.include({ dueAt: late });
   });
 
-  it("attempts a retry that was written while the clock was ahead, and leaves one of a longer schedule its wait", async () => {
+  it("attempts a retry that was written while the clock was ahead, and keeps the wait of one by a longer schedule", async () => {
     const overDays = { status: "retrying", due: inSeconds(6 * 86_400) } as const;
     const ahead = await scene.work.addDelivery(scene.subscription, {
       ...overDays,

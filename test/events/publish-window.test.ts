@@ -143,7 +143,7 @@ describe("createPublishWindow", () => {
     expect([window.shares().free.bytes, window.shares().used.size]).to.deep.equal([4 * mib, 0]);
   });
 
-  it("has capacity for the first of a group, however large, unless others use all of it", () => {
+  it("lets the first message of a group exceed the capacity, unless others use all of it", () => {
     for (const id of ["1", "2"]) enter(id);
     enter("4", { resource: "papers" });
     window.resize("1", 5 * mib);

@@ -92,12 +92,12 @@ describe("createRelay, of large events that failed", () => {
       { what: "all of them", timeoutMs: 30_000 },
     );
     expect(new Set(scene.published()).size).to.equal(20);
-    // Those that found no room are made once more, and not at each turn.
+    // Messages without capacity are made once more, but not at each turn.
     expect(presents).to.be.below(60);
   });
 
   it("omits an event whose rows are larger as text than a connection may read, and publishes the others", async () => {
-    // PostgreSQL stores such a number in 16 bytes, and writes it as 309 digits.
+    // PostgreSQL keeps such a number in 16 bytes, and writes it as 309 digits.
     await scene.work.addEvent({ recordId: "long", snapshot: { list: Array<number>(115_000).fill(1e308) } });
     await scene.work.addEvent({ recordId: "short" });
     start();

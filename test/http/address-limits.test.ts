@@ -85,7 +85,7 @@ describe("limitConnections", () => {
     expect(areClosed(connect("2001:db8:0:2::1"), connect("2001:db8:0:3::1"))).to.deep.equal([false, true]);
   });
 
-  it("shuts out an IPv6 /48 with four of its networks, and no other", () => {
+  it("shuts out an IPv6 /48 after four of its networks, and no other", () => {
     const harm = (network: number): void => {
       limit.shutOut(connect(`2001:db8:0:${network}::1`) as unknown as Socket, "it did harm");
     };
@@ -98,7 +98,7 @@ describe("limitConnections", () => {
     expect(areClosed(beside, ...later)).to.deep.equal([true, true, false]);
   });
 
-  it("leaves of the address the connections of other users than who did harm", () => {
+  it("keeps the address's open connections of users who did no harm", () => {
     const [unknown, other] = [connect("203.0.113.9"), connect("203.0.113.9")];
     noteUser(other as unknown as Socket, 2);
     limit.shutOut(unknown as unknown as Socket, "it did harm");
@@ -110,7 +110,7 @@ describe("limitConnections", () => {
     expect(areClosed(harmful, same)).to.deep.equal([true, true]);
   });
 
-  it("never shuts out a trusted proxy, of which it closes the one connection", () => {
+  it("never shuts out a trusted proxy, but closes its one connection", () => {
     const [harmful, beside] = [connect("10.0.0.1"), connect("10.0.0.1")];
 
     limit.shutOut(harmful as unknown as Socket, "it did harm");

@@ -37,7 +37,7 @@ describe("createFailureLimit", () => {
     expect(limit.waitSeconds("2001:db8:0:1::2")).to.equal(undefined);
   });
 
-  it("counts the networks of an IPv6 /48 together too, which may fail 16 times as often", () => {
+  it("also counts the networks of an IPv6 /48 together, which may fail 16 times as often", () => {
     const limit = createFailureLimit({ count: 2, windowMs: 10_000 }, () => 0);
     for (let network = 0; network < 32; network += 1) {
       expect(limit.waitSeconds(`2001:db8:0:${network}::1`)).to.equal(undefined);
@@ -48,7 +48,7 @@ describe("createFailureLimit", () => {
     expect(limit.waitSeconds("2001:db8:1::1")).to.equal(undefined);
   });
 
-  it("counts 50,000 addresses, and shuts none of the others out", () => {
+  it("counts 50,000 addresses, and shuts out none of the others", () => {
     const limit = createFailureLimit({ count: 2, windowMs: 10_000 }, () => 0);
     for (const _ of [1, 2]) limit.note("203.0.113.9");
     const noteMany = (from: number, to: number): void => {

@@ -9,10 +9,10 @@ import { openRaw, type RawConnection } from "../support/raw.ts";
 import { until } from "../support/wait.ts";
 
 const limitBytes = 32 * 1024 ** 2;
-/** Two bodies that take half of it, but for 8 bytes: 12 for each, and 256 KiB of spare room. */
+/** Two bodies that take all but 8 bytes of half of it: 12 for each byte, and 256 KiB to spare. */
 const lengths = [1_000_000, 354_410];
 
-describe("two users whose bodies do not come, and who hold all of the memory", () => {
+describe("two users who hold all memory with bodies that do not arrive", () => {
   let server: HttpServer;
   const stalled: RawConnection[] = [];
 
@@ -55,7 +55,7 @@ describe("two users whose bodies do not come, and who hold all of the memory", (
     await server.close();
   });
 
-  it("keep no other user from reading, nor from sending a small body", async () => {
+  it("do not prevent reads and small bodies of another user", async () => {
     const headers = { "X-User": "3", "Content-Type": "application/json" };
     const answers = [
       await call(server.port, "/read", { headers }),

@@ -130,7 +130,7 @@ for (const limit of [1, 3])
       counting.refuses = (number) => number % 7 === 0;
 
       await addNotes(150);
-      // Some 170 attempts of 10 ms and more: one for each sweep would take a quarter of an hour.
+      // Some 170 attempts of at least 10 ms. With one for each sweep, they take 14 minutes.
       await untilDelivered(40_000);
 
       expect(counting.most).to.equal(limit);
@@ -169,7 +169,7 @@ for (const limit of [1, 3])
       expect(counting.most).to.equal(limit);
     });
 
-    it("goes on when a dispatcher is killed", async () => {
+    it("continues when a dispatcher is killed", async () => {
       const killed = await busiest(20);
       await addNotes(40);
       await killed.end("SIGKILL");

@@ -51,7 +51,7 @@ describe("the start of API and dispatcher", function () {
     await admin(["migrate"], own.env);
   });
 
-  it("ends with a message that names a migration by hand while it is pending", async () => {
+  it("ends with a message that names a pending migration by hand", async () => {
     mkdirSync(join(own.env["SVC_CONFIG_DIR"] ?? "", "migrations"));
     own.configuration.write("migrations/0001_more.sql", "CREATE TABLE more (id int PRIMARY KEY);\n");
     const { code, output } = await failureOf(await create("api"));
@@ -61,7 +61,7 @@ describe("the start of API and dispatcher", function () {
     await admin(["migrate"], own.env);
   });
 
-  it("does not depend on the order: both wait for the servers, say so, and are not ready meanwhile", async () => {
+  it("waits for both servers in any order, says so, and is not ready meanwhile", async () => {
     const [databasePort, brokerPort] = [await freePort(), await freePort()];
     const away = {
       DATABASE_URL: through({ port: databasePort }, own.url),
@@ -138,13 +138,13 @@ describe("the start of API and dispatcher", function () {
     }
   });
 
-  it("ends for a wrong password of RabbitMQ while the database only lets read, which waiting may mend", async () => {
+  it("ends for a wrong password of RabbitMQ, and waits while the database is read-only", async () => {
     const url = new URL(own.url);
     url.searchParams.set("options", "-c default_transaction_read_only=on");
     const program = await create("api", {
       DATABASE_URL: url.href,
       AMQP_URL: wrongPassword(amqpUrl),
-      // Another configuration than before, which is recorded.
+      // Another configuration than before, which the service records.
       SVC_LOG_LEVEL: "debug",
     });
 

@@ -132,7 +132,7 @@ describe("SIGTERM", function () {
     stalled.destroy();
   });
 
-  it("ends within its limit when a request does not come to its end and the database does not answer, and says what it cut", async () => {
+  it("ends within its limit when a request does not end and the database does not answer, and logs what it cut", async () => {
     const lock = new Client({ connectionString: own.url });
     await lock.connect();
     const stalled = await stall(api, token);

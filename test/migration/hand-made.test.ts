@@ -41,16 +41,16 @@ function leftAloneOf({ leftAlone }: MigrationPlan): string {
   return leftAlone.join("\n");
 }
 
-/** The results of each step in a database with objects made by hand. */
+/** Results of each step in a database with objects of others. */
 interface Seen {
-  /** Output of psql: before the first migration, then after each. */
+  /** Output of psql after the objects were made, then after each migration. */
   readonly looks: readonly string[];
   readonly plans: readonly MigrationPlan[];
   /** "done", or the refusal. */
   readonly outcomes: readonly string[];
 }
 
-/** Runs the statements, then migrates to the same files, to others, and to these with losses. */
+/** Runs the statements. Migrates to the same files, to others, and to these with losses allowed. */
 async function migrateBeside(statements: readonly string[]): Promise<Seen> {
   const database = await createTestDatabase();
   const { url } = database;

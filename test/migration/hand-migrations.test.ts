@@ -150,7 +150,7 @@ describe("migrations by hand", () => {
     expect((await client.query("SELECT FROM places")).rowCount).to.equal(1);
   });
 
-  it("say how a statement runs that cannot be in a transaction", async () => {
+  it("give the remedy for a statement that cannot run in a transaction", async () => {
     const message = await apply(await write({ "1_vacuum.sql": "VACUUM svc.made" }));
 
     expect(message).to.match(

@@ -115,7 +115,7 @@ describe("svc.made", () => {
       "The check orders_status_svc_values of the table orders",
       "The index orders_status_svc_idx of the table orders",
     ]);
-    // The index promises nothing.
+    // The index guarantees nothing.
     expect(losses.filter((loss) => loss.endsWith(", with the guarantee that it gives."))).to.have.length(1);
   });
 

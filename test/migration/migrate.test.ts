@@ -50,7 +50,7 @@ describe("a migration of an empty database", () => {
     expect(counts[1]).to.be.greaterThan(5);
   });
 
-  it("is planned with the SQL of everything, which changes nothing", async () => {
+  it("is planned with the SQL of everything, without a change", async () => {
     const first = await scene.plan(shop);
     const second = await scene.plan(shop);
 

@@ -92,7 +92,7 @@ function offersIn(hello: Buffer): { readonly suites: readonly number[]; readonly
 }
 
 describe("the TLS of createAgents", () => {
-  it("offers no key exchange over a finite field, which a receiver could make as large as it likes", async () => {
+  it("offers no key exchange over a finite field, whose size a receiver chooses", async () => {
     const server = createServer().listen(0, "127.0.0.1");
     await once(server, "listening");
     const agent = createAgents({

@@ -53,7 +53,7 @@ describe("readRecords", () => {
     return rows.map((raw) => rowOf(statement.root, raw));
   }
 
-  it("reads each related record once where two rows of a view have the same key", async () => {
+  it("reads each related record once when two rows of a view have the same key", async () => {
     const visits = [
       { id: 7, place_id: 1 },
       { id: 8, place_id: 1 },
@@ -66,7 +66,7 @@ describe("readRecords", () => {
     ]);
   });
 
-  it("counts the related records of which nothing is read", async () => {
+  it("counts related records without reading them", async () => {
     const rows = await placesWith(new Set());
 
     expect(rows.map(({ visits }) => visits)).to.deep.equal([[{}, {}], [{}, {}], []]);

@@ -36,9 +36,9 @@ describe("isAdminFor", () => {
     });
   }
 
-  it("takes no address with another letter for that of an admin", () => {
+  it("does not match an admin's address with another letter", () => {
     const resource = owned({ isAdmin: { kind: "emails", emails: ["kate@example.com"] } });
-    // The Kelvin sign, of which JavaScript makes a small k.
+    // The Kelvin sign, which JavaScript lowers to a k.
     const other = makeCaller({ id: 8, name: "Eve", email: "\u212Aate@example.com", isAdmin: false });
 
     expect(isAdminFor(resource, other)).to.equal(false);

@@ -60,7 +60,7 @@ describe("refuseWrite", () => {
     ).to.have.keys("span");
   });
 
-  it("names the fields that an EXCLUDE constraint compares, else the constraint", () => {
+  it("names the fields that an EXCLUDE constraint compares, otherwise the constraint", () => {
     const excluded = { code: "23P01", constraint: "one_booking" };
     const detail =
       "Key (floor_number, int4range(lower(span), upper(span)))=(3, [1,4)) conflicts with existing key (floor_number, int4range(lower(span), upper(span)))=(3, [2,5)).";

@@ -9,7 +9,7 @@ const key = fieldOf({ name: "id", type: "Int", isKey: true, default: { kind: "au
 
 const withFields = (...fields: readonly Field[]): Definition => definitionOf({ fields: [key, ...fields] });
 
-describe("rulesOf, of a create", () => {
+describe("rulesOf for a create", () => {
   const cases: readonly [name: string, field: Field, rules: Readonly<Record<string, unknown>>][] = [
     ["a text", fieldOf({ type: "String" }), { it: ["required", "string", { max: 65_536 }] }],
     [
@@ -110,7 +110,7 @@ describe("rulesOf, of a create", () => {
   });
 });
 
-describe("rulesOf, of an update", () => {
+describe("rulesOf for an update", () => {
   it("derives the same with any field left out, and without the key", () => {
     const code = fieldOf({ name: "code", type: "String", isKey: true });
     const definition = definitionOf({

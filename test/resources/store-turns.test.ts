@@ -66,7 +66,7 @@ describe("takingTurns", () => {
     await endAll(asked);
   });
 
-  it("keeps the last connection for a user who has none, whatever two others wait for", async () => {
+  it("keeps the last connection for a user without one, beside two who fill all others", async () => {
     const asked = [1, 1, 1, 2, 2, 2].map((userId) => find(storeOf(userId === 1 ? "a" : "b", userId)));
     await turn();
     // A user has as many turns as a resource.
@@ -85,7 +85,7 @@ describe("takingTurns", () => {
     await endAll(asked);
   });
 
-  it("gives each free connection to the user who has waited longest, also one who waited for the last", async () => {
+  it("gives each free turn to the user who has waited longest, also one who waited for the last", async () => {
     const asked = [1, 2, 3, 4, 5].map((userId) => find(storeOf("busy", userId)));
     await turn();
     expect(begun).to.have.length(3);

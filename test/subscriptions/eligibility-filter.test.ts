@@ -148,7 +148,7 @@ describe("createEligibility, by a filter", () => {
   };
   casesAmong("among few subscriptions", cases);
 
-  it("asks nobody who is disabled, or has no active subscription to the trigger", async () => {
+  it("asks for no user who is disabled, or without an active subscription to the trigger", async () => {
     // A reviewer is disabled for two hours.
     const where = { OR: [{ lead_id: "$user.id" }, { reviewers: { has: "$user.id" } }] };
     const eligibility = eligibilityOf(resourceWith(filter(where)), { sql: core.sql });

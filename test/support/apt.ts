@@ -26,7 +26,7 @@ export function canInstall(): boolean {
 }
 
 /**
- * Installs the arguments. Holds a lock meanwhile: the two halves of the tests run at the same time,
+ * Installs the arguments. Holds a lock meanwhile: portions of the tests run at the same time,
  * and apt-get does not wait for another process that updates its lists. policy-rc.d is the
  * interface by which Debian's maintainer scripts ask whether a service may start; 101 means no. An
  * existing policy belongs to the machine and stays.

@@ -1,9 +1,9 @@
 import { generateKeyPairSync, randomBytes } from "node:crypto";
 
 /**
- * The key and certificates of a TLS server that cost a client much CPU time. Behind a certificate
- * with a real key come false ones of 3072 bits, each with a public exponent as long. A client
- * verifies all of their signatures, and finds each wrong.
+ * Creates the key and certificates of a TLS server that cost a client much CPU time. After a
+ * certificate with a real key, the chain has false ones of 3072 bits, each with a public exponent
+ * of that length. A client verifies all of their signatures, and each is wrong.
  */
 export function createFalseChain(count: number): { readonly key: string; readonly cert: string } {
   const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 2048 });
@@ -18,7 +18,7 @@ const bytesOfKey = 384;
 
 const lines = (der: Buffer): string => (der.toString("base64").match(/.{1,64}/g) ?? []).join("\n");
 
-/** A value of ASN.1 in DER. */
+/** Returns a value of ASN.1 in DER. */
 function tlv(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   const value = Buffer.concat(parts);
   const { length } = value;
@@ -26,7 +26,7 @@ function tlv(tag: number, ...parts: readonly Uint8Array[]): Buffer {
   return Buffer.concat([Buffer.from([tag, ...head]), value]);
 }
 
-/** A positive number of these bytes, the first of which is not zero. */
+/** Returns a positive number of these bytes, the first of which is not zero. */
 const integer = (bytes: Uint8Array): Buffer =>
   (bytes[0] ?? 0) < 0x80 ? tlv(2, bytes) : tlv(2, Buffer.of(0), bytes);
 const bits = (bytes: Uint8Array): Buffer => tlv(3, Buffer.of(0), bytes);
@@ -36,7 +36,7 @@ const name = (text: string): Buffer =>
   sequence(tlv(0x31, sequence(oid("550403"), tlv(0x0c, Buffer.from(text)))));
 const sha256WithRsa = sequence(oid("2a864886f70d01010b"), tlv(5));
 
-/** An odd number with this first byte, which is none of a key. */
+/** Returns an odd number with this first byte. It belongs to no key. */
 function odd(first: number): Buffer {
   const bytes = randomBytes(bytesOfKey);
   bytes[0] = first;

@@ -243,14 +243,14 @@ const changedBesideRows: readonly HandMade[] = [
   },
 ];
 
-/** One of every kind, in groups that one database can have at once. */
+/** One object or change of every kind, in groups that one database can have at once. */
 export const handMade: Readonly<Record<string, readonly HandMade[]>> = {
   "which is new": added.map(numbered),
   "which is changed": changed,
   "which is changed in another way, beside rows": changedBesideRows,
 };
 
-/** Gives a thing a name of its own. */
+/** Gives an object its own name. */
 function numbered({ title, sql, shows, says }: HandMade, index: number): HandMade {
   const named = (text: string): string =>
     text.replaceAll("hand_made", `hand_made_${String(index).padStart(2, "0")}`);

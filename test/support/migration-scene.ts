@@ -28,7 +28,7 @@ export interface Scene {
   close(): Promise<void>;
 }
 
-/** Names of databases that were migrated to definitions, for scenes to copy. */
+/** Names of databases that were migrated to definitions. Scenes copy them. */
 const templates = new Map<Definitions, Promise<string>>();
 
 /** Opens a database with the service's tables, and with those of definitions. */
@@ -39,7 +39,7 @@ export async function openScene(definitions?: Definitions): Promise<Scene> {
   return sceneOn(await createTestDatabase({ template: await template }));
 }
 
-/** Opens a database that holds nothing. */
+/** Opens an empty database. */
 export async function openEmptyScene(): Promise<Scene> {
   return sceneOn(await createTestDatabase());
 }

@@ -16,7 +16,7 @@ export interface Proxy {
 
 /**
  * Forwards a port of this machine to the server of a URL. Nothing answers on the port before and
- * after, as where a server is away.
+ * after, as when the server is down.
  *
  * @param at The port; default: a free one.
  */
@@ -70,7 +70,7 @@ export async function startProxy(target: string, at = 0): Promise<Proxy> {
   };
 }
 
-/** The URL by way of the proxy. */
+/** Returns the URL through the proxy. */
 export function through(proxy: Pick<Proxy, "port">, target: string): string {
   const url = new URL(target);
   url.hostname = "127.0.0.1";

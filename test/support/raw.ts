@@ -25,7 +25,7 @@ export interface RawAnswer {
 /**
  * Connects to a port of this machine. A reset counts as an end.
  *
- * @param allowHalfOpen The client does not close when the server does.
+ * @param allowHalfOpen Whether the client stays open when the server closes.
  * @param localAddress The client's own address, such as 127.0.0.2.
  */
 export async function openRaw(

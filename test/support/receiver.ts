@@ -159,7 +159,7 @@ export const reset: Behaviour = (_request, response) => {
   response.socket?.resetAndDestroy();
 };
 
-/** Sends a status line, and then a header line every `everyMs`, for ever. */
+/** Sends a status line, and then a header line every `everyMs`, forever. */
 export function dripHead(everyMs: number): Behaviour {
   return (_request, response) => {
     response.socket?.write("HTTP/1.1 200 OK\r\n");
@@ -167,7 +167,7 @@ export function dripHead(everyMs: number): Behaviour {
   };
 }
 
-/** Answers with `status` at once, and then a byte of the body every `everyMs`, for ever. */
+/** Answers with `status` at once, and then a byte of the body every `everyMs`, forever. */
 export function dripBody(everyMs: number, status = 200): Behaviour {
   return (_request, response) => {
     response.writeHead(status);

@@ -11,7 +11,7 @@ import { until } from "../support/wait.ts";
 const perKind = 10_000;
 const mostRead = 1_500;
 
-describe("the tokens that a user has spent", () => {
+describe("revoked and expired tokens of a user", () => {
   let core: CoreDatabase;
   let plans: Plan[];
   let userId: number;
@@ -64,7 +64,7 @@ describe("the tokens that a user has spent", () => {
         const read = await explained(mode, async (sql) => {
           const pruner = createTokensPruner({
             async sql(text, values) {
-              // The explaining one takes back what it did, which would be done again for ever.
+              // The explaining statement is rolled back, so that a loop would repeat it forever.
               stop.abort();
               return sql(text, values);
             },

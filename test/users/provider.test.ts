@@ -113,7 +113,7 @@ describe("createTokenProvider", () => {
     expect(await callerOfToken(tokens, token)).to.equal(undefined);
   });
 
-  it("counts a token that was revoked among the failures of its address", async () => {
+  it("counts a revoked token among the failures of its address", async () => {
     const { token, id } = await tokens.issue({ userId, name: "x" });
     await callerOfToken(tokens, token);
     expect(tokens.wasFound(token)).to.equal(true);

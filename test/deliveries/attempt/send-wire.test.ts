@@ -205,7 +205,7 @@ describe("createSender, byte by byte", () => {
       });
     }
 
-    it("counts in tiny chunks, of which it reads a few hundred", async () => {
+    it("stops reading an answer in tiny chunks after a few hundred", async () => {
       const head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
       onBytes = answerWith(`${head}${"1\r\na\r\n".repeat(10_000)}0\r\n\r\n`);
 
