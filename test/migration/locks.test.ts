@@ -186,6 +186,7 @@ describe("a migration beside transactions of the version before", () => {
 
     beforeEach(async () => {
       url = new URL(scene.url);
+      // The role makes the service's tables itself.
       await scene.client.query(`
         DROP SCHEMA svc CASCADE;
         CREATE TABLE customers (id serial PRIMARY KEY, name text NOT NULL);
