@@ -111,22 +111,11 @@ export function checkConditions(ctx: ApiContext, tag: string | undefined): void 
     );
 }
 
-/**
- * Makes the writes of a router, except those of records, refuse conditions on entity tags. The
- * changed objects have no tag, so only `*` can hold.
- *
- * @param routePrefix Prefix of every route.
- */
-export function guardConditions(router: ApiRouter, routePrefix: string): void {
-  for (const layer of router.stack) {
-    const isWrite = layer.methods.some((method) => ["PUT", "PATCH", "DELETE"].includes(method));
-    if (!isWrite || String(layer.path).startsWith(`${routePrefix}/resources/`)) continue;
-    const check: ApiMiddleware = (ctx, next) => {
-      if (ctx.method !== "OPTIONS") checkConditions(ctx, "");
-      return next();
-    };
-    layer.stack.unshift(check);
-  }
+function hasNoTag(): AppError {
+  return new AppError(
+    "record.changed",
+    "Only records of resources have an ETag. Nothing was changed: send the request without If-Match, or with *.",
+  );
 }
 
 /** Creates the 412 error of a record that `If-Match` does not name. */

@@ -11,22 +11,29 @@ export interface HandshakeRests {
   watch(userId: number, socket: Duplex): void;
 }
 
-/** A failed handshake with more CPU time, in ms, makes its user rest. An ordinary one takes 2. */
+/** The handshake of a connection. */
+interface Handshake {
+  readonly userId: number;
+  /** False for a connection that is not made yet, whose failure costs nothing. */
+  hasBegun: boolean;
+}
+
+/** CPU time of a failed handshake in ms beyond which its user rests. An ordinary one takes 2. */
 const mostMs = 50;
-/** Length of a rest, as a multiple of that CPU time. A user gets a tenth of the thread. */
+/** Length of a rest, in times of that CPU time: handshakes of a user get a tenth of the thread. */
 const restTimes = 9;
 const longestRestMs = 60_000;
 const mostResting = 10_000;
-/** Interval at which the CPU time is recorded while handshakes are in progress. */
+/** Time between two notes of the CPU time while handshakes are in progress. */
 const noteMs = 5;
 
 /**
  * Creates the rests. OpenSSL takes 500 ms for a chain of 60 false certificates, and Node.js has no
- * limit for that. It runs in the thread that sends the webhooks of all users.
+ * limit for that. It does so in the thread that sends the webhooks of all users.
  *
- * The CPU time of a handshake is counted from the last record, or from the end of another
- * handshake. It may include other work, so only a failed handshake counts. A costly one also ends
- * the others of its user, which would take as long.
+ * The CPU time of a handshake is that since the last note or the end of another handshake. Other
+ * work may be in it, so only a failed handshake counts. A costly one also ends the others of its
+ * user, which would cost as much.
  *
  * @param patienceMs Limit of the wait for the end of a rest.
  * @param cpuMs Returns the CPU time of this process, in ms.
@@ -76,8 +83,10 @@ export function createHandshakeRests({
         note();
         timer = setInterval(note, noteMs).unref();
       }
-      inProgress.set(socket, userId);
-      // `error` is emitted before the reads of other connections, and `close` after them.
+      const handshake: Handshake = { userId, hasBegun: false };
+      inProgress.set(socket, handshake);
+      socket.once("connect", () => (handshake.hasBegun = true));
+      // An error comes before the reads of other connections, and `close` after them.
       for (const event of ["secureConnect", "error", "close"])
         socket.once(event, () => end(socket, event !== "secureConnect"));
     },

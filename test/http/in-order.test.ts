@@ -102,7 +102,7 @@ describe("requests that are sent behind each other on one connection", () => {
     return many;
   }
 
-  it("end a connection when 250 of its address wait, but none of another address", async () => {
+  it("end a connection when 250 of its address wait, and none of another address", async () => {
     const many = await fill(63, "127.0.0.2");
     await until(() => closed(many) === 48, { what: "the end of all but 15" });
     const other = await openRaw(server.port);
@@ -113,7 +113,15 @@ describe("requests that are sent behind each other on one connection", () => {
     for (const { socket } of [...many, other]) socket.destroy();
   });
 
-  it("end a connection when 1,000 wait in total, until these have ended", async () => {
+  it("end a connection of a trusted proxy only when 1,000 wait on all", async () => {
+    const many = await fill(63, "127.0.0.9");
+    await until(() => closed(many) > 0, { what: "the end of one" });
+
+    expect(closed(many)).to.equal(1);
+    for (const { socket } of many) socket.destroy();
+  });
+
+  it("end a connection when 1,000 wait on all, until these are done with", async () => {
     // 240 of each address, and 40 of the last one.
     const addresses = [2, 3, 4, 5].map((last) => `127.0.0.${last}`);
     const many = (await Promise.all(addresses.map((address) => fill(15, address)))).flat();

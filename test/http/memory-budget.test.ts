@@ -141,7 +141,7 @@ describe("createMemoryBudget", () => {
     expect([await isGranted(large), await isGranted(later)]).to.deep.equal([true, true]);
   });
 
-  it("has an eighth beyond the limit for users with at most a 64th, who do not wait for others", async () => {
+  it("has an eighth beyond the limit for users with at most a 64th, who pass those that wait", async () => {
     const budget = createMemoryBudget({ limitBytes: 6_400, waitMs: 60_000 });
     for (const user of [ada, bob]) await budget.open(user).reserve(3_200);
     const large = budget.open(eve).reserve(101);
@@ -154,7 +154,30 @@ describe("createMemoryBudget", () => {
     for (const user of [10, 20]) expect(() => budget.open(user).settle(1)).to.throw(AppError);
   });
 
-  it("has this eighth for the answer of a user, beside two who hold both halves", async () => {
+  it("gives that to users with little who waited for it, and not to those before them", async () => {
+    const budget = createMemoryBudget({ limitBytes: 6_400, waitMs: 60_000 });
+    for (const user of [ada, bob]) await budget.open(user).reserve(3_200);
+    const large = budget.open(eve).reserve(101);
+    const requests = Array.from({ length: 8 }, (_, index) => budget.open(10 + index));
+    for (const request of requests) await request.reserve(100);
+    const waiting = budget.open(20).reserve(100);
+    expect(await isGranted(waiting)).to.equal(false);
+
+    requests[0]?.release();
+
+    expect([await isGranted(large), await isGranted(waiting)]).to.deep.equal([false, true]);
+  });
+
+  it("lets requests that need no more go on, whatever users with little hold beyond the limit", async () => {
+    const budget = createMemoryBudget({ limitBytes: 6_400, waitMs: 60_000 });
+    const large = budget.open(ada);
+    for (const request of [large, budget.open(bob)]) await request.reserve(3_200);
+    await budget.open(eve).reserve(100);
+
+    expect(await resultOf(large.reserve(0))).to.equal("granted");
+  });
+
+  it("has that for the answer of a user, beside two who hold both halves", async () => {
     const budget = createMemoryBudget({ limitBytes: 6_400 });
     for (const user of [ada, bob]) await budget.open(user).reserve(3_200);
 

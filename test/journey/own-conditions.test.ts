@@ -22,7 +22,7 @@ describe("a condition on a webhook, a user or a token, which have no ETag", () =
       ...(method === "DELETE" ? {} : { body: {} }),
     });
 
-  it("is 412 when it cannot hold, and changes nothing", async () => {
+  it("is 412 where it cannot hold, and changes nothing", async () => {
     const { id } = (await admin.request("POST", "/tokens", { name: "x" })).body;
     const answers = [
       await send("PATCH", webhook, { "If-Match": '"a"' }),
@@ -39,7 +39,18 @@ describe("a condition on a webhook, a user or a token, which have no ETag", () =
     expect((await admin.request("GET", `/tokens/${id}`)).body.revoked_at).to.equal(null);
   });
 
-  it("is 400 when it cannot be read, and has no effect when it holds", async () => {
+  it("comes after the 404 of what is not there, and the 405", async () => {
+    const paths = ["/webhooks/999999", "/users/999999", "/tokens/999999", "/webhooks/preview"];
+    const answers: number[] = [];
+    for (const path of paths)
+      answers.push(
+        (await send(path.startsWith("/users") ? "PATCH" : "DELETE", path, { "If-Match": '"a"' })).status,
+      );
+
+    expect(answers).to.deep.equal([404, 404, 404, 405]);
+  });
+
+  it("is 400 where it cannot be read, and nothing where it holds", async () => {
     expect((await send("PATCH", webhook, { "If-Match": "a" })).status).to.equal(400);
     expect((await send("PATCH", webhook, { "If-Match": "*", "If-None-Match": '"a"' })).status).to.equal(200);
   });

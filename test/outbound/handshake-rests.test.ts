@@ -19,7 +19,13 @@ describe("createHandshakeRests", () => {
     return socket;
   }
 
-  it("makes a user rest nine times as long as a costly handshake took, and ends its other handshakes", async () => {
+  function connect(userId: number): Duplex {
+    const socket = open(userId);
+    socket.emit("connect");
+    return socket;
+  }
+
+  it("has a user rest nine times as long as a costly handshake took, and ends its others", async () => {
     const [costly, beside, another] = [connect(1), connect(1), connect(2)];
     cpuMs += 400;
     costly.emit("error", new Error("false"));
@@ -33,7 +39,7 @@ describe("createHandshakeRests", () => {
     expect(await rests.pass(1)).to.equal(true);
   });
 
-  it("counts no time before or after the handshake, and none of one that succeeds", async () => {
+  it("counts no time of before the handshake, of one that succeeds, nor any behind it", async () => {
     cpuMs += 1_000;
     const socket = connect(3);
     cpuMs += 1_000;
@@ -92,7 +98,7 @@ describe("createSender, while a user rests", () => {
 });
 
 describe("a receiver with a chain of false certificates", () => {
-  it("delays only the deliveries of its user", async () => {
+  it("has its user's deliveries wait, and those of no other", async () => {
     const server = createServer(createFalseChain(60), (socket) => void socket.on("error", () => undefined));
     server.on("tlsClientError", () => undefined).listen(0, "127.0.0.1");
     await once(server, "listening");

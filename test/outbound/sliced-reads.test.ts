@@ -2,7 +2,7 @@ import { Duplex } from "node:stream";
 import { expect } from "chai";
 import { sliceReads } from "../../src/outbound/sliced-reads.ts";
 
-/** Returns a connection and the lengths of the slices that it passes on. */
+/** Returns a connection and the lengths of what it hands out. */
 function open(onRead: (lengths: readonly number[], socket: Duplex) => void = () => undefined): {
   readonly socket: Duplex;
   readonly lengths: readonly number[];
@@ -19,7 +19,7 @@ function open(onRead: (lengths: readonly number[], socket: Duplex) => void = () 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe("sliceReads", () => {
-  it("passes on at most 4 KB at once, and all bytes in order", async () => {
+  it("hands out at most 4 KB at once, and all of it in order", async () => {
     const { socket, lengths } = open();
     const all: Buffer[] = [];
     socket.on("data", (bytes: Buffer) => all.push(bytes));
@@ -34,7 +34,33 @@ describe("sliceReads", () => {
     expect(Buffer.concat(all).equals(Buffer.concat([sent, Buffer.from("end")]))).to.equal(true);
   });
 
-  it("passes on nothing after the end of the connection", async () => {
+  it("hands out nothing more when the first slice led to the end in a later callback", async () => {
+    const { socket, lengths } = open((_read, one) => process.nextTick(() => one.destroy()));
+    await turn();
+    socket.push(Buffer.alloc(64 * 1024));
+    socket.push(null);
+    await turn();
+
+    expect(lengths).to.deep.equal([4096]);
+  });
+
+  it("says when a paused connection has read enough", async () => {
+    const { socket, lengths } = open();
+    await turn();
+    socket.pause();
+    let pushes = 1;
+    while (socket.push(Buffer.alloc(8192))) {
+      pushes += 1;
+      await turn();
+    }
+    socket.resume();
+    await turn();
+
+    expect(pushes).to.be.within(2, 1 + socket.readableHighWaterMark / 8192);
+    expect(lengths.reduce((sum, length) => sum + length, 0)).to.equal(pushes * 8192);
+  });
+
+  it("hands out nothing after the end of the connection", async () => {
     const { socket, lengths } = open((read, one) => read.length === 2 && one.destroy());
     await turn();
     socket.push(Buffer.alloc(64 * 1024));
