@@ -35,7 +35,7 @@ const computing =
   /^test\/((architecture|comments|patterns|resources\/rules-cost)\.test\.ts|mapping\/|querying\/|validation\/)/;
 /** Tests that mostly wait: for a limit, or for a server that starts or hangs. */
 const waiting =
-  /^test\/(broker\/(rabbitmq|swallowed)|db\/swallowed|events\/relay-(again|rest|slow)|journey\/(hanging-receivers|receiver-concurrency|reload-servers|start-order|stop)|migration\/locks)\.test\.ts$/;
+  /^test\/(broker\/(own-server|swallowed)|db\/swallowed|events\/relay-(again|rest|slow)|journey\/(hanging-receivers|receiver-concurrency|reload-servers|start-order|stop)|migration\/locks)\.test\.ts$/;
 const computingFiles = files.filter((file) => computing.test(file));
 const waitingFiles = files.filter((file) => waiting.test(file));
 const otherFiles = files.filter((file) => !computing.test(file) && !waiting.test(file));
