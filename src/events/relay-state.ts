@@ -125,7 +125,8 @@ export function createRelayState(options: RelayOptions): RelayState {
 /**
  * Returns the events of a read that are presented. Large messages of all resources have about as
  * many bytes as a read: related records may make one a thousand times as large as its own. The
- * holder whose last message is longest ago comes first. Small messages do not wait for large ones.
+ * holder whose last message of any resource is longest ago comes first, and its resources take
+ * turns. Small messages do not wait for large ones.
  */
 export function fitting({ likelyBytes }: RelayState, events: readonly FoundEvent[]): readonly FoundEvent[] {
   const sizeOf = (event: FoundEvent): number => likelyBytes.get(sizeKey(event)) ?? event.bytes;

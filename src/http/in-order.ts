@@ -8,7 +8,8 @@ export type Listener = (request: IncomingMessage, response: ServerResponse) => u
 /**
  * Most requests that wait for the answer to an earlier one on the connection. Each takes up to 20
  * KB. Programs that pipeline have about ten requests in flight. One address may use a quarter of
- * the places: otherwise the connections of other addresses would be closed.
+ * the places: otherwise the connections of other addresses would be closed. A trusted proxy carries
+ * the requests of many clients, and may use all places.
  */
 const mostWaiting = { ofConnection: 16, ofAddress: 250, ofAll: 1000 };
 

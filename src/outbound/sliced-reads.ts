@@ -7,8 +7,11 @@ import type { Duplex } from "node:stream";
 const mostAtOnce = 4096;
 
 /**
- * Passes on the bytes of a connection in small slices, and none after its end. An answer in chunks
- * of a byte took 30 ms of the thread that sends all webhooks, and takes 3.
+ * Passes on the bytes of a connection in small slices, and none after its end.
+ *
+ * Node.js gives the data of an answer to its listeners after the callback that has parsed the head.
+ * So each further slice has its own callback, before which the connection may be closed. An answer
+ * in chunks of a byte takes 2 ms of the thread that sends all webhooks, instead of 17.
  */
 export function sliceReads(socket: Duplex): void {
   const push = socket.push.bind(socket);
